@@ -238,57 +238,76 @@ _PLAIN: dict[str, Callable[..., Column]] = {
 def calculate(op: tuple[str, ...], values: Callable[[str], list[Column]], words: list[Column]) -> Column:
     """The result of an instruction that only calculates; `values(type)` are its operands of that type."""
     kind = op[-1]
-    match op[0]:
-        case "cvt":
-            return convert(op, words[0])
-        case "div" | "rem" if kind[0] != "f":
-            a, b = values(kind)
-            quotient = _quotient(a, b)
-            return words_of(quotient if op[0] == "div" else a - quotient * b)
-        case "mul" | "mad" if kind[0] != "f":
-            factors = values(kind)
-            if op[1] == "hi":
-                assert (op[0], kind) in (("mul", "u16"), ("mul", "u32")), op
-                return words_of(factors[0].astype(np.uint64) * factors[1] >> np.uint64(bits_of(kind)))
-            if op[1] == "wide":
-                factors[:2] = [f.astype(np.int64 if kind[0] == "s" else np.uint64) for f in factors[:2]]
-                factors[2:] = [words[2].view(factors[0].dtype)] if op[0] == "mad" else []
-            else:
-                assert op[1] == "lo", op
-            product = factors[0] * factors[1]
-            return words_of(product + factors[2] if op[0] == "mad" else product)
-        case "mul":
-            a, b = values(kind)
-            return words_of(a * b)
-        case "min" | "max":
-            return words_of(_extreme(op, *values(kind)))
-        case "shl" | "shr":
-            return words_of(_shift(op, values(kind)[0], read_as("u32", words[1])))
-        case "shf":
-            # Funnel shift: the high word of (words[1]:words[0]) << count, or the low one of >> count.
-            count = words[2] & np.uint64(31)
-            pair = words[1] << np.uint64(32) | words[0] & np.uint64(0xFFFFFFFF)
-            assert op[2] == "wrap", op
-            result = (pair << count) >> np.uint64(32) if op[1] == "l" else pair >> count
-            return result & np.uint64(0xFFFFFFFF)
-        case "bfe":
-            start, length = words[1], words[2]
-            assert kind[0] == "u", op
-            return (words[0] >> start) & ((np.uint64(1) << length) - np.uint64(1))
-        case "selp":
-            return np.where(words[2].astype(bool), words[0], words[1])
-        case "setp":
-            a, b = values(kind)[:2]
-            result = _compare(op[1], a, b)
-            if len(op) == 4:
-                result = _PLAIN[op[2]](result, words[2].astype(bool))
-            return words_of(result)
-        case "copysign":
-            sign, size = values(kind)
-            return words_of(np.copysign(size, sign))
-        case name if name in _PLAIN:
-            return words_of(_PLAIN[name](*values(kind)))
+    if op[0] == "cvt":
+        return convert(op, words[0])
+    if op[0] in _INTEGER and kind[0] != "f":
+        return words_of(_INTEGER[op[0]](op, values(kind), words))
+    if op[0] in _ON_WORDS:
+        return _ON_WORDS[op[0]](op, words)
+    if op[0] in _OF_TYPE:
+        return words_of(_OF_TYPE[op[0]](op, values(kind), words))
+    if op[0] in _PLAIN:
+        return words_of(_PLAIN[op[0]](*values(kind)))
     raise AssertionError(f"the machine does not know {'.'.join(op)}")
+
+
+def _divided(op: tuple[str, ...], values: list[Column], words: list[Column]) -> Column:
+    a, b = values
+    quotient = _quotient(a, b)
+    return quotient if op[0] == "div" else a - quotient * b
+
+
+def _multiplied(op: tuple[str, ...], values: list[Column], words: list[Column]) -> Column:
+    factors, kind = values, op[-1]
+    if op[1] == "hi":
+        assert (op[0], kind) in (("mul", "u16"), ("mul", "u32")), op
+        return factors[0].astype(np.uint64) * factors[1] >> np.uint64(bits_of(kind))
+    if op[1] == "wide":
+        factors[:2] = [f.astype(np.int64 if kind[0] == "s" else np.uint64) for f in factors[:2]]
+        factors[2:] = [words[2].view(factors[0].dtype)] if op[0] == "mad" else []
+    else:
+        assert op[1] == "lo", op
+    product = factors[0] * factors[1]
+    return product + factors[2] if op[0] == "mad" else product
+
+
+def _funnel(op: tuple[str, ...], words: list[Column]) -> Column:
+    """The high word of (words[1]:words[0]) << count, or the low one of >> count."""
+    count = words[2] & np.uint64(31)
+    pair = words[1] << np.uint64(32) | words[0] & np.uint64(0xFFFFFFFF)
+    assert op[2] == "wrap", op
+    result = (pair << count) >> np.uint64(32) if op[1] == "l" else pair >> count
+    return result & np.uint64(0xFFFFFFFF)
+
+
+def _extracted(op: tuple[str, ...], words: list[Column]) -> Column:
+    start, length = words[1], words[2]
+    assert op[-1][0] == "u", op
+    return (words[0] >> start) & ((np.uint64(1) << length) - np.uint64(1))
+
+
+def _compared(op: tuple[str, ...], values: list[Column], words: list[Column]) -> Column:
+    result = _compare(op[1], *values[:2])
+    return _PLAIN[op[2]](result, words[2].astype(bool)) if len(op) == 4 else result
+
+
+_INTEGER: dict[str, Callable[[tuple[str, ...], list[Column], list[Column]], Column]] = {
+    "div": _divided, "rem": _divided, "mul": _multiplied, "mad": _multiplied,
+}  # fmt: skip
+"""Of integers, where numbers need another instruction."""
+_ON_WORDS: dict[str, Callable[[tuple[str, ...], list[Column]], Column]] = {
+    "shf": _funnel, "bfe": _extracted,
+    "selp": lambda op, words: np.where(words[2].astype(bool), words[0], words[1]),
+}  # fmt: skip
+_OF_TYPE: dict[str, Callable[[tuple[str, ...], list[Column], list[Column]], Column]] = {
+    "mul": lambda op, values, words: values[0] * values[1],
+    "min": lambda op, values, words: _extreme(op, *values),
+    "max": lambda op, values, words: _extreme(op, *values),
+    "shl": lambda op, values, words: _shift(op, values[0], read_as("u32", words[1])),
+    "shr": lambda op, values, words: _shift(op, values[0], read_as("u32", words[1])),
+    "setp": _compared,
+    "copysign": lambda op, values, words: np.copysign(values[1], values[0]),
+}
 
 
 # A block -------------------------------------------------------------------------------------------------------------
@@ -349,6 +368,18 @@ class _Block:
         if self.watch is not None:
             self.watch(instruction, at)
         op, operands = instruction.op, instruction.operands
+        if op[0] in ("bra", "brx", "ret"):
+            self._branch(op, operands, at)
+        elif op[0] in _HANDLERS:
+            _HANDLERS[op[0]](self, op, operands, at)
+        elif op[0] in ("sub", "subc") and "cc" in op:
+            self._subtract(op, operands, at)
+        elif op[0] != "bar":
+            words = [self.value(operand, at) for operand in operands[1:]]
+            result = calculate(op, lambda kind: [read_as(kind, word) for word in words], words)
+            self.set(operands[0], at, result)
+
+    def _branch(self, op: tuple[str, ...], operands: tuple[str, ...], at: Column) -> None:
         match op[0]:
             case "bra":
                 self.place[at] = self.code.labels[operands[0]]
@@ -357,27 +388,13 @@ class _Block:
                 self.place[at] = [self.code.labels[labels[int(k)]] for k in self.value(operands[0], at)]
             case "ret":
                 self.place[at] = len(self.code.instructions)
-            case "bar":
-                pass
-            case "ld":
-                self._load(op, operands, at)
-            case "st":
-                self._store(op, operands, at)
-            case "atom" | "red":
-                self._atomic(op, operands, at)
-            case "shfl":
-                self._shuffle(op, operands, at)
-            case "mov" | "cvta":
-                self._move(op, operands, at)
-            case "sub" | "subc" if "cc" in op:
-                a, b = (self.value(operand, at) for operand in operands[1:])
-                less = self.borrow[at] if op[0] == "subc" else np.zeros(at.size, np.uint64)
-                self.set(operands[0], at, a - b - less)
-                self.borrow[at] = (a < b) | ((a == b) & (less > 0))
-            case _:
-                words = [self.value(operand, at) for operand in operands[1:]]
-                result = calculate(op, lambda kind: [read_as(kind, word) for word in words], words)
-                self.set(operands[0], at, result)
+
+    def _subtract(self, op: tuple[str, ...], operands: tuple[str, ...], at: Column) -> None:
+        """A subtraction that borrows."""
+        a, b = (self.value(operand, at) for operand in operands[1:])
+        less = self.borrow[at] if op[0] == "subc" else np.zeros(at.size, np.uint64)
+        self.set(operands[0], at, a - b - less)
+        self.borrow[at] = (a < b) | ((a == b) & (less > 0))
 
     # Registers -----------------------------------------------------------------------------------------------------
     def value(self, operand: str, at: Column) -> Column:
@@ -482,3 +499,9 @@ class _Block:
                 case _:
                     raise AssertionError(f"the machine does not know {'.'.join(op)}")
         self.set(operands[0], at, old)
+
+
+_HANDLERS: dict[str, Callable[[_Block, tuple[str, ...], tuple[str, ...], Column], None]] = {
+    "ld": _Block._load, "st": _Block._store, "atom": _Block._atomic, "red": _Block._atomic, "shfl": _Block._shuffle,
+    "mov": _Block._move, "cvta": _Block._move,
+}  # fmt: skip

@@ -117,7 +117,7 @@ def test_hosts_measure_themselves(in_tmp_path: Path) -> None:
     ("text", "expected"),
     [
         ("#!/bin/sh\necho 'no route to host' >&2; exit 255\n", "status 255: no route to host"),
-        (None, "cannot be reached"),
+        (None, "could not be started to reach host alpha: No such file"),
     ],
 )
 def test_a_host_that_cannot_be_reached_is_named(text: str | None, expected: str, in_tmp_path: Path) -> None:

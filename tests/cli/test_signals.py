@@ -16,11 +16,11 @@ import pytest
 
 from command_line import SMALL, command, in_process
 from minga.cli import rank
-from minga.engine import signals
 from minga.engine.comm import SerialComm
-from minga.engine.signals import StopRequest
 from minga.errors import RunError
-from minga.launch.descendants import descendants
+from minga.launch import signals
+from minga.launch.processes import descendants
+from minga.launch.signals import StopRequest
 from minga.output.directory import RunDirectory
 from mpi_launch import mpiexec
 
@@ -115,7 +115,7 @@ def test_ranks_that_do_not_answer_are_ended(in_tmp_path: Path) -> None:
     words = [
         sys.executable,
         "-c",
-        "import minga.engine.signals as s; s.GRACE = 0.3\nfrom minga.cli.main import main; main()",
+        "import minga.launch.signals as s; s.GRACE = 0.3\nfrom minga.cli.main import main; main()",
     ]
     with subprocess.Popen(
         [*words, "run", "small.toml", "-n", "2", "--out", "here"],

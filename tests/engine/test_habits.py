@@ -124,6 +124,35 @@ def test_a_kernel_draws_once_while_the_step_number_is_the_same() -> None:
     drawing(different)
 
 
+def test_programs_without_a_model_warn_of_numbers_that_are_drawn_again() -> None:
+    u, step, once = field(1), mg.Program("step"), mg.Program("once")
+    for program in (step, once):
+        program.apply(noise, u)
+    with mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID) as engine:
+        with pytest.warns(RuntimeWarning, match="Program 'step': 'noise' draws random numbers, and no step changes"):
+            engine.run(step, 3)
+        engine.run(step, 3)  # it was said
+        engine.run(once)
+        with pytest.warns(RuntimeWarning, match="Program 'once': 'noise' draws random numbers, and mg.STEP is what"):
+            engine.run(once)
+
+
+def test_programs_without_a_model_that_draw_other_numbers_are_fine() -> None:
+    u, step, once = field(1), mg.Program("step"), mg.Program("once")
+    step.apply(noise, u)
+    step.let(mg.STEP, mg.STEP + 1)
+    once.apply(noise, u)
+    with mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID) as engine:
+        engine.run(step, 3)
+        engine.run(step)
+        for number in range(3):
+            engine.write(mg.STEP, 10 + number)
+            engine.run(once)
+        engine.reset_registers()  # another start
+        engine.write(mg.STEP, 12)
+        engine.run(once)
+
+
 # Observables and registers -------------------------------------------------------------------------------------------
 def test_observables_need_what_finds_them() -> None:
     u, observe = field(), mg.Program("observe")
@@ -209,6 +238,18 @@ def test_whole_numbers_may_be_written_as_floats() -> None:
     ("dtype", "value", "says"),
     [
         ("f8", lambda box: np.arange(8.0), r"gave shape \(8,\) for"),
+        ("f8", lambda box: [[1.0], [1.0, 2.0]], r"gave shape \(rows of different lengths\) for"),
+        (
+            "f8",
+            lambda y, x: x,
+            r"(?s)'u' are given by a function of \(y, x\), which is called with one.*y, x = np.ogrid",
+        ),
+        (
+            "f8",
+            lambda box: box.shape[5],
+            r"(?s)values for 'u' failed for \[0:6, 0:8\]: IndexError: .*test_habits.py:\d",
+        ),
+        ("f8", "abc", r"'u' is set to 'abc' \(NumPy type <U3\)"),
         ("f8", [1.0] * 8, r"has shape \(6, 8\), the array \(8,\)"),
         ("f4", 1e300, r"'u' is f4, which cannot hold 1e\+300"),
     ],

@@ -288,3 +288,54 @@ def test_cells_that_steps_never_store_need_equal_levels() -> None:
     step.apply(average, other, u.next, region=LEFT)
     step.apply(average, other, u.next, region=RIGHT)
     mg.Model("m", GRID, (u, other), step, initial={u: START})
+
+
+def test_what_was_stored_before_a_loop_is_not_lost_in_silence() -> None:
+    """The loop advances a part, and the other cells of the next level become the present ones again."""
+    u = mg.Field("u", GRID, slots=2)
+    step = Program("step")
+    step.apply(average, u, u.next)
+    with step.repeat(3):
+        step.apply(average, u, u.next, region=LEFT)
+        with pytest.raises(ProgramError, match=r"'average' stores u\[1\] before the loop") as caught:
+            step.rotate(u)
+    assert "rotate u before the loop" in str(caught.value)
+
+
+def test_what_was_stored_before_a_loop_where_the_loop_stores_again_may_be_overwritten() -> None:
+    def left_before(step: Program, u: mg.Field) -> None:
+        step.apply(average, u, u.next, region=LEFT)
+
+    def rotated_before(step: Program, u: mg.Field) -> None:
+        step.apply(average, u, u.next)
+        step.rotate(u)
+
+    for before, first in ((left_before, START), (rotated_before, averaged(START))):
+        u = mg.Field("u", GRID, slots=2)
+        step = Program("step")
+        before(step, u)
+        with step.repeat(3):
+            step.apply(average, u, u.next, region=LEFT)
+            step.rotate(u)
+        expected = first
+        for _ in range(3):
+            expected = np.where(cells(LEFT), averaged(expected), expected)
+        np.testing.assert_allclose(run(step, u, 1), expected, rtol=1e-14)
+
+
+def test_what_was_stored_before_nested_loops_is_not_lost_either() -> None:
+    u = mg.Field("u", GRID, slots=2)
+    step = Program("step")
+    step.call(lambda engine: None, writes=[u.next])
+    with step.repeat(3), step.repeat(2):
+        step.apply(average, u, u.next, region=LEFT)
+        with pytest.raises(ProgramError, match=r"'<lambda>' stores u\[1\] before the loop"):
+            step.rotate(u)
+
+
+def test_a_field_of_one_level_is_not_rotated() -> None:
+    u = mg.Field("u", GRID)
+    with pytest.raises(ProgramError, match=r"field 'u' has a single slot(?s:.*)slots=2"):
+        Program("step").rotate(u)
+    with pytest.raises(ProgramError, match=r"rotate takes fields, found v\[1\]"):
+        Program("step").rotate(mg.Field("v", GRID, slots=2).next)  # type: ignore[arg-type]

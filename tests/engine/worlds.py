@@ -254,101 +254,105 @@ def _halve(item: Field) -> Callable[[Any], None]:
     return halve
 
 
+Recorder = Callable[[Draw, World, Program], object]
+"""Records one operation of a kernel on drawn slots and regions."""
+
+
 def _apply(draw: Draw, world: World, program: Program) -> None:
-    f = world.fields
-    pool = [
-        "star",
-        "box",
-        "lopsided",
-        "far",
-        "blend",
-        "life",
-        "burn",
-        "noise",
-        "indexed",
-        "placed",
-        "fluxes",
-        "crossed",
-    ]
-    pool += [
-        "extremes",
-        "sums",
-        "relax",
-        "counter",
-        "gradient",
-        "divergence",
-        "smooth_faces",
-        "several",
-        "single",
-        "reset",
-    ]
-    pool += ["checkered", "lexicographic", "down", "back"]
-    if "row" in f:
+    pool = [*_PLAIN]
+    if "row" in world.fields:
         pool += ["profile", "along"]
-    if "plate" in f:
+    if "plate" in world.fields:
         pool += ["on_plate"]
     if world.float_sums:
         pool += ["mean", "descend"] * 4
-    name = draw(st.sampled_from(pool))
-    two_slots = {
-        "star": star, "box": box, "lopsided": lopsided, "far": far, "noise": noise, "indexed": indexed,
-        "placed": placed, "fluxes": fluxes, "crossed": crossed, "relax": relax, "descend": descend,
-    }  # fmt: skip
-    if name in two_slots:
-        source = _slot(draw, f[draw(st.sampled_from(["u", "v"]))])
-        target = _slot(draw, f[draw(st.sampled_from(["u", "v"]))], [source])
-        sparse = name not in ("fluxes", "crossed", "relax", "descend")
-        program.apply(two_slots[name], source, target, region=_region(draw, world.grid.box, sparse))
-    elif name == "blend":
-        x, y = _slot(draw, f["v"]), _slot(draw, f["u"])
-        edge = world.registers[0]
-        program.apply(
-            blend, x, y, a=draw(st.sampled_from([0.25, edge, edge * 0.5])), region=_region(draw, world.grid.box)
-        )
-    elif name in ("life", "burn"):
-        source = _slot(draw, f["c"])
-        program.apply({"life": life, "burn": burn}[name], source, _slot(draw, f["c"], [source]))
-    elif name == "extremes":
-        program.apply(extremes, _slot(draw, f["u"]), region=_region(draw, world.grid.box))
-    elif name == "sums":
-        program.apply(sums, f["k"], f["c"])
-    elif name == "mean":
-        program.apply(mean, _slot(draw, f["u"]), region=_region(draw, world.grid.box))
-    elif name == "counter":
-        source = _slot(draw, f["k"])
-        program.apply(counter, source, _slot(draw, f["c"]), _slot(draw, f["k"], [source]))
-    elif name == "gradient":
-        program.apply(gradient, _slot(draw, f["u"]), f["p"])
-    elif name == "divergence":
-        source = _slot(draw, f["u"])
-        program.apply(divergence, source, f["p"], _slot(draw, f["u"], [source]))
-    elif name == "smooth_faces":
-        program.apply(smooth_faces, f["p"], f["q"])
-    elif name == "several":
-        program.apply(several, [f["u"], f["v"]], f["f"], _slot(draw, f["g"]))
-    elif name == "single":
-        program.apply(single, _slot(draw, f["g"]), _slot(draw, f["u"]))
-    elif name == "reset":
-        program.apply(blend, f["f"], f["u"], a=0.125)
-    elif name in ("checkered", "lexicographic", "down", "back"):
-        odd = any(p and n % 2 for p, n in zip(world.grid.periodic, world.grid.shape, strict=True))
-        odd |= any(sum(v) % 2 for v in world.grid.shift)
-        if name == "checkered" and odd:
-            return
-        world.ordered |= name != "checkered"
-        kernels = {"checkered": checkered, "lexicographic": lexicographic, "down": down, "back": back}
-        program.apply(kernels[name], _slot(draw, f["u"]), f["f"])
-    elif name == "profile":
-        source = _slot(draw, f["u"])
-        program.apply(profile, source, _slot(draw, f["row"]), f["column"], _slot(draw, f["u"], [source]))
-    elif name == "along":
-        source = _slot(draw, f["row"])
-        program.apply(along, source, _slot(draw, f["row"], [source]))
-    elif name == "on_plate":
-        source = _slot(draw, f["plate"])
-        program.apply(on_plate, f["u"], source, _slot(draw, f["plate"], [source]))
-    else:
-        raise AssertionError(name)
+    (_PLAIN | _SPECIAL)[draw(st.sampled_from(pool))](draw, world, program)
+
+
+def _between(kernel: mg.Kernel, sparse: bool) -> Recorder:
+    """From a slot of u or v to another one."""
+
+    def record(draw: Draw, world: World, program: Program) -> None:
+        source = _slot(draw, world.fields[draw(st.sampled_from(["u", "v"]))])
+        target = _slot(draw, world.fields[draw(st.sampled_from(["u", "v"]))], [source])
+        program.apply(kernel, source, target, region=_region(draw, world.grid.box, sparse))
+
+    return record
+
+
+def _within(kernel: mg.Kernel, name: str, *between: str, before: Sequence[str] = ()) -> Recorder:
+    """From a slot of a field to another one of it, with fields before and between them."""
+
+    def record(draw: Draw, world: World, program: Program) -> None:
+        source = _slot(draw, world.fields[name])
+        others = [_slot(draw, world.fields[other]) for other in between]
+        first = [world.fields[other] for other in before]
+        program.apply(kernel, *first, source, *others, _slot(draw, world.fields[name], [source]))
+
+    return record
+
+
+def _looking(kernel: mg.Kernel) -> Recorder:
+    """Reductions of a slot of u."""
+
+    def record(draw: Draw, world: World, program: Program) -> None:
+        program.apply(kernel, _slot(draw, world.fields["u"]), region=_region(draw, world.grid.box))
+
+    return record
+
+
+def _on(kernel: mg.Kernel, *names: str, **scalars: Any) -> Recorder:
+    """Any slot of these fields."""
+
+    def record(draw: Draw, world: World, program: Program) -> None:
+        program.apply(kernel, *(_slot(draw, world.fields[name]) for name in names), **scalars)
+
+    return record
+
+
+def _in_order(kernel: mg.Kernel) -> Recorder:
+    """In place, in an order; two colours do not fit on an odd number of cells around."""
+
+    def record(draw: Draw, world: World, program: Program) -> None:
+        if kernel is checkered:
+            odd = any(p and n % 2 for p, n in zip(world.grid.periodic, world.grid.shape, strict=True))
+            if odd or any(sum(v) % 2 for v in world.grid.shift):
+                return
+        world.ordered |= kernel is not checkered
+        program.apply(kernel, _slot(draw, world.fields["u"]), world.fields["f"])
+
+    return record
+
+
+def _blend(draw: Draw, world: World, program: Program) -> None:
+    x, y = _slot(draw, world.fields["v"]), _slot(draw, world.fields["u"])
+    edge = world.registers[0]
+    program.apply(blend, x, y, a=draw(st.sampled_from([0.25, edge, edge * 0.5])), region=_region(draw, world.grid.box))
+
+
+def _several(draw: Draw, world: World, program: Program) -> None:
+    f = world.fields
+    program.apply(several, [f["u"], f["v"]], f["f"], _slot(draw, f["g"]))
+
+
+_PLAIN: dict[str, Recorder] = {
+    "star": _between(star, True), "box": _between(box, True), "lopsided": _between(lopsided, True),
+    "far": _between(far, True), "blend": _blend, "life": _within(life, "c"), "burn": _within(burn, "c"),
+    "noise": _between(noise, True), "indexed": _between(indexed, True), "placed": _between(placed, True),
+    "fluxes": _between(fluxes, False), "crossed": _between(crossed, False), "extremes": _looking(extremes),
+    "sums": lambda draw, world, program: program.apply(sums, world.fields["k"], world.fields["c"]),
+    "relax": _between(relax, False), "counter": _within(counter, "k", "c"), "gradient": _on(gradient, "u", "p"),
+    "divergence": _within(divergence, "u", "p"), "smooth_faces": _on(smooth_faces, "p", "q"), "several": _several,
+    "single": _on(single, "g", "u"),
+    "reset": lambda draw, world, program: program.apply(blend, world.fields["f"], world.fields["u"], a=0.125),
+    "checkered": _in_order(checkered), "lexicographic": _in_order(lexicographic), "down": _in_order(down),
+    "back": _in_order(back),
+}  # fmt: skip
+"""Operations that every world allows."""
+_SPECIAL: dict[str, Recorder] = {
+    "profile": _within(profile, "u", "row", "column"), "along": _within(along, "row"),
+    "on_plate": _within(on_plate, "plate", before=["u"]), "mean": _looking(mean), "descend": _between(descend, False),
+}  # fmt: skip
 
 
 def _region(draw: Draw, space: mg.Box, sparse: bool = False) -> mg.Box | Region | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -248,7 +250,13 @@ def test_intervals_hold_every_value(op):
 
 
 INTEGERS = ("bool", "u1", "i2", "i4", "i8", "u4", "u8")
-BINARY = ("+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>", "<", "==", ">=", "min", "max", "where")
+OPERATORS: dict[str, Callable[[Node, Node], Node]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor, "<": operator.lt, "==": operator.eq, ">=": operator.ge,
+    "<<": lambda a, b: shift("shl", a, b), ">>": lambda a, b: shift("shr", a, b),
+    "min": mg.min, "max": mg.max, "where": lambda a, b: mg.where(a < b, a, b),
+}  # fmt: skip
+BINARY = tuple(OPERATORS)
 
 
 def combine(op: str, a: Node, b: Node) -> Node:
@@ -256,36 +264,7 @@ def combine(op: str, a: Node, b: Node) -> Node:
         a, b = (cast(x, "i2") if x.dtype == "bool" else x for x in (a, b))
     if {a.dtype, b.dtype} & {"u8"} and {a.dtype, b.dtype} & {"i2", "i4", "i8"}:
         b = cast(b, a.dtype)  # NumPy's common type would be f8
-    match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "//":
-            return a // b
-        case "%":
-            return a % b
-        case "&":
-            return a & b
-        case "|":
-            return a | b
-        case "^":
-            return a ^ b
-        case "<<":
-            return shift("shl", a, b)
-        case ">>":
-            return shift("shr", a, b)
-        case "<":
-            return a < b
-        case "==":
-            return a == b
-        case ">=":
-            return a >= b
-        case "min" | "max":
-            return getattr(mg, op)(a, b)
-    return mg.where(a < b, a, b)
+    return OPERATORS[op](a, b)
 
 
 step_of_program = st.tuples(

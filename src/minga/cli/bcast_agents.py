@@ -18,6 +18,7 @@ from typing import Any, Final
 from minga.errors import LaunchError, RunError
 from minga.launch.agents import HostProcess, end_all, reach, start
 from minga.launch.hosts import Host, Launcher
+from minga.launch.signals import interruptible, uninterrupted
 from minga.network.broadcast.agent import GREETING
 
 __all__ = ["Agents", "Outcome", "agents"]
@@ -160,15 +161,17 @@ def agents(hosts: Sequence[tuple[Host, Launcher | None]], patience: float = 30.0
     LaunchError, naming the host, for one that cannot be reached.
     """
     team = Agents()
-    try:
-        for number, (host, launcher) in enumerate(hosts):
-            heard = partial(_hear, team.lines, number)
-            process = start(host, _AGENT, launcher, heard, "name another program with --shell")
-            team.members.append(_Agent(host, process))
-        team.greet(patience)
-        yield team
-    finally:
-        team.end()
+    with interruptible():
+        try:
+            for number, (host, launcher) in enumerate(hosts):
+                heard = partial(_hear, team.lines, number)
+                with uninterrupted():
+                    process = start(host, _AGENT, launcher, heard, "name another program with --shell")
+                    team.members.append(_Agent(host, process))
+            team.greet(patience)
+            yield team
+        finally:
+            team.end()
 
 
 def _hear(lines: queue.Queue[tuple[int, dict[str, Any] | None]], number: int, message: dict[str, Any] | None) -> None:

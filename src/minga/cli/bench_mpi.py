@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +14,7 @@ from minga.cli.case import find_source, read_case
 from minga.cli.layouts import check_ranks
 from minga.errors import CaseError, LaunchError, RunError, suggest
 from minga.launch.implementations import NAMES, Implementation, find_implementation
+from minga.launch.jobs import finished_job
 from minga.launch.launcher import Launcher
 
 __all__ = ["Request", "compare"]
@@ -24,7 +23,6 @@ Say = Callable[[str], None]
 Start = Callable[[Implementation, Sequence[str], float], "subprocess.CompletedProcess[str]"]
 
 _RANKS: Final = 2
-_PATIENCE: Final = 5.0
 _SLOW: Final = 180.0
 """Seconds that starting Python, compiling and planning may take on the nodes of a lab."""
 
@@ -116,25 +114,10 @@ def _start_here(
 ) -> subprocess.CompletedProcess[str]:
     """Run a job on this machine to its end; RunError where it takes too long, and nothing of it is left."""
     launcher = Launcher(mpi.launcher, mpi.vendor)
-    with subprocess.Popen(
-        [*launcher.command(ranks), *words],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
-        env=launcher.environment() | mpi.environment, start_new_session=True,
-    ) as job:  # fmt: skip
-        try:
-            out, err = job.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired as error:
-            raise RunError(
-                f"the ranks of {mpi.vendor} did not end within {timeout:g} seconds and were ended"
-            ) from error
-        finally:
-            if job.poll() is None:
-                job.terminate()  # a launcher takes its ranks along
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    job.wait(_PATIENCE)
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(job.pid, signal.SIGKILL)
-    return subprocess.CompletedProcess(list(words), job.returncode, out, err)
+    try:
+        return finished_job([*launcher.command(ranks), *words], launcher.environment() | mpi.environment, timeout)
+    except subprocess.TimeoutExpired as error:
+        raise RunError(f"the ranks of {mpi.vendor} did not end within {timeout:g} seconds and were ended") from error
 
 
 def _job(name: str, start: Start, order: Mapping[str, Any], request: Request, say: Say) -> dict[str, Any]:

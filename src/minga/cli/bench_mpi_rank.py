@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from minga.cli.case import Case, find_source, read_case
-from minga.cli.rank import end_in_error
 from minga.errors import LaunchError
 from minga.launch.launcher import library, surrounding_job, world
+from minga.launch.rank_end import end_in_error
 from minga.space.layout import Layout
 
 __all__ = ["main"]

@@ -21,6 +21,7 @@ from minga.engine.pin import available_cores
 from minga.errors import LaunchError, MingaError
 from minga.lab.cluster import lab_rights
 from minga.launch.implementations import NAMES, installed
+from minga.launch.jobs import finished_job
 from minga.launch.launcher import Library, find_launcher, launcher_vendor, library, surrounding_job
 
 __all__ = ["Finding", "examine"]
@@ -185,7 +186,10 @@ def _ranks() -> Finding:
     launcher = find_launcher(found)
     probe = "from mpi4py import MPI; w = MPI.COMM_WORLD; w.Barrier(); w.rank or print(w.size)"
     command = [*launcher.command(2), sys.executable, "-c", probe]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=launcher.environment(), check=False)
+    try:
+        done = finished_job(command, launcher.environment(), timeout=60)
+    except subprocess.TimeoutExpired:
+        return Finding("ranks", "problem", "2 processes were started but did not meet within 60 s", {})
     said = done.stdout.strip()
     data = {"world": said, "status": done.returncode, "pinning": os.environ.get("MINGA_PIN", "on")}
     if said == "2" and done.returncode == 0:

@@ -13,10 +13,10 @@ from typing import Any
 
 from minga.errors import CaseError, LaunchError, suggest
 from minga.lab.cluster import Cluster, existing, find, laboratory, remove_stale, unreadable, up
-from minga.lab.commands import interruptible
 from minga.lab.config import Lab, labs, read_lab
 from minga.lab.launch import check_memory
-from minga.lab.processes import end
+from minga.launch.processes import end
+from minga.launch.signals import interruptible
 
 __all__ = ["RunRequest", "describe", "down", "listing", "run", "start", "status"]
 

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from minga.cli import completion
-from minga.launch.stopping import INTERRUPTED
+from minga.launch.exit_codes import INTERRUPTED
 
 __all__ = ["app"]
 

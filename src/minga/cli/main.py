@@ -14,7 +14,7 @@ from minga.cli import completion
 from minga.cli.commands import Commands
 from minga.cli.flags import SettingsCommand, setting
 from minga.errors import MingaError
-from minga.launch.stopping import INTERRUPTED
+from minga.launch.exit_codes import INTERRUPTED
 from minga.plugins import names
 
 __all__ = ["app", "main"]

@@ -141,7 +141,7 @@ def _read(request: Request) -> Problem:
 
 def _in_job(request: Request, job: Job) -> str | None:
     """One rank of a job; an error of one ends all."""
-    from minga.cli.rank import end_in_error
+    from minga.launch.rank_end import end_in_error
 
     everyone = world(job, job.size)
     if request.ranks not in (None, job.size):

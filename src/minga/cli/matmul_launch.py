@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,14 +23,14 @@ from typing import IO, Final
 from minga.cli.matmul import Request, started_words
 from minga.engine.pin import available_cores
 from minga.errors import LaunchError, RunError
+from minga.launch.exit_codes import OK, REPORTED
 from minga.launch.hosts import Host, read_hosts, shell_words
+from minga.launch.jobs import end_jobs, running_job
 from minga.launch.launcher import Launcher, find_launcher
 from minga.launch.reach import address_options, agent, not_started, own_address
 
 __all__ = ["launch"]
 
-_TOLD: Final = (0, 1, 2)
-"""Statuses of ranks that said themselves what is wrong; all others are of ranks that were ended."""
 _PATIENCE: Final = 5.0
 _LOOKS: Final = 15.0
 """Seconds between two looks whether hosts still answer, and how long each may take."""
@@ -93,7 +92,7 @@ def launch(request: Request) -> None:
     places = _Places(request.ranks or 1, [] if request.hosts is None else read_hosts(request.hosts, 1))
     unknown = 0
     while True:
-        with _taken_along(), tempfile.TemporaryDirectory(prefix="minga-matmul-") as folder:
+        with tempfile.TemporaryDirectory(prefix="minga-matmul-") as folder:
             end = _run(
                 _command(launcher, places, request, Path(folder)),
                 _environment(launcher, places, request),
@@ -103,7 +102,7 @@ def launch(request: Request) -> None:
         status, lost = end.status, end.lost
         if end.answered:  # whoever was lost afterwards
             return
-        if status in _TOLD:
+        if status in (OK, *REPORTED):
             raise SystemExit(status)
         if places.hosts and lost is None and (fault := not_started(end.said)) is not None:
             raise LaunchError(
@@ -156,32 +155,26 @@ def _environment(launcher: Launcher, places: _Places, request: Request) -> dict[
 
 def _run(command: Sequence[str], environment: dict[str, str], places: _Places, request: Request) -> _End:
     """Run the ranks to their end."""
-    try:
-        job = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
-            text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
-    except OSError as error:
-        raise LaunchError(f"{command[0]} could not be started: {error.strerror}") from error
-    assert job.stdout is not None
-    assert job.stderr is not None
     said: list[str] = []
     answer: list[str] = []
-    printing = threading.Thread(target=_pass_on, args=(job.stdout, sys.stdout, said, answer), daemon=True)
-    printing.start()
-    try:
-        with _watching(job, places.hosts, request.shell) as silent:
-            _pass_on(job.stderr, sys.stderr, said, [])
-            status = job.wait()
-            printing.join(_PATIENCE)
-    finally:
-        _end(job)
+    pipe = subprocess.PIPE
+    with (
+        running_job(command, environment, stdout=pipe, stderr=pipe) as job,
+        _watching(job, places.hosts, request.shell) as silent,
+    ):
+        assert job.stdout is not None
+        assert job.stderr is not None
+        printing = threading.Thread(target=_pass_on, args=(job.stdout, sys.stdout, said, answer), daemon=True)
+        printing.start()
+        _pass_on(job.stderr, sys.stderr, said, [])
+        status = job.wait()
+        printing.join(_PATIENCE)
     named_out = json.dumps(str(request.out.absolute()))[1:-1] if request.out else ""
     if status == 0 or (named_out and any(named_out in line for line in answer)):
         return _End(status, None, said, answered=True)
     if silent:
         return _End(-1, silent[0], said)
-    if status in _TOLD:
+    if status in (OK, *REPORTED):
         return _End(status, None, said)
     found = [match[1] for line in said for pattern in _LOST_AT if (match := pattern.search(line))]
     named = [host.name for host in places.hosts if found and found[0] in (host.name, host.address)]
@@ -214,7 +207,7 @@ def _watching(job: subprocess.Popen[str], hosts: Sequence[Host], shell: str) -> 
                 strikes[host.name] = 0 if _answers(host, shell) else strikes[host.name] + 1
                 if strikes[host.name] >= _STRIKES and not over.is_set():
                     silent.append(host.name)
-                    _stop(job)
+                    end_jobs([job])  # also a connection to the silent host, which would last for long
                     return
 
     if not hosts:
@@ -241,42 +234,3 @@ def _answers(host: Host, shell: str) -> bool:
     except (OSError, subprocess.TimeoutExpired):
         return False
     return done.returncode == 0
-
-
-def _end(job: subprocess.Popen[str]) -> None:
-    """Leave nothing running: the launcher takes its ranks along."""
-    if job.poll() is None:
-        _stop(job)
-        job.wait()
-    for stream in (job.stdout, job.stderr):
-        if stream is not None:
-            stream.close()
-
-
-def _stop(job: subprocess.Popen[str]) -> None:
-    """End the launcher, and what it has started here: a connection to a silent host would last for long."""
-    job.terminate()
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        job.wait(_PATIENCE)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(job.pid, signal.SIGKILL)
-
-
-@contextlib.contextmanager
-def _taken_along() -> Iterator[None]:
-    """Where this process is asked to end, it ends the ranks first: they are in a session of their own."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def leave(number: int, _: object) -> None:
-        raise SystemExit(128 + number)
-
-    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is signal.SIG_DFL]
-    try:
-        for number in heard:
-            signal.signal(number, leave)
-        yield
-    finally:
-        for number in heard:
-            signal.signal(number, signal.SIG_DFL)

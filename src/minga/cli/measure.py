@@ -172,6 +172,7 @@ def _inside(seconds: float, cores: int, display: MeasureDisplay) -> tuple[dict[s
     import tempfile
     import threading
 
+    from minga.launch.jobs import running_job
     from minga.launch.launcher import find_launcher
 
     if cores < 2:
@@ -186,26 +187,17 @@ def _inside(seconds: float, cores: int, display: MeasureDisplay) -> tuple[dict[s
         out = Path(folder, "section.json")
         order = json.dumps({"seconds": seconds, "out": str(out)})
         command = [*launcher.command(min(cores, _MOST_RANKS)), sys.executable, "-m", "minga.cli.measure", order]
-        process = subprocess.Popen(
-            command, env=launcher.environment(), stdout=subprocess.PIPE, stderr=errors, text=True
-        )  # fmt: skip
-        assert process.stdout is not None
-        listener = threading.Thread(target=_listen, args=(process.stdout, told), daemon=True)
-        listener.start()
         try:
-            process.wait(10 * seconds + 120)
+            with running_job(command, launcher.environment(), stdout=subprocess.PIPE, stderr=errors) as job:
+                assert job.stdout is not None
+                threading.Thread(target=_listen, args=(job.stdout, told), daemon=True).start()
+                job.wait(10 * seconds + 120)
         except subprocess.TimeoutExpired:
             return None, "ranks that were started for it did not end"
-        finally:
-            if process.poll() is None:
-                process.terminate()
-                process.wait()
-            listener.join()
-            process.stdout.close()
-        if process.returncode or not out.exists():
+        if job.returncode or not out.exists():
             errors.seek(0)
             last = "".join(f": {line}" for line in errors.read().strip().splitlines()[-1:])
-            return None, f"ranks that were started for it ended with status {process.returncode}{last}"
+            return None, f"ranks that were started for it ended with status {job.returncode}{last}"
         section: dict[str, Any] = json.loads(out.read_text())
         return section, ""
 
@@ -220,8 +212,8 @@ def _listen(lines: Iterable[str], told: Stage) -> None:
 
 def rank_main(arguments: Sequence[str]) -> int:
     """One of the ranks that time messages inside this machine: ``python -m minga.cli.measure ORDER``."""
-    from minga.cli.rank import end_in_error
     from minga.launch.events import silence_stdout
+    from minga.launch.rank_end import end_in_error
 
     order = json.loads(arguments[0])
     stream = os.fdopen(os.dup(1), "w")
@@ -257,7 +249,7 @@ def _measured_job(seconds: float, told: Stage | None) -> tuple[Comm, dict[str, A
 
 # A job ---------------------------------------------------------------------------------------------------------------
 def _in_job(request: Request, kernels: Sequence[Kernel], job: Job) -> dict[str, Any] | None:
-    from minga.cli.rank import end_in_error
+    from minga.launch.rank_end import end_in_error
 
     everyone = world(job, job.size)
     try:

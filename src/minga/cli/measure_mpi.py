@@ -5,10 +5,8 @@ The ranks are on this machine, or on the first two of a list of hosts on which t
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -16,8 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from minga.errors import MingaError
+from minga.errors import LaunchError, MingaError
 from minga.launch.implementations import Implementation, installed, outside_jobs
+from minga.launch.jobs import finished_job
 from minga.launch.launcher import Launcher, surrounding_job, world
 from minga.launch.reach import address_options, agent, own_address
 
@@ -105,32 +104,15 @@ def _run(command: Sequence[str], library: Implementation, seconds: float) -> dic
     if library.name == "openmpi" and os.geteuid() == 0:
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     try:
-        # Without a terminal, so that ssh asks for no password.
-        process = subprocess.Popen(
-            list(command), env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
-    except OSError as error:
-        return f"{command[0]}: {error.strerror}"
-    try:
-        told, said = process.communicate(timeout=3 * seconds + _PATIENCE)
+        done = finished_job(command, environment, 3 * seconds + _PATIENCE)
+    except LaunchError as error:
+        return error.message
     except subprocess.TimeoutExpired:
         return "ranks that were started for it did not end"
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGTERM if process.poll() is None else signal.SIGKILL)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(3)
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
-    if process.returncode:
-        lines = [line.strip() for line in said.splitlines() if line.strip()]
-        return f"status {process.returncode}" + (f": {lines[-1][:200]}" if lines else "")
-    for line in told.splitlines():
+    if done.returncode:
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        return f"status {done.returncode}" + (f": {lines[-1][:200]}" if lines else "")
+    for line in done.stdout.splitlines():
         if line.startswith(_FOUND):
             found: dict[str, Any] = json.loads(line.removeprefix(_FOUND))
             return found
@@ -139,8 +121,8 @@ def _run(command: Sequence[str], library: Implementation, seconds: float) -> dic
 
 def rank_main(arguments: Sequence[str]) -> int:
     """One of the two ranks: ``python -m minga.cli.measure_mpi ORDER``."""
-    from minga.cli.rank import end_in_error
     from minga.launch.events import silence_stdout
+    from minga.launch.rank_end import end_in_error
 
     order = json.loads(arguments[0])
     answers = os.fdopen(os.dup(1), "w")

@@ -18,11 +18,11 @@ from minga.cli.layouts import check_layout, check_mapping, check_ranks, computin
 from minga.cli.preflight import announce
 from minga.cli.resume import check_resumed, open_resumed, result_without_end, resume_hint, say, write_case
 from minga.engine.pin import available_cores
-from minga.engine.signals import GRACE, StopRequest
 from minga.errors import CaseError, MingaError, RunError
 from minga.launch.allocation import allocation, unused
+from minga.launch.exit_codes import INTERRUPTED, REPORTED, status_of
 from minga.launch.launcher import Job, find_launcher, library, surrounding_job, world
-from minga.launch.stopping import INTERRUPTED, status_of
+from minga.launch.signals import GRACE, StopRequest
 from minga.output.directory import RunDirectory
 from minga.output.progress import goes_on, note_state, read_progress
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
@@ -31,8 +31,6 @@ __all__ = ["RunRequest", "run"]
 
 _CELLS_A_RANK = 4096
 """Fewest cells a rank that is worth starting when nobody said how many."""
-_TOLD = (1, 2)
-"""Statuses of ranks that said themselves what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +219,7 @@ def _launched(
         raise
     if status != 0 or not directory.result.exists():
         said = f"the run on {ranks_text(ranks)} ended with status {status}"
-        kept = leave_unfinished(case, directory, said, drop=not resumed and status in _TOLD)
+        kept = leave_unfinished(case, directory, said, drop=not resumed and status in REPORTED)
         raise RunError(
             f"{said}; what was computed before is in {directory.path}" if kept else said,
             remedy=resume_hint(directory) if kept else None,
@@ -232,7 +230,7 @@ def _launched(
 
 def _run_in_job(request: RunRequest, job: Job) -> tuple[dict[str, Any] | None, int]:
     """Run as one rank of a job that a person started with a launcher of their own."""
-    from minga.cli.rank import end_late
+    from minga.launch.rank_end import end_late
 
     leaves: list[Callable[[], None]] = []
     stop = StopRequest(late=lambda: end_late(*leaves))
@@ -253,8 +251,8 @@ def _perform_in_job(
     ``leaves`` gets on rank 0 what is to be done should the run be ended from outside.
     """
     from minga.cli.perform import perform
-    from minga.cli.rank import end_in_error
     from minga.engine.comm import MPIComm
+    from minga.launch.rank_end import end_in_error
     from minga.output.versions import check_versions
 
     everyone = world(job, job.size)

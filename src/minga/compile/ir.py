@@ -12,25 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from minga.compile.iterate import print_iterate
+from minga.compile.operations import REGISTER, spelling
 from minga.compile.text import Text
 from minga.lang.expr import Node
 from minga.lang.graph import topological
+from minga.lang.operations import OPERATIONS
 from minga.lang.table import Table
 from minga.lang.types import DType, is_float, is_signed
 
-REGISTER: Final[dict[DType, str]] = {
-    "bool": "i1", "u1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u4": "i32", "u8": "i64",
-    "f4": "float", "f8": "double",
-}  # fmt: skip
-"""LLVM type of a value in a register. In memory, a bool is an i8 that holds 0 or 1."""
-LEAVES: Final = frozenset({"read", "local", "index", "scalar", "state", "captured"})
-
-_FLOAT: Final = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
-_INTEGER: Final = {
-    "add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "xor": "xor", "shift_left": "shl",
-}  # fmt: skip
-_FLOAT_TEST: Final = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
-_UNARY: Final = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "rint", "abs": "fabs"}
+LEAVES: Final = frozenset(name for name, found in OPERATIONS.items() if found.arity == 0) - {"const"}
+"""Values that a cell is given, which depend on where it is."""
 
 
 def memory_type(dtype: DType) -> str:
@@ -112,7 +103,9 @@ class Body:
             return rounds
         if node.op == "iterated":
             return self._states[id(node.args[0])][int(node.data)]
-        return self.text.let(self._instruction(node, [self._values[id(arg)] for arg in node.args]))
+        llvm = spelling(node.op).llvm
+        assert llvm is not None, node  # or it was lowered
+        return self.text.let(llvm(self, node, *(self._values[id(arg)] for arg in node.args)))
 
     def _lookup(self, node: Node, index: str) -> str:
         """Print the load of a table entry; the index must be within the table."""
@@ -145,84 +138,10 @@ class Body:
         place = self.text.let(f"getelementptr inbounds {kind}, ptr {name}, i64 {index}", "p")
         return self.text.let(f"load {kind}, ptr {place}{self.note}")
 
-    def _call(self, name: str, dtype: DType, result: DType, values: Iterable[str], extra: str = "") -> str:
+    def call(self, name: str, dtype: DType, values: Iterable[str], extra: str = "") -> str:
+        """Return the call of an intrinsic whose arguments and result have one type."""
         arguments = ", ".join(f"{self.type(dtype)} {value}" for value in values)
-        return f"call {self.type(result)} @llvm.{name}({arguments}{extra})"
-
-    def _instruction(self, node: Node, values: list[str]) -> str:
-        op, dtype = node.op, node.dtype
-        kind = node.args[0].dtype
-        of = self.type(kind)
-        if op in _FLOAT_TEST:
-            return self._compare(op, kind, values)
-        if op == "select":
-            return f"select {of} {values[0]}, {self.type(dtype)} {values[1]}, {self.type(dtype)} {values[2]}"
-        if op == "truncate":
-            return f"{'fptosi' if is_signed(dtype) else 'fptoui'} {of} {values[0]} to {self.type(dtype)}"
-        if op == "cast":
-            return self._cast(kind, dtype, values[0])
-        if op == "bitcast":
-            return f"bitcast {of} {values[0]} to {self.type(dtype)}"
-        if op == "not":
-            return f"xor {of} {values[0]}, {self.literal(True, 'bool') if dtype == 'bool' else self.literal(-1, dtype)}"
-        if op == "shift_right":
-            return f"{'ashr' if is_signed(dtype) else 'lshr'} {of} {values[0]}, {values[1]}"
-        if op == "quotient":
-            return f"{'sdiv' if is_signed(dtype) else 'udiv'} {of} {values[0]}, {values[1]}"
-        if is_float(dtype):
-            return self._float(op, dtype, values)
-        return self._integer(op, dtype, values)
-
-    def _float(self, op: str, dtype: DType, values: list[str]) -> str:
-        of = self.type(dtype)
-        if op in _FLOAT:
-            return f"{_FLOAT[op]} {of} {values[0]}, {values[1]}"
-        if op in ("min", "max"):
-            return self._call(f"{op}imum.{self.suffix(dtype)}", dtype, dtype, values)
-        if op == "neg":
-            return f"fneg {of} {values[0]}"
-        if op == "fma":
-            return self._call(f"fma.{self.suffix(dtype)}", dtype, dtype, values)
-        return self._call(f"{_UNARY[op]}.{self.suffix(dtype)}", dtype, dtype, values)
-
-    def _integer(self, op: str, dtype: DType, values: list[str]) -> str:
-        of = self.type(dtype)
-        if op == "popcount":
-            return self._call(f"ctpop.{self.suffix(dtype)}", dtype, dtype, values)
-        if op in ("min", "max"):
-            return self._call(f"{'s' if is_signed(dtype) else 'u'}{op}.{self.suffix(dtype)}", dtype, dtype, values)
-        if op == "neg":
-            return f"sub {of} {self.literal(0, dtype)}, {values[0]}"
-        if op == "abs" and not is_signed(dtype):
-            return f"add {of} {values[0]}, {self.literal(0, dtype)}"
-        if op == "abs":
-            return self._call(f"abs.{self.suffix(dtype)}", dtype, dtype, values, ", i1 false")
-        return f"{_INTEGER[op]} {of} {values[0]}, {values[1]}"
-
-    def _compare(self, op: str, kind: DType, values: list[str]) -> str:
-        if is_float(kind):
-            return f"fcmp {_FLOAT_TEST[op]} {self.type(kind)} {values[0]}, {values[1]}"
-        sign = "" if op in ("eq", "ne") else "s" if is_signed(kind) else "u"
-        return f"icmp {sign}{op} {self.type(kind)} {values[0]}, {values[1]}"
-
-    def _cast(self, source: DType, target: DType, value: str) -> str:
-        a, b = self.type(source), self.type(target)
-        if target == "bool":
-            test = "fcmp une" if is_float(source) else "icmp ne"
-            return f"{test} {a} {value}, {self.literal(0, source)}"
-        if is_float(source) and is_float(target):
-            return f"{'fpext' if target == 'f8' else 'fptrunc'} {a} {value} to {b}"
-        if is_float(target):
-            return f"{'sitofp' if is_signed(source) else 'uitofp'} {a} {value} to {b}"
-        if REGISTER[source] == REGISTER[target]:
-            return f"bitcast {a} {value} to {b}"
-        if _bits(source) > _bits(target):
-            return f"trunc {a} {value} to {b}"
-        return f"{'sext' if is_signed(source) else 'zext'} {a} {value} to {b}"
-
-
-def _bits(dtype: DType) -> int:
-    return int(REGISTER[dtype][1:])
+        return f"call {self.type(dtype)} @llvm.{name}.{self.suffix(dtype)}({arguments}{extra})"
 
 
 def _entries(table: Table) -> str:

@@ -10,7 +10,7 @@ from math import prod
 from types import MappingProxyType
 from typing import cast
 
-from minga.compile.ir import REGISTER
+from minga.compile.operations import REGISTER
 from minga.compile.ptx_frame import Cell, Frame, Offsets, variable
 from minga.compile.ptx_march import March, Pointer, Reach, Source, Stream, spans
 from minga.compile.ptx_window import Spot, Window

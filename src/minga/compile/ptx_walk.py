@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from functools import reduce
 from typing import cast
 
-from minga.compile.ir import REGISTER, Body
+from minga.compile.ir import Body
+from minga.compile.operations import REGISTER
 from minga.compile.ptx_frame import BLOCK, Cell, Frame, Offsets, barrier, in_turn, variable
 from minga.compile.ptx_kept import Kept, MarchCell, zero
 from minga.compile.ptx_march import MOST_HELD, March, Pointer, Reach, Source, Stream, reads_of, results, spans, words

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import cast
 
-from minga.compile.ir import REGISTER, Body, memory_type
+from minga.compile.ir import Body, memory_type
 from minga.compile.line import Access, Line, Offsets
+from minga.compile.operations import REGISTER
 from minga.compile.schedule import Schedule, is_number, iterates, may_repeat_cells
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph

@@ -1,4 +1,4 @@
-"""Which fields Python may look at and change, and how long the views that it was given may be written.
+"""Access of Python to fields: those it may read and change, and how long its views may be written.
 
 Between runs Python may do both with every field. A function that a Program calls may look at the fields it names, and
 change those it names in `writes`: exchanges are placed by these names, so a change of any other field would leave old
@@ -30,11 +30,11 @@ class Access:
     moving: tuple[BoundMove, ...] = ()
     lent: dict[Slot, list[np.ndarray]] = field(default_factory=dict)
     shown: list[Slot] = field(default_factory=list)
-    """Of what the present call has read-only views."""
+    """Slots of which the present call has read-only views."""
 
     @contextlib.contextmanager
     def during(self, call: Call, moving: tuple[BoundMove, ...]) -> Iterator[None]:
-        """Python runs from a Program; ProgramError where it writes into a view of what it may only look at."""
+        """Let Python run from a Program. Raise ProgramError if it writes into a read-only view."""
         self.call, self.moving = call, moving
         self.shown.clear()
         try:
@@ -48,22 +48,22 @@ class Access:
             self.take_back()
 
     def between_runs(self, wish: str, remedy: str) -> None:
-        """ProgramError if Python runs from a Program: the function that `wish` is about works between runs only."""
+        """Raise ProgramError if Python runs from a Program: what `wish` describes is possible between runs only."""
         if self.call is not None:
             raise ProgramError(f"{self.call.label!r}, which a Program calls, {wish}", remedy=remedy)
 
     def check_read(self, slot: Slot) -> None:
-        """ProgramError if Python runs from a Program and the call does not name the slot."""
+        """Raise ProgramError if Python runs from a Program and the call does not name the slot."""
         if self.call is not None and slot not in self.call.reads and slot not in self.call.writes:
             raise self._unnamed(slot, "looks at", "reads")
 
     def check_write(self, slot: Slot) -> None:
-        """ProgramError if Python runs from a Program and the call does not name the slot in `writes`."""
+        """Raise ProgramError if Python runs from a Program and the call does not name the slot in `writes`."""
         if self.call is not None and slot not in self.call.writes:
             raise self._unnamed(slot, "changes", "writes")
 
     def lend(self, slot: Slot, pieces: Iterable[tuple[Box, np.ndarray]], write: bool) -> list[tuple[Box, np.ndarray]]:
-        """The views as Python gets them: read-only, or writable for a while."""
+        """Return the views that Python gets: read-only, or writable for a while."""
         given = list(pieces)
         if write:
             self.lent.setdefault(slot, []).extend(view for _, view in given)
@@ -75,7 +75,7 @@ class Access:
         return given
 
     def take_back(self) -> list[Slot]:
-        """End all writing through views; the slots concerned."""
+        """End all writing through views and return their slots."""
         for view in (view for views in self.lent.values() for view in views):
             view.flags.writeable = False
         slots = list(self.lent)

@@ -1,4 +1,4 @@
-"""Which operations may leave out tiles in which nothing can change, and why others may not.
+"""Checks of operations on active tiles: may they skip tiles in which nothing can change, and if not, why?
 
 A step `apply(rule, u, u.next); rotate(u)` overwrites in slot `next` the state of two steps before. Where what it reads
 is what it read two steps before, it would store what is there already. So it must be known that nothing else changes
@@ -28,14 +28,14 @@ TILE_ROWS = (1024, 16, 8, 4)
 
 
 def default_tile(fields: Sequence[Field]) -> tuple[int, ...]:
-    """The shape of tiles where none is asked for."""
+    """Return the shape of tiles if none is requested."""
     ndim = fields[0].grid.ndim
     wide = TILE_ROWS[0] if ndim == 1 else TILE_BYTES
     return (*[TILE_ROWS[ndim - 1]] * (ndim - 1), max(1, wide // max(itemsize(f.dtype) for f in fields)))
 
 
 def check_active(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand], cells: Region, points: Box) -> Region:
-    """The region of an operation on active tiles, with the shape of tiles made explicit. ProgramError for others."""
+    """Return the region of an operation on active tiles, with an explicit shape; raise ProgramError for others."""
     reason = unfit_operation(graph, operands, cells.box == points)
     if reason is not None:
         raise ProgramError(
@@ -50,7 +50,7 @@ def check_active(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand]
 
 
 def unfit_operation(graph: KernelGraph, operands: Sequence[Operand], whole: bool) -> str | None:
-    """Why an operation cannot be done on active tiles only, whatever else its Program does; None if it can."""
+    """Return why an operation cannot be done on active tiles only, whatever else its Program does; None if it can."""
     slots = [operand for operand in operands if isinstance(operand, Slot)]
     stored = {operand for number in graph.written if isinstance(operand := operands[number], Slot)}
     found = reads(graph)
@@ -72,6 +72,11 @@ def unfit_operation(graph: KernelGraph, operands: Sequence[Operand], whole: bool
         return "it stores elsewhere than at its own cell"
     if any(operands[number] in stored for number in found):
         return "it reads what it overwrites"
+    return _unfit_boundaries(graph, operands)
+
+
+def _unfit_boundaries(graph: KernelGraph, operands: Sequence[Operand]) -> str | None:
+    """Return which boundary condition changes cells although no tile near them changes; None if none does."""
     for fill, target in _fills(graph, operands):
         if any(not scalar.name.startswith("@extent") for scalar in fill.graph.scalars):
             return f"the boundary of {target.name!r} depends on a register"
@@ -81,7 +86,7 @@ def unfit_operation(graph: KernelGraph, operands: Sequence[Operand], whole: bool
 
 
 def unfit_program(operations: Sequence[Operation], apply: Apply) -> str | None:
-    """Why the rest of a Program forbids that an operation is done on active tiles only; None if it does not."""
+    """Return why the rest of a Program forbids doing an operation on active tiles only; None if it does not."""
     fields, used, registers = stored_fields(apply), read_fields(apply), registers_used(apply)
     rotations = 0
     for around, operation in _all(operations):
@@ -112,24 +117,24 @@ def unfit_program(operations: Sequence[Operation], apply: Apply) -> str | None:
 
 
 def stored_fields(apply: Apply) -> frozenset[Field]:
-    """The fields an operation stores."""
+    """Return the fields that an operation stores."""
     return frozenset(apply.slot(number).field for number in apply.graph.written)
 
 
 def read_fields(apply: Apply) -> frozenset[Field]:
-    """The fields an operation reads."""
+    """Return the fields that an operation reads."""
     found = (apply.operands[number] for number in reads(apply.graph))
     return frozenset(operand.field for operand in found if isinstance(operand, Slot))
 
 
 def registers_used(apply: Apply) -> frozenset[str]:
-    """The registers whose values an operation uses, by their names in graphs."""
+    """Return the registers whose values an operation uses, by their names in graphs."""
     given = {value.key for value in apply.scalars.values() if isinstance(value, Register)}
     return frozenset(given | {scalar.name for scalar in apply.graph.scalars})
 
 
 def widest_read(graph: KernelGraph, operands: Sequence[Operand]) -> tuple[int, ...]:
-    """How far from a cell lies what decides on it, per axis: also what ghost cells beyond the ends are made of."""
+    """Return how far from a cell the values lie that decide on it, per axis, also by way of ghost cells."""
     offsets = [o for number, found in reads(graph).items() if _distributed(operands[number]) for _, o in found]
     widths = [max((abs(o[axis]) for o in offsets), default=0) for axis in range(graph.ndim)]
     for fill, target in _fills(graph, operands):
@@ -141,7 +146,7 @@ def widest_read(graph: KernelGraph, operands: Sequence[Operand]) -> tuple[int, .
 
 
 def _fills(graph: KernelGraph, operands: Sequence[Operand]) -> Iterator[tuple[Fill, Field]]:
-    """The boundary conditions of all ghost cells that an operation may read."""
+    """Yield the boundary conditions of all ghost cells that an operation may read."""
     for number, found in reads(graph).items():
         operand = operands[number]
         if not isinstance(operand, Slot) or operand.field.replicated:
@@ -161,7 +166,7 @@ def _distributed(operand: Operand) -> bool:
 
 
 def _all(operations: Sequence[Operation]) -> Iterator[tuple[Sequence[Operation], Operation]]:
-    """All operations, each with the list it stands in."""
+    """Yield all operations, each with the list that contains it."""
     for operation in operations:
         yield operations, operation
         if isinstance(operation, Repeat | When):

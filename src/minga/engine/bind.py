@@ -1,4 +1,4 @@
-"""Binding: a schedule becomes the commands and messages of this rank's blocks.
+"""Binding: turning a schedule into the commands and messages of this rank's blocks.
 
 Redone whenever layouts or halo widths change; it takes milliseconds, since kernels are compiled once per engine.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -71,12 +71,18 @@ class Binding:
 
 @dataclass(slots=True)
 class Binder:
-    """Turns one schedule into commands.
+    """A translator of one schedule into commands.
 
-    backend where they work
-    call    runs Python operations, given the moves under way meanwhile
-    polled  whether kernels look at messages in flight
-    clocks  the grid whose blocks are timed one by one; None for none
+    Parameters
+    ----------
+    backend
+        Device that the commands work on.
+    call
+        Returns a function that runs a Python operation, given the moves that are in flight meanwhile.
+    polled
+        True if kernels look at messages in flight.
+    clocks
+        Grid whose blocks are timed separately; None for none.
     """
 
     storage: Storage
@@ -107,7 +113,7 @@ class Binder:
     buffers: dict[Slot, Buffers] = field(default_factory=dict)
 
     def bind(self, schedule: Schedule) -> Binding:
-        """Allocate what the schedule needs and emit all commands."""
+        """Allocate the fields that the schedule needs and emit all commands."""
         widest: dict[object, Reach] = {}
         for slot, reach in schedule.widest.items():
             self.storage.stored(slot.field, reach)
@@ -161,45 +167,25 @@ class Binder:
         self.pending.append(lambda: cmd.JumpIf(address, when, label.position))
 
     def address(self, array: np.ndarray) -> int:
-        """The address at which kernels find an array's first element; it is valid as long as the binding."""
+        """Return the address at which kernels find an array's first element; it is valid as long as the binding."""
         return self.backend.address(array)
 
     def control(self, array: np.ndarray) -> int:
-        """The address of words that only commands use, not kernels."""
+        """Return the address of words that only commands use, not kernels."""
         self.keep.append(array)
         return int(array.__array_interface__["data"][0])
 
     # Items ---------------------------------------------------------------------------------------------------------
     def items(self, items: Sequence[Item]) -> None:
         for item in items:
-            match item:
-                case Stage():
-                    self.stage(item)
-                case Begin():
-                    self.begin(item.exchange)
-                case Finish():
-                    self.finish(item.exchange)
-                case Boundaries():
-                    self.boundaries(item)
-                case Let():
-                    self.let(item)
-                case Rotate():
-                    self.rotate(item)
-                case Move():
-                    bind_move(self, item)
-                case StartMove():
-                    start_move(self, item.move)
-                case FinishMove():
-                    finish_move(self, item.move)
-                case Call():
-                    function = self.call(item, tuple(self.moving.values()))
-                    self.emit(*self.backend.settled(), cmd.Call(function, item.label))
-                    self.continued(slot for slot in item.writes if slot.field.replicated)
-                case Loop():
-                    self.loop(item)
-                case Branch():
-                    self.branch(item)
+            _BINDERS[type(item)](self, item)
             self.masks.after(self, item)
+
+    def operation(self, call: Call) -> None:
+        """Bind an operation that Python does."""
+        function = self.call(call, tuple(self.moving.values()))
+        self.emit(*self.backend.settled(), cmd.Call(function, call.label))
+        self.continued(slot for slot in call.writes if slot.field.replicated)
 
     def exchange(self, exchange: Exchange) -> BoundExchange:
         bound = self.exchanges.get(id(exchange))
@@ -277,7 +263,7 @@ class Binder:
         self.mark(after)
 
     def limit(self, loop: Loop) -> tuple[Sequence[cmd.Command], int]:
-        """Address of the word a loop's counter is compared with, and what brings a register there."""
+        """Return the commands that fetch a loop's limit, and the address of the word its counter is compared with."""
         if isinstance(loop.limit, Register):
             return self.backend.on_host(self.storage.of(loop.limit))
         return (), self.control(np.array([UNBOUNDED if loop.limit is None else loop.limit], np.int64))
@@ -320,12 +306,12 @@ class Binder:
             self.begun.append(reductions)
 
     def continued(self, slots: Iterable[Slot]) -> None:
-        """Continue fields that every rank holds whole beyond their ends, after they were stored."""
+        """Extend fields that every rank holds whole beyond their ends, after they were stored."""
         for slot in slots:
             self.emit(*continuation(slot, self.storage, self.backend))
 
     def finish_reductions(self, apply: Apply, reductions: BoundReductions) -> None:
-        """Totals over workers and ranks, registers, and the way out if one is not finite."""
+        """Emit totals over workers and ranks, registers, and the exit if one is not finite."""
         self.emit(*reductions.commands)
         self.begun = [other for other in self.begun if other is not reductions]
         if not apply.checked:
@@ -336,11 +322,11 @@ class Binder:
         self.jump_if(reductions.not_finite, True, label)
 
     def blocks(self, apply: Apply) -> list[int]:
-        """Blocks of the operation's grid that this rank owns."""
+        """Return the blocks of the operation's grid that this rank owns."""
         return self.storage.layout(apply.grid).blocks_of(self.comm.rank)
 
     def clock_of(self, apply: Apply, block: int | None) -> int:
-        """A block's number among the timed ones of this rank, -1 where its grid is cut otherwise than theirs."""
+        """Return a block's number among the timed ones of this rank, or -1 if its grid is cut differently."""
         if self.clocks is None or block is None:
             return -1
         layout, timed = self.storage.layout(apply.grid), self.storage.layout(self.clocks)
@@ -351,7 +337,7 @@ class Binder:
     def part(
         self, apply: Apply, block: int | None, part: Part, accumulators: Sequence[int], rest: Remaining | None = None
     ) -> None:
-        """One kernel call over one box of one block, or over what remains of it behind a mask."""
+        """Emit one kernel call over one box of one block, or over the cells of it that a mask leaves."""
         self.timed = self.clock_of(apply, block)
         operands = [self.operand(operand, block, part.shift) for operand in apply.operands]
         graph = apply.graph if part.stride is None else every_nth(apply.graph, part.stride, part.phase, part.shift)
@@ -368,7 +354,7 @@ class Binder:
     def operand(
         self, operand: Slot | Constant, block: int | None, shift: Sequence[int]
     ) -> tuple[int, int, tuple[int, ...]]:
-        """Slot address, element offset of index 0 and element strides of a parameter."""
+        """Return the slot address, the element offset of index 0, and the element strides of a parameter."""
         if isinstance(operand, Constant):
             array, origin = operand.array, operand.origin
             slot = self.address(np.array([self.address(array)], np.int64))
@@ -387,7 +373,7 @@ class Binder:
         return slot, start, strides
 
     def scalar(self, value: ScalarValue, kind: DType) -> int:
-        """Address of a scalar argument."""
+        """Return the address of a scalar argument."""
         if isinstance(value, Register):
             return self.address(self.storage.of(value))
         memory = np.zeros(8, np.uint8)
@@ -434,7 +420,7 @@ class Binder:
         extent: Sequence[int],
         colour: int = 0,
     ) -> np.ndarray:
-        """The argument words of a kernel for a box in tiles of a shape; those of reductions are left 0."""
+        """Return the argument words of a kernel for a box in tiles of a shape; those of reductions are left 0."""
         words, n = offsets(graph), graph.ndim
         args = np.zeros(words.words, np.int64)
         tiles = [-(-(high - low) // size) for low, high, size in zip(part.lo, part.hi, tile, strict=True)]
@@ -452,7 +438,7 @@ class Binder:
         return args
 
     def captured(self, graph: KernelGraph, scalar: Scalar, extent: Sequence[int]) -> int:
-        """Address of what a graph asks for itself: a register that an expression names, or the grid's extent."""
+        """Return the address of a value that a graph names: a register in an expression, or the grid's extent."""
         if scalar.name.startswith("@extent"):
             return self.scalar(extent[int(scalar.name[7:])], scalar.dtype)
         keys = (n.data for n in graph.nodes() if isinstance(n.data, RegisterKey))
@@ -461,7 +447,7 @@ class Binder:
 
     # Boundaries ----------------------------------------------------------------------------------------------------
     def boundaries(self, item: Boundaries) -> None:
-        """Fill ghost cells beyond the domain, axis by axis, so that corners follow from what is filled already."""
+        """Fill ghost cells beyond the domain axis by axis, so that corners follow from cells already filled."""
         target = item.slot.field
         stored = self.storage.stored(target)
         assert stored.ownership is not None
@@ -481,12 +467,29 @@ class Binder:
 
 
 def _given(apply: Apply) -> list[tuple[str, DType, ScalarValue]]:
-    """The scalars an operation was given: name, type, value."""
+    """Return the scalars that an operation was given: name, type, value."""
     return [(s.name, s.dtype, apply.scalars[s.name]) for s in apply.graph.scalars if s.name in apply.scalars]
 
 
 def _nearest(operand: BoundOperand, index: Mapping[int, int]) -> BoundOperand:
-    """An operand that is read at one index along some axes."""
+    """Return an operand that is read at one index along some axes."""
     slot, start, strides = operand
     start += sum(at * strides[axis] for axis, at in index.items())
     return slot, start, tuple(0 if axis in index else stride for axis, stride in enumerate(strides))
+
+
+_BINDERS: Final[dict[type, Callable[[Binder, Any], None]]] = {
+    Stage: Binder.stage,
+    Begin: lambda binder, begin: binder.begin(begin.exchange),
+    Finish: lambda binder, finish: binder.finish(finish.exchange),
+    Boundaries: Binder.boundaries,
+    Let: Binder.let,
+    Rotate: Binder.rotate,
+    Move: bind_move,
+    StartMove: lambda binder, start: start_move(binder, start.move),
+    FinishMove: lambda binder, finish: finish_move(binder, finish.move),
+    Call: Binder.operation,
+    Loop: Binder.loop,
+    Branch: Binder.branch,
+}
+"""Functions that emit the commands of each kind of item."""

@@ -1,4 +1,4 @@
-"""Ranks that talk: alone, as threads of one process, or over MPI. The engine needs nothing else of them."""
+"""Communication between ranks: one rank alone, threads of one process, or MPI. The engine needs nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Protocol, TypeVar
@@ -38,51 +38,59 @@ class Channel(Protocol):
 
     @property
     def sends(self) -> tuple[Envelope, ...]:
-        """What leaves this rank at every start."""
+        """Messages that leave this rank at every start."""
 
     @property
     def started(self) -> np.ndarray:
-        """One int64 word: how often the messages left. The native loop, which calls MPI itself, counts here too."""
+        """Number of starts so far, as one int64 word. The native loop, which calls MPI itself, counts here too."""
 
     def start(self) -> None:
         """Begin all sends and receives."""
 
     def test(self) -> bool:
-        """Make progress; True when all are complete."""
+        """Make progress, and return True when all are complete."""
 
     def wait(self) -> None:
         """Complete all sends and receives."""
 
     def close(self) -> None:
-        """Release what the channel holds."""
+        """Release the resources of the channel."""
 
 
 class Comm(Protocol):
     """A group of ranks."""
 
     @property
-    def rank(self) -> int: ...
+    def rank(self) -> int:
+        """Number of this rank."""
+
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Number of ranks."""
+
     @property
     def node(self) -> int:
-        """The lowest rank of this rank's machine, which stands for the machine."""
+        """Lowest rank of this rank's machine, which identifies the machine."""
 
     @property
     def leads_node(self) -> bool:
-        """Whether this is the first rank of its machine: it compiles, the others load what it compiled."""
+        """True for the first rank of its machine: it compiles, and the others load what it compiled."""
 
-    def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel: ...
+    def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
+        """Return a channel for messages that are sent and received repeatedly."""
+
     def allreduce(self, words: np.ndarray, operation: Operation) -> None:
         """Combine int64 words over all ranks, in place."""
 
     def gather(self, value: Any) -> list[Any] | None:
-        """All ranks' values on rank 0, in rank order; None elsewhere."""
+        """Return all ranks' values on rank 0, in rank order; None elsewhere."""
 
     def bcast(self, value: Any) -> Any:
-        """Rank 0's value on every rank."""
+        """Return rank 0's value on every rank."""
 
-    def barrier(self) -> None: ...
+    def barrier(self) -> None:
+        """Wait until all ranks have called this."""
+
     def abort(self, error: BaseException) -> None:
         """End the whole job because of an error on this rank, showing its traceback."""
 
@@ -196,7 +204,7 @@ class _Silent:
 # Virtual ranks: threads of one process, for tests and for looking at many ranks on one core --------------------------
 @dataclass(slots=True)
 class _Shared:
-    """What virtual ranks have in common."""
+    """State that virtual ranks share."""
 
     size: int
     barrier: threading.Barrier
@@ -288,7 +296,7 @@ class _VirtualChannel:
 
 
 def run_virtual(ranks: int, function: Callable[[Comm], Result]) -> list[Result]:
-    """Run `function(comm)` on `ranks` virtual ranks; their results in rank order. The first rank's error is raised.
+    """Run `function(comm)` on virtual ranks and return their results in rank order. The first rank's error is raised.
 
     Parameters
     ----------
@@ -366,7 +374,7 @@ class MPIComm:
             sys.excepthook = self._end_all
 
     def _end_all(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Called for an exception that nobody caught: the other ranks would wait for this one for ever."""
+        """End the job after an uncaught exception: the other ranks would wait for this one for ever."""
         self.abort(error.with_traceback(trace))
 
     def __repr__(self) -> str:
@@ -446,7 +454,7 @@ class MPIComm:
             self.communicator.Barrier()
 
     def _meet(self) -> None:
-        """Let ranks that are patient sleep until all are here: MPI's own calls look for each other all the time."""
+        """Let patient ranks sleep until all have arrived: MPI's own calls poll all the time."""
         if self._patient:
             wait_until(self.communicator.Ibarrier().Test)
 
@@ -462,6 +470,19 @@ class MPIComm:
         sys.stderr.write(f"rank {self.rank} of {self.size} failed; the job ends.\n{text}")
         sys.stderr.flush()
         end_job(self.communicator, 1)
+
+
+@contextlib.contextmanager
+def complaining(seconds: float, text: str) -> Iterator[None]:
+    """Write a text to standard error if the block, which waits for other ranks, takes longer; none if it is empty."""
+    timer = threading.Timer(seconds, sys.stderr.write, (text,))
+    timer.daemon = True
+    if text:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def end_job(communicator: Any, status: int) -> NoReturn:

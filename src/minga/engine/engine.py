@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
@@ -15,9 +16,10 @@ from minga.engine.access import Access
 from minga.engine.active import ActiveTiles, Touched, on_all_cells, touched
 from minga.engine.backend import Backend, Host, Kernels
 from minga.engine.bind import LIMIT, NOT_FINITE, Binder, Binding
-from minga.engine.comm import Comm, SerialComm
+from minga.engine.comm import Comm, SerialComm, complaining
 from minga.engine.copy_out import Pending, check_target, copy_on_host, page_aligned
 from minga.engine.device import Device, open_device
+from minga.engine.draws import drawing, repeated_draw
 from minga.engine.events import EventLog, Timeline
 from minga.engine.infer import infer
 from minga.engine.interpret import INTERRUPTED, LEFT, interpret, new_ledger
@@ -29,7 +31,7 @@ from minga.engine.options import check_counts, checked_layouts, checked_routes, 
 from minga.engine.outcome import Ledger as Ledger
 from minga.engine.outcome import Outcome as Outcome
 from minga.engine.panels import BoundMove
-from minga.engine.program import REASONS, Call, Operation, Program, Repeat
+from minga.engine.program import REASONS, Apply, Call, Operation, Program, Repeat
 from minga.engine.reach import Reach
 from minga.engine.relayout import PIECE_BYTES, Moved, move_fields
 from minga.engine.routes import Broadcasting, Router
@@ -42,7 +44,7 @@ from minga.engine.workers import Workers
 from minga.errors import ProgramError
 from minga.lang.types import is_float
 from minga.space.box import Box
-from minga.space.field import Field, Register, Slot
+from minga.space.field import SEED, STEP, Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
 
 TIMES = Register("@times", "i8")
 """How often a Program is repeated by `Engine.run`."""
+_PATIENCE = 20.0
+"""Seconds after which a rank reports that it waits for others to bind a Program."""
 
 
 @dataclass(slots=True)
@@ -62,6 +66,8 @@ class _Prepared:
     native: NativeLoop | None
     touched: Touched
     first_event: int
+    draws: Apply | None
+    """The first operation that draws random numbers."""
 
 
 class Engine:
@@ -146,22 +152,35 @@ class Engine:
         self._generation = 0
         self._access = Access()
         self._clocks: Grid | None = None
+        self._changed: dict[str, None] = {}
+        self._drawn: dict[Program, tuple[object, object]] = {}
+        self._warned: set[Program] = set()
         self.binding_seconds = 0.0
-        """What this rank spent on binding Programs, compiling their kernels included."""
+        """Seconds that this rank spent on binding Programs, including compiling their kernels."""
 
     # Values --------------------------------------------------------------------------------------------------------
     def set(self, item: Field | Slot, value: FieldValue) -> None:
-        """Set the values of a field.
+        """Set the values of a field; collective.
+
+        All ranks call it together, for the same fields: halos are stale afterwards, and ranks that disagree on which
+        halos are stale would wait for each other. Each rank stores the cells that it owns.
 
         Parameters
         ----------
         item
             A field, whose present values are meant, or a slot.
         value
-            A number, a global array, or a function of a box that returns that box's values.
+            A number, an array of the field's global shape, or a function of a box that returns that box's values.
+
+        Raises
+        ------
+        LayoutError
+            If the values do not fit the field's shape or type, or the function fails.
+        ProgramError
+            If a function that a Program calls sets a field that it does not name in `writes`.
         """
         slot = item if isinstance(item, Slot) else item.now
-        self._changes(slot)
+        self._changes(slot, "set({})")
         if self._on_device is not None:
             self._on_device.check_room({slot: Reach.none(slot.field.grid.ndim)})
         set_values(self.storage, slot, value)
@@ -194,6 +213,7 @@ class Engine:
         """Give all registers the values they are declared with."""
         self._access.between_runs("resets all registers", "write those that are meant: engine.write(register, value)")
         self.storage.reset_registers()
+        self._drawn.clear()
         self._active.forget()
 
     def read(self, register: Register) -> Any:
@@ -235,7 +255,7 @@ class Engine:
         if call is not None and not write:
             self._access.check_read(slot)
         elif write:
-            self._changes(slot)
+            self._changes(slot, "blocks({}, write=True)")
         return self._access.lend(slot, self.storage.pieces(slot), write or (call is not None and slot in call.writes))
 
     def touch(self, item: Field | Slot) -> None:
@@ -247,13 +267,15 @@ class Engine:
             A field, whose present values are meant, or a slot.
         """
         slot = item if isinstance(item, Slot) else item.now
-        self._changes(slot)
+        self._changes(slot, "touch({})")
         if slot.field.replicated:
             continue_beyond(self.storage.stored(slot.field).blocks[0], slot)
 
-    def _changes(self, slot: Slot) -> None:
-        """Python changes a slot, now or soon."""
+    def _changes(self, slot: Slot, how: str) -> None:
+        """Note that Python changes a slot, now or soon, by the function that ``how`` names."""
         self._access.check_write(slot)
+        if self._access.call is None:
+            self._changed[how.format(repr(slot))] = None
         self._valid.pop(slot, None)
         self._active.forget()
 
@@ -321,7 +343,7 @@ class Engine:
 
     @property
     def ledger(self) -> Ledger:
-        """Where this rank's time went."""
+        """Breakdown of this rank's time."""
         seconds = {c.name.lower(): float(self.booked[0, c]) * 1e-9 for c in cmd.Category}
         seconds["compute"] += sum(self.block_seconds.values())
         traffic = self.traffic
@@ -361,13 +383,13 @@ class Engine:
 
     @property
     def traffic(self) -> dict[int, Traffic]:
-        """What this rank has sent to each other rank since the engine was made, counted where messages start."""
+        """Messages and bytes sent to each other rank since the engine was made, counted when messages start."""
         open_channels = (channel for prepared in self._prepared.values() for channel in prepared.binding.channels)
         return count_sent(open_channels, self._sent)
 
     @property
     def events(self) -> Timeline | None:
-        """When this rank did which command, as far as `trace` left room; None without it."""
+        """Commands of this rank with their times, as far as `trace` left room; None without it."""
         return None if self._events is None else self._events.timeline()
 
     # Running -------------------------------------------------------------------------------------------------------
@@ -389,9 +411,12 @@ class Engine:
         if times < 0:
             raise ProgramError(f"run {times} times", remedy="give 0 or more")
         prepared = self.prepare(program, looped=times != 1)  # raises in a call, whose own loop counts by TIMES
+        if prepared.draws is not None:
+            self._draws_again(program, prepared.draws)
         self.write(TIMES, times)
         self.workers.reserve(prepared.binding.scratch_bytes)
         self._valid = {}
+        self._changed.clear()
         self._active.enter(prepared.touched)
         ended = False
         try:
@@ -416,8 +441,26 @@ class Engine:
             return Outcome(False, "limit")
         return Outcome(True, "converged" if prepared.binding.converges else REASONS[0])
 
+    def _draws_again(self, program: Program, apply: Apply) -> None:
+        """Warn where a Program is run again at the same mg.STEP, so that it draws the same random numbers."""
+        present = self.read(STEP), self.read(SEED)
+        if self._drawn.get(program) == present:
+            self._warn(
+                program,
+                f"{apply.label!r} draws random numbers, and mg.STEP is what it was in the run before, so that both "
+                "draw the same",
+                "change it in between, program.let(mg.STEP, mg.STEP + 1) or engine.write(mg.STEP, ...)",
+            )
+        self._drawn[program] = present
+
+    def _warn(self, program: Program, text: str, remedy: str) -> None:
+        """Warn of a Program, once and on rank 0 only."""
+        if program not in self._warned and self.comm.rank == 0:
+            warnings.warn(f"Program {program.name!r}: {text}; {remedy}", RuntimeWarning, stacklevel=4)
+        self._warned.add(program)
+
     def _do(self, prepared: _Prepared) -> int:
-        """Do all commands; why they ended."""
+        """Do all commands, and return why they ended."""
         if prepared.native is not None:
             return prepared.native.run()
         return interpret(
@@ -461,14 +504,50 @@ class Engine:
         if looped:
             check_levels(operations)
             operations = [Repeat(program.operations, TIMES, None)]
-        return self._prepare(program, operations, looped)
+        prepared = self._known(program, looped)
+        if prepared is None:
+            if (again := repeated_draw(program.operations, looped=looped)) is not None:
+                self._warn(program, again.text, again.remedy)
+            self._agree(program)
+            prepared = self._prepare(program, operations, looped)
+        return prepared
+
+    def _key(self, program: Program, looped: bool) -> tuple[object, ...]:
+        return program, len(program.operations), looped, frozenset(self._valid.items()), self._generation
+
+    def _known(self, program: Program, looped: bool) -> _Prepared | None:
+        """Return the Program as it was bound before, for fields whose halos are as valid as they are now."""
+        return self._prepared.get(self._key(program, looped))
+
+    def _agree(self, program: Program) -> None:
+        """Check that all ranks bind the same Program, with halos that are stale in the same fields.
+
+        Ranks that differ would wait for messages that never come. A rank that waits here because it alone has changed
+        a field cannot tell that from slow ranks, so it reports after some time what it waits for.
+        """
+        if self.comm.size == 1:
+            return
+        changes = ", ".join(self._changed) or "nothing"
+        text = (
+            f"minga: rank {self.comm.rank} of {self.comm.size} has waited {_PATIENCE:g} s for the others to run "
+            f"Program {program.name!r}. It has changed fields since the last run: {changes}. If they have not done "
+            "the same, they wait for each other for ever: all ranks call these functions together.\n"
+        )
+        with complaining(_PATIENCE, text if self._changed else ""):
+            known = sorted(f"{slot!r} {reach}" for slot, reach in self._valid.items())
+            answers = self.comm.bcast(self.comm.gather((len(program.operations), known, program.name, changes)))
+        *first, program_here, ours = answers[0]
+        for rank, (*other, program_there, theirs) in enumerate(answers):
+            if other != first:  # names of Programs may differ: some are made of addresses
+                raise ProgramError(
+                    f"rank 0 runs Program {program_here!r} and has changed by Python since the last run: {ours}; rank "
+                    f"{rank} runs {program_there!r} and has changed: {theirs}",
+                    remedy="call Engine.run, set, touch and blocks(write=True) on all ranks together, with the same "
+                    "fields: give values of other ranks' cells, too, or a function of a box",
+                )
 
     def _prepare(self, program: Program, operations: Sequence[Operation], looped: bool) -> _Prepared:
-        start = frozenset(self._valid.items())
-        key = (program, len(program.operations), looped, start, self._generation)
-        prepared = self._prepared.get(key)
-        if prepared is not None:
-            return prepared
+        key = self._key(program, looped)
         began = time.perf_counter()
         if self.halo_depth > 1 or self.device is not None:
             # Cells of a deep halo are computed on every rank that holds them: nobody says which of them changed. On a
@@ -508,7 +587,8 @@ class Engine:
         first_event = interpreted.register(binding.commands) if interpreted is not None else 0
         read = frozenset(slot.field for slot, reach in schedule.widest.items() if not reach.empty)
         changes = touched(operations, read)
-        prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native, changes, first_event)
+        draws = drawing(operations)
+        prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native, changes, first_event, draws)
         self.binding_seconds += time.perf_counter() - began
         return prepared
 
@@ -594,7 +674,7 @@ class Engine:
         return moved
 
     def _new_columns(self) -> None:
-        """A ledger with a column for each block that is timed alone; what blocks took so far becomes computing."""
+        """Make a ledger with a column for each timed block; the time booked by blocks so far becomes computing."""
         before = self.booked
         blocks = 0 if self._clocks is None else len(self.storage.layout(self._clocks).blocks_of(self.comm.rank))
         self.booked = new_ledger(blocks)
@@ -611,7 +691,7 @@ class Engine:
         return function
 
     def _take_back(self) -> None:
-        """What Python wrote through views counts now: copies of whole fields go on beyond their ends."""
+        """End writing through views: copies of whole fields are extended beyond their ends."""
         for slot in self._access.take_back():
             if slot.field.replicated:
                 continue_beyond(self.storage.stored(slot.field).blocks[0], slot)

@@ -1,4 +1,4 @@
-"""Inference: where halos are exchanged and boundaries filled, from what each operation reads.
+"""Inference of halo exchanges and boundary fills from the reads of each operation.
 
 The forward pass knows, for every slot, how far around each block its copy is valid; it inserts an exchange where an
 operation would read further. It is right for any extents, so a backward pass may choose to compute some operations on
@@ -10,7 +10,7 @@ establishes it, one at the end of each round (started inside the operation that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -29,7 +29,19 @@ Known = TypeVar("Known")
 def infer(
     operations: Sequence[Operation], *, depth: int = 1, overlap: bool = True, valid: Valid | None = None
 ) -> Schedule:
-    """Place exchanges and boundary fills. `depth`: steps a deep halo lasts; `valid`: what is known at the start."""
+    """Place exchanges and boundary fills.
+
+    Parameters
+    ----------
+    operations
+        Operations of a Program.
+    depth
+        Number of steps that a deep halo lasts.
+    overlap
+        True to compute interiors while messages travel.
+    valid
+        Widths that are valid at the start.
+    """
     pass_ = _Pass(depth, overlap)
     pass_.valid = dict(valid or {})
     items: list[Item] = []
@@ -82,12 +94,12 @@ class _Pass:
         self.stored(slot)
 
     def stored(self, slot: Slot) -> None:
-        """Ghost cells are old where the cells they were made of changed."""
+        """Note that a slot changed: ghost cells that were made of it are stale."""
         self.filled.pop(slot, None)
         self.unfill(lambda ghosts: slot in ghosts.others)
 
     def set(self, registers: set[str]) -> None:
-        """Ghost cells are old where registers they were made of changed."""
+        """Note that registers changed: ghost cells that were made of them are stale."""
         self.unfill(lambda ghosts: bool(registers & ghosts.registers))
 
     def unfill(self, changed: Callable[[Ghosts], bool]) -> None:
@@ -98,7 +110,7 @@ class _Pass:
         self.widest[slot] = self.widest.get(slot, Reach.none(slot.field.grid.ndim)).union(reach)
 
     def ensure(self, needs: Mapping[Slot, Reach], out: list[Item]) -> None:
-        """Exchange whatever of `needs` is not valid."""
+        """Exchange the slots of `needs` that are not valid."""
         missing: Valid = {}
         for slot, need in needs.items():
             self.widen(slot, need)
@@ -117,7 +129,7 @@ class _Pass:
             self.stored(slot)
 
     def fill(self, slot: Slot, ghosts: Ghosts, out: list[Item]) -> None:
-        """Fill ghost cells beyond the domain unless they are filled already."""
+        """Fill ghost cells beyond the domain unless they are already filled."""
         self.widen(slot, ghosts.reach)
         have = self.filled.get(slot)
         if have is None or not have.covers(ghosts):
@@ -203,7 +215,7 @@ class _Pass:
 
 
 def _rename(table: dict[Slot, Known], rotation: Rotate) -> None:
-    """Slot k becomes what slot k + 1 was."""
+    """Rename the keys of a mapping as a rotation does: slot k becomes the former slot k + 1."""
     for item in rotation.fields:
         old = [table.pop(Slot(item, k), None) for k in range(item.slots)]
         for k in range(item.slots):
@@ -213,14 +225,14 @@ def _rename(table: dict[Slot, Known], rotation: Rotate) -> None:
 
 
 def refreshed(refresh: Refresh) -> tuple[dict[Slot, Reach], Ghosts]:
-    """The same for a refresh."""
+    """Return the requirements of a refresh, as :func:`requirements` does for an operation."""
     width = (refresh.width,) * refresh.slot.field.grid.ndim
     need = Reach(width, width, False)
     return with_boundary(refresh.slot, need, need)
 
 
 def _overwrites(apply: Apply, param: int) -> bool:
-    """Whether an operation stores every point of a field."""
+    """Return True if an operation stores every point of a field."""
     slot = apply.slot(param)
     whole = apply.region == slot.field.points and not apply.cells.sparse
     plain = all(set(s.strides) == {1} for s in apply.graph.stores if s.param == param)
@@ -228,7 +240,7 @@ def _overwrites(apply: Apply, param: int) -> bool:
 
 
 def _simple(operations: Sequence[Operation]) -> bool:
-    """Whether extents may be chosen for these operations: no order across blocks, one resolution, no nested control."""
+    """Return True if extents may be chosen: no order across blocks, one resolution, no nested control."""
     for operation in operations:
         if isinstance(operation, Let | Rotate):
             continue
@@ -248,7 +260,7 @@ def _simple(operations: Sequence[Operation]) -> bool:
 
 
 def _extents(operations: Sequence[Operation]) -> dict[int, Reach]:
-    """Extents that make one exchange at the head enough, by operation number; none where that is not possible."""
+    """Return extents with which one exchange at the head suffices, by operation number; none if impossible."""
     if not _simple(operations):
         return {}
     extents: dict[int, Reach] = {}
@@ -277,7 +289,7 @@ def _extents(operations: Sequence[Operation]) -> dict[int, Reach]:
 
 
 def _in_groups(operations: Sequence[Operation], depth: int) -> dict[int, Reach]:
-    """Extents outside loops: one exchange for `depth` operations that read neighbours."""
+    """Return the extents outside loops, for one exchange per `depth` operations that read neighbours."""
     extents: dict[int, Reach] = {}
     group: list[Operation] = []
     first = readers = 0
@@ -293,48 +305,60 @@ def _in_groups(operations: Sequence[Operation], depth: int) -> dict[int, Reach]:
 
 
 def _needed_at_head(operations: Sequence[Operation], extents: dict[int, Reach]) -> dict[Slot, Reach]:
-    """What a loop's body reads around blocks before it writes it, under the names at the head."""
-    needs: dict[Slot, Reach] = {}
-    written: set[Slot] = set()
-    name: dict[Slot, Slot] = {}  # present name -> name at the head
+    """Return what a loop's body reads around blocks before it writes it, under the names at the head."""
+    needs = _Needs()
+    needs.walk(operations, extents)
+    return needs.found
 
-    def walk(items: Sequence[Operation], extents: dict[int, Reach]) -> None:
-        for number, operation in enumerate(items):
-            if isinstance(operation, Apply) and not operation.replicated:
-                extent = extents.get(number) or Reach.none(operation.grid.ndim)
-                for slot, reach in requirements(operation, extent)[0].items():
-                    add(slot, reach)
-                for param in operation.graph.written:
-                    slot = operation.slot(param)
-                    written.add(name.get(slot, slot))
-            elif isinstance(operation, Rotate):
-                for item in operation.fields:
-                    slots = [Slot(item, k) for k in range(item.slots)]
-                    old = [name.get(s, s) for s in slots]
-                    for k, slot in enumerate(slots):
-                        name[slot] = old[(k + 1) % item.slots]
-            elif isinstance(operation, Refresh) and not operation.slot.field.replicated:
-                for slot, reach in refreshed(operation)[0].items():
-                    add(slot, reach)
-            elif isinstance(operation, Call):
-                written.update(name.get(s, s) for s in operation.writes)
-            elif isinstance(operation, Move):
-                written.add(name.get(operation.target, operation.target))
-            elif isinstance(operation, Repeat | When):
-                walk(operation.body, {})
 
-    def add(slot: Slot, reach: Reach) -> None:
-        first = name.get(slot, slot)
-        if first not in written:
-            needs[first] = needs.get(first, Reach.none(len(reach.lo))).union(reach)
+@dataclass(slots=True)
+class _Needs:
+    """The reads of operations that nothing has written before, under the names that slots have at the beginning."""
 
-    walk(operations, extents)
-    return needs
+    found: dict[Slot, Reach] = field(default_factory=dict)
+    written: set[Slot] = field(default_factory=set)
+    first: dict[Slot, Slot] = field(default_factory=dict)
+    """The name at the beginning of each slot that has been renamed since."""
+
+    def walk(self, operations: Sequence[Operation], extents: dict[int, Reach]) -> None:
+        """Add the reads of operations; those with an extent are also done around blocks."""
+        for number, operation in enumerate(operations):
+            match operation:
+                case Apply() if not operation.replicated:
+                    extent = extents.get(number) or Reach.none(operation.grid.ndim)
+                    self.read(requirements(operation, extent)[0])
+                    self.write(operation.slot(param) for param in operation.graph.written)
+                case Rotate():
+                    self.rotate(operation)
+                case Refresh() if not operation.slot.field.replicated:
+                    self.read(refreshed(operation)[0])
+                case Call():
+                    self.write(operation.writes)
+                case Move():
+                    self.write([operation.target])
+                case Repeat() | When():
+                    self.walk(operation.body, {})
+
+    def read(self, reaches: Mapping[Slot, Reach]) -> None:
+        for slot, reach in reaches.items():
+            first = self.first.get(slot, slot)
+            if first not in self.written:
+                self.found[first] = self.found.get(first, Reach.none(len(reach.lo))).union(reach)
+
+    def write(self, slots: Iterable[Slot]) -> None:
+        self.written.update(self.first.get(slot, slot) for slot in slots)
+
+    def rotate(self, rotation: Rotate) -> None:
+        for item in rotation.fields:
+            slots = [Slot(item, k) for k in range(item.slots)]
+            old = [self.first.get(slot, slot) for slot in slots]
+            for k, slot in enumerate(slots):
+                self.first[slot] = old[(k + 1) % item.slots]
 
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """What operations write or rename, and which registers they set; after a `call` any register may be another."""
+    """The slots that operations write or rename, and the registers they set; a `call` may set any register."""
 
     slots: frozenset[Slot]
     fields: frozenset[Field]
@@ -364,10 +388,10 @@ class _Changes:
         return cls(frozenset(slots), frozenset(fields), frozenset(registers), calls)
 
     def touch(self, slot: Slot) -> bool:
-        """Whether a slot is written or renamed."""
+        """Return True if a slot is written or renamed."""
         return slot in self.slots or slot.field in self.fields
 
     def remake(self, ghosts: Ghosts) -> bool:
-        """Whether something changes that ghost cells depend on, besides their own field."""
+        """Return True if something changes that ghost cells depend on, besides their own field."""
         known = self.registers & ghosts.registers or (self.calls and ghosts.registers)
         return bool(known) or any(self.touch(other) for other in ghosts.others)

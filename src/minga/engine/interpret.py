@@ -1,11 +1,12 @@
-"""Running a list of commands from Python: the plain meaning of what the native loop does, for any kind of rank."""
+"""Interpreter of command lists in Python: the reference for the native loop, for any kind of rank."""
 
 from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,15 +38,15 @@ from minga.engine.workers import Workers
 from minga.errors import RunError
 
 INTERRUPTED: Final = -1
-"""What a run returns when it found the stop word set at a Count command."""
+"""Result of a run that found the stop word set at a Count command."""
 LEFT: Final = -2
-"""What a run returns that was left, as all ranks agreed when they looked."""
+"""Result of a run that was left because all ranks agreed to at a look."""
 Ledger = NDArray[np.int64]
-"""Shape (2, categories + blocks): nanoseconds spent and commands done, by `Category`, then by block timed alone."""
+"""Nanoseconds spent and commands done, by `Category`, then by timed block: of shape (2, categories + blocks)."""
 
 
 def new_ledger(blocks: int = 0) -> Ledger:
-    """A ledger in which nothing is booked, with columns for so many blocks that are timed one by one."""
+    """Return an empty ledger with columns for a number of blocks that are timed separately."""
     return np.zeros((2, len(Category) + blocks), np.int64)
 
 
@@ -60,69 +61,42 @@ def interpret(
     device: Device | None = None,
     look: Look | None = None,
 ) -> int:
-    """Run the commands from the first one on; the reason of the End that was reached.
+    """Run commands from the first one on, and return the reason of the End that was reached.
 
-    `stop` is one word: when it is not 0, the list is left at the next Count with the reason INTERRUPTED. `events`, made
-    for Python's clock, knows the commands as entries from `first_event` on. `device`: the GPU that a list launches on.
-    `look` is asked after some Counts whether to leave. RunError for a list that runs past its last command.
+    Parameters
+    ----------
+    commands
+        The list to run.
+    comm, workers
+        The ranks that run their lists together, and the threads of this one.
+    ledger
+        Where time is booked.
+    stop
+        One word: if it is not 0, the list is left at the next Count with the reason INTERRUPTED.
+    events, first_event
+        Log made for Python's clock, which knows the commands as entries from `first_event` on.
+    device
+        GPU that the list launches on.
+    look
+        Asked after some Counts whether to leave.
+
+    Raises
+    ------
+    RunError
+        If the list runs past its last command.
     """
     if workers is None:
         with Workers() as own:
             return interpret(commands, comm, own, ledger, stop, events, first_event, device, look)
     ledger = new_ledger() if ledger is None else ledger
-    rounds = NEVER if look is None else look.begin()
-    at, last = 0, time.perf_counter_ns()
-    while at < len(commands):
-        number, command = at, commands[at]
-        at += 1
-        column: int | None = None
-        match command:
-            case Kernel():
-                workers.run(command.function, command.args, command.tiles)
-                for channel in command.polls:
-                    channel.test()
-                column = command.column
-            case Launch() | Synchronise() | Fetch():
-                assert device is not None
-                _on_device(command, device)
-                column = Category.COMPUTE if isinstance(command, Fetch) else command.column
-            case Start():
-                command.channel.start()
-                column = Category.SEND
-            case Wait():
-                command.channel.wait()
-                column = Category.WAIT
-            case Allreduce():
-                comm.allreduce(command.words, command.operation)
-                column = Category.REDUCE
-            case Call():
-                command.function()
-                column = Category.CALL
-            case Rotate():
-                _rotate(command)
-            case Set():
-                _word(command.address).value = command.value
-            case Jump():
-                at = command.target
-            case JumpIf():
-                if (ctypes.c_uint8.from_address(command.address).value != 0) == command.when:
-                    at = command.target
-            case Switch():
-                chosen = _word(command.address).value
-                if 0 <= chosen < len(command.targets):
-                    at = command.targets[chosen]
-            case Count():
-                counter = _word(command.counter)
-                counter.value += 1
-                if counter.value < _word(command.limit).value:
-                    at = command.target
-                rounds -= 1
-                if stop is not None and stop[0]:
-                    return INTERRUPTED
-                if rounds == 0 and look is not None and not (rounds := look()):
-                    return LEFT
-            case End():
-                return command.reason
+    run = _Run(comm, workers, device, stop, look, NEVER if look is None else look.begin())
+    last = time.perf_counter_ns()
+    while run.at < len(commands):
+        number, command = run.at, commands[run.at]
+        run.at += 1
+        column = _MEANING[type(command)](run, command)
+        if run.reason is not None:
+            return run.reason
         if column is not None:
             now = time.perf_counter_ns()
             ledger[0, column] += now - last
@@ -134,28 +108,125 @@ def interpret(
 
 
 def past_the_end(length: int) -> RunError:
-    """The error of a list without an End on its way."""
+    """Return the error of a list that reaches its last command without an End."""
     return RunError(f"the program went on past its last command, number {length - 1}", remedy="end it with End")
 
 
-def _on_device(command: Launch | Synchronise | Fetch, device: Device) -> None:
-    match command:
-        case Launch():
-            device.launch(command.function, command.grid, command.threads, command.args)
-        case Synchronise():
-            device.synchronise()
-        case Fetch():
-            device.fetch(command.source, command.target, command.size)
+@dataclass(slots=True)
+class _Run:
+    """The state of one run of a list.
+
+    Each method does one kind of command, and returns the column of the ledger that its time is booked in; None for a
+    command that takes no time worth booking.
+    """
+
+    comm: Comm
+    workers: Workers
+    device: Device | None
+    stop: NDArray[np.int64] | None
+    look: Look | None
+    rounds: int
+    """Counts until the next look."""
+    at: int = 0
+    """Position of the next command."""
+    reason: int | None = None
+    """Result of the run, once it has ended."""
+
+    def kernel(self, command: Kernel) -> int:
+        self.workers.run(command.function, command.args, command.tiles)
+        for channel in command.polls:
+            channel.test()
+        return command.column
+
+    def launch(self, command: Launch) -> int:
+        assert self.device is not None
+        self.device.launch(command.function, command.grid, command.threads, command.args)
+        return command.column
+
+    def synchronise(self, command: Synchronise) -> int:
+        assert self.device is not None
+        self.device.synchronise()
+        return command.column
+
+    def fetch(self, command: Fetch) -> int:
+        assert self.device is not None
+        self.device.fetch(command.source, command.target, command.size)
+        return Category.COMPUTE
+
+    def start(self, command: Start) -> int:
+        command.channel.start()
+        return Category.SEND
+
+    def wait(self, command: Wait) -> int:
+        command.channel.wait()
+        return Category.WAIT
+
+    def allreduce(self, command: Allreduce) -> int:
+        self.comm.allreduce(command.words, command.operation)
+        return Category.REDUCE
+
+    def call(self, command: Call) -> int:
+        command.function()
+        return Category.CALL
+
+    def rotate(self, command: Rotate) -> None:
+        for address in command.tables:
+            table = (ctypes.c_int64 * command.slots).from_address(address)
+            first = table[0]
+            for slot in range(command.slots - 1):
+                table[slot] = table[slot + 1]
+            table[command.slots - 1] = first
+
+    def set(self, command: Set) -> None:
+        _word(command.address).value = command.value
+
+    def jump(self, command: Jump) -> None:
+        self.at = command.target
+
+    def jump_if(self, command: JumpIf) -> None:
+        if (ctypes.c_uint8.from_address(command.address).value != 0) == command.when:
+            self.at = command.target
+
+    def switch(self, command: Switch) -> None:
+        chosen = _word(command.address).value
+        if 0 <= chosen < len(command.targets):
+            self.at = command.targets[chosen]
+
+    def count(self, command: Count) -> None:
+        counter = _word(command.counter)
+        counter.value += 1
+        if counter.value < _word(command.limit).value:
+            self.at = command.target
+        self.rounds -= 1
+        if self.stop is not None and self.stop[0]:
+            self.reason = INTERRUPTED
+        elif self.rounds == 0 and self.look is not None:
+            self.rounds = self.look()
+            if not self.rounds:
+                self.reason = LEFT
+
+    def end(self, command: End) -> None:
+        self.reason = command.reason
+
+
+_MEANING: Final[dict[type, Callable[[_Run, Any], int | None]]] = {
+    Kernel: _Run.kernel,
+    Launch: _Run.launch,
+    Synchronise: _Run.synchronise,
+    Fetch: _Run.fetch,
+    Start: _Run.start,
+    Wait: _Run.wait,
+    Allreduce: _Run.allreduce,
+    Call: _Run.call,
+    Rotate: _Run.rotate,
+    Set: _Run.set,
+    Jump: _Run.jump,
+    JumpIf: _Run.jump_if,
+    Switch: _Run.switch,
+    Count: _Run.count,
+    End: _Run.end,
+}
 
 
 def _word(address: int) -> ctypes.c_int64:
     return ctypes.c_int64.from_address(address)
-
-
-def _rotate(command: Rotate) -> None:
-    for address in command.tables:
-        table = (ctypes.c_int64 * command.slots).from_address(address)
-        first = table[0]
-        for slot in range(command.slots - 1):
-            table[slot] = table[slot + 1]
-        table[command.slots - 1] = first

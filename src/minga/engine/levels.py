@@ -1,4 +1,4 @@
-"""Time levels of which operations store a part only: which cells the next level has to take over from the present one.
+"""Time levels that operations store in part: the cells that the next level takes over from the present one.
 
 Slot `next` of a field that rotates holds an old level until something is stored there. Operations that advance part of
 a field (a box, a colour, every n-th cell, a branch that is not always taken) leave that old level in the other cells,
@@ -25,7 +25,7 @@ __all__ = ["Place", "check_levels", "keep", "kept_cells", "untouched"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a copy belongs: before operation `number` of a list; and of which cells."""
+    """Place of a copy: before operation `number` of a list, of the cells in some boxes."""
 
     operations: list[Operation]
     number: int
@@ -34,7 +34,7 @@ class Place:
 
 @functools.cache
 def keep(ndim: int) -> Kernel:
-    """The kernel that copies cells from one level to another."""
+    """Return the kernel that copies cells from one level to another."""
     here = (0,) * ndim
 
     def keep(now: Any, new: Any) -> None:
@@ -44,10 +44,10 @@ def keep(ndim: int) -> Kernel:
 
 
 def kept_cells(item: Field, stack: Sequence[list[Operation]]) -> Place | None:
-    """What `rotate(item)` at the end of the operations recorded so far has to be preceded by; None for nothing.
+    """Return the copy that has to precede `rotate(item)` at the end of the operations recorded so far; None for none.
 
-    `stack` holds the lists under way, the innermost last. ProgramError where the copy would overwrite values that an
-    operation uses.
+    `stack` holds the lists that are being recorded, the innermost last. Raises ProgramError if the copy would overwrite
+    values that an operation uses.
     """
     span = list(_since_rotation(item, stack))
     stores = [(inner, operation) for _, operation in span for inner in flat([operation]) if _stores(inner, item.next)]
@@ -69,6 +69,7 @@ def kept_cells(item: Field, stack: Sequence[list[Operation]]) -> Place | None:
                     remedy="store all cells of a box, rotate in the branch that stores, or declare another slot for "
                     "the level before",
                 )
+    _check_before_loop(item, stack, left)
     first = next(n for n, (_, operation) in enumerate(span) if any(_stores(i, item.next) for i in flat([operation])))
     _check_kept(item, [operation for _, operation in span[first:]], left)
     (operations, number), _ = span[first]
@@ -76,7 +77,7 @@ def kept_cells(item: Field, stack: Sequence[list[Operation]]) -> Place | None:
 
 
 def _check_kept(item: Field, operations: Sequence[Operation], left: Sequence[Box]) -> None:
-    """ProgramError for operations after the copy that change the values which were copied."""
+    """Raise ProgramError if operations after the copy change the values that were copied."""
     for operation in flat(operations):
         if not _stores(operation, item.now):
             continue
@@ -91,8 +92,24 @@ def _check_kept(item: Field, operations: Sequence[Operation], left: Sequence[Box
         )
 
 
+def _check_before_loop(item: Field, stack: Sequence[list[Operation]], left: Sequence[Box]) -> None:
+    """Raise ProgramError if the copy would overwrite values stored before a loop that rotates the field."""
+    for operation in flat(_before_loop(item, stack)):
+        if not _stores(operation, item.next):
+            continue
+        if isinstance(operation, Apply) and all((operation.region & box).empty for box in left):
+            continue
+        label = operation.label if isinstance(operation, Apply | Call) else "move"
+        raise ProgramError(
+            f"rotate({item.name}): {label!r} stores {item.next!r} before the loop, whose operations advance a part of "
+            "it: in the other cells they keep the present values, so that what was stored would be lost",
+            where=(operation.graph.where or None) if isinstance(operation, Apply) else None,
+            remedy=f"rotate {item.name} before the loop, store {item.next!r} inside it, or use another field",
+        )
+
+
 def check_levels(operations: Sequence[Operation]) -> None:
-    """ProgramError for operations done again and again that rotate a field first and then advance a part of it."""
+    """Raise ProgramError if repeated operations first rotate a field and then advance a part of it."""
     everything = list(flat(operations))
     for rotation in (operation for operation in operations if isinstance(operation, Rotate)):
         for item in rotation.fields:
@@ -110,11 +127,11 @@ def check_levels(operations: Sequence[Operation]) -> None:
 
 
 def untouched(item: Field, operations: Sequence[Operation]) -> list[Box]:
-    """Cells of a field that rotates which no operation stores in any slot, though others are stored."""
+    """Return the cells of a rotating field that no operation stores in any slot, although other cells are stored."""
     everything = list(flat(operations))
     slots = [item.slot(index) for index in range(item.slots)]
     storing = [operation for operation in everything if any(_stores(operation, slot) for slot in slots)]
-    if not any(isinstance(operation, Rotate) and item in operation.fields for operation in everything):
+    if not any(_rotates(operation, item) for operation in everything):
         return []
     if not storing or not all(isinstance(operation, Apply) for operation in storing):
         return []  # what a call stores nobody knows
@@ -124,7 +141,7 @@ def untouched(item: Field, operations: Sequence[Operation]) -> list[Box]:
 def _since_rotation(
     item: Field, stack: Sequence[list[Operation]]
 ) -> Iterator[tuple[tuple[list[Operation], int], Operation]]:
-    """Operations after the last rotation of a field with their places, in order; from around branches, too."""
+    """Yield the operations after a field's last rotation with their places, in order, also from around branches."""
     parts: list[list[tuple[tuple[list[Operation], int], Operation]]] = []
     skip = 0  # the branch that is being recorded is the last operation of the list around it
     for depth in range(len(stack) - 1, -1, -1):
@@ -133,7 +150,7 @@ def _since_rotation(
         rotated = [
             number
             for number, (_, operation) in enumerate(part)
-            if any(isinstance(o, Rotate) and item in o.fields for o in flat([operation]))
+            if any(_rotates(inner, item) for inner in flat([operation]))
         ]
         parts.append(part[rotated[-1] + 1 :] if rotated else part)
         if rotated or depth == 0 or not isinstance(stack[depth - 1][-1], When):
@@ -141,6 +158,28 @@ def _since_rotation(
         skip = 1
     for part in reversed(parts):
         yield from part
+
+
+def _before_loop(item: Field, stack: Sequence[list[Operation]]) -> list[Operation]:
+    """Return the operations between the last rotation of a field and the loop that is being recorded.
+
+    There are none if the field has been rotated inside the loop."""
+    found: list[Operation] = []
+    looped = False
+    for depth in range(len(stack) - 1, -1, -1):
+        # The loop or branch that is being recorded is the last operation of the list around it.
+        operations = stack[depth] if depth == len(stack) - 1 else stack[depth][:-1]
+        rotated = [n for n, o in enumerate(operations) if any(_rotates(inner, item) for inner in flat([o]))]
+        part = operations[rotated[-1] + 1 :] if rotated else operations
+        found = [*part, *found] if looped else found
+        if rotated:
+            break
+        looped = looped or (depth > 0 and isinstance(stack[depth - 1][-1], Repeat))
+    return found
+
+
+def _rotates(operation: Operation, item: Field) -> bool:
+    return isinstance(operation, Rotate) and item in operation.fields
 
 
 def _stores(operation: Operation, slot: Slot) -> bool:
@@ -156,13 +195,13 @@ def _stores(operation: Operation, slot: Slot) -> bool:
 
 
 def _in_branches(operations: Sequence[Operation]) -> set[Operation]:
-    """The operations in branches, which need not be taken."""
+    """Return the operations in branches, which need not be taken."""
     branches = (operation for operation in flat(operations) if isinstance(operation, When))
     return {inner for branch in branches for inner in flat(branch.body)}
 
 
 def _advances(operation: Operation, item: Field, index: int = 1, *, doubtful: bool = False) -> bool:
-    """Whether an operation stores some cells of a slot, and makes their values from another level of the field.
+    """Return True if an operation stores some cells of a slot with values made from another level of the field.
 
     An operation that is ``doubtful``, as it need not be done, may also store all of them. One in a branch that makes
     them from the old values is not: where it is not done, the two levels change places.
@@ -176,7 +215,7 @@ def _advances(operation: Operation, item: Field, index: int = 1, *, doubtful: bo
 
 
 def _level(operation: Apply, store: Store) -> bool:
-    """Whether what is stored depends on another slot of the same field."""
+    """Return True if the stored value depends on another slot of the same field."""
     slot = operation.operands[store.param]
     assert isinstance(slot, Slot)
     found = (operation.operands[n.data[0]] for n in topological([store.value]) if n.op == "read")
@@ -186,12 +225,12 @@ def _level(operation: Apply, store: Store) -> bool:
 
 
 def _uses(operation: Apply, slot: Slot) -> bool:
-    """Whether an operation looks at a slot."""
+    """Return True if an operation reads a slot."""
     return any(operation.operands[n.data[0]] == slot for n in operation.graph.nodes() if n.op == "read")
 
 
 def _adjusts(operation: Apply, slot: Slot) -> bool:
-    """Whether an operation only changes what a slot holds, as a source does; cells are stored by others then."""
+    """Return True if an operation only adjusts the values of a slot, as a source does; others store its cells then."""
     stores = (store for store in operation.graph.stores if operation.operands[store.param] == slot)
     return _uses(operation, slot) and not any(_level(operation, store) for store in stores)
 
@@ -201,7 +240,7 @@ def _points(item: Field) -> Box:
 
 
 def _covered(slot: Slot, operations: Sequence[Operation]) -> list[Box]:
-    """Boxes all of whose cells these operations store in any case."""
+    """Return boxes all of whose cells these operations store in any case."""
     boxes: list[Box] = []
     colours: dict[Box, set[int]] = {}
     for operation in operations:
@@ -222,8 +261,9 @@ def _covered(slot: Slot, operations: Sequence[Operation]) -> list[Box]:
 
 
 def _dense(operation: Apply, slot: Slot) -> bool:
-    """Whether an operation stores each cell of its region (on a coarser grid: of the region's cells, all), of one
-    colour at least."""
+    """Return True if an operation stores every cell of its region, or of one colour of it.
+
+    On a coarser grid, all fine cells of the region's cells have to be stored."""
     if operation.cells.stride is not None or operation.cells.points is not None:
         return False
     stores = [s for s in operation.graph.stores if operation.operands[s.param] == slot]
@@ -236,7 +276,7 @@ def _dense(operation: Apply, slot: Slot) -> bool:
 
 
 def _outside(space: Box, boxes: Sequence[Box]) -> list[Box]:
-    """The cells of a box that lie in none of some others, as boxes."""
+    """Return the cells of a box that lie in none of some other boxes, as boxes."""
     left = [] if space.empty else [space]
     for box in boxes:
         left = [part for whole in left for part in _without(whole, box)]
@@ -244,7 +284,7 @@ def _outside(space: Box, boxes: Sequence[Box]) -> list[Box]:
 
 
 def _without(whole: Box, box: Box) -> Iterator[Box]:
-    """The parts of a box outside another one: slabs below and above along each axis in turn."""
+    """Yield the parts of a box outside another one: slabs below and above along each axis in turn."""
     inner = whole & box
     if inner.empty:
         yield whole

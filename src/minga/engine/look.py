@@ -1,4 +1,4 @@
-"""Looks at the world while a Program runs: signals are heard, and a step that takes long can be left.
+"""Interrupts of running Programs: signals are received, and a step that takes long can be left.
 
 Loops in native code keep Python waiting, and with it whoever wants a run to end. So after some rounds of its loops a
 Program turns to Python for a moment, after the same number of rounds on all ranks: there they agree on whether to leave
@@ -18,20 +18,24 @@ from minga.engine.comm import Comm
 __all__ = ["NEVER", "Look"]
 
 SECONDS: Final = 0.25
-"""From one look to the next."""
+"""Seconds from one look to the next."""
 PATIENCE: Final = 1.0
-"""Seconds that a step has to end by itself once somebody has asked for the end of the run."""
+"""Seconds that a step gets to end by itself once the end of the run was requested."""
 FASTER: Final = 8
-"""Times as many rounds as before until the next look, at most."""
+"""Largest factor by which the number of rounds until the next look grows."""
 NEVER: Final = 1 << 62
-"""Rounds."""
+"""Number of rounds that no loop reaches."""
 
 
 class Look:
-    """What loops of an engine ask after some rounds: how many more until the next time, 0 to leave.
+    """A function that loops of an engine call after some rounds: it returns the rounds until the next call, 0 to leave.
 
-    asked   whether somebody wants the run to end; None: Programs never turn to Python
-    may     whether the Program that runs may be left in the middle; the same on all ranks
+    Attributes
+    ----------
+    asked
+        Returns True once the run is to end; None: Programs never turn to Python.
+    may
+        True if the Program that runs may be left in the middle; the same on all ranks.
     """
 
     def __init__(self, comm: Comm) -> None:
@@ -42,13 +46,13 @@ class Look:
         self._last = self._since = 0.0
 
     def begin(self) -> int:
-        """Rounds until the first look of a run."""
+        """Return the rounds until the first look of a run."""
         self._last = time.perf_counter()
         self._since = 0.0
         return NEVER if self.asked is None else self._rounds
 
     def __call__(self) -> int:
-        """Look; collective."""
+        """Look, and return the rounds until the next look, 0 to leave; collective."""
         now = time.perf_counter()
         if not self._since and self.asked is not None and self.asked():
             self._since = now

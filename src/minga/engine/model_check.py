@@ -1,4 +1,4 @@
-"""Habits of which a model would give wrong numbers in silence, found when it is made."""
+"""Checks of a new model for mistakes that would silently give wrong numbers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from minga.engine.draws import repeated_draw
 from minga.engine.levels import check_levels, untouched
 from minga.engine.operations import Apply, Call, Let, Move, Operation, Repeat, Rotate, When, flat
 from minga.errors import ProgramError, shown
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["check_model"]
 
 _RESULT = re.compile(r"\.\d+\.")
-"""In the names of registers that Programs make for results of kernels."""
+"""Part of the names of registers that Programs make for results of kernels."""
 
 
 def check_model(model: Model) -> None:
-    """ProgramError for a model whose step or observables cannot mean what they say."""
+    """Raise ProgramError for a model whose step or observables contain such a mistake."""
     check_levels(model.step.operations)
     _check_declared(model)
     _check_random(model)
@@ -39,7 +40,7 @@ def check_model(model: Model) -> None:
 
 # Fields --------------------------------------------------------------------------------------------------------------
 def _check_declared(model: Model) -> None:
-    """What a kernel reads is a field of the model, which can have initial values, or is stored by its Programs."""
+    """Check that kernels read only fields of the model, which can have initial values, or that its Programs store."""
     known = set(model.fields)
     for operation in _operations(model):
         known.update(slot.field for slot in _stores(operation))
@@ -54,65 +55,12 @@ def _check_declared(model: Model) -> None:
                 )
 
 
-# Random numbers ------------------------------------------------------------------------------------------------------
 def _check_random(model: Model) -> None:
-    """Numbers differ where seed, STEP, kernel, cell or draw do: STEP has to go on, and no kernel draws twice before."""
-    everything = list(flat(model.step.operations))
-    draws = next((o for o in everything if isinstance(o, Apply) and _draws(o)), None)
-    if draws is not None and not any(_advances_step(o) for o in everything):
+    found = repeated_draw(model.step.operations, looped=True)
+    if found is not None:
         raise ProgramError(
-            f"model {model.name!r}: {draws.label!r} draws random numbers, and no step changes mg.STEP, so that all "
-            "steps draw the same",
-            where=draws.graph.where or None,
-            remedy="end the step with step.let(mg.STEP, mg.STEP + 1)",
+            f"model {model.name!r}: {found.text}", where=found.apply.graph.where or None, remedy=found.remedy
         )
-    _check_draws(model, model.step.operations, [])
-
-
-def _check_draws(model: Model, operations: Sequence[Operation], drawn: list[Apply]) -> None:
-    for operation in operations:
-        match operation:
-            case Apply() if _draws(operation):
-                if any(_same_numbers(operation, before) for before in drawn):
-                    raise _drawn_twice(model, operation, "is applied twice")
-                drawn.append(operation)
-            case Repeat(body=body, limit=limit):
-                inside = [o for o in flat(body) if isinstance(o, Apply) and _draws(o)]
-                once = isinstance(limit, int) and limit <= 1
-                if inside and not once and not any(map(_advances_step, flat(body))):
-                    raise _drawn_twice(model, inside[0], "is repeated")
-                _check_draws(model, body, list(drawn))
-            case When(body=body):
-                _check_draws(model, body, list(drawn))
-            case _ if _advances_step(operation):
-                drawn.clear()
-            case _:
-                pass
-
-
-def _drawn_twice(model: Model, apply: Apply, how: str) -> ProgramError:
-    return ProgramError(
-        f"model {model.name!r}: {apply.label!r}, which draws random numbers, {how} while mg.STEP is the same, and "
-        "draws the same numbers again",
-        where=apply.graph.where or None,
-        remedy="change mg.STEP in between, step.let(mg.STEP, mg.STEP + 1); use a kernel of another name; or, if equal "
-        "numbers are meant, store them in a field once",
-    )
-
-
-def _draws(operation: Operation) -> bool:
-    return isinstance(operation, Apply) and any(scalar.name == SEED.key for scalar in operation.graph.scalars)
-
-
-def _advances_step(operation: Operation) -> bool:
-    return isinstance(operation, Call) or (isinstance(operation, Let) and operation.register.key == STEP.key)
-
-
-def _same_numbers(one: Apply, other: Apply) -> bool:
-    """Whether two operations draw for the same cells with the same key."""
-    if one.label != other.label or one.grid != other.grid or (one.region & other.region).empty:
-        return False
-    return one.colour == other.colour and (one.cells == other.cells or not (one.cells.sparse or other.cells.sparse))
 
 
 # Observables and registers -------------------------------------------------------------------------------------------
@@ -164,7 +112,7 @@ def _check_registers(model: Model) -> None:
 
 
 def _set_registers(model: Model) -> set[str] | None:
-    """The registers that have values; None where a `call` may give them to any."""
+    """Return the registers that have values; None if a `call` may set any of them."""
     known = {SEED.key, STEP.key, *(key.key for key in model.registers if isinstance(key, Register))}
     for operation in _operations(model):
         match operation:
@@ -191,7 +139,7 @@ def _operations(model: Model) -> Iterator[Operation]:
 
 # Time levels ---------------------------------------------------------------------------------------------------------
 def _check_stored(model: Model, item: Field) -> None:
-    """What steps store of a field must become its present values some time, if these are looked at."""
+    """Check that the values which steps store become present values at some time, if the field is output."""
     if item.name not in model.output:
         return
     nested = [o for o in model.step.operations if isinstance(o, Repeat | When)]
@@ -213,7 +161,7 @@ def _check_stored(model: Model, item: Field) -> None:
 
 
 def _check_untouched(model: Model, item: Field) -> None:
-    """Cells that steps never store go through their initial levels again and again, which have to be equal."""
+    """Check that cells which steps never store have equal initial levels, since they cycle through them."""
     cells = untouched(item, model.step.operations)
     levels = [value for slot, value in model.start_values() if slot.field is item]
     if cells and not all(_same(levels[0], level) for level in levels[1:]):
@@ -230,7 +178,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _check_start(model: Model, item: Field) -> None:
-    """A step that reads an earlier level, such as that of waves, needs first values of it as well."""
+    """Check that a step which reads an earlier level, as waves do, has initial values for it as well."""
     given = model.given
     if item.now not in given or (isinstance(given[item.now], int | float) and given[item.now] == 0):
         return
@@ -250,12 +198,12 @@ def _check_start(model: Model, item: Field) -> None:
 
 
 def _read(operation: Operation, item: Field) -> set[Slot]:
-    """The slots of a field that a kernel reads."""
+    """Return the slots of a field that a kernel reads."""
     return {slot for slot in _reads(operation) if slot.field is item}
 
 
 def _reads(operation: Operation) -> set[Slot]:
-    """The slots that a kernel reads."""
+    """Return the slots that a kernel reads."""
     if not isinstance(operation, Apply):
         return set()
     found = {operation.operands[number] for number in reads(operation.graph)}
@@ -263,12 +211,12 @@ def _reads(operation: Operation) -> set[Slot]:
 
 
 def _stored(operation: Operation, item: Field) -> list[Slot]:
-    """The slots of a field that an operation stores."""
+    """Return the slots of a field that an operation stores."""
     return [slot for slot in _stores(operation) if slot.field is item]
 
 
 def _stores(operation: Operation) -> list[Slot]:
-    """The slots that an operation stores."""
+    """Return the slots that an operation stores."""
     slots: Sequence[object] = ()
     match operation:
         case Apply():

@@ -1,16 +1,16 @@
 """The native run loop: a list of commands encoded as words, run without Python between them.
 
-It calls MPI through the addresses of its functions in the library that mpi4py has loaded. Where that or anything else
-it needs is missing, `unsupported` says what, and :mod:`minga.engine.interpret` runs the same list.
+It calls MPI through the addresses of its functions in the library that mpi4py has loaded. If that or anything else it
+needs is missing, `unsupported` returns the reason, and :mod:`minga.engine.interpret` runs the same list.
 """
 
 from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
     from minga.engine.mpi_handles import Handles
 
 POLL_NANOSECONDS: Final = 20_000, 500_000
-"""Least and most time between two looks at channels that are in flight, unless another one is asked for. Within half a
+"""Shortest and longest time between two looks at channels in flight, unless another one is requested. Within half a
 millisecond a socket's buffer of 64 KiB does not run dry at 1 Gb/s."""
 _PAST_THE_END: Final = -(1 << 62)
-"""Reason of the End that stands behind every list."""
+"""Reason of the End that follows every list."""
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
 def unsupported(comm: Comm, workers: Workers) -> str | None:
-    """Why the native loop cannot run a program of these ranks and workers, or None if it can."""
+    """Return why the native loop cannot run a Program of these ranks and workers, or None if it can."""
     if not words.is_supported():
         return "native code for running programs is made on Linux, for x86-64 and 64-bit Arm"
     if not workers.native:
@@ -128,9 +128,9 @@ class NativeLoop:
         self._units = np.array([[nanoseconds_per_tick()], [1.0]])
 
     def run(self) -> int:
-        """Run the commands from the first one on; the reason of the End that was reached, INTERRUPTED or LEFT.
+        """Run the commands and return the reason of the End that was reached, INTERRUPTED or LEFT.
 
-        RunError if an MPI function fails or the list has no End on its way. Python's lock is free meanwhile.
+        Raises RunError if an MPI function fails, or the list ends without an End. Python's lock is free meanwhile.
         """
         context = self._context
         context[words.AT] = 0
@@ -154,7 +154,7 @@ class NativeLoop:
         return reason
 
     def close(self) -> None:
-        """Free the requests that were made for this list; its channels belong to others."""
+        """Free the requests that were made for this list; its channels have other owners."""
         if self._handles is not None:
             self._handles.close()
 
@@ -167,13 +167,13 @@ class NativeLoop:
         self.close()
 
     def _goes_on(self) -> bool:
-        """Whether all ranks, which look at this moment, let the list go on."""
+        """Return True if all ranks, which look at this moment, let the list continue."""
         assert self._look is not None
         self._context[words.LOOK] = rounds = self._look()
         return rounds > 0
 
     def _call(self, number: int) -> None:
-        """Do what only Python can: a function of the model, or messages that are not requests of MPI."""
+        """Do a command that only Python can do: a function of the model, or messages that are not MPI requests."""
         command = self._commands[number]
         assert isinstance(command, Call | Start | Wait)
         start = time.perf_counter_ns()
@@ -205,42 +205,33 @@ class NativeLoop:
 
     # encoding --------------------------------------------------------------------------------------------------------
     def _encode(self, number: int, command: Command) -> tuple[int, ...]:
-        """The words of a command; a command without effect becomes a jump to the next one."""
-        nothing = words.OP_JUMP, number + 1
-        match command:
-            case Kernel():
-                polls = self._poll_list(command.polls)
-                return words.OP_KERNEL, command.function, command.args, command.tiles, command.column, polls
-            case Launch() | Synchronise() | Fetch():
-                assert self._launcher is not None
-                return self._launcher.encode(command)
-            case Start():
-                if self._needs_python(command.channel):
-                    return (words.OP_CALL,)
-                record = self._on_channel(words.OP_START, command.channel)
-                return nothing if record is None else (*record, int(command.channel.started.ctypes.data))
-            case Wait():
-                if self._needs_python(command.channel):
-                    return (words.OP_CALL,)
-                return self._on_channel(words.OP_WAIT, command.channel) or nothing
-            case Allreduce():
-                return self._allreduce(command) or nothing
-            case Rotate():
-                return words.OP_ROTATE, len(command.tables), self._array(command.tables), command.slots
-            case Jump():
-                return words.OP_JUMP, command.target
-            case JumpIf():
-                return words.OP_JUMP_IF, command.address, int(command.when), command.target
-            case Switch():
-                return words.OP_SWITCH, command.address, len(command.targets), self._array(command.targets or (0,))
-            case Set():
-                return words.OP_SET, command.address, command.value
-            case Count():
-                return words.OP_COUNT, command.counter, command.limit, command.target
-            case Call():
-                return (words.OP_CALL,)
-            case End():
-                return words.OP_END, command.reason
+        """Return the words of a command; a command without effect becomes a jump to the next one."""
+        return _ENCODERS[type(command)](self, command) or (words.OP_JUMP, number + 1)
+
+    def _kernel(self, command: Kernel) -> tuple[int, ...]:
+        polls = self._poll_list(command.polls)
+        return words.OP_KERNEL, command.function, command.args, command.tiles, command.column, polls
+
+    def _on_device(self, command: Launch | Synchronise | Fetch) -> tuple[int, ...]:
+        assert self._launcher is not None
+        return self._launcher.encode(command)
+
+    def _start(self, command: Start) -> tuple[int, ...] | None:
+        if self._needs_python(command.channel):
+            return (words.OP_CALL,)
+        record = self._on_channel(words.OP_START, command.channel)
+        return None if record is None else (*record, int(command.channel.started.ctypes.data))
+
+    def _wait(self, command: Wait) -> tuple[int, ...] | None:
+        if self._needs_python(command.channel):
+            return (words.OP_CALL,)
+        return self._on_channel(words.OP_WAIT, command.channel)
+
+    def _rotate(self, command: Rotate) -> tuple[int, ...]:
+        return words.OP_ROTATE, len(command.tables), self._array(command.tables), command.slots
+
+    def _switch(self, command: Switch) -> tuple[int, ...]:
+        return words.OP_SWITCH, command.address, len(command.targets), self._array(command.targets or (0,))
 
     def _needs_python(self, channel: Channel) -> bool:
         if self._handles is None or isinstance(channel, MPIChannel):
@@ -264,7 +255,7 @@ class NativeLoop:
         return words.OP_ALLREDUCE, *self._handles.blocking(command)
 
     def _poll_list(self, channels: Sequence[Channel]) -> int:
-        """Address of the list of the channels' requests; 0 if there is nothing to look at."""
+        """Return the address of the list of the channels' requests; 0 if there is nothing to look at."""
         busy = [channel for channel in channels if isinstance(channel, MPIChannel | MPIBroadcast) and channel.requests]
         if self._handles is None or not busy:
             return 0
@@ -277,7 +268,7 @@ class NativeLoop:
         return self._polls[key]
 
     def _array(self, values: Sequence[int]) -> int:
-        """Address of the values as words that live as long as this loop."""
+        """Return the address of the values, as words that live as long as this loop."""
         array = np.array(values, np.int64)
         self._kept.append(array)
         return int(array.ctypes.data)
@@ -308,3 +299,23 @@ class NativeLoop:
             context[words.INT64] = self._handles.int64
             context[words.COMMUNICATOR] = self._handles.communicator
         return context
+
+
+_ENCODERS: Final[dict[type, Callable[[NativeLoop, Any], tuple[int, ...] | None]]] = {
+    Kernel: NativeLoop._kernel,
+    Launch: NativeLoop._on_device,
+    Synchronise: NativeLoop._on_device,
+    Fetch: NativeLoop._on_device,
+    Start: NativeLoop._start,
+    Wait: NativeLoop._wait,
+    Allreduce: NativeLoop._allreduce,
+    Rotate: NativeLoop._rotate,
+    Jump: lambda loop, jump: (words.OP_JUMP, jump.target),
+    JumpIf: lambda loop, jump: (words.OP_JUMP_IF, jump.address, int(jump.when), jump.target),
+    Switch: NativeLoop._switch,
+    Set: lambda loop, command: (words.OP_SET, command.address, command.value),
+    Count: lambda loop, count: (words.OP_COUNT, count.counter, count.limit, count.target),
+    Call: lambda loop, call: (words.OP_CALL,),
+    End: lambda loop, end: (words.OP_END, end.reason),
+}
+"""Functions that return the words of each kind of command; None for one without effect."""

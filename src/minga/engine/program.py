@@ -320,8 +320,15 @@ class Program:
             Fields with two or more slots.
         """
         for item in fields:
-            if not isinstance(item, Field) or item.slots < 2:
-                raise ProgramError(f"rotate({shown(item)})", remedy="rotate fields declared with slots=2 or more")
+            if not isinstance(item, Field):
+                raise ProgramError(f"rotate takes fields, found {shown(item)}", remedy="name the field: step.rotate(u)")
+            if item.slots < 2:
+                raise ProgramError(
+                    f"rotate: field {item.name!r} has a single slot, so there is no next level to become the present "
+                    "one",
+                    remedy=f"declare it with two time levels, mg.Field({item.name!r}, ..., slots=2), or three if "
+                    f"{item.name}.previous is needed",
+                )
             if fields.count(item) > 1:
                 raise ProgramError(f"rotate: {item.name!r} is named twice", remedy="rotate each field once a step")
         self._keep_levels(fields)

@@ -1,4 +1,4 @@
-"""How far around its own cells a block's copy of a field must be valid."""
+"""Reaches: widths around a block's own cells in which its copy of a field must be valid."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Reach:
         return not any(self.lo) and not any(self.hi)
 
     def covers(self, other: Reach) -> bool:
-        """Whether every cell of `other` is within this reach."""
+        """Return True if every cell of `other` is within this reach."""
         wide = all(a >= b for a, b in zip(self.lo + self.hi, other.lo + other.hi, strict=True))
         return wide and (other.star or not self.star or other.empty)
 
@@ -43,7 +43,7 @@ class Reach:
         return Reach(tuple(map(min, self.lo, other.lo)), tuple(map(min, self.hi, other.hi)), self.star or other.star)
 
     def grown(self, other: Reach) -> Reach:
-        """Cells within `other` of cells within this reach."""
+        """Return the reach of cells within `other` of cells within this reach."""
         lo = tuple(a + b for a, b in zip(self.lo, other.lo, strict=True))
         hi = tuple(a + b for a, b in zip(self.hi, other.hi, strict=True))
         star = (self.empty and other.star) or (other.empty and self.star) or (self.empty and other.empty)
@@ -56,7 +56,7 @@ _KNOWN = functools.lru_cache(maxsize=1 << 13)
 
 @_KNOWN
 def stencil(apply: Apply, *, exchanged: bool = True) -> Mapping[Slot, Reach]:
-    """What an operation reads around the block it computes, by distributed slot.
+    """Return the reach that an operation reads around the block it computes, by distributed slot.
 
     `exchanged`: without what a sweep gets from the blocks before it while it goes on.
     """
@@ -105,7 +105,7 @@ class Ghosts:
 
 
 def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Reach], Ghosts]:
-    """What must be valid before `layers` of ghost cells are filled along `need`: the field and those it looks at."""
+    """Return the reaches needed before `layers` of ghost cells are filled along `need`: the field and those it reads."""
     target = slot.field
     star = need.star and layers.star
     lo, hi = list(need.lo), list(need.hi)
@@ -133,7 +133,7 @@ def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Re
 
 
 def layers_read(apply: Apply, slot: Slot) -> Reach:
-    """How many ghost cells beyond each end of the domain (or of the box it exists on) an operation reads of a slot.
+    """Return the number of ghost cells that an operation reads of a slot beyond each end of the domain (or its box).
 
     Not a star where faces, or cells of another box, read neighbours aside of an end that is not theirs.
     """
@@ -159,7 +159,7 @@ def layers_read(apply: Apply, slot: Slot) -> Reach:
 
 @_KNOWN
 def requirements(apply: Apply, extent: Reach) -> tuple[Mapping[Slot, Reach], Mapping[Slot, Ghosts]]:
-    """In-domain validity an operation needs on blocks extended by `extent`, and the ghost cells it reads."""
+    """Return the in-domain validity that an operation needs on blocks extended by `extent`, and its ghost cells."""
     needs: dict[Slot, Reach] = {}
     ghosts: dict[Slot, Ghosts] = {}
     for slot, reach in stencil(apply).items():

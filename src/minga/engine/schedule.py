@@ -1,4 +1,4 @@
-"""What inference makes of a Program: its operations with exchanges and boundary fills in place, for any layout."""
+"""Schedules: the operations of a Program with exchanges and boundary fills in place, for any layout."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from minga.space.field import Register, Slot
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """Compute an operation on every block extended by `extent`.
+    """An operation on every block, extended by `extent`.
 
     A split stage appears twice: its shell (what `exchange` sends) before the exchange begins, its interior after.
     """
@@ -44,21 +44,21 @@ class Finish:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StartMove:
-    """Let the messages of a move leave. From here on its source may change."""
+    """The start of a move's messages. From here on its source may change."""
 
     move: Move
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FinishMove:
-    """Wait for them. Until here nobody looks at its target."""
+    """The end of a move's messages. Until here nothing reads its target."""
 
     move: Move
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boundaries:
-    """Fill the ghost cells of a slot beyond the domain."""
+    """Filling of the ghost cells of a slot beyond the domain."""
 
     slot: Slot
     ghosts: Ghosts
@@ -97,7 +97,7 @@ class Schedule:
 
 
 def sets_register(item: Item, register: Register) -> bool:
-    """Whether an item may change a register's value."""
+    """Return True if an item may change a register's value."""
     match item:
         case Let():
             return item.register.key == register.key

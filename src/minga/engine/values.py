@@ -1,7 +1,9 @@
-"""Values that people put into fields: checked against the field's type, continued beyond the ends of whole copies."""
+"""Values given to fields: they are checked against the field's type, and extended beyond the ends of whole copies."""
 
 from __future__ import annotations
 
+import inspect
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 
 from minga.engine.comm import Comm
 from minga.engine.storage import BlockArrays, Storage
-from minga.errors import LayoutError
+from minga.errors import LayoutError, MingaError, shown
 from minga.lang.types import is_float
 from minga.space.box import Box
 from minga.space.field import MARGIN, Field, Slot
@@ -20,7 +22,7 @@ FieldValue = np.ndarray | bool | int | float | Callable[[Box], np.ndarray]
 
 
 def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
-    """Give the owned cells of a slot values. LayoutError for those that do not fit."""
+    """Set the owned cells of a slot. Raise LayoutError for values that do not fit."""
     target = slot.field
     value = np.asarray(value) if isinstance(value, list | tuple) else value
     stored = storage.stored(target)
@@ -36,13 +38,7 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
             continue
         view = arrays.view(slot.index, owned)
         if callable(value):
-            given: Any = value(owned)
-            shape = np.shape(given)
-            if shape and shape != owned.shape:
-                raise LayoutError(
-                    f"the function of values for {target.name!r} gave shape {shape} for {owned}",
-                    remedy=f"return one number, or an array of the box's shape, {owned.shape}",
-                )
+            given: Any = _called(value, target, owned)
         elif isinstance(value, np.ndarray) and value.ndim:
             given = value[owned.slices(target.bounds.lo)]
         else:
@@ -52,8 +48,62 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
             continue_beyond(arrays, slot)
 
 
+def _called(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
+    """Return the values of a function of a box. Raise LayoutError if it takes or returns anything else, or fails."""
+    names = ", ".join(target.grid.axes[axis] for axis in target.axes)
+    indices = f"{names} = np.ogrid[box.slices({(0,) * box.ndim})] gives the indices of its cells"
+    try:
+        inspect.signature(function).bind(box)
+    except TypeError as error:
+        taken = ", ".join(inspect.signature(function).parameters)
+        raise LayoutError(
+            f"the values of field {target.name!r} are given by a function of ({taken}), which is called with one "
+            "argument, a box of cells",
+            where=_place(function),
+            remedy=f"write def values(box): ..., which returns an array of shape box.shape; {indices}",
+        ) from error
+    except ValueError:
+        pass  # functions in C need not tell what they take
+    try:
+        given = function(box)
+    except MingaError:
+        raise
+    except Exception as error:
+        raise LayoutError(
+            f"the function of values for {target.name!r} failed for {box}: {type(error).__name__}: {error}",
+            where=_place(function, error),
+            remedy=f"it gets a box of cells and returns one number, or an array of shape box.shape; {indices}",
+        ) from error
+    shape = _shape(given)
+    if shape and shape != box.shape:
+        raise LayoutError(
+            f"the function of values for {target.name!r} gave shape {shape} for {box}",
+            where=_place(function),
+            remedy=f"return one number, or an array of the box's shape, {box.shape}; {indices}",
+        )
+    return given
+
+
+def _shape(given: Any) -> tuple[int, ...] | str:
+    """Return the shape of a function's values; in words if rows differ in length."""
+    try:
+        return tuple(np.shape(given))
+    except ValueError:
+        return "(rows of different lengths)"
+
+
+def _place(function: Callable[..., Any], error: BaseException | None = None) -> tuple[str, int] | None:
+    """Return file and line of a function, or of the line of it that raised an error."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    frames = traceback.extract_tb(error.__traceback__) if error is not None else ()
+    lines = [frame.lineno for frame in frames if frame.filename == code.co_filename and frame.lineno]
+    return code.co_filename, lines[-1] if lines else code.co_firstlineno
+
+
 def gathered(storage: Storage, comm: Comm, slot: Slot) -> np.ndarray | None:
-    """The whole field on rank 0, None elsewhere; collective."""
+    """Return the whole field on rank 0, None elsewhere; collective."""
     target = slot.field
     mine = [(box, view.copy()) for box, view in storage.pieces(slot)]
     if target.replicated or storage.layout(target.grid).replicated:
@@ -69,7 +119,7 @@ def gathered(storage: Storage, comm: Comm, slot: Slot) -> np.ndarray | None:
 
 
 def fitting(target: Field, given: Any) -> np.ndarray:
-    """Values for a field. LayoutError for those that its type would change (floats may be rounded to f4)."""
+    """Convert values to a field's type. Raise LayoutError if that changes them (floats may be rounded to f4)."""
     if given is None:
         raise LayoutError(
             f"field {target.name!r} is set to None",
@@ -79,7 +129,10 @@ def fitting(target: Field, given: Any) -> np.ndarray:
         )
     values = np.asarray(given)
     if values.dtype.kind not in "biuf":
-        raise LayoutError(f"field {target.name!r} is set to {values.dtype}", remedy="give numbers or bools")
+        raise LayoutError(
+            f"field {target.name!r} is set to {shown(given)} (NumPy type {values.dtype})",
+            remedy="give real numbers or bools",
+        )
     if target.dtype == "f4" and values.dtype != np.float32:
         with np.errstate(over="ignore"):
             kept = values.astype("f4")

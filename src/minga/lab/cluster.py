@@ -29,15 +29,17 @@ from minga.lab.cgroups import (
     throttling,
 )
 from minga.lab.cgroups import remove as remove_groups
-from minga.lab.commands import check_tools, collect, interruptible, output, uninterrupted
+from minga.lab.commands import check_tools, collect, output
 from minga.lab.config import Lab, read_lab
 from minga.lab.entrance import entrance, write_entrance
 from minga.lab.namespaces import Counters, address, counters, make_links, make_namespaces, remove_namespaces
-from minga.lab.processes import end, inside
+from minga.lab.processes import inside
 from minga.lab.rootless import check_user_namespaces, hold
 from minga.lab.seats import seats
-from minga.lab.state import State, locked, process_here, read_state, write_state
+from minga.lab.state import State, locked, read_state, write_state
 from minga.lab.wire import hub_counts, start_hub
+from minga.launch.processes import end, process_here
+from minga.launch.signals import interruptible, uninterrupted
 
 __all__ = ["Cluster", "Rights", "existing", "find", "lab_rights", "laboratory", "remove_stale", "unreadable", "up"]
 

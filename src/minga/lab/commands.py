@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minga.errors import LaunchError
 
-__all__ = ["check_tools", "collect", "detached", "interruptible", "lent", "output", "uninterrupted"]
+__all__ = ["check_tools", "collect", "detached", "lent", "output"]
 
 _TOOLS = {
     "ip": "iproute2",
@@ -90,48 +87,6 @@ def detached(words: Sequence[str], **streams: Any) -> subprocess.Popen[str]:
 def collect() -> None:
     """Reap detached programs that have ended, which would otherwise stay defunct while this process lives."""
     _detached[:] = [child for child in _detached if child.poll() is None]
-
-
-@contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into a KeyboardInterrupt, like Ctrl-C, so that everything is cleaned up.
-
-    The argument of the exception is the number of the signal; the exception of a Ctrl-C has no argument.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt(number)
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        _restore(before)
-
-
-@contextlib.contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Defer signals that request termination until the block is done, so that removal never stops half-way."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, lambda n, _: came.append(n)) for number in numbers}
-    try:
-        yield
-    finally:
-        _restore(before)
-    if came:
-        signal.raise_signal(came[0])
-
-
-def _restore(before: Mapping[signal.Signals, Any]) -> None:
-    for number, handler in before.items():
-        signal.signal(number, handler)
 
 
 def _remedy(said: str) -> str | None:

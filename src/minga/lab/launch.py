@@ -26,21 +26,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from minga.engine.signals import GRACE, StopRequest, bytes_written
 from minga.errors import CaseError, LaunchError, RunError
-from minga.lab.commands import interruptible
 from minga.lab.config import Lab
-from minga.lab.processes import end as end_processes
 from minga.lab.state import filing
 from minga.launch.implementations import Implementation, find_implementation, outside_jobs
+from minga.launch.jobs import end_jobs, start_job
+from minga.launch.launch import ask_to_stop
+from minga.launch.processes import kill, processes_marked
+from minga.launch.signals import GRACE, STOP_SIGNAL, StopRequest, bytes_written, interruptible
 
-__all__ = ["STOP_SIGNAL", "Started", "check_memory", "mpi_command", "mpi_environment", "run", "spread", "start"]
-
-STOP_SIGNAL: Final = signal.SIGUSR1
-"""Signal that asks the ranks of ``minga run`` to stop after their current step."""
+__all__ = ["Started", "check_memory", "mpi_command", "mpi_environment", "run", "spread", "start"]
 
 _MARK: Final = "MINGA_LAB_JOB"
-_PATIENCE: Final = 5.0
 _GLANCE: Final = 1.0
 
 _REMOTE: Final = """\
@@ -204,16 +201,8 @@ def start(
                 remedy="set MINGA_LAB_STATE or --mpi-home to another place",
             )
     pipe = subprocess.PIPE if capture else None
-    return subprocess.Popen(
-        mpi_command(cluster, argv, counts, mpi, folder),
-        stdin=subprocess.DEVNULL,
-        stdout=pipe,
-        stderr=pipe,
-        env=base | dict(environment or {}),
-        text=True,
-        errors="replace",
-        start_new_session=True,  # a Ctrl-C reaches this process alone, which then asks the ranks
-    )
+    command = mpi_command(cluster, argv, counts, mpi, folder)
+    return start_job(command, base | dict(environment or {}), stdout=pipe, stderr=pipe)
 
 
 def run(
@@ -304,29 +293,16 @@ def started(folder: Path) -> list[Started]:
 
 
 def end(job: subprocess.Popen[str], folder: Path) -> None:
-    """End a job: the launcher, which ends its ranks, and then every process that is left."""
-    if job.poll() is None:
-        job.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            job.wait(_PATIENCE)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(job.pid, signal.SIGKILL)
-    job.wait()
+    """Leave nothing of a job running, on any node."""
+    end_jobs([job], also=lambda: left_over(folder))
     for stream in (job.stdout, job.stderr):
         if stream is not None:
             stream.close()
-    end_processes(lambda: left_over(folder))
 
 
 def left_over(folder: Path) -> list[int]:
     """Return the ids of a job's remaining processes, found by the mark in their environment."""
-    mark = f"{_MARK}={folder.name}".encode()
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-    return found
+    return processes_marked(f"{_MARK}={folder.name}")
 
 
 def _write_scripts(cluster: Nodes, folder: Path) -> tuple[Path, Path]:
@@ -357,18 +333,11 @@ def _asking_politely(job: subprocess.Popen[str], folder: Path, listening: bool) 
             yield
         return
 
-    def ask() -> None:
-        sys.stderr.write("\nStopping after this step; press Ctrl-C again to end at once.\n")
-        with contextlib.suppress(ProcessLookupError):
-            job.send_signal(STOP_SIGNAL)
-
     def late() -> None:
         sys.stderr.write(f"minga lab: the ranks did not end their step within {GRACE:g} s and are ended\n")
-        for pid in left_over(folder):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill(left_over(folder))
 
-    request = StopRequest(ask, late, lambda: bytes_written(left_over(folder)))
+    request = StopRequest(lambda: ask_to_stop([job]), late, lambda: bytes_written(left_over(folder)))
     with request.listening():
         yield
     if request.asked and job.returncode != 0:

@@ -1,21 +1,14 @@
-"""Finding and ending the processes of a lab."""
+"""The processes of a lab, by node."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-import signal
-import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from minga.lab.cgroups import members
-from minga.lab.state import Process, State, process_here
+from minga.lab.state import State
 
-__all__ = ["end", "inside"]
-
-_PATIENCE = 2.0
-_LAST_PATIENCE = 10.0
+__all__ = ["inside"]
 
 
 def inside(state: State) -> dict[int, set[int]]:
@@ -42,25 +35,6 @@ def inside(state: State) -> dict[int, set[int]]:
     counted: set[int] = set().union(*(pids for node, pids in found.items() if node >= 0))
     found[-1] -= counted
     return found
-
-
-def end(find: Callable[[], Iterable[int]]) -> None:
-    """End the processes that ``find`` returns, and any they start meanwhile, until none are left.
-
-    They get SIGTERM first, and SIGKILL if they are still running after two seconds.
-    """
-    begun = time.monotonic()
-    asked: set[Process] = set()
-    while time.monotonic() - begun < _LAST_PATIENCE:
-        there = {process for pid in find() if pid != os.getpid() and (process := process_here(pid))}
-        if not there:
-            return
-        forced = time.monotonic() - begun > _PATIENCE
-        for process in there if forced else there - asked:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(process.pid, signal.SIGKILL if forced else signal.SIGTERM)
-        asked |= there
-        time.sleep(0.01)
 
 
 def _all_processes() -> list[int]:

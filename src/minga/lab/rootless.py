@@ -10,7 +10,7 @@ from pathlib import Path
 
 from minga.errors import LaunchError
 from minga.lab.commands import detached, output
-from minga.lab.state import Process, process_here
+from minga.launch.processes import Process, descendants, kill, process_here
 
 __all__ = ["check_user_namespaces", "hold"]
 
@@ -53,7 +53,7 @@ def hold(note: Callable[[Process], None]) -> Process:
                 child.stdin.write("go\n")
                 child.stdin.flush()
         if process is None or child.stdout.readline() != "ready\n":
-            child.kill()
+            kill([child.pid, *descendants(child.pid)])
             said = child.stderr.read().strip()
             raise LaunchError(f"namespaces could not be created: {said or 'no reason was given'}")
     return process

@@ -17,9 +17,9 @@ from typing import Any, Final
 from minga.errors import LaunchError
 from minga.lab.commands import lent
 from minga.lab.config import Lab
+from minga.launch.processes import Process
 
 __all__ = [
-    "Process",
     "State",
     "boot_id",
     "filing",
@@ -27,7 +27,6 @@ __all__ = [
     "forget",
     "locked",
     "names",
-    "process_here",
     "read_state",
     "write_state",
 ]
@@ -35,19 +34,6 @@ __all__ = [
 _VERSION: Final = 1
 _PATIENCE: Final = 60.0
 """Seconds to wait for another process that is building or removing a lab."""
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """A process, identified by its number and its start time in clock ticks since boot, since numbers are reused."""
-
-    pid: int
-    began: int
-
-    @property
-    def lives(self) -> bool:
-        """True if this very process still exists and is not a zombie."""
-        return process_here(self.pid) == self
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,15 +214,6 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
-
-
-def process_here(pid: int) -> Process | None:
-    """Return the process that has this number now; None if there is none, or only a zombie."""
-    try:
-        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except (OSError, ValueError):
-        return None
-    return None if after_name[0] in "ZX" else Process(pid, int(after_name[19]))
 
 
 def _own(place: Path) -> Path:

@@ -16,7 +16,8 @@ from typing import Any
 from minga.errors import LaunchError
 from minga.lab import hub
 from minga.lab.commands import detached
-from minga.lab.state import Process, State, filing, process_here
+from minga.lab.state import State, filing
+from minga.launch.processes import Process, descendants, kill, process_here
 
 __all__ = ["hub_counts", "start_hub"]
 
@@ -48,7 +49,7 @@ def start_hub(state: State, note: Callable[[Process], None]) -> Process:
         if process is not None and _counts(state) is not None:
             return process
         time.sleep(0.005)
-    child.kill()
+    kill([child.pid, *descendants(child.pid)])
     said = log.read_text(errors="replace").strip()
     raise LaunchError(f"the {state.lab.wiring} of the lab did not start: {said or 'it printed nothing'}")
 

@@ -6,10 +6,11 @@ import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph, Param, topological
+from minga.lang.operations import operation
 from minga.lang.types import itemsize
 
 Offsets = tuple[int, ...]
@@ -73,14 +74,6 @@ def is_pointwise(graph: KernelGraph, param: int) -> bool:
 
 
 # Costs ---------------------------------------------------------------------------------------------------------------
-ARITHMETIC: Final[Mapping[str, int]] = {
-    **dict.fromkeys(("add", "sub", "mul", "div", "floordiv", "mod", "neg", "abs", "min", "max", "sqrt"), 1),
-    **dict.fromkeys(("floor", "ceil", "trunc", "rint"), 1),
-    "fma": 2,
-}
-"""Number of arithmetic operations that each node kind counts for; others count for none."""
-
-
 def flops(graph: KernelGraph) -> int:
     """Count the arithmetic operations per cell, on floats and integers alike.
 
@@ -100,7 +93,7 @@ def flops(graph: KernelGraph) -> int:
 def _work(node: Node) -> int:
     if node.op == "iterate":
         return int(node.data.expected) * sum(map(_work, node.data.nodes()))
-    return ARITHMETIC.get(node.op, 0)
+    return operation(node.op).flops
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 from typing import Any, Final
 
 from minga.lang.expr import COMPARISONS, Node
 from minga.lang.graph import Interner, KernelGraph, topological
-from minga.lang.table import extremes
+from minga.lang.operations import Interval, operation
 from minga.lang.types import BITS, DType, integer_range, is_float, is_integer, is_signed
-
-Interval = tuple[int, int]
-"""Smallest and largest value that an integer or bool can have, both inclusive."""
 
 _CANDIDATES: Final[tuple[DType, ...]] = ("u1", "i2", "i4", "u4")
 
@@ -103,7 +99,7 @@ class _Narrowing:
         operands = node.args[1:] if node.op == "select" else node.args
         dtype = operands[0].dtype
         result = node.dtype
-        if node.op in _NARROWED and is_integer(dtype):
+        if operation(node.op).narrows and is_integer(dtype):
             dtype = self._type_for(node, operands)
             result = result if node.op in COMPARISONS else dtype
         new = tuple(_in_type(self._new[id(arg)], dtype) for arg in operands)
@@ -168,98 +164,9 @@ def _interval(
         return reads(node)
     if node.op == "local":
         return locals_[data[0]] or full
-    if node.op == "cast":
-        source = node.args[0]
-        return known[id(source)] if not is_float(source.dtype) and _fits(known[id(source)], node.dtype) else full
-    if node.op == "select":
-        return _select(*(known[id(arg)] for arg in node.args))
-    if any(is_float(arg.dtype) for arg in node.args):
+    rule = operation(node.op).interval
+    if rule is None or any(is_float(arg.dtype) for arg in node.args):
         return full
-    if node.op == "lookup":
-        return extremes(data, *known[id(node.args[0])])
-    if node.op == "popcount":
-        return 0, BITS[node.dtype]
-    rule = _LOGIC.get(node.op) if node.dtype == "bool" else _RULES.get(node.op)
-    if rule is None:
-        return full
-    exact = rule(*(known[id(arg)] for arg in node.args))
+    exact = rule(node, *(known[id(arg)] for arg in node.args))
     # A result outside the type's range wraps around, possibly to any value.
     return exact if exact is not None and _fits(exact, node.dtype) else full
-
-
-def _select(condition: Interval, then: Interval, otherwise: Interval) -> Interval:
-    if condition[0] == condition[1]:
-        return then if condition[0] else otherwise
-    return min(then[0], otherwise[0]), max(then[1], otherwise[1])
-
-
-def _equal(a: Interval, b: Interval) -> Interval:
-    return int(a[0] == a[1] == b[0] == b[1]), int(a[0] <= b[1] and b[0] <= a[1])
-
-
-def _not(a: Interval) -> Interval:
-    return 1 - a[1], 1 - a[0]
-
-
-def _less(a: Interval, b: Interval) -> Interval:
-    return int(a[1] < b[0]), int(a[0] < b[1])
-
-
-def _corners(operation: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
-    def rule(a: Interval, b: Interval) -> Interval:
-        values = [operation(x, y) for x, y in product(a, b)]
-        return min(values), max(values)
-
-    return rule
-
-
-def _absolute(a: Interval) -> Interval:
-    low, high = sorted((abs(a[0]), abs(a[1])))
-    return (0 if a[0] <= 0 <= a[1] else low), high
-
-
-def _and(a: Interval, b: Interval) -> Interval | None:
-    if a[0] < 0 and b[0] < 0:
-        return None
-    return 0, min(high for low, high in (a, b) if low >= 0)
-
-
-def _or(a: Interval, b: Interval) -> Interval | None:
-    return None if a[0] < 0 or b[0] < 0 else (0, (1 << max(a[1].bit_length(), b[1].bit_length())) - 1)
-
-
-def _floor_division(a: Interval, b: Interval) -> Interval | None:
-    if b[0] > 0:
-        return _corners(lambda x, y: x // y)(a, b)
-    # Integer division by zero gives zero.
-    return (0, a[1]) if a[0] >= 0 and b[0] >= 0 else None
-
-
-def _modulo(a: Interval, b: Interval) -> Interval | None:
-    if a[0] >= 0 and b[0] > a[1]:
-        return a
-    return (0, max(0, b[1] - 1)) if b[0] >= 0 else None
-
-
-def _shift(operation: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval | None]:
-    return lambda a, n: _corners(operation)(a, n) if n[0] >= 0 and n[1] < 64 else None
-
-
-_RULES: Final[dict[str, Callable[..., Interval | None]]] = {
-    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
-    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
-    "mul": _corners(lambda x, y: x * y),
-    "neg": lambda a: (-a[1], -a[0]),
-    "abs": _absolute,
-    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
-    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
-    "and": _and, "or": _or, "xor": _or,
-    "floordiv": _floor_division, "mod": _modulo, "shl": _shift(lambda x, y: x << y), "shr": _shift(lambda x, y: x >> y),
-}  # fmt: skip
-_LOGIC: Final[dict[str, Callable[..., Interval]]] = {
-    "eq": _equal, "ne": lambda a, b: _not(_equal(a, b)),
-    "lt": _less, "ge": lambda a, b: _not(_less(a, b)), "gt": lambda a, b: _less(b, a),
-    "le": lambda a, b: _not(_less(b, a)), "not": _not,
-    "and": lambda a, b: (a[0] & b[0], a[1] & b[1]), "or": lambda a, b: (a[0] | b[0], a[1] | b[1]),
-}  # fmt: skip
-_NARROWED: Final = frozenset(("select", *_RULES, *COMPARISONS))

@@ -8,7 +8,8 @@ from typing import Final
 
 from minga.lang.expr import Node
 from minga.lang.graph import topological
-from minga.lang.narrow import Interval, add_intervals
+from minga.lang.narrow import add_intervals
+from minga.lang.operations import Interval
 from minga.lang.types import integer_range, is_float
 
 __all__ = ["states_of"]

@@ -1,1 +1,1 @@
-"""Which processes: starting ranks and agents on this machine and on others, watching them, and ending them."""
+"""Starting ranks and helper processes on this machine and on others, watching them, and ending them."""

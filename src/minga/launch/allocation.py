@@ -47,7 +47,7 @@ def allocation(vendor: str, environment: Mapping[str, str] = os.environ) -> Allo
 
 
 def unused(vendor: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """That ranks of this node alone leave other nodes of the job without work, and how to use them."""
+    """Return a note on nodes of the job that a run on this node leaves idle, and how to use them; else None."""
     given = allocation(vendor, environment)
     if given is None or given.nodes < 2:
         return None
@@ -58,7 +58,7 @@ def unused(vendor: str, environment: Mapping[str, str] = os.environ) -> str | No
 
 
 def _listed(path: str | None) -> list[str]:
-    """Hosts of a file with a line for each slot, once each."""
+    """Return the distinct hosts of a file that has a line for each slot."""
     try:
         lines = Path(path).read_text(encoding="utf-8").split() if path else []
     except (OSError, UnicodeDecodeError):

@@ -1,6 +1,7 @@
-"""What the ranks tell the process that started them: one line of JSON each, marked, on standard output.
+"""Events that ranks report to the process that started them: marked lines of JSON on standard output.
 
-Whatever else the ranks print (a Python case may) goes to standard error, so that ``--json`` leaves one object only.
+Anything else that the ranks print (as a Python case may do) goes to standard error, so that ``--json`` prints a single
+object.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from minga.view.progress import Listener, Progress
 __all__ = ["ANSWER", "EventWriter", "dispatch", "silence_stdout"]
 
 ANSWER = "answer"
-"""The event of ranks that have agreed on their last step."""
+"""Event of ranks that have agreed on their last step."""
 
 _MARK = "\x1eminga "
 
 
 class EventWriter:
-    """The listener on rank 0 that passes everything on to the process that started the ranks.
+    """A listener on rank 0 that passes everything on to the process that started the ranks.
 
-    Takes over standard output: from here on it belongs to the events, and prints go to standard error.
+    It takes over standard output: from then on that carries only events, and prints go to standard error.
     """
 
     def __init__(self) -> None:
@@ -33,13 +34,15 @@ class EventWriter:
         silence_stdout()
 
     def progress(self, progress: Progress) -> None:
+        """Report progress."""
         self._send("progress", asdict(progress))
 
     def note(self, text: str) -> None:
+        """Report a note for the user."""
         self._send("note", {"text": text})
 
     def answer(self) -> None:
-        """The last step is done; what follows is output."""
+        """Report that the last step is done and only output follows."""
         self._send(ANSWER, {})
 
     def _send(self, kind: str, content: dict[str, object]) -> None:
@@ -49,17 +52,17 @@ class EventWriter:
             self._stream.write(_MARK + json.dumps({"event": kind, **content}) + "\n")
             self._stream.flush()
         except OSError:
-            self.broken = True  # whoever started us is gone; the caller looks at this and stops
+            self.broken = True  # the launcher is gone; the caller checks this flag and stops
 
 
 def silence_stdout() -> None:
-    """Send what this process prints to standard error, also what libraries print."""
+    """Redirect standard output to standard error, also for libraries."""
     sys.stdout.flush()
     os.dup2(2, 1)
 
 
 def dispatch(line: str, listener: Listener) -> str | None:
-    """Hand an event line to a listener; the event, None where the line is none."""
+    """Pass an event line to a listener and return the event's name; None if the line is not an event."""
     if not line.startswith(_MARK):
         return None
     content = json.loads(line[len(_MARK) :])

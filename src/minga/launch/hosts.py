@@ -1,4 +1,4 @@
-"""Hosts without MPI: their list, and how a command is run on one."""
+"""Hosts that are reached without MPI: the file that lists them, and running a command on one of them."""
 
 from __future__ import annotations
 
@@ -18,30 +18,48 @@ _KEYS: Final = ("slots", "address", "python")
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine to measure. ``slots``: ranks it takes; ``address``: where others reach it, if not by its name."""
+    """A machine to run something on.
+
+    Parameters
+    ----------
+    name
+        Name by which this machine reaches it.
+    slots
+        Number of ranks it takes.
+    address
+        Address by which other hosts reach it; None for its name.
+    python
+        Path of the Python on that host that has minga; None for the path of this Python.
+    line
+        Line of the hosts file, counted from 1; 0 if it is in none.
+    """
 
     name: str
     slots: int = 1
     address: str | None = None
     python: str | None = None
-    """The Python there that has minga; None for the path of this one."""
     line: int = 0
 
 
 Launcher = Callable[[Host, Sequence[str]], Sequence[str]]
-"""The command here that runs a command on a host, with standard input and output passed on."""
+"""Function that returns the local command which runs a command on a host and connects its standard streams."""
 
 
 def read_hosts(path: str | Path, least: int = 2) -> list[Host]:
-    """A hosts file: a host a line, ``#`` before comments; ``slots=4 address=10.0.0.2 python=/opt/minga/bin/python``.
+    """Read a hosts file: one host per line, with comments after ``#``.
 
-    CaseError for anything else, for a host that comes twice, and for fewer than ``least``.
+    A name may be followed by options: ``slots=4 address=10.0.0.2 python=/opt/minga/bin/python``.
+
+    Raises
+    ------
+    CaseError
+        If the file cannot be read or understood, lists a host twice, or lists fewer than ``least`` hosts.
     """
     file = Path(path)
     try:
         text = file.read_text()
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not a text file"
         raise CaseError(f"the hosts file {file} cannot be read: {reason}", remedy="write one host a line") from error
     hosts: list[Host] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -65,9 +83,10 @@ def read_hosts(path: str | Path, least: int = 2) -> list[Host]:
 
 
 def shell_words(shell: str) -> list[str]:
-    """The words of a program that runs a command on a host, called as SHELL HOST COMMAND; ssh never asks for anything.
+    """Split the command line of a program that is called as SHELL HOST COMMAND.
 
-    CaseError where it cannot be read.
+    Options are added to ssh, so that it never asks for anything. Raises CaseError if quotes are not closed, or nothing
+    is left.
     """
     try:
         words = shlex.split(shell)
@@ -77,19 +96,19 @@ def shell_words(shell: str) -> list[str]:
         ) from None
     if not words:
         raise CaseError("--shell is empty", key="--shell", remedy="name a program that runs a command on a host: ssh")
-    if Path(words[0]).name == "ssh":  # which takes the first of several values, and so what the person wrote
+    if Path(words[0]).name == "ssh":  # the first of several values counts, so the user's own options do
         words += ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "LogLevel=ERROR"]
     return words
 
 
 def shell_launcher(shell: str) -> Launcher:
-    """How commands are run on hosts: by ``ssh``, ``ssh -F FILE``, or another program that is called likewise."""
+    """Return a launcher that uses ``ssh``, ``ssh -F FILE``, or another program that is called in the same way."""
     words = shell_words(shell)
     return lambda host, command: [*words, host.name, shlex.join(command)]
 
 
 def ssh(host: Host, command: Sequence[str]) -> Sequence[str]:
-    """Run a command on a host by ssh, without ever asking for a password."""
+    """Return the command that runs a command on a host by ssh, without ever asking for a password."""
     return shell_launcher("ssh")(host, command)
 
 

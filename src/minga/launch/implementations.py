@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 NAMES = {"mpich": "MPICH", "openmpi": "Open MPI", "impi": "Intel MPI"}
-"""The word for an MPI on the command line, and what the library calls itself."""
+"""Names of MPI libraries on the command line, and the names that the libraries give themselves."""
 
 _LIBRARIES = {"mpich": "libmpi.so.12", "openmpi": "libmpi.so.40", "impi": "libmpi.so.12"}
 _LAUNCHERS = {
@@ -51,26 +51,36 @@ class Implementation:
 
     @property
     def vendor(self) -> str:
-        """What the library calls itself."""
+        """Name that the library gives itself."""
         return NAMES[self.name]
 
     @property
     def environment(self) -> dict[str, str]:
-        """What makes mpi4py load this library, and the library find its own parts."""
+        """Environment variables that make mpi4py load this library, and minga use its launcher."""
         return {"MPI4PY_LIBMPI": str(self.library), "MINGA_MPIEXEC": str(self.launcher)}
 
 
 def find_implementation(name: str = "mpich", home: Path | None = None) -> Implementation:
-    """The MPI ``name`` (:data:`NAMES`): in ``home``, the directory that holds its ``bin`` and ``lib``, or where found.
+    """Find an MPI library and its launcher.
 
-    Looked through are the directories that ``MINGA_MPI_HOME`` names (several with ``:`` between them), minga's own
-    environment, what ``make mpi-environments`` put beside it, and the launchers on the PATH. LaunchError where there
-    is none.
+    Parameters
+    ----------
+    name
+        Key of :data:`NAMES`.
+    home
+        Directory that holds its ``bin`` and ``lib``. By default these are searched: the directories in
+        ``MINGA_MPI_HOME`` (separated by ``:``), minga's own environment, the environment beside it that
+        ``make mpi-environments`` creates, and the launchers on the PATH.
+
+    Raises
+    ------
+    LaunchError
+        If there is none, or the name is unknown.
     """
     if name not in NAMES:
         meant = suggest(name, NAMES)
         raise LaunchError(
-            f"{name!r} is no MPI that is known here: {', '.join(NAMES)}",
+            f"{name!r} is not a known MPI library: {', '.join(NAMES)}",
             remedy=f"did you mean {meant!r}?" if meant else "choose one of these",
         )
     looked = []
@@ -87,7 +97,7 @@ def find_implementation(name: str = "mpich", home: Path | None = None) -> Implem
 
 
 def installed() -> list[Implementation]:
-    """All that are found on this machine, one of each name."""
+    """Return the implementations found on this machine, at most one of each name."""
     found = []
     for name in NAMES:
         try:
@@ -98,7 +108,7 @@ def installed() -> list[Implementation]:
 
 
 def launcher_vendor(path: Path) -> str | None:
-    """Whose launcher a program is, by what it says of itself; None where it says nothing."""
+    """Return the vendor of a launcher, from the output of ``--version``; None if it cannot be run."""
     try:
         said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -107,7 +117,7 @@ def launcher_vendor(path: Path) -> str | None:
 
 
 def vendor_in(text: str) -> str:
-    """The maker of an MPI by what its library or launcher says of itself; the first line where it is none we know."""
+    """Return the vendor that a library's or launcher's version text names; its first line if the vendor is unknown."""
     lower = text.lower()
     if "intel" in lower:
         return "Intel MPI"
@@ -119,7 +129,7 @@ def vendor_in(text: str) -> str:
 
 
 def outside_jobs(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment without what launchers leave for their ranks: new ranks would believe that they belong there."""
+    """Return an environment without the variables of a surrounding job, to which new ranks would believe to belong."""
     return {name: value for name, value in environment.items() if not _LEFT_BY_JOBS.match(name)}
 
 

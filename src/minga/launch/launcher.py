@@ -1,4 +1,4 @@
-"""The MPI library that mpi4py uses, the launcher that belongs to it, and whether this process is a rank already."""
+"""The MPI library that mpi4py uses, the launcher that belongs to it, and the job that this process may be a rank of."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _INSTALL = "pip install mpich, or name a launcher with MINGA_MPIEXEC; `minga doc
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of ranks that something else has started, and this process's place in it as the launcher told it."""
+    """A job of ranks that something else has started, and this process's place in it according to the launcher."""
 
     rank: int
     size: int
     launcher: str
     vendor: str | None = None
-    """Of the MPI that the launcher belongs to, where that is certain."""
+    """Vendor of the MPI library that the launcher belongs to, if that is certain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Launcher:
     vendor: str
 
     def command(self, ranks: int) -> list[str]:
-        """The beginning of a command line that starts ``ranks`` ranks on this machine; ranks bind themselves."""
+        """Return the beginning of a command line that starts ranks on this machine; ranks pin themselves to cores."""
         if self.vendor == "Open MPI":
             return [str(self.path), "-n", str(ranks), "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
         if self.vendor == "MPICH":
@@ -64,9 +64,9 @@ class Launcher:
         return [str(self.path), "-n", str(ranks)]
 
     def environment(self) -> dict[str, str]:
-        """The environment for the launcher: without what a surrounding job of one rank has left in it.
+        """Return the environment for the launcher, without the variables of a surrounding job of one rank.
 
-        Containers often run as root, which Open MPI wants confirmed.
+        Containers often run as root, which Open MPI requires to be confirmed.
         """
         environment = outside_jobs(os.environ)
         if self.vendor == "Open MPI" and os.geteuid() == 0:
@@ -75,7 +75,7 @@ class Launcher:
 
 
 def world(job: Job | None, expected: int) -> Any:
-    """Start MPI: the communicator of all ranks. LaunchError unless as many joined as were started."""
+    """Start MPI and return the communicator of all ranks. Raise LaunchError unless as many joined as were started."""
     found = library()
     launcher = job.launcher if job else "the launcher"
     if job is not None and job.vendor not in (None, found.vendor):
@@ -86,7 +86,7 @@ def world(job: Job | None, expected: int) -> Any:
 
 
 def surrounding_job(environment: Mapping[str, str] = os.environ) -> Job | None:
-    """The job this process was started in as one rank of several, or None."""
+    """Return the job in which this process was started as a rank, or None."""
     for rank, size, launcher in _JOB_VARIABLES:
         if environment.get(rank, "").isdigit() and environment.get(size, "").isdigit():
             vendor = "Open MPI" if rank.startswith("OMPI") else "MPICH" if "HYDI_CONTROL_FD" in environment else None
@@ -95,9 +95,9 @@ def surrounding_job(environment: Mapping[str, str] = os.environ) -> Job | None:
 
 
 def check_world(started: int, expected: int, launcher: str) -> None:
-    """LaunchError unless MPI joined as many ranks as were started.
+    """Raise LaunchError unless MPI joined as many ranks as were started.
 
-    A launcher of another MPI library starts the processes, but each of them then is a world of its own.
+    A launcher of another MPI library starts the processes, but each of them is then a world of its own.
     """
     if started == expected:
         return
@@ -118,7 +118,7 @@ def _mismatch(launcher: str, started: int, found: str) -> LaunchError:
 
 
 def library() -> Library:
-    """The MPI library of mpi4py, without starting MPI; LaunchError where there is none."""
+    """Return the MPI library of mpi4py, without starting MPI. Raise LaunchError if there is none."""
     try:
         import mpi4py
 
@@ -135,15 +135,15 @@ def library() -> Library:
 
 
 def find_launcher(found: Library | None = None) -> Launcher:
-    """The launcher that belongs to mpi4py's library: ``MINGA_MPIEXEC``, beside the library, or on the PATH.
+    """Find the launcher that belongs to mpi4py's library: ``MINGA_MPIEXEC``, beside the library, or on the PATH.
 
-    LaunchError where none is found or only one of another MPI library.
+    Raises LaunchError if there is none, or only launchers of other MPI libraries.
     """
     mpi = found or library()
     if chosen := os.environ.get("MINGA_MPIEXEC"):
         program = shutil.which(chosen)
         if program is None:
-            raise LaunchError(f"MINGA_MPIEXEC names {chosen!r}, which is no program", remedy="name an existing one")
+            raise LaunchError(f"MINGA_MPIEXEC names {chosen!r}, which is not a program", remedy="name an existing one")
         return Launcher(Path(program), launcher_vendor(Path(program)) or mpi.vendor)
     others = []
     for path in _candidates(mpi):
@@ -168,7 +168,7 @@ def _candidates(mpi: Library) -> list[Path]:
 
 
 def _loaded_library() -> Path | None:
-    """The file of the MPI library in this process, as the system tells."""
+    """Return the file of the MPI library that this process has loaded, if the system reports it."""
     try:
         lines = Path("/proc/self/maps").read_text().splitlines()
     except OSError:

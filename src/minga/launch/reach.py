@@ -1,7 +1,7 @@
-"""How launchers of MPI reach hosts, and how what they start there reaches this machine again.
+"""Reaching hosts from launchers of MPI, and reaching this machine from the processes that they start there.
 
-MPICH's launcher gives hosts the name of this machine to connect to. Where that name means something else there or
-nothing, no rank starts: Debian lists it as 127.0.1.1. So the launcher is told the address of the way to the hosts.
+MPICH's launcher tells hosts to connect to this machine by its name. No rank starts where that name is unknown or means
+another address: Debian lists it as 127.0.1.1. So the launcher is given the address of the interface to the hosts.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from minga.launch.hosts import Host, shell_words
 __all__ = ["address_options", "agent", "interface_of", "not_started", "own_address"]
 
 _ADDRESS: Final = 0x8915
-"""The request SIOCGIFADDR of Linux."""
+"""Request SIOCGIFADDR of Linux: the address of an interface."""
 _MASK: Final = 0x891B
+"""Request SIOCGIFNETMASK of Linux."""
 _ANY: Final = 22
-"""A port; nothing is sent to it."""
+"""Any port; nothing is sent to it."""
 _PATIENCE: Final = 10.0
 
 _REASONS: Final = (
@@ -36,11 +37,11 @@ _REASONS: Final = (
     (re.compile(r"(.*Permission denied \(.*\)\.?)"), "{0}"),
     (re.compile(r"(.*(?:hydra_pmi_proxy|prted): No such file.*)"), "{0}: the hosts need the same MPI at the same path"),
 )
-"""What launchers and ssh say where no rank was started, and what that means."""
+"""Patterns of messages by launchers and ssh when no rank was started, and their meaning."""
 
 
 def agent(folder: Path, shell: str) -> Path:
-    """A program that launchers call as they call ssh; ``shell`` may be several words."""
+    """Write a program to a folder that launchers call in place of ssh; ``shell`` is a command line."""
     path = folder / "shell"
     path.write_text(f'#!/bin/sh\nexec {shlex.join(shell_words(shell))} "$@"\n')
     path.chmod(0o755)
@@ -48,7 +49,7 @@ def agent(folder: Path, shell: str) -> Path:
 
 
 def own_address(hosts: Sequence[Host], shell: str) -> str | None:
-    """This machine's address on the way to hosts, to the first that lies elsewhere; None where none is known."""
+    """Return this machine's address on the route to the first host that is another machine; None if none is known."""
     here = None
     for host in hosts:
         found = _way_to(host.address or host.name) or _way_to(_alias(host.address or host.name, shell))
@@ -59,7 +60,7 @@ def own_address(hosts: Sequence[Host], shell: str) -> str | None:
 
 
 def address_options(vendor: str, address: str | None) -> list[str]:
-    """Options that tell a launcher which address of this machine it has to use; none for one that is not known."""
+    """Return the options that tell a launcher which address of this machine to use; none if it is unknown."""
     found = None if address is None else interface_of(address)
     if address is None or found is None:
         return []
@@ -70,7 +71,7 @@ def address_options(vendor: str, address: str | None) -> list[str]:
 
 
 def interface_of(address: str) -> tuple[str, str] | None:
-    """The name of the network interface with an address, and its network, such as 10.77.0.0/24."""
+    """Return the name of the network interface with an address, and its network, such as 10.77.0.0/24."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
             with contextlib.suppress(OSError):
@@ -81,7 +82,7 @@ def interface_of(address: str) -> tuple[str, str] | None:
 
 
 def not_started(said: Sequence[str]) -> str | None:
-    """Why no rank was started on hosts, by the last lines of a launcher; None where nothing says so."""
+    """Return why no rank was started on hosts, from the last lines of a launcher; None if no line tells."""
     for pattern, meaning in _REASONS:
         for line in said:
             if match := pattern.search(line):
@@ -90,7 +91,7 @@ def not_started(said: Sequence[str]) -> str | None:
 
 
 def _way_to(host: str | None) -> str | None:
-    """The address of this machine that packets to a host have."""
+    """Return the address of this machine from which packets to a host are sent."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe, contextlib.suppress(OSError, UnicodeError):
         if host:
             probe.connect((host, _ANY))  # sends nothing
@@ -99,7 +100,7 @@ def _way_to(host: str | None) -> str | None:
 
 
 def _alias(name: str, shell: str) -> str | None:
-    """The host that a name in the configuration of ssh stands for."""
+    """Return the host that a name in the configuration of ssh stands for."""
     words = shell_words(shell)
     if Path(words[0]).name != "ssh":
         return None

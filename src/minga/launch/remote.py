@@ -1,8 +1,7 @@
-"""``minga measure`` on other hosts: each measures its own node at the same time, and prints it."""
+"""``minga measure`` on other hosts: all measure their own nodes at the same time and print the result."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
 import subprocess
@@ -15,40 +14,36 @@ from typing import Any
 
 from minga.errors import LaunchError, RunError
 from minga.launch.hosts import Host, Launcher
+from minga.launch.jobs import end_jobs, start_job
+from minga.launch.signals import interruptible, uninterrupted
 
 __all__ = ["measure_nodes"]
 
 _PATIENCE = 120.0
-"""Seconds that a host may take longer than it should: it compiles kernels, too."""
+"""Seconds that a host may take beyond its time limit: it also compiles kernels."""
 
 
 def measure_nodes(
     hosts: Sequence[Host], launcher: Launcher, cases: Sequence[str], seconds: float
 ) -> list[dict[str, Any]]:
-    """Entries of `nodes` of a machine file, one a host, in their order.
+    """Return entries of `nodes` of a machine file, one per host, in the order of the hosts.
 
-    LaunchError or RunError naming the host where one cannot be reached, or its measurement fails; all others are ended.
+    Raises LaunchError or RunError, which name the host, if one cannot be reached or its measurement fails; all others
+    are then ended.
     """
     started: list[subprocess.Popen[str]] = []
-    with tempfile.TemporaryDirectory(prefix="minga-measure-") as folder:
+    with interruptible(), tempfile.TemporaryDirectory(prefix="minga-measure-") as folder:
         try:
             for number, host in enumerate(hosts):
-                started.append(_start(host, launcher, cases, seconds, Path(folder), number))
+                with uninterrupted():
+                    started.append(_start(host, launcher, cases, seconds, Path(folder), number))
             deadline = time.monotonic() + 3 * seconds + _PATIENCE
             return [
                 _node(host, process, deadline, Path(folder), number)
                 for number, (host, process) in enumerate(zip(hosts, started, strict=True))
             ]
         finally:
-            for process in started:
-                if process.poll() is None:
-                    process.terminate()
-            for process in started:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(5.0)
-                if process.poll() is None:
-                    process.kill()
-                    process.wait()
+            end_jobs(started)
 
 
 def _start(
@@ -59,22 +54,18 @@ def _start(
         host.python or sys.executable, "-m", "minga.cli.main", "measure", "--json", "--no-network",
         "--seconds", f"{seconds:g}", *wanted,
     ]  # fmt: skip
-    try:
-        with Path(folder, f"{number}.out").open("w") as out, Path(folder, f"{number}.err").open("w") as err:
-            return subprocess.Popen(
-                list(launcher(host, command)), stdin=subprocess.DEVNULL, stdout=out, stderr=err, text=True
-            )
-    except OSError as error:
-        raise LaunchError(
-            f"host {host.name} cannot be reached: {error.strerror}", remedy="is ssh installed? --shell names another"
-        ) from None
+    with Path(folder, f"{number}.out").open("w") as out, Path(folder, f"{number}.err").open("w") as err:
+        return start_job(
+            list(launcher(host, command)), stdout=out, stderr=err,
+            purpose=f"to reach host {host.name}", remedy="is ssh installed? --shell names another",
+        )  # fmt: skip
 
 
 def _node(host: Host, process: subprocess.Popen[str], deadline: float, folder: Path, number: int) -> dict[str, Any]:
     try:
         status = process.wait(max(0.1, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
-        raise RunError(f"host {host.name} did not finish measuring", remedy="measure again when it is well") from None
+        raise RunError(f"host {host.name} did not finish measuring", remedy="measure again when it responds") from None
     said = [line for line in Path(folder, f"{number}.err").read_text(errors="replace").splitlines() if line.strip()]
     if status:
         assert isinstance(process.args, list)
@@ -84,7 +75,7 @@ def _node(host: Host, process: subprocess.Popen[str], deadline: float, folder: P
             "another Python, --case takes cases that are there",
         )
     try:
-        # A login may print something before.
+        # The login shell may print something first.
         text = Path(folder, f"{number}.out").read_text()
         (node,) = json.loads(text[text.index("{") :])["nodes"]
     except (ValueError, KeyError) as error:

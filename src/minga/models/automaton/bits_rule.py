@@ -8,8 +8,7 @@ made.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
@@ -273,33 +272,19 @@ class _Trial:
             return None
         reads = self._reads[id(node)]
         if len(reads) <= 1:
-            (offset,) = reads or [()]
-            looks = {offset: np.arange(self._states)} if reads else {}
-            values = np.broadcast_to(self._evaluate(node, looks, {}), (self._states if reads else 1,)).tolist()
-            part = tuple(map(int, values))
-            return _Linear(0, {offset: part}) if reads else _Linear(part[0], {})
-        if not is_integer(node.dtype):
+            return self._linear_of_one(node, *reads)
+        forms = [form for arg in node.args if (form := linear.get(id(arg))) is not None]
+        if not is_integer(node.dtype) or len(forms) < len(node.args):
             return None
-        forms = [linear.get(id(arg)) for arg in node.args]
-        if any(form is None for form in forms):
-            return None
-        given = [form for form in forms if form is not None]
-        match node.op:
-            case "cast":
-                return given[0]
-            case "add":
-                return given[0].plus(given[1])
-            case "sub":
-                return given[0].plus(given[1], -1)
-            case "mul" | "shl":
-                for factor, other in itertools.permutations(given) if node.op == "mul" else [(given[1], given[0])]:
-                    if not factor.parts and 0 <= factor.constant < 63:
-                        scale = factor.constant if node.op == "mul" else 1 << factor.constant
-                        return _Linear(0, {}).plus(other, scale)
-            case "or" | "xor":
-                if _apart(*given):
-                    return given[0].plus(given[1])
-        return None
+        combine = _COMBINED.get(node.op)
+        return None if combine is None else combine(*forms)
+
+    def _linear_of_one(self, node: Node, *reads: Offset) -> _Linear:
+        """Return the sum that any node is that depends on one cell, or on none."""
+        looks = {offset: np.arange(self._states) for offset in reads}
+        shape = (self._states if reads else 1,)
+        values = tuple(map(int, np.broadcast_to(self._evaluate(node, looks, {}), shape).tolist()))
+        return _Linear(0, dict.fromkeys(reads, values)) if reads else _Linear(values[0], {})
 
     def _fits(self, node: Node, form: _Linear) -> bool:
         """Return whether the sum never overflows the node's type."""
@@ -358,3 +343,35 @@ def _apart(left: _Linear, right: _Linear) -> bool:
         return used | form.constant if total == used | form.constant else (1 << form.high.bit_length()) - 1
 
     return not bits(left) & bits(right)
+
+
+def _product(left: _Linear, right: _Linear) -> _Linear | None:
+    """Return the product of two sums if one of them is a small constant."""
+    for factor, other in ((left, right), (right, left)):
+        if not factor.parts and 0 <= factor.constant < 63:
+            return _Linear(0, {}).plus(other, factor.constant)
+    return None
+
+
+def _shifted(value: _Linear, count: _Linear) -> _Linear | None:
+    """Return a sum that is shifted to the left by a constant."""
+    if count.parts or not 0 <= count.constant < 63:
+        return None
+    return _Linear(0, {}).plus(value, 1 << count.constant)
+
+
+def _joined(left: _Linear, right: _Linear) -> _Linear | None:
+    """Return the sum that a bitwise operation is on sums that share no bit."""
+    return left.plus(right) if _apart(left, right) else None
+
+
+_COMBINED: Final[dict[str, Callable[..., _Linear | None]]] = {
+    "cast": lambda value: value,
+    "add": lambda left, right: left.plus(right),
+    "sub": lambda left, right: left.plus(right, -1),
+    "mul": _product,
+    "shl": _shifted,
+    "or": _joined,
+    "xor": _joined,
+}
+"""Sums that operations on sums are."""

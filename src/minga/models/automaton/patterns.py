@@ -151,36 +151,39 @@ def _is_head(line: str) -> bool:
 def _runs(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, int, int]]:
     """Yield (row, column, length, state) of each run of equal cells that are not dead."""
     row = column = 0
-    count = ""
-    prefix = ""
+    for number, count, item in _items(lines):
+        length = int(count) if count else 1
+        if length > _MOST_CELLS:
+            raise PatternError(f"a run of {length} cells", number, _SMALLER)
+        if item == "$":
+            row, column = row + length, 0
+            continue
+        state = _state(item[:-1], item[-1])
+        if state is None:
+            raise PatternError(f"{item!r} is not a cell in run-length encoding", number, _CELLS)
+        if state:
+            yield row, column, length, state
+        column += length
+
+
+def _items(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
+    """Yield (line number, count, item) up to the final !: an item is $ or a cell, which may have a prefix of p to y."""
+    count = prefix = ""
     for number, line in lines:
         if not prefix and not count and line.lstrip().startswith("#"):
             continue
-        for character in line:
-            if character.isspace():
-                continue
-            if character in "0123456789" and not prefix:
+        for character in "".join(line.split()):
+            if not prefix and character in "0123456789":
                 count += character
                 if int(count) > _MOST_CELLS * 10**9:  # there may be any number of digits
                     raise PatternError(f"a run of {count} cells or more", number, _SMALLER)
-                continue
-            if character == "!" and not prefix:
+            elif not prefix and character == "!":
                 return
-            length = int(count) if count else 1
-            if length > _MOST_CELLS:
-                raise PatternError(f"a run of {length} cells", number, _SMALLER)
-            if character == "$" and not prefix:
-                row, column, count = row + length, 0, ""
-                continue
-            if "p" <= character <= "y" and not prefix:
+            elif not prefix and "p" <= character <= "y":
                 prefix = character
-                continue
-            state = _state(prefix, character)
-            if state is None:
-                raise PatternError(f"{prefix + character!r} is not a cell in run-length encoding", number, _CELLS)
-            if state:
-                yield row, column, length, state
-            column, count, prefix = column + length, "", ""
+            else:
+                yield number, count, prefix + character
+                count = prefix = ""
     if prefix or count:
         raise PatternError(f"the pattern ends within a run, after {count + prefix!r}", lines[-1][0], _CELLS)
     # A missing final ! is common in hand-written files and loses nothing.

@@ -11,6 +11,7 @@ from typing import Any, Final
 from minga.errors import LaunchError, RunError
 from minga.launch.agents import end_all, reach, start
 from minga.launch.hosts import Host, Launcher, ssh
+from minga.launch.signals import interruptible, uninterrupted
 from minga.network.measuring.agent import GREETING
 from minga.network.measuring.worker import Order, Reply
 
@@ -45,16 +46,18 @@ def agents(
         If a host cannot be reached or is not alike; the message names the host.
     """
     team = HostTeam()
-    try:
-        for host in hosts:
-            team.members.append(_Member(host, launcher))
-        for member in team.members:
-            member.identity = _greeting(member, patience)
-        if alike:
-            _compare(team.members)
-        yield team
-    finally:
-        team.end()
+    with interruptible():
+        try:
+            for host in hosts:
+                with uninterrupted():
+                    team.members.append(_Member(host, launcher))
+            for member in team.members:
+                member.identity = _greeting(member, patience)
+            if alike:
+                _compare(team.members)
+            yield team
+        finally:
+            team.end()
 
 
 class _Member:

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from minga.errors import CaseError, LaunchError, RunError, suggest
 from minga.lab.cluster import Cluster
-from minga.lab.processes import end
+from minga.launch.processes import end, processes_marked
 from minga.studies.tinetti import pvm_task
 from minga.studies.tinetti.pvm_task import ENCODINGS, ROUTES
 
@@ -236,10 +236,4 @@ def _write_scripts(cluster: Cluster, folder: Path) -> None:
 
 def _left_over(folder: Path) -> list[int]:
     """Return the remaining processes of a virtual machine, identified by the mark in their environment."""
-    mark = f"{_MARK}={folder.name}".encode()
-    found = []
-    for path in Path("/proc").glob("[0-9]*/environ"):
-        with contextlib.suppress(OSError):
-            if mark in path.read_bytes().split(b"\0"):
-                found.append(int(path.parent.name))
-    return found
+    return processes_marked(f"{_MARK}={folder.name}")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
+from minga.launch.processes import descendants, kill
 from minga.studies.changing import obeying
 from minga.studies.figures import panel
 from minga.studies.tinetti.labs import MIB, Bench, alike, hub, order, payload_rate, switch
@@ -132,7 +133,7 @@ def _send(cluster: Cluster, node: int, port: int, encoding: str, rounds: int) ->
         except subprocess.TimeoutExpired:
             return []
         finally:
-            receiver.kill()
+            kill([receiver.pid, *descendants(receiver.pid)])
     lines = done.stdout.strip().splitlines()
     return json.loads(lines[-1]) if done.returncode == 0 and lines else []
 

@@ -1,8 +1,10 @@
-"""Requests to end a run: a flag that the run looks at between steps, and a limit for runs that cannot look.
+"""Signals that ask minga to end: requests to runs, and interrupts of commands that start processes.
 
-A rank that waits for a message, or computes in native code, does not execute Python's signal handlers. A thread
-therefore receives the signals as well. When nobody has answered within some seconds, it ends the run, whatever that
-waits for.
+A run is asked by a flag that it reads between steps (:class:`StopRequest`). A rank that waits for a message, or
+computes in native code, does not execute Python's signal handlers, so a thread receives the signals as well. If the run
+has not answered within some seconds, the thread ends it, whatever it waits for.
+
+All other commands that start processes are interrupted (:func:`interruptible`), so that they end what they started.
 """
 
 from __future__ import annotations
@@ -16,26 +18,30 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
-__all__ = ["GRACE", "StopRequest", "bytes_written"]
+__all__ = ["GRACE", "STOP_SIGNAL", "StopRequest", "bytes_written", "interruptible", "uninterrupted"]
+
+STOP_SIGNAL: Final = signal.SIGUSR1
+"""Signal that asks ranks to stop after the current step; the launchers of MPICH and Open MPI pass it on."""
 
 GRACE: Final = 5.0
 """Seconds after Ctrl-C or a termination signal in which a run has to end its step."""
 WRITING: Final = 30.0
-"""Seconds without a byte written after which a run that has ended its step, and writes what it has, is given up."""
+"""Seconds without output after which a run is given up that has ended its last step and writes its results."""
 
 _COPIES: Final = 1.0
-"""Seconds in which several signals are one: ``timeout``, launchers and batch systems send copies."""
+"""Seconds in which several signals count as one: ``timeout``, launchers and batch systems send copies."""
 _PAUSE: Final = 0.1
 _QUIET: Final = 1.0
-"""Seconds without so many bytes written: the run is not busy with output."""
+"""Seconds in which a run that is busy with output writes more than ``_BUSY`` bytes."""
 _BUSY: Final = 1 << 20
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, STOP_SIGNAL)
+_ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopRequest:
-    """Set by the first Ctrl-C, termination signal or ``SIGUSR1``.
+    """A request to end a run, made by the first Ctrl-C, termination signal or ``SIGUSR1``.
 
     A second Ctrl-C or termination signal interrupts at once, unless it comes within a second of the first.
 
@@ -47,7 +53,7 @@ class StopRequest:
         Called in a thread where a Ctrl-C or a termination signal was not answered within :data:`GRACE` seconds; it has
         to end the run. By default the main thread is interrupted. ``SIGUSR1`` sets no limit.
     written
-        How many bytes this run has written so far. While it goes on writing, it is not late.
+        Returns how many bytes the run has written so far. A run that keeps writing is not late.
     """
 
     def __init__(
@@ -58,7 +64,7 @@ class StopRequest:
     ) -> None:
         self.asked = False
         self.late = False
-        """Whether the time to answer was over."""
+        """True once the time to answer has passed."""
         self._told = told
         self._end = late or self._interrupt
         self._written = written or bytes_written
@@ -67,16 +73,16 @@ class StopRequest:
         self._over = threading.Event()
 
     def __call__(self) -> bool:
-        """Whether somebody has asked."""
+        """Return True once the run has been asked to end."""
         return self.asked
 
     def answer(self) -> None:
-        """Say that the last step is done, and that the rest of the time is spent on output."""
+        """Report that the last step is done and that the remaining time is spent on output."""
         self._answered = True
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[StopRequest]:
-        """Take over these signals inside the ``with`` block."""
+        """Receive the signals inside the ``with`` block."""
         reading, writing = socket.socketpair()
         with reading, writing:
             writing.setblocking(False)
@@ -96,12 +102,12 @@ class StopRequest:
                 thread.join()
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
-        """Python's own handler, in the main thread: only here can what runs be interrupted."""
+        """Handle a signal in the main thread, the only one that can be interrupted."""
         if self.late:
             raise KeyboardInterrupt
         if not self.asked:
             self.asked, self._since = True, time.monotonic()
-        elif number != signal.SIGUSR1 and time.monotonic() - self._since > _COPIES:
+        elif number != STOP_SIGNAL and time.monotonic() - self._since > _COPIES:
             raise KeyboardInterrupt
 
     def _watch(self, signals: socket.socket) -> None:
@@ -135,10 +141,60 @@ class StopRequest:
 
 
 def bytes_written(processes: Iterable[int | str] = ("self",)) -> int:
-    """Bytes that processes have written to files so far, as far as the system tells."""
+    """Return how many bytes processes have written to files so far, as far as the system reports it."""
     found = 0
     for process in processes:
         with contextlib.suppress(OSError, ValueError):
             lines = Path(f"/proc/{process}/io").read_text().splitlines()
             found += next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
     return found
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """Turn requests to end (Ctrl-C, SIGTERM, SIGHUP) into KeyboardInterrupt, so that what was started is ended.
+
+    The argument of the exception is the number of the signal; a Ctrl-C has none. Signals for which there is a handler
+    already, or that are ignored (by ``nohup``), and all signals in other threads than the main one, are left alone.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    last = -_COPIES
+
+    def interrupt(number: int, frame: object) -> None:
+        nonlocal last
+        if time.monotonic() - last < _COPIES:
+            return
+        last = time.monotonic()
+        raise KeyboardInterrupt(*(() if number == signal.SIGINT else (number,)))
+
+    free = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL}
+    before = {
+        number: signal.signal(number, interrupt) for number in _ENDING if signal.getsignal(number) is free[number]
+    }
+    try:
+        yield
+    finally:
+        _restore(before)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back requests to end until the block is done: ending and removing things must not stop half-way."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {number: signal.signal(number, lambda n, _: came.append(n)) for number in _ENDING}
+    try:
+        yield
+    finally:
+        _restore(before)
+    if came:
+        signal.raise_signal(came[0])
+
+
+def _restore(before: dict[signal.Signals, Any]) -> None:
+    for number, handler in before.items():
+        signal.signal(number, handler)
