@@ -137,5 +137,5 @@ def test_iterations_have_the_same_bits_on_any_ranks() -> None:
 
 
 def test_a_choice_of_linear_solvers_where_there_is_none() -> None:
-    with pytest.raises(CaseError, match="linear = 'sparse' is for Newton's method in two axes; this is a device with one axis"):
+    with pytest.raises(CaseError, match="linear = 'sparse' is for Newton's method in two axes"):
         photodiode(diode(0), Problem((0.5,), linear="sparse"))
