@@ -105,7 +105,7 @@ class Ghosts:
 
 
 def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Reach], Ghosts]:
-    """Return the reaches needed before `layers` of ghost cells are filled along `need`, those of other reads included."""
+    """Return the reaches needed before `layers` of ghost cells are filled along `need`, with those of other reads."""
     target = slot.field
     star = need.star and layers.star
     lo, hi = list(need.lo), list(need.hi)
