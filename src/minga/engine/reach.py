@@ -105,7 +105,7 @@ class Ghosts:
 
 
 def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Reach], Ghosts]:
-    """Return the reaches needed before `layers` of ghost cells are filled along `need`, with those of other reads."""
+    """Return the reaches, of the field and of those it reads, that filling `layers` of ghosts along `need` requires."""
     target = slot.field
     star = need.star and layers.star
     lo, hi = list(need.lo), list(need.hi)
