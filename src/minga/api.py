@@ -26,6 +26,30 @@ from minga.errors import (
 from minga.lang.block import BlockRule, block_rule, block_table
 from minga.lang.cell import local
 from minga.lang.derivative import derivative
+from minga.lang.elementary import (
+    acos,
+    acosh,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    ceil,
+    clip,
+    cosh,
+    erf,
+    floor,
+    heaviside,
+    hypot,
+    log2,
+    log10,
+    pow,
+    round,
+    sign,
+    sinh,
+    tan,
+    trunc,
+)
 from minga.lang.expr import cast, where
 from minga.lang.expr import fused_multiply_add as fma
 from minga.lang.functions import (
@@ -46,6 +70,19 @@ from minga.lang.functions import (
 from minga.lang.iterate import iterate
 from minga.lang.math import cos, exp, expm1, log, log1p, sin, tanh
 from minga.lang.neighbourhood import circular, hex, moore, offsets, von_neumann, weights
+from minga.lang.operators import (
+    advect,
+    biharmonic,
+    curl,
+    d,
+    d2,
+    div,
+    div_grad,
+    grad,
+    gradient_squared,
+    laplace,
+    spacing,
+)
 from minga.lang.random import random, random_bits
 from minga.lang.rule import Rule, rule
 from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
@@ -59,9 +96,18 @@ from minga.running.observer import Observer, observer
 from minga.running.run import run
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
-from minga.space.boundary import custom, fixed, reflect, zero_gradient
+from minga.space.boundary import (
+    antiperiodic,
+    custom,
+    dirichlet,
+    fixed,
+    neumann,
+    reflect,
+    robin,
+    zero_gradient,
+)
 from minga.space.box import Box
-from minga.space.field import SEED, STEP, Field, Register, Slot
+from minga.space.field import SEED, STEP, TIME, Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 from minga.space.region import Region
@@ -69,6 +115,7 @@ from minga.space.region import Region
 __all__ = [
     "SEED",
     "STEP",
+    "TIME",
     "Asynchronous",
     "BlockRule",
     "Box",
@@ -108,52 +155,89 @@ __all__ = [
     "Stop",
     "Synchronous",
     "abs",
+    "acos",
+    "acosh",
+    "advect",
+    "antiperiodic",
     "argmax",
     "argmin",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
     "automaton",
+    "biharmonic",
     "block_rule",
     "block_table",
     "cast",
+    "ceil",
     "circular",
+    "clip",
     "coordinate",
     "cos",
+    "cosh",
     "count",
+    "curl",
     "custom",
+    "d",
+    "d2",
     "derivative",
+    "dirichlet",
+    "div",
+    "div_grad",
     "drive",
+    "erf",
     "exp",
     "expm1",
     "fixed",
     "fletcher",
+    "floor",
     "flush",
     "fma",
     "gather_cells",
+    "grad",
+    "gradient_squared",
+    "heaviside",
     "hex",
+    "hypot",
     "index",
     "iterate",
     "kernel",
+    "laplace",
     "local",
     "log",
     "log1p",
+    "log2",
+    "log10",
     "lookup",
     "matmul",
     "max",
     "min",
     "moore",
+    "neumann",
     "observer",
     "offsets",
     "popcount",
+    "pow",
     "random",
     "random_bits",
     "read_case",
     "reflect",
+    "robin",
+    "round",
     "rule",
     "run",
     "run_virtual",
+    "sign",
     "sin",
+    "sinh",
+    "spacing",
     "sqrt",
     "sum",
+    "tan",
     "tanh",
+    "trunc",
     "von_neumann",
     "weights",
     "where",

@@ -27,7 +27,13 @@ def iterated_axes(slots: Sequence[Slot]) -> tuple[int, ...]:
 
 
 def field_type(slot: Slot, iterated: tuple[int, ...]) -> FieldType:
-    return FieldType(slot.field.dtype, tuple(iterated.index(a) for a in slot.field.axes))
+    item = slot.field
+    return FieldType(
+        item.dtype,
+        tuple(iterated.index(a) for a in item.axes),
+        tuple(item.centre[a] for a in item.axes) if any(item.centre) else (),
+        tuple(iterated.index(a) for a in item.axes if item.antiperiodic[a]),
+    )
 
 
 def iteration_grid(kernel: Kernel, slots: Sequence[Slot]) -> Grid:

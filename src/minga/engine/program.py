@@ -50,7 +50,8 @@ from minga.lang.kernel import Kernel, ScalarType, Signature
 from minga.lang.trace import Trace, assemble
 from minga.lang.types import as_dtype, is_float
 from minga.space.box import Box
-from minga.space.field import MARGIN, Constant, Field, Register, Slot, coordinate_constant
+from minga.space.field import MARGIN, Constant, Field, Register, Slot
+from minga.space.metric import metric_of, supplied_constant, supplied_scalar
 from minga.space.region import Region
 
 REASONS: Final = ("finished", "converged", "limit", "not finite", "stop")
@@ -140,14 +141,18 @@ class Program:
             for item in arguments
         )
         names = tuple(grid.axes[a] for a in iterated)
-        graph = kernel.graph(Signature(len(iterated), kinds, tuple(types), names))
+        graph = kernel.graph(Signature(len(iterated), kinds, tuple(types), names, metric_of(grid, iterated)))
+        for scalar in graph.scalars:
+            number = supplied_scalar(grid, iterated, scalar.name)
+            if number is not None:
+                values[scalar.name] = number
         operands: list[Operand] = list(flat)
         lead = written_field(graph, flat) or next((slot.field for slot in flat if not slot.field.replicated), None)
         for param, kind in enumerate(graph.params[len(flat) :], len(flat)):
             axis = iterated[kind.axes[0]]
             centre = lead.centre[axis] if lead else 0
             far = max((abs(o) for _, offsets in reads(graph).get(param, ()) for o in offsets), default=0)
-            constant = coordinate_constant(grid, axis, centre, max(MARGIN, far))
+            constant = supplied_constant(grid, axis, kind.name, centre, max(MARGIN, far))
             operands.append(Constant(constant.name, kind.axes, constant.origin, constant.array))
         space = iteration_points(kernel, graph, flat, grid, iterated)
         if not isinstance(region, Box | Region | None):

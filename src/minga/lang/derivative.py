@@ -11,15 +11,17 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, cha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from minga.lang.expr import Node, as_node, author_error, cast, const, strong
+from minga.lang.elementary import cosh, pow, sinh
+from minga.lang.expr import Node, as_node, author_error, cast, const, square_root, strong, where
 from minga.lang.graph import Interner, topological
-from minga.lang.math import cos, exp, sin
+from minga.lang.math import cos, exp, log, sin
 from minga.lang.moved import moved
 from minga.lang.operations import operation
-from minga.lang.tangent import Tangent, is_one
+from minga.lang.tangent import Tangent, chosen, is_one, negated, plus, times
 from minga.lang.trace import Trace, maybe_trace
 from minga.lang.types import is_float
 
@@ -79,7 +81,7 @@ def derivative(expression: object, variable: object) -> Node:
 
 
 # The chain rule ------------------------------------------------------------------------------------------------------
-_FUNCTIONS: Final[dict[str, Callable[[Tangent, Node, Node], Tangent]]] = {
+_FUNCTIONS: Final[dict[str, Callable[..., Tangent | None]]] = {
     "exp": lambda d, x, value: d.times(value),
     "expm1": lambda d, x, value: d.times(exp(x)),
     "log": lambda d, x, value: d.times(1.0 / x),
@@ -87,8 +89,29 @@ _FUNCTIONS: Final[dict[str, Callable[[Tangent, Node, Node], Tangent]]] = {
     "sin": lambda d, x, value: d.times(cos(x)),
     "cos": lambda d, x, value: -d.times(sin(x)),
     "tanh": lambda d, x, value: d.times((1.0 - value) * (1.0 + value)),
+    "tan": lambda d, x, value: d.times(1.0 + value * value),
+    "asin": lambda d, x, value: d.times(1.0 / square_root((1.0 - x) * (1.0 + x))),
+    "acos": lambda d, x, value: -d.times(1.0 / square_root((1.0 - x) * (1.0 + x))),
+    "atan": lambda d, x, value: d.times(1.0 / (1.0 + x * x)),
+    "atan2": lambda d, e, y, x, value: plus(
+        times(d, lambda: x / (x * x + y * y)), negated(times(e, lambda: y / (x * x + y * y)))
+    ),
+    "sinh": lambda d, x, value: d.times(cosh(x)),
+    "cosh": lambda d, x, value: d.times(sinh(x)),
+    "asinh": lambda d, x, value: d.times(1.0 / square_root(x * x + 1.0)),
+    "acosh": lambda d, x, value: d.times(1.0 / square_root((x - 1.0) * (x + 1.0))),
+    "atanh": lambda d, x, value: d.times(1.0 / ((1.0 - x) * (1.0 + x))),
+    "log2": lambda d, x, value: d.times(1.0 / (x * math.log(2.0))),
+    "log10": lambda d, x, value: d.times(1.0 / (x * math.log(10.0))),
+    "pow": lambda d, e, x, y, value: plus(
+        times(d, lambda: y * pow(x, y - 1.0)), times(e, lambda: where(value == 0.0, 0.0, value * log(x)))
+    ),
+    "erf": lambda d, x, value: d.times((2.0 / math.sqrt(math.pi)) * exp(-(x * x))),
+    "hypot": lambda d, e, x, y, value: plus(times(d, lambda: x / value), times(e, lambda: y / value)),
+    "heaviside": lambda d, e, x, middle, value: None if e is None else chosen(x == 0.0, e, None),
+    "whole": lambda d, x, value: None,
 }
-"""Tangents of elementary functions, from the tangent of the argument, the argument, and the function's value."""
+"""Tangents of elementary functions: from the tangents of the arguments (None is 0), these, and the function's value."""
 
 
 class _Tangents:
@@ -130,7 +153,7 @@ class _Tangents:
         if self._is_variable(node) or not is_float(node.dtype):
             return
         if node.of is not None:
-            yield node.of[1]
+            yield from node.of[1:]
         elif not operation(node.op).step:
             yield from node.args
 
@@ -145,9 +168,11 @@ class _Tangents:
         if known.step or known.arity == 0:
             return None
         if node.of is not None:
-            name, argument = node.of
-            inner = self._made[self._key(argument)]
-            return None if inner is None else _FUNCTIONS[name](inner, argument, node)
+            name, *arguments = node.of
+            inner = [self._made[self._key(argument)] for argument in arguments]
+            if all(tangent is None for tangent in inner):
+                return None
+            return _FUNCTIONS[name](*inner, *arguments, node)
         if known.derivative is None:
             self._refuse_if_it_depends(node)
             return None

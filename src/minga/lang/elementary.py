@@ -12,7 +12,20 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-from minga.lang.expr import Node, as_node, author_error, bitcast, cast, const, extreme, power, square_root, where
+import numpy as np
+
+from minga.lang.expr import (
+    Node,
+    as_node,
+    author_error,
+    bitcast,
+    cast,
+    const,
+    extreme,
+    power,
+    square_root,
+    where,
+)
 from minga.lang.math import cos, exp, expm1, log, log1p, sin
 from minga.lang.types import is_float
 
@@ -222,11 +235,13 @@ def pow(base: object, exponent: object) -> Node:
     ``exp(y log x)`` with the logarithm in two parts, below 4 ulp. A negative base has powers with whole exponents
     only, NaN otherwise; 0 to a negative power is infinite; x**0 and 1**y are 1, as in IEEE 754.
     """
-    if isinstance(exponent, int | float) and not isinstance(exponent, bool):
-        if float(exponent).is_integer() and abs(exponent) <= 64:
+    if isinstance(exponent, int | float | np.integer | np.floating) and not isinstance(exponent, bool):
+        if float(exponent).is_integer() and (abs(exponent) <= 64 or isinstance(exponent, int | np.integer)):
             return power(base, int(exponent))
         if exponent == 0.5:
             return square_root(base)
+    if isinstance(exponent, bool) or (not isinstance(exponent, int | float) and as_node(exponent).dtype == "bool"):
+        return power(base, exponent)
     return _in_f8("pow", _pow, base, exponent)
 
 
@@ -399,7 +414,10 @@ def sign(value: object) -> Node:
     if not is_float(x.dtype) and not x.dtype.startswith("i"):
         return where(x > zero, one, zero)
     result = where(x > zero, one, where(x < zero, -one, zero))
-    return where(x != x, x, result) if is_float(x.dtype) else result
+    if not is_float(x.dtype):
+        return result
+    result = where(x != x, x, result)
+    return Node(result.op, result.dtype, result.args, result.data, result.weak, ("whole", x))
 
 
 def heaviside(value: object, at_zero: object = 0.5) -> Node:
@@ -436,7 +454,7 @@ def _rounded(value: object, function: Callable[[Node], Node]) -> Node:
     if not is_float(x.dtype):
         return x
     result = cast(function(cast(x, "f8")), x.dtype)
-    return Node(result.op, result.dtype, result.args, result.data, x.weak)
+    return Node(result.op, result.dtype, result.args, result.data, x.weak, ("whole", x))
 
 
 def _nearest(x: Node) -> Node:

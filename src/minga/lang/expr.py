@@ -127,7 +127,10 @@ class Arithmetic:
         return shift("shr", other, self)
 
     def __pow__(self, exponent: object) -> Node:
-        return power(self, exponent)
+        return _any_power(self, exponent)
+
+    def __rpow__(self, base: object) -> Node:
+        return _any_power(base, self)
 
     def __neg__(self) -> Node:
         node = as_node(self)
@@ -193,11 +196,8 @@ class Arithmetic:
             "functions of `math` act on numbers: use the mg. ones (mg.sin); mg.cast(x, 'f8') changes the type",
         )
 
-    def __rpow__(self, base: object) -> Node:
-        raise author_error(f"{base} ** x of a cell's value x", "write mg.exp(x * math.log(base))")
-
     def __round__(self, *_: object) -> Node:
-        raise author_error("a cell's value cannot be rounded by Python", "write (x + 0.5) // 1")
+        raise author_error("a cell's value cannot be rounded by Python", "write mg.round(x)")
 
     def __index__(self) -> int:
         raise author_error(
@@ -272,6 +272,7 @@ class Node(Arithmetic):
 
 
 _UFUNCS: Final[dict[str, Callable[..., Node]]] = {
+    "power": operator.pow, "float_power": operator.pow,
     "add": operator.add, "subtract": operator.sub, "multiply": operator.mul, "divide": operator.truediv,
     "floor_divide": operator.floordiv, "remainder": operator.mod, "bitwise_and": operator.and_,
     "bitwise_or": operator.or_, "bitwise_xor": operator.xor, "left_shift": operator.lshift,
@@ -446,8 +447,7 @@ def power(base: object, exponent: object) -> Node:
         return square_root(node)
     if isinstance(exponent, bool) or not isinstance(exponent, int | np.integer):
         raise author_error(
-            f"x ** {shown(exponent)}: only constant integer exponents (and 0.5) are powers of a cell's value",
-            "write mg.exp(y * mg.log(x)) for a general power",
+            f"x ** {shown(exponent)}: the exponent is neither a number nor a cell's value", "write x**2, x**0.5 or x**y"
         )
     n = int(exponent)
     if n < 0:
@@ -463,6 +463,12 @@ def power(base: object, exponent: object) -> Node:
         if n:
             square = binary("mul", square, square)
     return binary("add", binary("mul", node, 0), 1) if result is None else result
+
+
+def _any_power(base: object, exponent: object) -> Node:
+    from minga.lang.elementary import pow  # it is made of expressions
+
+    return pow(base, exponent)
 
 
 def square_root(value: object) -> Node:

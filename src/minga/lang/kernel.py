@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Literal
 
 from minga.errors import KernelError, MingaError, suggest
+from minga.lang.antiperiodic import sign_changes
 from minga.lang.captured import captured
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.chance import only_our_chance
+from minga.lang.expr import Node
 from minga.lang.graph import Interner, KernelGraph, Order, Param, Reduction, ReductionKind, Store, topological
 from minga.lang.instead import instead_of
-from minga.lang.trace import Trace, assemble, tracing
+from minga.lang.trace import CARTESIAN, Metric, Trace, assemble, tracing
 from minga.lang.types import DType, as_dtype, is_float, is_signed
 
 _ROOT = str(Path(__file__).parents[1] / "__init__.py")
@@ -25,10 +27,22 @@ _MOST_NAMED = 20
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """The type of a field argument: its cell type and the iteration axes that it has."""
+    """The type of a field argument: its cell type and the iteration axes that it has.
+
+    Attributes
+    ----------
+    dtype, axes
+        Cell type, and the iteration axes of the field.
+    centre
+        For each of its axes 1 if its points are faces; empty: cells along all.
+    antiperiodic
+        Axes of iteration at whose ends its values change their sign.
+    """
 
     dtype: DType
     axes: tuple[int, ...]
+    centre: tuple[int, ...] = ()
+    antiperiodic: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +61,7 @@ class Signature:
     fields: tuple[FieldType | tuple[FieldType, ...], ...]
     scalars: tuple[tuple[str, ScalarType], ...] = ()
     axis_names: tuple[str, ...] = ()
+    metric: Metric = CARTESIAN
 
 
 def reduction_dtype(kind: ReductionKind, dtype: DType) -> DType:
@@ -200,10 +215,12 @@ def trace_kernel(kernel: Kernel, signature: Signature) -> KernelGraph:
         )
     axis_names = signature.axis_names or tuple("wzyx"[-signature.ndim :])
     order = _order(kernel, signature.ndim, axis_names)
-    trace = Trace(signature.ndim, axis_names, order is not None, _stream(kernel.name))
+    trace = Trace(signature.ndim, axis_names, order is not None, _stream(kernel.name), metric=signature.metric)
 
     def reader(name: str, kind: FieldType) -> CellReader:
         trace.params.append(Param(name, kind.dtype, kind.axes))
+        trace.centres[len(trace.params) - 1] = kind.centre
+        trace.antiperiodic[len(trace.params) - 1] = kind.antiperiodic
         return CellReader(name, len(trace.params) - 1, kind.dtype, kind.axes, (1,) * len(kind.axes))
 
     arguments: list[CellReader | list[CellReader]] = []
@@ -257,7 +274,11 @@ def _attribute_remedy(error: AttributeError) -> str:
 
 
 def _finish(kernel: Kernel, trace: Trace, order: Order | None, result: object) -> KernelGraph:
-    share = Interner()
+    shared, signed = Interner(), sign_changes(trace)
+
+    def share(node: Node) -> Node:
+        return shared(signed(node))
+
     reductions = tuple(
         Reduction(name, item.kind, share(item.value), reduction_dtype(item.kind, item.value.dtype))
         for name, item in _reductions(kernel, result)

@@ -22,7 +22,12 @@ def moved(root: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
     made: dict[int, Node] = {}
     for node in topological([root]):
         args = tuple(made[id(arg)] for arg in node.args)
-        made[id(node)] = Node(node.op, node.dtype, args, node.data, node.weak) if args else moved_leaf(node, by, axes)
+        of = node.of and (
+            node.of[0],
+            *(made[id(part)] if id(part) in made else moved(part, by, axes) for part in node.of[1:]),
+        )
+        again = Node(node.op, node.dtype, args, node.data, node.weak, of)
+        made[id(node)] = again if args else moved_leaf(node, by, axes)
     return made[id(root)]
 
 

@@ -6,11 +6,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Final
 
 from minga.errors import KernelError
 from minga.lang.expr import Node, author_error
 from minga.lang.graph import KernelGraph, Order, Param, Reduction, Scalar, Store, topological
 from minga.lang.types import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """Shape of the space in which a kernel is traced: what decides which numbers the engine has to supply.
+
+    Attributes
+    ----------
+    geometry
+        Coordinates of the grid, as `Grid.geometry`.
+    uniform
+        Whether the cells along each axis of iteration have one width; empty: all have.
+    """
+
+    geometry: str = "cartesian"
+    uniform: tuple[bool, ...] = ()
+
+
+CARTESIAN: Final = Metric()
 
 
 @dataclass(slots=True)
@@ -35,6 +55,12 @@ class Trace:
         The index (u4, one per axis) that random numbers are drawn for; if empty, it is the cell's index.
     tangents
         The tangents that mg.derivative keeps.
+    centres
+        For each field parameter and each axis that it has: 0 if its points are cells, 1 if they are faces.
+    antiperiodic
+        For each field parameter the axes of iteration at whose ends its values change their sign.
+    metric
+        Shape of the grid; None where the engine supplies nothing, as in boundary conditions.
     """
 
     ndim: int
@@ -49,6 +75,9 @@ class Trace:
     draws: dict[object, object] = field(default_factory=dict)
     place: list[Node] = field(default_factory=list)
     tangents: dict[object, object] = field(default_factory=dict)
+    centres: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    antiperiodic: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    metric: Metric | None = CARTESIAN
 
     def scalar(self, name: str, dtype: DType, *, weak: bool = False) -> Node:
         """Return the value of a scalar parameter; names with @ are supplied by the engine."""
@@ -67,7 +96,10 @@ class Trace:
 
     def coordinate(self, axis: int) -> Node:
         """Return the position of the cell's point along an axis, read from a one-axis field of the engine."""
-        name = f"@coordinate{axis}"
+        return self.table(f"@coordinate{axis}", axis)
+
+    def table(self, name: str, axis: int) -> Node:
+        """Return the cell's value of a one-axis field that the engine supplies, named as in `minga.space.metric`."""
         if name not in self.coordinates:
             self.coordinates[name] = len(self.params)
             self.params.append(Param(name, "f8", (axis,)))

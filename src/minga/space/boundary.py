@@ -7,23 +7,29 @@ wall vorticity or an electrode is written the same way as a mirror.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 import numpy as np
 
 from minga.errors import LayoutError, MingaError, shown
 from minga.lang.expr import Arithmetic, Node, as_node, author_error, cast
 from minga.lang.graph import Interner, KernelGraph, Param, Store
+from minga.lang.signed import signed_sum
 from minga.lang.trace import Trace, assemble, tracing
+from minga.lang.weights import fornberg
 from minga.space.grid import Grid
+from minga.space.register import TIME
 
 if TYPE_CHECKING:
     from minga.space.field import Constant, Field
 
 Side = Literal["low", "high"]
 SIDES: tuple[Side, Side] = ("low", "high")
+_HIGHEST_ORDER: Final = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +39,7 @@ class Condition:
     name: str
     value: Callable[[Edge], object]
     reads: bool = True
+    antiperiodic: bool = False
 
     def __repr__(self) -> str:
         return self.name
@@ -61,21 +68,26 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
     if value is None:
         return Boundary((none,) * grid.ndim)
     if isinstance(value, Condition):
-        return Boundary(tuple(none if periodic else (value, value) for periodic in grid.periodic))
+        return Boundary(tuple((value, value) if periodic == value.antiperiodic else none for periodic in grid.periodic))
     if not isinstance(value, Mapping):
         raise LayoutError(
             f"field {name!r}: boundary={shown(value)} is not a condition",
-            remedy="use mg.fixed(0.0), mg.reflect('edge'), mg.zero_gradient(), mg.custom(f), or axes mapped to them",
+            remedy="use mg.dirichlet(0.0), mg.neumann(0.0), mg.reflect('edge'), mg.custom(f), or axes mapped to them",
         )
     sides = [none] * grid.ndim
     for axis, pair in value.items():
         number = grid.axis(axis)
-        if grid.periodic[number]:
+        low, high = (pair, pair) if isinstance(pair, Condition) else pair
+        if grid.periodic[number] and not (low.antiperiodic and high.antiperiodic):
             raise LayoutError(
                 f"field {name!r}: axis {grid.axes[number]!r} is periodic and has no boundary",
                 remedy="leave the axis out, or make the grid non-periodic along it",
             )
-        low, high = (pair, pair) if isinstance(pair, Condition) else pair
+        if not grid.periodic[number] and (low.antiperiodic or high.antiperiodic):
+            raise LayoutError(
+                f"field {name!r}: axis {grid.axes[number]!r} is antiperiodic, and the grid does not close along it",
+                remedy="make the grid periodic along the axis",
+            )
         sides[number] = (low, high)
     return Boundary(tuple(sides))
 
@@ -155,6 +167,120 @@ def custom(function: Callable[[Edge], object], name: str | None = None) -> Condi
     return Condition(name or f"custom({getattr(function, '__name__', 'function')})", function)
 
 
+def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
+    """Return the condition u = value at the wall.
+
+    Parameters
+    ----------
+    value
+        A number, a register, an array over the face, or a function of the wall's coordinates, one argument for each
+        axis of the grid in its order; with one argument more, also of the time.
+    order
+        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p - 1 cells inside.
+    time
+        Register of the time; by default `mg.TIME`.
+    """
+    return _wall(
+        f"dirichlet({_said(value)})", order, lambda edge, t: _known(edge, order, 1, 0, edge.given(value, t)), time
+    )
+
+
+def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
+    """Return the condition that the outward derivative at the wall is given.
+
+    The parameters are those of `mg.dirichlet`. Order p reads p cells inside.
+    """
+
+    def value(edge: Edge, t: Arithmetic) -> Node:
+        return _known(edge, order, 0, 1, edge.given(derivative, t))
+
+    return _wall(f"neumann({_said(derivative)})", order, value, time)
+
+
+def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
+    """Return the condition du/dn + a u = b at the wall, with the outward derivative du/dn.
+
+    `a` and `b` are given like the value of `mg.dirichlet`. Order p reads p cells inside.
+    """
+
+    def value(edge: Edge, t: Arithmetic) -> Node:
+        factor, right = edge.given(a, t), edge.given(b, t)
+        if isinstance(factor, int | float):
+            return _known(edge, order, Fraction(factor), 1, right)
+        inside, of_value, of_slope = _functionals(edge, order, True)
+        factor = as_node(factor)
+        sums = [factor * float(v) - float(s) for v, s in zip(of_value, of_slope, strict=True)]
+        total = as_node(right)
+        for n, weight in zip(inside, sums[1:], strict=True):
+            total = total - weight * edge[n]
+        return total / sums[0]
+
+    return _wall(f"robin({_said(a)}, {_said(b)})", order, value, time)
+
+
+def antiperiodic() -> Condition:
+    """Return the condition that values change their sign where a periodic axis of the grid closes.
+
+    A read across an end gives the negative of the cell there. The values are of a float or a signed type.
+    """
+    return Condition("antiperiodic()", lambda edge: edge[0], antiperiodic=True)
+
+
+def _wall(name: str, order: int, value: Callable[[Edge, Arithmetic], Node], time: Arithmetic | None) -> Condition:
+    """Return a condition at a wall, which depends on a register of time."""
+    if isinstance(order, bool) or not isinstance(order, int) or order % 2 or not 2 <= order <= _HIGHEST_ORDER:
+        raise LayoutError(f"{name}: order={shown(order)}", remedy=f"orders of accuracy are 2, 4, ... {_HIGHEST_ORDER}")
+    return Condition(name, lambda edge: value(edge, TIME if time is None else time))
+
+
+def _said(value: object) -> str:
+    if isinstance(value, np.ndarray) and value.ndim:
+        return "array"
+    return "function" if callable(value) and not isinstance(value, Arithmetic) else repr(value)
+
+
+def _takes_time(function: Callable[..., object], ndim: int) -> bool:
+    """Return whether a function of position takes the time, too: it has one positional parameter more."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(each.kind in kinds and each.default is each.empty for each in parameters) == ndim + 1
+
+
+def _functionals(edge: Edge, order: int, slope: bool) -> tuple[list[int], list[Fraction], list[Fraction]]:
+    """Return points inside, and the weights of ghost and points in the value and the inward slope at the wall.
+
+    The value comes from one point fewer than the slope, which makes both exact for the same order. A point on the wall
+    is the value there; a condition that gives the value uses the next ones, since that point is what it determines.
+    """
+    skip = 1 if edge.on_wall and not slope else 0
+    count = order if slope else order - 1
+    inside = list(range(skip, skip + count))
+    ghost, *points = edge.distances([-edge.layer, *inside])
+    of_slope = fornberg([ghost, *points], 1) if slope else [Fraction(0)] * (count + 1)
+    fewer = points[:-1] if slope else points
+    of_value = fornberg([ghost, *fewer], 0) + [Fraction(0)] * (len(points) - len(fewer))
+    return inside, of_value, of_slope
+
+
+def _known(edge: Edge, order: int, a: Fraction | int, slope: int, right: object) -> Node:
+    """Return the ghost value for a u + slope du/dn = right with numbers a and slope, each weight rounded once."""
+    inside, of_value, of_slope = _functionals(edge, order, bool(slope))
+    weights = [a * v - slope * s for v, s in zip(of_value, of_slope, strict=True)]
+    if weights[0] == 0:
+        raise LayoutError(
+            f"the condition at the {edge.side} end of axis {edge.axis} does not determine the ghost cell",
+            remedy="refine the grid, or check the sign of a in du/dn + a u = b, where du/dn points outwards",
+        )
+    terms: list[tuple[Fraction, Node]] = []
+    if not (isinstance(right, int | float) and right == 0):
+        terms.append((1 / weights[0], as_node(right)))
+    factors = [(-weight / weights[0], n) for n, weight in zip(inside, weights[1:], strict=True)]
+    return signed_sum([*terms, *((factor, edge[n]) for factor, n in factors if factor)])
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """Operand of a fill: the coordinates of points along an axis."""
@@ -195,6 +321,50 @@ class Edge:
     def ndim(self) -> int:
         """Number of axes of the grid."""
         return self.target.grid.ndim
+
+    @property
+    def on_wall(self) -> bool:
+        """True if the field's first point inside lies on the wall."""
+        return bool(self.target.centre[self.axis])
+
+    @property
+    def wall(self) -> float:
+        """Position of the wall along its normal."""
+        return float(self._positions([0], faces=True)[0])
+
+    def distances(self, points: Sequence[int]) -> list[Fraction]:
+        """Return the distances of points from the wall, positive inside: point 0 is the first inside, -1 ghost 1."""
+        grid = self.target.grid
+        if grid.uniform(self.axis):
+            width = Fraction(grid.spacing[self.axis])  # type: ignore[arg-type]
+            return [width * (n if self.on_wall else Fraction(2 * n + 1, 2)) for n in points]
+        wall = Fraction(self.wall)
+        found = (Fraction(x) - wall for x in self._positions(points, self.on_wall).tolist())
+        return [x if self.side == "low" else -x for x in found]
+
+    def _positions(self, points: Sequence[int], faces: bool) -> np.ndarray:
+        """Return positions of points along the normal, counted from the wall inwards."""
+        box, numbers = self.target.points, np.array(points)
+        if self.side == "low":
+            numbers = box.lo[self.axis] + numbers
+        elif faces:
+            numbers = box.hi[self.axis] - (1 if self.on_wall else 0) - numbers
+        else:
+            numbers = box.hi[self.axis] - 1 - numbers
+        return self.target.grid.continued(self.axis, numbers, faces)
+
+    def given(self, value: object, time: Arithmetic) -> object:
+        """Return what a condition was given, at the point of the wall next to the ghost cell.
+
+        A number or an expression stays what it is, an array belongs to the face, and a function is called with the
+        coordinates of all axes, and with the time if it takes one argument more.
+        """
+        if isinstance(value, np.ndarray) and value.ndim:
+            return self.array(value)
+        if not callable(value) or isinstance(value, Arithmetic):
+            return value
+        place = [self.wall if axis == self.axis else self.coordinate(axis) for axis in range(self.ndim)]
+        return value(*place, time) if _takes_time(value, self.ndim) else value(*place)
 
     def _read(self, number: int, n: int) -> Node:
         if not isinstance(n, int) or n < 0:
@@ -297,10 +467,10 @@ class Fill:
 def trace_fill(target: Field, axis: int, side: Side, layer: int) -> Fill | None:
     """Return the kernel of ghost layer `layer` beyond an end of `target`, or None if that end has no condition."""
     condition = target.boundary.at(axis, side)
-    if condition is None:
+    if condition is None or condition.antiperiodic:
         return None
     ndim = target.grid.ndim
-    trace = Trace(ndim, target.grid.axes, False, 0)
+    trace = Trace(ndim, target.grid.axes, False, 0, metric=None)
     # The name does not depend on the field, so that fields with equal conditions share machine code.
     trace.params.append(Param("target", target.dtype, tuple(range(ndim))))
     edge = Edge(trace, axis, side, layer, target)

@@ -9,11 +9,15 @@ from typing import Final, Never
 import numpy as np
 
 from minga.errors import LayoutError
-from minga.lang.expr import Arithmetic, Node
 from minga.lang.types import DType, as_dtype
 from minga.space.boundary import Boundary, BoundaryLike, as_boundary
 from minga.space.box import Box
 from minga.space.grid import Grid
+from minga.space.register import SEED as SEED
+from minga.space.register import STEP as STEP
+from minga.space.register import TIME as TIME
+from minga.space.register import Register as Register
+from minga.space.register import RegisterKey as RegisterKey
 
 MARGIN: Final = 16
 """Points by which data that every rank holds whole (fields without all axes, coordinates) extends beyond its ends."""
@@ -149,6 +153,11 @@ class Field:
             for a, p in enumerate(self.grid.periodic)
         )
 
+    @property
+    def antiperiodic(self) -> tuple[bool, ...]:
+        """Flags of the grid's periodic axes at whose ends the values change their sign."""
+        return tuple(p and self.boundary.at(a, "low") is not None for a, p in enumerate(self.periodic))
+
     def slot(self, index: int) -> Slot:
         """Return one of the field's copies; negative numbers count from the last.
 
@@ -239,63 +248,6 @@ class Slot:
 
     def __repr__(self) -> str:
         return self.field.name if self.field.slots == 1 else f"{self.field.name}[{self.index}]"
-
-
-class RegisterKey(str):
-    """Name of a register as a scalar of a graph, which carries the register's initial value."""
-
-    initial: bool | int | float = 0
-
-    @classmethod
-    def of(cls, register: Register) -> RegisterKey:
-        """Return the key of a register."""
-        key = cls(register.key)
-        key.initial = register.initial
-        return key
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Register(Arithmetic):
-    """Number that is equal on all ranks: time, dt, a residual. Kernels read it, reductions and `let` write it.
-
-    Parameters
-    ----------
-    name
-        The name, unique in a model.
-    dtype
-        The type of the value.
-    initial
-        The value at the start.
-    """
-
-    name: str
-    dtype: DType = "f8"
-    initial: bool | int | float = 0
-
-    @property
-    def key(self) -> str:
-        """Name of the register as a scalar of a graph."""
-        return self.name if self.name.startswith("@") else f"${self.name}"
-
-    @property
-    def node(self) -> Node:
-        """Node that reads the register."""
-        return Node("scalar", self.dtype, data=RegisterKey.of(self))
-
-    def __bool__(self) -> bool:
-        raise LayoutError(
-            f"register {self.name!r} has no value while a Program is recorded, so Python cannot decide on it",
-            remedy="use `with P.when(condition):` or `P.repeat(until=condition)`; after a run, engine.read(register)",
-        )
-
-    def __repr__(self) -> str:
-        return f"Register({self.name!r}, {self.dtype})"
-
-
-SEED = Register("@seed", "u8")
-"""Seed of mg.random()."""
-STEP = Register("@step", "u8")
-"""Step number used by mg.random(): a step program ends with P.let(mg.STEP, mg.STEP + 1)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

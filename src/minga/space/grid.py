@@ -13,7 +13,7 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,11 @@ Floats = NDArray[np.float64]
 Spacing = float | Sequence[float] | Floats
 """Spacing along one axis: one width for all cells, or one width for each cell."""
 
+Geometry = Literal["cartesian", "polar", "cylindrical", "spherical"]
+"""Coordinates of a grid."""
+
 _LETTERS = "wzyx"
+_CURVED: Final = {"polar": ("r", "phi"), "cylindrical": ("r", "phi", "z"), "spherical": ("r", "theta", "phi")}
 _MAX_NDIM = len(_LETTERS)
 
 
@@ -63,6 +67,11 @@ class Grid:
     nodes
         For each axis the positions of its points, ascending with one in each cell, or None: in the middle of each cell.
         Control volumes of unequal nodes have theirs elsewhere.
+    geometry
+        Coordinates: ``"cartesian"``; ``"polar"`` with axes r, phi; ``"cylindrical"`` with r and perhaps phi and z;
+        ``"spherical"`` with r and perhaps theta (from the polar axis) and phi. Nothing depends on those of the axes
+        that a grid lacks. The axes may come in any order; if `axes` is left out, it is the order given here.
+        Operators such as `mg.laplace` carry the metric.
 
     Raises
     ------
@@ -80,6 +89,7 @@ class Grid:
     label: str
     down: tuple[str, ...] = field(compare=False)
     nodes: tuple[tuple[float, ...] | None, ...]
+    geometry: Geometry
 
     def __init__(
         self,
@@ -93,11 +103,13 @@ class Grid:
         label: str = "",
         down: str | Sequence[str | int] = (),
         nodes: Sequence[Sequence[float] | Floats | None] | None = None,
+        geometry: Geometry = "cartesian",
     ) -> None:
         put = object.__setattr__
         put(self, "shape", _shape(shape))
         put(self, "label", str(label))
-        put(self, "axes", _names(axes, self.ndim))
+        put(self, "geometry", geometry)
+        put(self, "axes", _geometric(geometry, axes, self.ndim))
         put(self, "origin", tuple(map(float, _each("origin", origin, self.ndim))))
         put(self, "units", tuple(map(str, _each("units", units, self.ndim))))
         put(self, "periodic", tuple(map(bool, _each("periodic", periodic, self.ndim))))
@@ -108,6 +120,10 @@ class Grid:
         put(self, "down", tuple(self.axes[self.axis(name)] for name in names))
         given = (None,) * self.ndim if nodes is None else _each("nodes", nodes, self.ndim)
         put(self, "nodes", tuple(self._nodes(axis, found) for axis, found in enumerate(given)))
+        if geometry != "cartesian" and "r" in self.axes and self.origin[self.axis("r")] < 0:
+            raise LayoutError(
+                f"the radius of a {geometry} grid begins at {self.origin[self.axis('r')]}", remedy="begin at 0 or above"
+            )
 
     @property
     def ndim(self) -> int:
@@ -227,6 +243,29 @@ class Grid:
         number = self.axis(axis)
         nodes = self.nodes[number]
         return self.centres(number) if nodes is None else np.array(nodes)
+
+    def continued(self, axis: str | int, numbers: NDArray[np.integer[Any]], faces: bool = False) -> Floats:
+        """Return the positions of cells or faces of any numbers.
+
+        Beyond the ends of an axis the points go on evenly with the width of the last cell; along a periodic one they
+        are those of the other end, a period further.
+        """
+        number = self.axis(axis)
+        length = self.shape[number]
+        points = self.faces(number) if faces else self.positions(number)
+        if self.periodic[number]:
+            ends = self.faces(number)
+            around, inside = np.divmod(numbers, length)
+            return np.asarray(points[inside] + around * (ends[-1] - ends[0]))
+        widths, last = self.widths(number), len(points) - 1
+        low = points[0] + widths[0] * np.minimum(numbers, 0)
+        high = points[-1] + widths[-1] * np.maximum(numbers - last, 0)
+        return np.where(numbers < 0, low, np.where(numbers > last, high, points[np.clip(numbers, 0, last)]))
+
+    def uniform(self, axis: str | int) -> bool:
+        """Return whether all cells along an axis have one width and their points in the middle."""
+        number = self.axis(axis)
+        return isinstance(self.spacing[number], float) and self.nodes[number] is None
 
     def place(self, cell: int) -> str:
         """Describe the location of a cell: the indices of cell number `cell`, counted row by row, and its position.
@@ -355,6 +394,7 @@ class Grid:
             label=self.label,
             down=[self.axes[a] for a in axes if self.axes[a] in self.down],
             nodes=[self.nodes[a] for a in axes],
+            geometry=self.geometry if any(self.axes[a] == "r" for a in axes) else "cartesian",
         )
 
     def relabel(self, label: str) -> Grid:
@@ -384,6 +424,8 @@ class Grid:
             said.append("periodic " + ", ".join(itertools.compress(self.axes, self.periodic)))
         for name, vector in zip(self.axes, self.shift, strict=True):
             said += [f"{name} shifts {b} by {cells:+d}" for b, cells in zip(self.axes, vector, strict=True) if cells]
+        if self.geometry != "cartesian":
+            said.append(self.geometry)
         if self.label:
             said.append(f"label {self.label!r}")
         return f"Grid({'; '.join(said)})"
@@ -472,6 +514,23 @@ def _names(axes: Sequence[str] | None, ndim: int) -> tuple[str, ...]:
     names = tuple(axes) if axes is not None else tuple(_LETTERS[_MAX_NDIM - ndim :])
     if len(names) != ndim or len(set(names)) != ndim or not all(isinstance(n, str) and n for n in names):
         raise LayoutError(f"a grid of {ndim} axes needs {ndim} different axis names; found {shown(names)}")
+    return names
+
+
+def _geometric(geometry: str, axes: Sequence[str] | None, ndim: int) -> tuple[str, ...]:
+    """Return the names of the axes of a grid in some coordinates."""
+    if geometry == "cartesian":
+        return _names(axes, ndim)
+    if geometry not in _CURVED:
+        raise LayoutError(f"geometry={shown(geometry)}", remedy=f"choose cartesian, {', '.join(_CURVED)}")
+    known = _CURVED[geometry]
+    default = ("r", "z") if geometry == "cylindrical" and ndim == 2 else known[:ndim]
+    names = _names(default if axes is None else axes, ndim)
+    if "r" not in names or not set(names) <= set(known):
+        raise LayoutError(
+            f"a {geometry} grid has axes {', '.join(names)}",
+            remedy=f"name them {', '.join(known)}; r is needed, others may be left out",
+        )
     return names
 
 
