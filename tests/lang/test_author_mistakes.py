@@ -240,7 +240,7 @@ def unknown_type(u, new):
 
 @mistake
 def power_of_a_cell(u, new):
-    new[0, 0] = u[0, 0] ** u[0, 1]  # here: only constant integer exponents -> mg.exp
+    new[0, 0] = u[0, 0] ** (u[0, 1] > 0.5)  # here: the exponent is not a number -> x**y
 
 
 @mistake

@@ -71,12 +71,34 @@ _ERFC: Final = tuple(map(_hex, (
 
 # Trigonometry and its inverses ---------------------------------------------------------------------------------------
 def tan(value: object) -> Node:
-    """Return the tangent of an angle in radians; below 3 ulp for |x| <= 2**20. Integers become f8."""
+    """Return the tangent of an angle in radians; below 3 ulp for |x| <= 2**20. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        An angle in radians.
+
+    Returns
+    -------
+    Node
+        The tangent.
+    """
     return _in_f8("tan", lambda x: where(x == _ZERO, x, sin(x) / cos(x)), value)
 
 
 def atan(value: object) -> Node:
-    """Return the inverse tangent, from -pi/2 to pi/2; below 2 ulp. Integers become f8."""
+    """Return the inverse tangent, from -pi/2 to pi/2; below 2 ulp. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The angle in radians.
+    """
     return _in_f8("atan", _atan, value)
 
 
@@ -84,17 +106,49 @@ def atan2(y: object, x: object) -> Node:
     """Return the angle of the point (x, y), from -pi to pi; below 3 ulp.
 
     Signed zeros and infinities follow IEEE 754: ``atan2(0, -1)`` is pi, ``atan2(-0.0, -1)`` is -pi.
+
+    Parameters
+    ----------
+    y, x
+        Coordinates of the point.
+
+    Returns
+    -------
+    Node
+        The angle in radians.
     """
     return _in_f8("atan2", _atan2, y, x)
 
 
 def asin(value: object) -> Node:
-    """Return the inverse sine, from -pi/2 to pi/2; below 2 ulp. NaN beyond [-1, 1]. Integers become f8."""
+    """Return the inverse sine, from -pi/2 to pi/2; below 2 ulp. NaN beyond [-1, 1]. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number from -1 to 1.
+
+    Returns
+    -------
+    Node
+        The angle in radians.
+    """
     return _in_f8("asin", _asin, value)
 
 
 def acos(value: object) -> Node:
-    """Return the inverse cosine, from 0 to pi; below 3 ulp. NaN beyond [-1, 1]. Integers become f8."""
+    """Return the inverse cosine, from 0 to pi; below 3 ulp. NaN beyond [-1, 1]. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number from -1 to 1.
+
+    Returns
+    -------
+    Node
+        The angle in radians.
+    """
     return _in_f8("acos", _acos, value)
 
 
@@ -166,7 +220,18 @@ def _acos(x: Node) -> Node:
 
 # Hyperbolic functions and their inverses -----------------------------------------------------------------------------
 def sinh(value: object) -> Node:
-    """Return the hyperbolic sine; below 4 ulp. Integers become f8."""
+    """Return the hyperbolic sine; below 4 ulp. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The hyperbolic sine.
+    """
 
     def of(x: Node) -> Node:
         size = abs(x)
@@ -180,7 +245,18 @@ def sinh(value: object) -> Node:
 
 
 def cosh(value: object) -> Node:
-    """Return the hyperbolic cosine; below 4 ulp. Integers become f8."""
+    """Return the hyperbolic cosine; below 4 ulp. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The hyperbolic cosine.
+    """
 
     def of(x: Node) -> Node:
         half = exp(_HALF * abs(x))
@@ -191,7 +267,18 @@ def cosh(value: object) -> Node:
 
 
 def asinh(value: object) -> Node:
-    """Return the inverse hyperbolic sine; below 4 ulp. Integers become f8."""
+    """Return the inverse hyperbolic sine; below 4 ulp. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The inverse hyperbolic sine.
+    """
 
     def of(x: Node) -> Node:
         size = abs(x)
@@ -206,7 +293,18 @@ def asinh(value: object) -> Node:
 
 
 def acosh(value: object) -> Node:
-    """Return the inverse hyperbolic cosine; below 4 ulp. NaN below 1. Integers become f8."""
+    """Return the inverse hyperbolic cosine; below 4 ulp. NaN below 1. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number from 1 on.
+
+    Returns
+    -------
+    Node
+        The inverse hyperbolic cosine.
+    """
 
     def of(x: Node) -> Node:
         huge = x > const(2.0**28, "f8")
@@ -218,7 +316,18 @@ def acosh(value: object) -> Node:
 
 
 def atanh(value: object) -> Node:
-    """Return the inverse hyperbolic tangent; below 4 ulp. Infinite at 1, NaN beyond. Integers become f8."""
+    """Return the inverse hyperbolic tangent; below 4 ulp. Infinite at 1, NaN beyond. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number from -1 to 1.
+
+    Returns
+    -------
+    Node
+        The inverse hyperbolic tangent.
+    """
 
     def of(x: Node) -> Node:
         size = abs(x)
@@ -234,6 +343,18 @@ def pow(base: object, exponent: object) -> Node:
     A constant whole exponent is a fixed tree of multiplications, and 0.5 is the square root; other powers are
     ``exp(y log x)`` with the logarithm in two parts, below 4 ulp. A negative base has powers with whole exponents
     only, NaN otherwise; 0 to a negative power is infinite; x**0 and 1**y are 1, as in IEEE 754.
+
+    Parameters
+    ----------
+    base
+        A number.
+    exponent
+        A number, or a cell's value.
+
+    Returns
+    -------
+    Node
+        The power.
     """
     if isinstance(exponent, int | float | np.integer | np.floating) and not isinstance(exponent, bool):
         if float(exponent).is_integer() and (abs(exponent) <= 64 or isinstance(exponent, int | np.integer)):
@@ -246,7 +367,18 @@ def pow(base: object, exponent: object) -> Node:
 
 
 def log2(value: object) -> Node:
-    """Return the logarithm to base 2; exact for powers of two, else below 3 ulp. Integers become f8."""
+    """Return the logarithm to base 2; exact for powers of two, else below 3 ulp. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A positive number.
+
+    Returns
+    -------
+    Node
+        The logarithm.
+    """
 
     def of(x: Node) -> Node:
         high, low, exponent = _log_in_parts(x)
@@ -259,7 +391,18 @@ def log2(value: object) -> Node:
 
 
 def log10(value: object) -> Node:
-    """Return the logarithm to base 10; below 3 ulp. Integers become f8."""
+    """Return the logarithm to base 10; below 3 ulp. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A positive number.
+
+    Returns
+    -------
+    Node
+        The logarithm.
+    """
     inverse = (_hex("0x1.bcb7b1526e50ep-2"), _hex("0x1.95355baaafad3p-57"))
 
     def of(x: Node) -> Node:
@@ -350,7 +493,18 @@ def _log_specials(x: Node, result: Node) -> Node:
 
 # Other functions -----------------------------------------------------------------------------------------------------
 def erf(value: object) -> Node:
-    """Return the error function; below 2 ulp. Integers become f8."""
+    """Return the error function; below 2 ulp. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The error function, from -1 to 1.
+    """
 
     def of(x: Node) -> Node:
         size = abs(x)
@@ -366,7 +520,18 @@ def erf(value: object) -> Node:
 
 
 def hypot(x: object, y: object) -> Node:
-    """Return sqrt(x**2 + y**2) without overflow; below 2 ulp."""
+    """Return sqrt(x**2 + y**2) without overflow; below 2 ulp.
+
+    Parameters
+    ----------
+    x, y
+        The two sides.
+
+    Returns
+    -------
+    Node
+        The length of the diagonal.
+    """
 
     def of(a: Node, b: Node) -> Node:
         first, second = abs(a), abs(b)
@@ -386,27 +551,82 @@ def hypot(x: object, y: object) -> Node:
 
 
 def floor(value: object) -> Node:
-    """Return the largest whole number that is not above the value, in its type."""
+    """Return the largest whole number that is not above the value, in its type.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The whole number, in the type of the value.
+    """
     return _rounded(value, _floor)
 
 
 def ceil(value: object) -> Node:
-    """Return the smallest whole number that is not below the value, in its type."""
+    """Return the smallest whole number that is not below the value, in its type.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The whole number, in the type of the value.
+    """
     return _rounded(value, lambda x: -_floor(-x))
 
 
 def trunc(value: object) -> Node:
-    """Return the whole number next to the value towards zero, in its type."""
+    """Return the whole number next to the value towards zero, in its type.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The whole number, in the type of the value.
+    """
     return _rounded(value, lambda x: _with_sign(_floor(abs(x)), x))
 
 
 def round(value: object) -> Node:
-    """Return the nearest whole number, of two equally near ones the even one, in its type."""
+    """Return the nearest whole number, of two equally near ones the even one, in its type.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The whole number, in the type of the value.
+    """
     return _rounded(value, _nearest)
 
 
 def sign(value: object) -> Node:
-    """Return -1, 0 or 1 by the sign of the value, in its type; NaN stays NaN."""
+    """Return -1, 0 or 1 by the sign of the value, in its type; NaN stays NaN.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        -1, 0 or 1.
+    """
     x = as_node(value)
     if x.dtype == "bool":
         raise author_error("mg.sign of a bool", 'convert it with mg.cast(x, "i4")')
@@ -421,7 +641,20 @@ def sign(value: object) -> Node:
 
 
 def heaviside(value: object, at_zero: object = 0.5) -> Node:
-    """Return 0 below zero, 1 above, and `at_zero` at 0; NaN stays NaN. Integers become f8."""
+    """Return 0 below zero, 1 above, and `at_zero` at 0; NaN stays NaN. Integers become f8.
+
+    Parameters
+    ----------
+    value
+        A number.
+    at_zero
+        Result where the value is 0.
+
+    Returns
+    -------
+    Node
+        0, 1 or `at_zero`.
+    """
 
     def of(x: Node, middle: Node) -> Node:
         return where(x > _ZERO, _ONE, where(x < _ZERO, _ZERO, where(x == _ZERO, middle, x)))
@@ -430,7 +663,20 @@ def heaviside(value: object, at_zero: object = 0.5) -> Node:
 
 
 def clip(value: object, low: object, high: object) -> Node:
-    """Return the value within low and high; NaN stays NaN."""
+    """Return the value within low and high; NaN stays NaN.
+
+    Parameters
+    ----------
+    value
+        A number.
+    low, high
+        The smallest and the largest result.
+
+    Returns
+    -------
+    Node
+        The value, or the bound that it passes.
+    """
     return extreme("min", (extreme("max", (value, low)), high))
 
 

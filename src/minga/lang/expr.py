@@ -447,7 +447,7 @@ def power(base: object, exponent: object) -> Node:
         return square_root(node)
     if isinstance(exponent, bool) or not isinstance(exponent, int | np.integer):
         raise author_error(
-            f"x ** {shown(exponent)}: the exponent is neither a number nor a cell's value", "write x**2, x**0.5 or x**y"
+            f"x ** {shown(exponent)}: the exponent is not a number", "write x**2, x**0.5, or x**y of two numbers"
         )
     n = int(exponent)
     if n < 0:

@@ -22,7 +22,7 @@ from minga.lang.expr import Node, as_node, author_error, cast, where
 from minga.lang.graph import topological
 from minga.lang.moved import moved
 from minga.lang.signed import signed_sum
-from minga.lang.trace import Metric, Trace, current_trace
+from minga.lang.trace import Trace, current_trace
 from minga.lang.types import is_float
 from minga.lang.weights import reach, uniform_averages, uniform_weights
 
@@ -55,6 +55,11 @@ def d(u: object, axis: int | str, n: int = 1, order: int = 2, staggered: Stagger
         "forward" for the derivative of values on faces at the cells, from offsets 0 and 1 outwards; "backward" for that
         of cells at the faces, from offsets -1 and 0 outwards. None: at the points of `u` itself.
 
+    Returns
+    -------
+    Node
+        The derivative.
+
     Raises
     ------
     KernelError
@@ -81,7 +86,22 @@ def d(u: object, axis: int | str, n: int = 1, order: int = 2, staggered: Stagger
 
 
 def d2(u: object, first: int | str, second: int | str, order: int = 2) -> Node:
-    """Return the mixed second derivative along two axes; along one axis twice, `mg.d(u, axis, 2)`."""
+    """Return the mixed second derivative along two axes; along one axis twice, `mg.d(u, axis, 2)`.
+
+    Parameters
+    ----------
+    u
+        A field, a `mg.local`, or an expression of cells.
+    first, second
+        Names or numbers of the axes.
+    order
+        Order of accuracy, even, from 2 to 16.
+
+    Returns
+    -------
+    Node
+        The derivative.
+    """
     trace = _trace("mg.d2")
     if trace.axis(first) == trace.axis(second):
         return d(u, first, 2, order)
@@ -93,6 +113,18 @@ def laplace(u: object, order: int = 2) -> Node:
 
     In curved coordinates it is the flux through the faces of a cell over its volume for order 2, and
     d2u/dr2 + (k / r) du/dr + ... for higher orders.
+
+    Parameters
+    ----------
+    u
+        A field, a `mg.local`, or an expression of cells.
+    order
+        Order of accuracy, even, from 2 to 16.
+
+    Returns
+    -------
+    Node
+        The Laplacian.
     """
     trace = _trace("mg.laplace")
     if trace.metric.geometry != "cartesian" and order == 2:
@@ -119,7 +151,20 @@ def _second(u: object, axis: int, order: int, trace: Trace) -> Node:
 
 
 def biharmonic(u: object, order: int = 2) -> Node:
-    """Return the Laplacian of the Laplacian of a scalar."""
+    """Return the Laplacian of the Laplacian of a scalar.
+
+    Parameters
+    ----------
+    u
+        A field, a `mg.local`, or an expression of cells.
+    order
+        Order of accuracy, even, from 2 to 16.
+
+    Returns
+    -------
+    Node
+        The Laplacian of the Laplacian.
+    """
     trace = _trace("mg.biharmonic")
     if trace.metric.geometry != "cartesian":
         return laplace(laplace(u, order), order)
@@ -130,14 +175,40 @@ def biharmonic(u: object, order: int = 2) -> Node:
 
 
 def grad(u: object, order: int = 2) -> tuple[Node, ...]:
-    """Return the gradient of a scalar: one component for each axis, in the grid's order and its unit vectors."""
+    """Return the gradient of a scalar: one component for each axis, in the grid's order and its unit vectors.
+
+    Parameters
+    ----------
+    u
+        A field, a `mg.local`, or an expression of cells.
+    order
+        Order of accuracy, even, from 2 to 16.
+
+    Returns
+    -------
+    tuple[Node, ...]
+        One component for each axis.
+    """
     trace = _trace("mg.grad")
     at = _kinds(u, trace)
     return tuple(_unscaled(d(u, axis, 1, order), axis, at, trace) for axis in range(trace.ndim))
 
 
 def gradient_squared(u: object, order: int = 2) -> Node:
-    """Return the square of the length of the gradient."""
+    """Return the square of the length of the gradient.
+
+    Parameters
+    ----------
+    u
+        A field, a `mg.local`, or an expression of cells.
+    order
+        Order of accuracy, even, from 2 to 16.
+
+    Returns
+    -------
+    Node
+        The square.
+    """
     return _sum([part * part for part in grad(u, order)])
 
 
@@ -147,6 +218,18 @@ def div(v: Sequence[object], order: int = 2) -> Node:
     A component that lies on the faces across its own axis is differenced between these, others over two cells. In
     curved coordinates the components are multiplied by the areas of faces, and the sum divided by the volume, for
     order 2.
+
+    Parameters
+    ----------
+    v
+        A tuple of components, one for each axis.
+    order
+        Order of accuracy, even, from 2 to 16.
+
+    Returns
+    -------
+    Node
+        The divergence.
     """
     trace = _trace("mg.div")
     components = _components("mg.div", v, trace)
@@ -175,6 +258,23 @@ def curl(v: Sequence[object], order: int = 2) -> Node | tuple[Node, ...]:
 
     The axes in alphabetical order of their names (x, y, z) are right-handed. Components are taken and given in the
     grid's order.
+
+    Parameters
+    ----------
+    v
+        A tuple of components, one for each axis.
+    order
+        Order of accuracy, even, from 2 to 16.
+
+    Returns
+    -------
+    Node or tuple[Node, ...]
+        The curl.
+
+    Raises
+    ------
+    KernelError
+        On grids of one or four axes, or in curved coordinates.
     """
     trace = _trace("mg.curl")
     parts = _components("mg.curl", v, trace)
@@ -194,7 +294,18 @@ def curl(v: Sequence[object], order: int = 2) -> Node | tuple[Node, ...]:
 
 
 def spacing(axis: int | str) -> Node:
-    """Return the cell's width along an axis, f8, in the grid's units."""
+    """Return the cell's width along an axis, f8, in the grid's units.
+
+    Parameters
+    ----------
+    axis
+        Name or number of the axis.
+
+    Returns
+    -------
+    Node
+        The width.
+    """
     trace = _trace("mg.spacing")
     number = trace.axis(axis)
     name = f"@spacing{number}"
@@ -216,6 +327,11 @@ def div_grad(k: object, u: object, order: int = 2, mean: Mean = "arithmetic") ->
         Order of accuracy, even; above 2 on Cartesian grids.
     mean
         Coefficient on a face: "arithmetic" interpolates to `order`; "harmonic" is exact where k jumps on a face.
+
+    Returns
+    -------
+    Node
+        The divergence of the flux.
     """
     trace = _trace("mg.div_grad")
     _check_orders("mg.div_grad", 1, order)
@@ -303,6 +419,11 @@ def advect(velocity: Sequence[object], u: object, scheme: str = "upwind", conser
         "upwind" (order 1), "up3", "up5", centred "c2", "c4", "van_leer" (limited, order 2), "weno5".
     conservative
         True: div(velocity u), whose sum over the cells only changes at the ends. False: velocity . grad u.
+
+    Returns
+    -------
+    Node
+        The rate at which u leaves a cell: an equation has its negative on the right side.
 
     Raises
     ------
@@ -418,18 +539,11 @@ def _weno5(a: Node, b: Node, c: Node, e: Node, f: Node) -> Node:
 
 
 # Helpers -------------------------------------------------------------------------------------------------------------
-class _Traced(Trace):
-    """A recording for which the engine supplies numbers of the grid."""
-
-    __slots__ = ()
-    metric: Metric
-
-
-def _trace(what: str) -> _Traced:
+def _trace(what: str) -> Trace:
     trace = current_trace(what)
-    if trace.metric is None:
+    if not trace.supplied:
         raise author_error(f"{what} in a boundary condition", "a condition computes with the cells edge[n]")
-    return trace  # type: ignore[return-value]
+    return trace
 
 
 def _check_orders(what: str, n: int, order: int) -> None:
@@ -446,7 +560,7 @@ def _components(what: str, v: object, trace: Trace) -> Sequence[object]:
     return v
 
 
-def _uniform(trace: _Traced, axis: int) -> bool:
+def _uniform(trace: Trace, axis: int) -> bool:
     return not trace.metric.uniform or trace.metric.uniform[axis]
 
 
@@ -552,7 +666,7 @@ def _times(factor: Node, value: Node) -> Node:
 
 
 # Curved coordinates --------------------------------------------------------------------------------------------------
-def _scaling(trace: _Traced, axis: int) -> list[int]:
+def _scaling(trace: Trace, axis: int) -> list[int]:
     """Return the axes whose scales make up the length of a unit step along an axis."""
     name, names = trace.axis_names[axis], trace.axis_names
     if trace.metric.geometry == "cartesian" or name in ("r", "z"):
@@ -561,7 +675,7 @@ def _scaling(trace: _Traced, axis: int) -> list[int]:
     return [names.index(each) for each in needed if each in names]
 
 
-def _unscaled(value: Node, axis: int, at: Sequence[str], trace: _Traced) -> Node:
+def _unscaled(value: Node, axis: int, at: Sequence[str], trace: Trace) -> Node:
     """Return a derivative by a coordinate as one by length."""
     for other in _scaling(trace, axis):
         value = value * _cast(_per_scale(trace, other, at[other]), value)

@@ -60,7 +60,9 @@ class Trace:
     antiperiodic
         For each field parameter the axes of iteration at whose ends its values change their sign.
     metric
-        Shape of the grid; None where the engine supplies nothing, as in boundary conditions.
+        Shape of the grid.
+    supplied
+        Whether the engine supplies numbers of the grid; it does not in boundary conditions.
     """
 
     ndim: int
@@ -77,7 +79,8 @@ class Trace:
     tangents: dict[object, object] = field(default_factory=dict)
     centres: dict[int, tuple[int, ...]] = field(default_factory=dict)
     antiperiodic: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    metric: Metric | None = CARTESIAN
+    metric: Metric = CARTESIAN
+    supplied: bool = True
 
     def scalar(self, name: str, dtype: DType, *, weak: bool = False) -> Node:
         """Return the value of a scalar parameter; names with @ are supplied by the engine."""

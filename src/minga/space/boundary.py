@@ -173,12 +173,22 @@ def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) 
     Parameters
     ----------
     value
-        A number, a register, an array over the face, or a function of the wall's coordinates, one argument for each
-        axis of the grid in its order; with one argument more, also of the time.
+        A number, a register, an array over the face, or a function of the wall's coordinates with one argument for
+        each axis of the grid in its order; with one argument more, also of the time.
     order
         Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p - 1 cells inside.
     time
         Register of the time; by default `mg.TIME`.
+
+    Returns
+    -------
+    Condition
+        The condition.
+
+    Raises
+    ------
+    LayoutError
+        If the order is not an even number from 2 to 16.
     """
     return _wall(
         f"dirichlet({_said(value)})", order, lambda edge, t: _known(edge, order, 1, 0, edge.given(value, t)), time
@@ -188,7 +198,25 @@ def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) 
 def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
     """Return the condition that the outward derivative at the wall is given.
 
-    The parameters are those of `mg.dirichlet`. Order p reads p cells inside.
+    Parameters
+    ----------
+    derivative
+        A number, a register, an array over the face, or a function of the wall's coordinates with one argument for
+        each axis of the grid in its order; with one argument more, also of the time.
+    order
+        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside.
+    time
+        Register of the time; by default `mg.TIME`.
+
+    Returns
+    -------
+    Condition
+        The condition.
+
+    Raises
+    ------
+    LayoutError
+        If the order is not an even number from 2 to 16.
     """
 
     def value(edge: Edge, t: Arithmetic) -> Node:
@@ -200,7 +228,24 @@ def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = Non
 def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
     """Return the condition du/dn + a u = b at the wall, with the outward derivative du/dn.
 
-    `a` and `b` are given like the value of `mg.dirichlet`. Order p reads p cells inside.
+    Parameters
+    ----------
+    a, b
+        Each a number, a register, an array over the face, or a function as for `mg.dirichlet`.
+    order
+        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside.
+    time
+        Register of the time; by default `mg.TIME`.
+
+    Returns
+    -------
+    Condition
+        The condition.
+
+    Raises
+    ------
+    LayoutError
+        If the order is not an even number from 2 to 16.
     """
 
     def value(edge: Edge, t: Arithmetic) -> Node:
@@ -222,6 +267,11 @@ def antiperiodic() -> Condition:
     """Return the condition that values change their sign where a periodic axis of the grid closes.
 
     A read across an end gives the negative of the cell there. The values are of a float or a signed type.
+
+    Returns
+    -------
+    Condition
+        The condition.
     """
     return Condition("antiperiodic()", lambda edge: edge[0], antiperiodic=True)
 
@@ -470,7 +520,7 @@ def trace_fill(target: Field, axis: int, side: Side, layer: int) -> Fill | None:
     if condition is None or condition.antiperiodic:
         return None
     ndim = target.grid.ndim
-    trace = Trace(ndim, target.grid.axes, False, 0, metric=None)
+    trace = Trace(ndim, target.grid.axes, False, 0, supplied=False)
     # The name does not depend on the field, so that fields with equal conditions share machine code.
     trace.params.append(Param("target", target.dtype, tuple(range(ndim))))
     edge = Edge(trace, axis, side, layer, target)

@@ -249,6 +249,20 @@ class Grid:
 
         Beyond the ends of an axis the points go on evenly with the width of the last cell; along a periodic one they
         are those of the other end, a period further.
+
+        Parameters
+        ----------
+        axis
+            Name or number of the axis.
+        numbers
+            Numbers of the cells or faces, any shape.
+        faces
+            True for faces.
+
+        Returns
+        -------
+        Floats
+            Positions, f8.
         """
         number = self.axis(axis)
         length = self.shape[number]
@@ -263,7 +277,18 @@ class Grid:
         return np.where(numbers < 0, low, np.where(numbers > last, high, points[np.clip(numbers, 0, last)]))
 
     def uniform(self, axis: str | int) -> bool:
-        """Return whether all cells along an axis have one width and their points in the middle."""
+        """Return whether all cells along an axis have one width and their points in the middle.
+
+        Parameters
+        ----------
+        axis
+            Name or number of the axis.
+
+        Returns
+        -------
+        bool
+            True if so.
+        """
         number = self.axis(axis)
         return isinstance(self.spacing[number], float) and self.nodes[number] is None
 
