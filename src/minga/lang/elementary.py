@@ -357,7 +357,8 @@ def pow(base: object, exponent: object) -> Node:
         The power.
     """
     if isinstance(exponent, int | float | np.integer | np.floating) and not isinstance(exponent, bool):
-        if float(exponent).is_integer() and (abs(exponent) <= 64 or isinstance(exponent, int | np.integer)):
+        size = abs(float(exponent))
+        if size.is_integer() and (size <= 64 or isinstance(exponent, int | np.integer)):
             return power(base, int(exponent))
         if exponent == 0.5:
             return square_root(base)

@@ -79,7 +79,7 @@ def d(u: object, axis: int | str, n: int = 1, order: int = 2, staggered: Stagger
     values = _values(u, number, low, high, trace)
     if not _uniform(trace, number):
         return _tabled(trace, number, n, points, values)
-    shift = {None: 0, "forward": Fraction(-1, 2), "backward": Fraction(1, 2)}[staggered]
+    shift = {None: Fraction(0), "forward": Fraction(-1, 2), "backward": Fraction(1, 2)}[staggered]
     weights = uniform_weights(n, tuple(Fraction(k) + shift for k in values))
     total = _paired(dict(zip(values, weights, strict=True)), values, n % 2 == 1)
     return total if n == 0 else total * trace.scalar(f"@per_spacing{number}_{n}", "f8", weak=True)
@@ -242,7 +242,7 @@ def _divergence(part: object, axis: int, order: int, trace: Trace) -> Node:
         value = d(part, axis, 1, order, "forward" if on_faces else None)
         return _unscaled(value, axis, _kinds(part, trace, cells=axis), trace)
     if order == 2 or on_faces:
-        flux = _centre(part, trace) if on_faces else d(part, axis, 0, order, "backward")
+        flux = as_node(_centre(part, trace)) if on_faces else d(part, axis, 0, order, "backward")
         return _outflow(flux, axis, order, trace)
     at = _kinds(part, trace)
     value = d(part, axis, 1, order)

@@ -10,7 +10,7 @@ from minga.lang.expr import Node
 __all__ = ["signed_sum"]
 
 
-def signed_sum(terms: Sequence[tuple[Fraction | float, Node]]) -> Node:
+def signed_sum(terms: Sequence[tuple[Fraction, Node]]) -> Node:
     """Return the sum of weights times values, in this order, each weight rounded once.
 
     Weights of 1 cost no multiplication and signs no operation, where there is a term that may be subtracted from.

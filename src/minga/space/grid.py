@@ -274,7 +274,8 @@ class Grid:
         widths, last = self.widths(number), len(points) - 1
         low = points[0] + widths[0] * np.minimum(numbers, 0)
         high = points[-1] + widths[-1] * np.maximum(numbers - last, 0)
-        return np.where(numbers < 0, low, np.where(numbers > last, high, points[np.clip(numbers, 0, last)]))
+        known: Floats = np.where(numbers > last, high, points[np.clip(numbers, 0, last)])
+        return np.where(numbers < 0, low, known)
 
     def uniform(self, axis: str | int) -> bool:
         """Return whether all cells along an axis have one width and their points in the middle.

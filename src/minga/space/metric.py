@@ -100,7 +100,7 @@ def _offset(text: str) -> int:
 
 
 def _spacing(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
-    return grid.widths(axis)[np.clip(numbers, 0, grid.shape[axis] - 1)]
+    return np.asarray(grid.widths(axis)[np.clip(numbers, 0, grid.shape[axis] - 1)])
 
 
 @functools.lru_cache(maxsize=64)
@@ -126,7 +126,7 @@ def _average(grid: Grid, axis: int, numbers: np.ndarray, low: str, high: str, nu
     _check_length(grid, axis, last - first)
     here = _points(grid, axis, "f", numbers)
     faces = [_points(grid, axis, "f", numbers + n) - here for n in range(first, last + 1)]
-    return average_weights(faces)[_offset(number) - first]
+    return np.asarray(average_weights(faces)[_offset(number) - first])
 
 
 def _area(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
