@@ -12,6 +12,7 @@ G.-S. Jiang, C.-W. Shu, J. Comput. Phys. 126 (1996) 202 (WENO5).
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final, Literal
@@ -472,7 +473,7 @@ def _sides(u: object, axis: int, scheme: str, trace: Trace) -> tuple[Node, Node 
     if scheme in _STENCILS:
         low, high = _STENCILS[scheme]
         left = _averaged(u, axis, low, high, trace)
-        return left, None if low == -high else _averaged(u, axis, -high, -low, trace)
+        return left, None if low == -high else _averaged(u, axis, low, high, trace, mirrored=True)
     if not _uniform(trace, axis):
         raise author_error(
             f"mg.advect: {scheme} along the stretched axis {trace.axis_names[axis]!r}",
@@ -489,28 +490,24 @@ _STENCILS: Final = {"upwind": (-1, 0), "up3": (-2, 1), "up5": (-3, 2), "c2": (-1
 """Cells from the first to before the last, of which the value on the lower face of cell 0 is made, seen from below."""
 
 
-def _averaged(u: object, axis: int, low: int, high: int, trace: Trace) -> Node:
-    """Return the value on the lower face for averages over cells."""
-    values = _values(u, axis, low, high - 1, trace)
+def _averaged(u: object, axis: int, low: int, high: int, trace: Trace, mirrored: bool = False) -> Node:
+    """Return the value on the lower face for averages over cells; mirrored, for those on the other side of the face."""
+    first, last = (-high, -low - 1) if mirrored else (low, high - 1)
+    found = _values(u, axis, first, last, trace)
+    place = {k: -1 - k if mirrored else k for k in range(low, high)}
+    values = {k: found[place[k]] for k in place}
     if high - low == 1:
         return values[low]
     if _uniform(trace, axis):
         weights = dict(zip(values, uniform_averages(low, high), strict=True))
-        denominator = 1
-        for weight in weights.values():
-            denominator = denominator * weight.denominator // _gcd(denominator, weight.denominator)
+        denominator = math.lcm(*(weight.denominator for weight in weights.values()))
         total = _paired({k: w * denominator for k, w in weights.items()}, values, False, low == -high)
         return total * float(Fraction(1, denominator))
-    tables = {
-        k: _cast(trace.table(f"@average{axis}_{_name(low)}_{_name(high)}_{_name(k)}", axis), values[k]) for k in values
-    }
-    return _sum([values[k] * tables[k] for k in sorted(values, key=lambda k: abs(2 * k + 1))])
-
-
-def _gcd(a: int, b: int) -> int:
-    while b:
-        a, b = b, a % b
-    return a
+    stem = f"@average{axis}_{_name(first)}_{_name(last + 1)}"
+    terms = []
+    for k in sorted(values, key=lambda k: abs(2 * k + 1)):
+        terms.append(values[k] * _cast(trace.table(f"{stem}_{_name(place[k])}", axis), values[k]))
+    return _sum(terms)
 
 
 def _van_leer(behind: Node, here: Node, ahead: Node) -> Node:

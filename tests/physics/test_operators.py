@@ -1,0 +1,480 @@
+"""Operators and boundary conditions against exact solutions: orders, and the numbers of runs done by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import minga as mg
+
+Array = NDArray[np.float64]
+EDGE = 5
+"""Points next to an end that are left out where only the operator is tested."""
+
+
+def widths(n: int, kind: str) -> Any:
+    if kind == "uniform":
+        return 1.0 / n
+    faces = np.tanh(1.2 * np.linspace(-1, 1, n + 1)) / np.tanh(1.2)
+    return np.diff(faces) / 2
+
+
+def line(kind: str) -> Callable[[int], mg.Grid]:
+    return lambda n: mg.Grid((n,), spacing=[widths(n, kind)])
+
+
+def square(kind: str) -> Callable[[int], mg.Grid]:
+    return lambda n: mg.Grid((n, n), spacing=[widths(n, kind)] * 2)
+
+
+def places(grid: mg.Grid, centre: tuple[str, ...]) -> list[Array]:
+    axes = []
+    for axis, name in enumerate(grid.axes):
+        faces = grid.faces(axis)[: -1 if grid.periodic[axis] else None]
+        axes.append(faces if name in centre else grid.positions(axis))
+    return list(np.meshgrid(*axes, indexing="ij"))
+
+
+def error(grid: mg.Grid, kernel: Any, given: list[Any], exact: Any, centre: tuple[str, ...] = ()) -> float:
+    """The largest error of a kernel's result, away from the ends of axes that are not periodic."""
+    fields = [mg.Field(f"f{k}", grid, centre=c, boundary=mg.fixed(np.nan)) for k, (_, c) in enumerate(given)]
+    out = mg.Field("out", grid, centre=centre)
+    inside = tuple(
+        (0, n) if periodic else (EDGE, n - EDGE) for n, periodic in zip(out.points.shape, grid.periodic, strict=True)
+    )
+    program = mg.Program("operator")
+    program.apply(kernel, *fields, out, region=mg.Box(*zip(*inside, strict=True)))
+    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+        for field, (function, points) in zip(fields, given, strict=True):
+            engine.set(field, function(*places(grid, points)))
+        engine.run(program)
+        found = engine.gather(out)
+    cut = tuple(slice(*ends) for ends in inside)
+    return float(abs(found - exact(*places(grid, centre)))[cut].max())
+
+
+def order_of(make: Callable[[int], mg.Grid], *case: Any, n: int = 32) -> float:
+    coarse, fine = (error(make(size), *case) for size in (n, 2 * n))
+    return float(np.log2(coarse / fine))
+
+
+def u(x: Array) -> Array:
+    return np.asarray(np.exp(np.sin(3 * x)))
+
+
+def u_x(x: Array) -> Array:
+    return np.asarray(3 * np.cos(3 * x) * u(x))
+
+
+def u_xx(x: Array) -> Array:
+    return np.asarray((9 * np.cos(3 * x) ** 2 - 9 * np.sin(3 * x)) * u(x))
+
+
+@pytest.mark.parametrize("kind", ["uniform", "stretched"])
+@pytest.mark.parametrize("order", [2, 4, 6])
+def test_derivatives_have_their_order(kind: str, order: int) -> None:
+    @mg.kernel
+    def first(u, new):
+        new[0] = mg.d(u, "x", 1, order)
+
+    @mg.kernel
+    def second(u, new):
+        new[0] = mg.d(u, "x", 2, order)
+
+    @mg.kernel
+    def forward(u, new):
+        new[0] = mg.d(u, "x", 1, order, "forward")
+
+    @mg.kernel
+    def backward(u, new):
+        new[0] = mg.d(u, "x", 1, order, "backward")
+
+    @mg.kernel
+    def between(u, new):
+        new[0] = mg.d(u, "x", 0, order, "backward")
+
+    cells, faces = (), ("x",)
+    for kernel, source, target, exact in (
+        (first, cells, cells, u_x), (second, cells, cells, u_xx), (first, faces, faces, u_x),
+        (second, faces, faces, u_xx), (forward, faces, cells, u_x), (backward, cells, faces, u_x),
+        (between, cells, faces, u),
+    ):  # fmt: skip
+        assert abs(order_of(line(kind), kernel, [(u, source)], exact, target) - order) < 0.25
+
+
+def test_third_and_fourth_derivatives() -> None:
+    @mg.kernel
+    def third(u, new):
+        new[0] = mg.d(u, "x", 3, 4)
+
+    @mg.kernel
+    def fourth(u, new):
+        new[0] = mg.d(u, "x", 4)
+
+    def sine(x: Array) -> Array:
+        return np.asarray(np.sin(5 * x))
+
+    assert abs(order_of(line("uniform"), third, [(sine, ())], lambda x: -125 * np.cos(5 * x)) - 4) < 0.2
+    assert abs(order_of(line("uniform"), fourth, [(sine, ())], lambda x: 625 * np.sin(5 * x)) - 2) < 0.2
+
+
+@pytest.mark.parametrize(("kind", "order"), [("uniform", 2), ("uniform", 4), ("stretched", 2), ("stretched", 4)])
+def test_variable_coefficients(kind: str, order: int) -> None:
+    @mg.kernel
+    def flow(k, u, new):
+        new[0] = mg.div_grad(k, u, order)
+
+    def exact(x: Array) -> Array:
+        return np.asarray((1 + x**2) * u_xx(x) + 2 * x * u_x(x))
+
+    assert abs(order_of(line(kind), flow, [(lambda x: 1 + x**2, ()), (u, ())], exact) - order) < 0.25
+
+
+def test_a_full_tensor() -> None:
+    @mg.kernel
+    def flow(a, b, c, u, new):
+        new[0, 0] = mg.div_grad(((a, c), (c, b)), u)
+
+    given: list[Any] = [
+        (lambda y, x: 1 + y, ()), (lambda y, x: 2 + x * x, ()), (lambda y, x: np.sin(x * y), ()),
+        (lambda y, x: np.exp(y + x), ()),
+    ]  # fmt: skip
+
+    def exact(y: Array, x: Array) -> Array:
+        return np.asarray(np.exp(y + x) * (4 + y + x * x + 2 * x + 2 * np.sin(x * y) + (y + x) * np.cos(x * y)))
+
+    assert abs(order_of(square("stretched"), flow, given, exact) - 2) < 0.1
+
+
+def test_the_flux_through_a_jump() -> None:
+    """Coefficients 1 | 100 with a jump on a face, u from 0 to 1: only the harmonic mean is exact."""
+    n = 20
+    grid = mg.Grid((n,), spacing=1 / n)
+    k, w, out = mg.Field("k", grid, boundary=mg.zero_gradient()), mg.Field("u", grid), mg.Field("out", grid)
+    w = mg.Field("u", grid, boundary={"x": (mg.dirichlet(0.0), mg.dirichlet(1.0))})
+
+    def solved(mean: str) -> float:
+        coefficient = np.where(np.arange(n) < n // 2, 1.0, 100.0)
+        faces = coefficient[1:] * coefficient[:-1] / (0.5 * (coefficient[1:] + coefficient[:-1]))
+        if mean == "arithmetic":
+            faces = 0.5 * (coefficient[1:] + coefficient[:-1])
+        resistance = np.concatenate([[0.5 / coefficient[0]], 1 / faces, [0.5 / coefficient[-1]]])
+        flux = n / resistance.sum()
+        values = flux / n * np.cumsum(resistance)[:-1]
+
+        @mg.kernel
+        def residual(k, u, new):
+            new[0] = mg.div_grad(k, u, mean=mean)
+
+        program = mg.Program("residual")
+        program.apply(residual, k, w, out)
+        with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+            engine.set(k, coefficient)
+            engine.set(w, values)
+            engine.run(program)
+            found = engine.gather(out)
+        assert abs(found).max() < 1e-9  # the operator has this flux through all faces
+        return float(flux)
+
+    assert solved("harmonic") == pytest.approx(1.9801980198, rel=1e-10)
+    assert solved("arithmetic") == pytest.approx(2.080, abs=5e-4)
+
+
+# Curved coordinates --------------------------------------------------------------------------------------------------
+def spherical(n: int) -> mg.Grid:
+    return mg.Grid((n, n), geometry="spherical", spacing=(1 / n, 1.5 / n), origin=(0.5, 0.4))
+
+
+def polar(n: int) -> mg.Grid:
+    return mg.Grid((n, n), geometry="polar", spacing=(1 / n, 2 * np.pi / n), origin=(0.5, 0.0), periodic=(False, True))
+
+
+def cylindrical(n: int) -> mg.Grid:
+    return mg.Grid((n, n), ("z", "r"), geometry="cylindrical", spacing=1 / n, origin=(0.0, 0.5))
+
+
+def wave(r: Array, angle: Array) -> Array:
+    return np.asarray(np.sin(2 * r) * np.cos(angle) + r**3)
+
+
+def laplacian(k: int, r: Array, angle: Array, turned: Array | float) -> Array:
+    """u_rr + k / r u_r + turned u_angle,angle of `wave`; on a sphere with what cos(theta) adds."""
+    slope, bend = 2 * np.cos(2 * r) * np.cos(angle) + 3 * r**2, -4 * np.sin(2 * r) * np.cos(angle) + 6 * r
+    return np.asarray(bend + k / r * slope - turned * np.sin(2 * r) * np.cos(angle))
+
+
+@pytest.mark.parametrize("order", [2, 4])
+def test_curved_coordinates(order: int) -> None:
+    @mg.kernel
+    def laplace(u, new):
+        new[0, 0] = mg.laplace(u, order)
+
+    @mg.kernel
+    def divergence(a, b, new):
+        new[0, 0] = mg.div((a, b), order)
+
+    @mg.kernel
+    def slope(u, new):
+        new[0, 0] = mg.gradient_squared(u, order)
+
+    def radial(r: Array, angle: Array) -> Array:
+        return np.asarray(np.sin(2 * r) * np.cos(angle))
+
+    def around(r: Array, angle: Array) -> Array:
+        return np.asarray(r * np.sin(angle))
+
+    def diverging(k: int) -> Any:
+        return lambda r, a: 2 * np.cos(2 * r) * np.cos(a) + k / r * np.sin(2 * r) * np.cos(a) + k * np.cos(a)
+
+    cases: list[Any] = [
+        (spherical, laplace, [(wave, ())], lambda r, a: laplacian(2, r, a, 2 / r**2)),
+        (polar, laplace, [(wave, ())], lambda r, a: laplacian(1, r, a, 1 / r**2)),
+        (cylindrical, laplace, [(lambda z, r: wave(r, z), ())], lambda z, r: laplacian(1, r, z, 1.0)),
+        (spherical, divergence, [(radial, ()), (around, ())], diverging(2)),
+        (polar, divergence, [(radial, ()), (around, ())], diverging(1)),
+        (
+            spherical, slope, [(wave, ())],
+            lambda r, a: (2 * np.cos(2 * r) * np.cos(a) + 3 * r**2) ** 2 + (np.sin(2 * r) * np.sin(a) / r) ** 2,
+        ),
+    ]  # fmt: skip
+    for make, *case in cases:
+        assert abs(order_of(make, *case, n=64) - order) < 0.25
+
+
+def test_a_sphere_of_three_axes() -> None:
+    @mg.kernel
+    def laplace(u, new):
+        new[0, 0, 0] = mg.laplace(u)
+
+    def make(n: int) -> mg.Grid:
+        return mg.Grid(
+            (n, n, n), geometry="spherical", spacing=(1 / n, 1.5 / n, 2 * np.pi / n), origin=(0.5, 0.4, 0.0),
+            periodic=(False, False, True),
+        )  # fmt: skip
+
+    def exact(r: Array, theta: Array, phi: Array) -> Array:
+        return np.asarray(4 * np.sin(theta) * np.cos(phi) + 12 * r)
+
+    given = [(lambda r, theta, phi: r**2 * np.sin(theta) * np.cos(phi) + r**3, ())]
+    assert abs(order_of(make, laplace, given, exact) - 2) < 0.3
+
+
+def test_nothing_flows_through_the_axis_or_the_poles() -> None:
+    """A ball as a whole: the Laplacian times volumes adds up to what flows through the surface."""
+    n = 12
+    grid = mg.Grid((n, n), geometry="spherical", spacing=(1 / n, np.pi / n))
+    w = mg.Field("u", grid, boundary=mg.neumann(0.0))
+    out = mg.Field("out", grid)
+
+    @mg.kernel
+    def laplace(u, new):
+        new[0, 0] = mg.laplace(u)
+
+    program = mg.Program("laplace")
+    program.apply(laplace, w, out)
+    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+        engine.set(w, np.random.default_rng(1).random(grid.shape))
+        engine.run(program)
+        found = engine.gather(out)
+    r, theta = grid.faces("r"), grid.faces("theta")
+    volumes = np.outer(np.diff(r**3) / 3, -np.diff(np.cos(theta)))
+    assert abs((found * volumes).sum()) < 1e-13 * abs(found * volumes).sum()
+    assert np.isfinite(found).all()
+
+
+# Time steps ----------------------------------------------------------------------------------------------------------
+def advanced(
+    grid: mg.Grid, start: Array, rate: Any, boundary: Any, dt: float, steps: int, stages: list[tuple[Any, ...]]
+) -> Array:
+    """The values after steps of a Runge-Kutta method whose stages are (a, b, c, time): u = a u_n + b u + c dt f(u)."""
+    now, w, f = (mg.Field(name, grid, boundary=boundary) for name in ("now", "u", "f"))
+    begin = mg.Register("begin")
+
+    @mg.kernel
+    def copy(u, new):
+        new[0] = u[0]
+
+    @mg.kernel
+    def combine(start, f, u, *, a, b, c):
+        u[0] = (a * start[0] + b * u[0]) + c * f[0]
+
+    program = mg.Program("run")
+    program.let(begin, 0.0)
+    with program.repeat(steps):
+        program.apply(copy, w, now)
+        for a, b, c, time in stages:
+            program.let(mg.TIME, begin + time * dt)
+            program.apply(rate, w, f)
+            program.apply(combine, now, f, w, a=a, b=b, c=c * dt)
+        program.let(begin, begin + dt)
+    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+        engine.set(w, start)
+        engine.run(program)
+        found = engine.gather(w)
+    assert found is not None
+    return found
+
+
+SSPRK3 = [(0.0, 1.0, 1.0, 0.0), (0.75, 0.25, 0.25, 1.0), (1 / 3, 2 / 3, 2 / 3, 0.5)]
+
+ADVECTION = [
+    ("upwind", 1.0, 2.477e-1, 1.392e-1),
+    ("van_leer", 1.0, 2.081e-2, 5.531e-3),
+    ("up3", 1.0, 1.327e-3, 1.665e-4),
+    ("c4", 4 / 3, 8.092e-5, 5.069e-6),
+    ("up5", 5 / 3, 6.362e-6, 1.997e-7),
+    ("weno5", 5 / 3, 4.475e-5, 1.396e-6),
+]
+
+
+def carried(scheme: str, n: int, power: float, start: Array, velocity: float = 1.0) -> Array:
+    grid = mg.Grid((n,), spacing=1 / n, periodic=True)
+    steps = int(np.ceil(1 / (0.4 / n**power) - 1e-9))
+
+    @mg.kernel
+    def rate(u, f):
+        f[0] = -mg.advect((velocity,), u, scheme)
+
+    return advanced(grid, start, rate, None, 1 / steps, steps, SSPRK3)
+
+
+def mean_sine(n: int) -> Array:
+    faces = np.cos(2 * np.pi * np.arange(n + 1) / n)
+    return np.asarray(-np.diff(faces) * n / (2 * np.pi))
+
+
+@pytest.mark.parametrize(("scheme", "power", "coarse", "fine"), ADVECTION)
+def test_a_sine_carried_once_around(scheme: str, power: float, coarse: float, fine: float) -> None:
+    for n, expected in ((40, coarse), (80, fine)):
+        start = mean_sine(n)
+        assert abs(carried(scheme, n, power, start) - start).mean() == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "low", "high"), [("van_leer", 0.0, 1.0), ("up5", -0.0818, 1.0818), ("weno5", -3e-4, 1.0003)]
+)
+def test_a_square_wave(scheme: str, low: float, high: float) -> None:
+    start = np.where(abs(np.arange(100) - 49.5) < 25, 1.0, 0.0)
+    found = carried(scheme, 100, 1.0, start)
+    assert found.min() == pytest.approx(low, abs=6e-5)
+    assert found.max() == pytest.approx(high, abs=6e-5)
+
+
+def test_mirrored_advection_has_mirrored_bits() -> None:
+    start = np.random.default_rng(5).random(40)
+    for scheme, *_ in ADVECTION:
+        there, back = carried(scheme, 40, 1.0, start), carried(scheme, 40, 1.0, start[::-1], -1.0)
+        np.testing.assert_array_equal(there, back[::-1])
+
+
+@pytest.mark.parametrize("scheme", ["upwind", "up3", "up5", "c4"])
+def test_reconstruction_on_a_stretched_axis(scheme: str) -> None:
+    @mg.kernel
+    def rate(u, f):
+        f[0] = mg.advect((1.0,), u, scheme)
+
+    def averages(grid: mg.Grid) -> Array:
+        faces = grid.faces(0)
+        return np.asarray(np.diff(np.sin(3 * faces)) / np.diff(faces) / 3)
+
+    def wrong(n: int) -> float:
+        """The error of the value on faces, from sums of what flows out."""
+        grid = line("stretched")(n)
+        w, f = mg.Field("u", grid, boundary=mg.fixed(np.nan)), mg.Field("f", grid)
+        program = mg.Program("rate")
+        program.apply(rate, w, f, region=mg.Box((EDGE,), (n - EDGE,)))
+        with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+            engine.set(w, averages(grid))
+            engine.run(program)
+            found = engine.gather(f)
+        exact = np.diff(np.cos(3 * grid.faces(0))) / grid.widths(0)
+        return float(abs(found - exact)[EDGE : n - EDGE].max())
+
+    order = {"upwind": 1, "up3": 3, "up5": 5, "c4": 4}[scheme]
+    assert np.log2(wrong(40) / wrong(80)) > order - 0.35
+
+
+# Boundaries ----------------------------------------------------------------------------------------------------------
+RK4_TABLE = [(0.0, 0.0), (0.5, 0.5), (0.5, 0.5), (1.0, 1.0)]
+
+
+def heated(n: int, order: int, low: mg.Condition | Any, high: Any, grid: mg.Grid | None = None) -> float:
+    """The error of u = exp(-t) cos(x + 0.3) at t = 0.5, by RK4 with steps that are short enough to be exact."""
+    grid = mg.Grid((n,), spacing=1 / n) if grid is None else grid
+    steps = int(np.ceil(0.5 / ((0.3 if order == 2 else 0.05) * grid.widths(0).min() ** 2)))
+    dt = 0.5 / steps
+    x = grid.positions(0)
+    w, stage, total, f = (mg.Field(name, grid, boundary={"x": (low, high)}) for name in ("u", "stage", "total", "f"))
+    begin = mg.Register("begin")
+
+    @mg.kernel
+    def rate(u, f):
+        f[0] = mg.d(u, "x", 2, order)
+
+    @mg.kernel
+    def put(start, f, new, *, c):
+        new[0] = start[0] + c * f[0]
+
+    @mg.kernel
+    def add(f, total, *, c, kept):
+        total[0] = kept * total[0] + c * f[0]
+
+    program = mg.Program("heat")
+    program.let(begin, 0.0)
+    with program.repeat(steps):
+        for number, (c, time) in enumerate(RK4_TABLE):
+            program.apply(put, w, f, stage, c=c * dt)
+            program.let(mg.TIME, begin + time * dt)
+            program.apply(rate, stage, f)
+            program.apply(add, f, total, c=dt / (3 if number in (1, 2) else 6), kept=float(number > 0))
+        program.apply(put, w, total, w, c=1.0)
+        program.let(begin, begin + dt)
+    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+        engine.set(w, np.cos(x + 0.3))
+        engine.run(program)
+        found = engine.gather(w)
+    return float(abs(found - np.exp(-0.5) * np.cos(x + 0.3)).max())
+
+
+def value(x: Any, t: Any) -> Any:
+    return mg.exp(-t) * mg.cos(x + 0.3)
+
+
+def outward(sign: float) -> Any:
+    return lambda x, t: -sign * mg.exp(-t) * mg.sin(x + 0.3)
+
+
+def mixed(sign: float) -> Any:
+    return lambda x, t: mg.exp(-t) * (2.0 * mg.cos(x + 0.3) - sign * mg.sin(x + 0.3))
+
+
+BOUNDARIES: list[tuple[str, Any, int, float, float]] = [
+    ("value", lambda s: mg.dirichlet(value), 2, 7.223e-4, 1.808e-4),
+    ("value", lambda s: mg.dirichlet(value, order=4), 4, 5.03e-7, 3.27e-8),
+    ("derivative", lambda s: mg.neumann(outward(s)), 2, 1.928e-4, 4.875e-5),
+    ("derivative", lambda s: mg.neumann(outward(s), order=4), 4, 1.99e-6, 1.37e-7),
+    ("mixed", lambda s: mg.robin(2.0, mixed(s)), 2, 6.61e-4, 1.67e-4),
+]
+
+
+@pytest.mark.parametrize(("name", "condition", "order", "coarse", "fine"), BOUNDARIES)
+def test_heat_between_walls(name: str, condition: Any, order: int, coarse: float, fine: float) -> None:
+    for n, expected in ((10, coarse), (20, fine)):
+        assert heated(n, order, condition(-1.0), condition(1.0)) == pytest.approx(expected, rel=6e-3)
+
+
+@pytest.mark.parametrize("order", [2, 4, 6])
+def test_orders_between_stretched_walls(order: int) -> None:
+    for condition in (
+        lambda s: mg.dirichlet(value, order), lambda s: mg.neumann(outward(s), order),
+        lambda s: mg.robin(2.0, mixed(s), order),
+    ):  # fmt: skip
+        errors = [
+            heated(n, order, condition(-1.0), condition(1.0), mg.Grid((n,), spacing=[widths(n, "stretched")]))
+            for n in (10, 20)
+        ]
+        assert errors[1] < 2e-11 or np.log2(errors[0] / errors[1]) > order - 0.4
