@@ -18,9 +18,11 @@ from minga.compile.call import run_kernel
 from minga.compile.llvm import compile_kernel
 from minga.compile.numpy import BoundArray, evaluate
 from minga.errors import KernelError
+from minga.lang import elementary
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph
-from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature
+from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature, infer_signature
+from minga.lang.moved import moved
 
 F8 = "f8"
 FUNCTIONS = ("sqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh")
@@ -378,3 +380,40 @@ def test_bits_of_a_float_have_no_derivative() -> None:
         new[0] = mg.derivative(bitcast(bitcast(u[1], "u8") ^ np.uint64(1), "f8") * u[0], u[0])
 
     assert run(graph_of(fine, 2), [0.0, 1.0, 1.0])[1][1] == np.nextafter(1.0, 2.0)
+
+
+NEW_FUNCTIONS: list[tuple[str, tuple[float, ...]]] = [
+    ("tan", (0.4,)), ("asin", (0.3,)), ("acos", (0.3,)), ("atan", (1.7,)), ("atan2", (0.4, -0.7)), ("sinh", (0.8,)),
+    ("cosh", (0.8,)), ("asinh", (0.8,)), ("acosh", (1.8,)), ("atanh", (0.3,)), ("pow", (1.3, 2.7)), ("log2", (1.3,)),
+    ("log10", (1.3,)), ("erf", (0.6,)), ("hypot", (0.6, 1.1)), ("floor", (1.6,)), ("ceil", (1.6,)), ("trunc", (1.6,)),
+    ("round", (1.6,)), ("sign", (1.6,)), ("heaviside", (1.6, 0.5)), ("clip", (0.4, 0.0, 1.0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "at"), NEW_FUNCTIONS)
+def test_derivatives_of_elementary_functions(name: str, at: tuple[float, ...]) -> None:
+    """Against central differences, by each argument; also of the function as seen from another cell."""
+    function = getattr(elementary, name)
+
+    def values(x, new):  # type: ignore[no-untyped-def]
+        new[0] = function(*(x[k] for k in range(len(at))))
+
+    def slopes(number, x, new):  # type: ignore[no-untyped-def]
+        moved_there = moved(function(*(x[k - 1] for k in range(len(at)))), (1,), [(0,), (0,)])
+        new[0] = mg.derivative(moved_there, x[number])
+
+    def run(kernel, arguments):  # type: ignore[no-untyped-def]
+        graph = Kernel(kernel).graph(infer_signature(1, [("f8", (0,))] * 2))
+        result = np.zeros(1)
+        evaluate(graph, ((0,), (1,)), [BoundArray(np.array(arguments), (0,)), BoundArray(result, (0,))])
+        return float(result[0])
+
+    for number in range(len(at)):
+        step = 1e-6
+        above, below = (tuple(v + s * (k == number) for k, v in enumerate(at)) for s in (step, -step))
+        expected = (run(values, above) - run(values, below)) / (2 * step)
+
+        def slope(x, new):  # type: ignore[no-untyped-def]
+            slopes(number, x, new)
+
+        assert run(slope, at) == pytest.approx(expected, rel=1e-8, abs=1e-9)

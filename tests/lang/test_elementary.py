@@ -177,3 +177,26 @@ def test_integers_become_doubles_or_stay() -> None:
     evaluate(graph, ((0,), x.shape), [BoundArray(each, (0,)) for each in (x, a, b)])
     np.testing.assert_allclose(a, np.sinh(x), rtol=1e-15)
     np.testing.assert_array_equal(b, [-4, 0, 3])
+
+
+def test_powers_by_the_operator() -> None:
+    """Constant whole exponents stay trees of multiplications; others, and cells', are mg.pow."""
+
+    def body(x, y):  # type: ignore[no-untyped-def]
+        y[0] = x[0] ** 3 + x[0] ** 0.5 + x[0] ** 1.5 + 2.0 ** x[0] + x[0] ** x[1]
+
+    def spelled(x, y):  # type: ignore[no-untyped-def]
+        cube = x[0] * (x[0] * x[0])
+        total = cube + functions.square_root(x[0]) + functions.pow(x[0], 1.5) + functions.pow(2.0, x[0])
+        y[0] = total + functions.pow(x[0], x[1])
+
+    x = np.linspace(0.1, 9.0, 50)
+    found = []
+    for kernel in (body, spelled):
+        graph = Kernel(kernel).graph(infer_signature(1, [("f8", (0,))] * 2))
+        y = np.empty(49)
+        evaluate(graph, ((0,), (49,)), [BoundArray(x, (0,)), BoundArray(y, (0,))])
+        found.append(y)
+    np.testing.assert_array_equal(*found)
+    expected = x[:-1] ** 3 + x[:-1] ** 0.5 + x[:-1] ** 1.5 + 2.0 ** x[:-1] + x[:-1] ** x[1:]
+    np.testing.assert_allclose(found[0], expected, rtol=1e-14)

@@ -504,10 +504,8 @@ def _averaged(u: object, axis: int, low: int, high: int, trace: Trace, mirrored:
         total = _paired({k: w * denominator for k, w in weights.items()}, values, False, low == -high)
         return total * float(Fraction(1, denominator))
     stem = f"@average{axis}_{_name(first)}_{_name(last + 1)}"
-    terms = []
-    for k in sorted(values, key=lambda k: abs(2 * k + 1)):
-        terms.append(values[k] * _cast(trace.table(f"{stem}_{_name(place[k])}", axis), values[k]))
-    return _sum(terms)
+    outwards = sorted(values, key=lambda k: abs(2 * k + 1))
+    return _sum([values[k] * _cast(trace.table(f"{stem}_{_name(place[k])}", axis), values[k]) for k in outwards])
 
 
 def _van_leer(behind: Node, here: Node, ahead: Node) -> Node:

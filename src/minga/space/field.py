@@ -9,7 +9,7 @@ from typing import Final, Never
 import numpy as np
 
 from minga.errors import LayoutError
-from minga.lang.types import DType, as_dtype
+from minga.lang.types import DType, as_dtype, is_float, is_signed
 from minga.space.boundary import Boundary, BoundaryLike, as_boundary
 from minga.space.box import Box
 from minga.space.grid import Grid
@@ -112,8 +112,20 @@ class Field:
                 f"field {name!r} lacks axes of its grid and has boundary=",
                 remedy="leave boundary= out: beyond its ends it is continued by its last value, or periodically",
             )
+        if any(c is not None and c.antiperiodic for pair in self.boundary.sides for c in pair):
+            self._check_antiperiodic()
         if on is not None and len(self.axes) != grid.ndim:
             raise LayoutError(f"field {name!r} has both axes= and on=", remedy="give it all axes, or no box")
+
+    def _check_antiperiodic(self) -> None:
+        """Raise LayoutError where values cannot change their sign at the ends of the grid."""
+        if self.on is not None:
+            raise LayoutError(f"field {self.name!r} is antiperiodic, and on a part of the grid", remedy="leave on= out")
+        if not is_float(self.dtype) and not is_signed(self.dtype):
+            raise LayoutError(
+                f"field {self.name!r} is antiperiodic, and its values of type {self.dtype} have no sign",
+                remedy="use a float or a signed type",
+            )
 
     @property
     def replicated(self) -> bool:

@@ -97,6 +97,13 @@ def _field(item: Field, names: Mapping[Field, str]) -> Iterator[str]:
                 yield f"  {axis} {side} {fill.graph.digest()} {' '.join(arrays)}"
 
 
+def _constant(item: Constant) -> str:
+    """Return the name of a constant, with a digest of its values where these decide the results like a kernel."""
+    if item.name.startswith("@coordinate"):
+        return item.name
+    return f"{item.name}:{hashlib.sha256(item.array.tobytes()).hexdigest()[:16]}"
+
+
 def _spelled(operations: Sequence[Operation], names: Mapping[Field, str], depth: int = 0) -> Iterator[str]:
     """Yield descriptions of operations that are equal in every process if the operations are."""
 
@@ -107,7 +114,7 @@ def _spelled(operations: Sequence[Operation], names: Mapping[Field, str], depth:
     for operation in operations:
         match operation:
             case Apply():
-                operands = [o.name if isinstance(o, Constant) else slot(o) for o in operation.operands]
+                operands = [_constant(o) if isinstance(o, Constant) else slot(o) for o in operation.operands]
                 scalars = [f"{name}={_scalar(value)}" for name, value in operation.scalars.items()]
                 cells = operation.cells
                 where = (operation.region, cells.box, cells.stride, cells.colour, cells.points, operation.colour)
