@@ -241,8 +241,8 @@ def test_whole_numbers_may_be_written_as_floats() -> None:
         ("f8", lambda box: [[1.0], [1.0, 2.0]], r"gave shape \(rows of different lengths\) for"),
         (
             "f8",
-            lambda y, x: x,
-            r"(?s)'u' are given by a function of \(y, x\), which is called with one.*y, x = np.ogrid",
+            lambda t, y, x: x,
+            r"(?s)'u' are given by a function of \(t, y, x\), which is called with one.*y, x = np.ogrid",
         ),
         (
             "f8",

@@ -272,3 +272,36 @@ def test_staggered_fields_on_ranks(spacing: Any) -> None:
     for layout, depth in itertools.product((slabs(grid.box, 3), cartesian(grid.box, (2, 2))), (1, 2)):
         for found, expected in zip(mg.run_virtual(layout.ranks, body(layout, depth))[0], alone, strict=True):
             np.testing.assert_array_equal(found, expected)
+
+
+# Functions of position -----------------------------------------------------------------------------------------------
+def test_initial_values_are_functions_of_coordinates() -> None:
+    grid = mg.Grid((6, 7), spacing=(0.5, np.linspace(0.5, 1.0, 7)), origin=(2.0, -1.0), periodic=(True, False))
+    y, x = np.meshgrid(grid.centres("y"), grid.faces("x"), indexing="ij")
+
+    def body(comm: Any) -> Any:
+        u = mg.Field("u", grid, centre="x")
+        with mg.Engine(slabs(grid.box, 2), grid=grid, comm=comm) as engine:
+            engine.set(u, lambda y, x: 10 * y + x * x)
+            both = engine.gather(u)
+            engine.set(u, lambda x, y: y)  # by place, not by name
+            second = engine.gather(u)
+            engine.set(u, lambda y, x: 4.0)
+            return both, second, engine.gather(u)
+
+    both, second, number = mg.run_virtual(2, body)[0]
+    np.testing.assert_array_equal(both, 10 * y + x * x)
+    np.testing.assert_array_equal(second, x)
+    assert (number == 4.0).all()
+
+
+def test_one_axis_is_told_by_its_name() -> None:
+    grid = mg.Grid((6,), spacing=0.5)
+    u = mg.Field("u", grid)
+    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid) as engine:
+        engine.set(u, lambda x: x * x)
+        np.testing.assert_array_equal(engine.gather(u), grid.centres("x") ** 2)
+        engine.set(u, lambda box: np.arange(box.lo[0], box.hi[0]))
+        np.testing.assert_array_equal(engine.gather(u), np.arange(6))
+        with pytest.raises(LayoutError, match="the function of position for 'u' failed"):
+            engine.set(u, lambda x: x[:3] + x)

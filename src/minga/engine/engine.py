@@ -170,7 +170,8 @@ class Engine:
         item
             A field, whose present values are meant, or a slot.
         value
-            A number, an array of the field's global shape, or a function of a box that returns that box's values.
+            A number, an array of the field's global shape, a function of the coordinates of all axes in their order
+            (`lambda y, x: ...`, with arrays that broadcast), or a function of a box that returns that box's values.
 
         Raises
         ------

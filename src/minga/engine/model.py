@@ -80,8 +80,8 @@ class Model:
     step
         One step; a Program that uses mg.random() ends it with P.let(mg.STEP, mg.STEP + 1).
     initial
-        Initial values by field, slot (u.previous), or the name of either ("u.previous"): a number, a global array, or a
-        function of a Box; 0 by default.
+        Initial values by field, slot (u.previous), or the name of either ("u.previous"): a number, a global array, a
+        function of the coordinates (`lambda y, x: ...`), or a function of a Box; 0 by default.
     output
         Names of the fields that snapshots hold; by default all with all axes, packed ones as cells.
     observe

@@ -16,9 +16,10 @@ from minga.lang.types import is_float
 from minga.space.box import Box
 from minga.space.field import MARGIN, Field, Slot
 
-__all__ = ["FieldValue", "continue_beyond", "fitting", "gathered", "set_values"]
+__all__ = ["FieldValue", "at_points", "continue_beyond", "fitting", "gathered", "is_of_position", "set_values"]
 
-FieldValue = np.ndarray | bool | int | float | Callable[[Box], np.ndarray]
+FieldValue = np.ndarray | bool | int | float | Callable[..., np.ndarray]
+"""Values of a field: a number, an array, a function of a box, or a function of the coordinates of all axes."""
 
 
 def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
@@ -50,6 +51,8 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
 
 def _called(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
     """Return the values of a function of a box. Raise LayoutError if it takes or returns anything else, or fails."""
+    if is_of_position(function, target):
+        return at_points(function, target, box)
     names = ", ".join(target.grid.axes[axis] for axis in target.axes)
     indices = f"{names} = np.ogrid[box.slices({(0,) * box.ndim})] gives the indices of its cells"
     try:
@@ -60,7 +63,8 @@ def _called(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
             f"the values of field {target.name!r} are given by a function of ({taken}), which is called with one "
             "argument, a box of cells",
             where=_place(function),
-            remedy=f"write def values(box): ..., which returns an array of shape box.shape; {indices}",
+            remedy=f"write def values({names}): ..., which gets coordinates, or def values(box): ..., which returns an "
+            f"array of shape box.shape; {indices}",
         ) from error
     except ValueError:
         pass  # functions in C need not tell what they take
@@ -82,6 +86,39 @@ def _called(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
             remedy=f"return one number, or an array of the box's shape, {box.shape}; {indices}",
         )
     return given
+
+
+def is_of_position(function: Callable[..., Any], target: Field) -> bool:
+    """Return whether a function takes coordinates: its parameters are called like the axes, or are several."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [each.name for each in parameters if each.kind in kinds and each.default is each.empty]
+    axes = [target.grid.axes[axis] for axis in target.axes]
+    return names == axes or (len(axes) > 1 and len(names) == len(axes))
+
+
+def at_points(function: Callable[..., Any], target: Field, box: Box) -> np.ndarray:
+    """Return the values of a function of position for a box of points, given their coordinates along each axis."""
+    grid = target.grid
+    lines = [
+        grid.continued(axis, np.arange(lo, hi), bool(target.centre[axis]))
+        for axis, lo, hi in zip(target.axes, box.lo, box.hi, strict=True)
+    ]
+    names = ", ".join(grid.axes[axis] for axis in target.axes)
+    try:
+        given = np.asarray(function(*np.ix_(*lines)))
+        return np.broadcast_to(given, box.shape)
+    except MingaError:
+        raise
+    except Exception as error:
+        raise LayoutError(
+            f"the function of position for {target.name!r} failed for {box}: {type(error).__name__}: {error}",
+            where=_place(function, error),
+            remedy=f"it gets the coordinates {names}, arrays that broadcast against each other, and returns such a one",
+        ) from error
 
 
 def _shape(given: Any) -> tuple[int, ...] | str:

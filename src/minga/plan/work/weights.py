@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Final
+from functools import cached_property, partial
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 from minga.engine.engine import FieldValue
 from minga.engine.mask_kernels import SEGMENT
 from minga.engine.model import Model
+from minga.engine.values import at_points, is_of_position
 from minga.errors import CaseError
 from minga.space.box import Box
 from minga.space.boxes import Ints, volumes
+from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 from minga.space.words import WORD
@@ -223,4 +225,10 @@ def _start_of(model: Model, name: str) -> FieldValue:
             f"the costs of cells of model {model.name!r} are field {name!r}, which does not have one number per cell",
             remedy="name a field of cells, or give an array",
         )
-    return dict(model.start_values())[model.field(name).now]
+    item = model.field(name)
+    value = dict(model.start_values())[item.now]
+    return partial(_placed, value, item) if callable(value) and is_of_position(value, item) else value
+
+
+def _placed(function: Callable[..., Any], item: Field, box: Box) -> Floats:
+    return np.asarray(at_points(function, item, box), float)
