@@ -35,7 +35,7 @@ from minga.space.region import Region
 LINE = 64
 
 PATIENCE = 128
-"""Steps for which a rank computes all tiles once more than one cell in WORTHWHILE needs computing."""
+"""Number of steps that compute all tiles after a step in which more than one cell in WORTHWHILE needed computing."""
 WORTHWHILE = 6
 """Upper bound of the cost of computing and comparing one tile separately, relative to a sweep over all tiles."""
 

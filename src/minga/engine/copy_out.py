@@ -36,7 +36,7 @@ class _Done:
 
     def wait(self) -> None:
         """Return at once."""
-        return None
+        return
 
 
 DONE: Final[Pending] = _Done()

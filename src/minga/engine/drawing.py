@@ -17,7 +17,7 @@ class Span:
     ----------
     name
         Name of the part.
-         high
+    low, high
         Ends of the part, in the unit of the axis.
     """
 
@@ -36,7 +36,7 @@ class Drawing:
         The title, such as "bands"; pictures are named after it.
     lines
         Curves by label: names of fields after the last step, or of observables.
-
+    over
         The observable on the horizontal axis; None: the axis `along`, for fields. Fields are sampled in the middle of
         their other axes.
     along

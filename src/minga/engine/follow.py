@@ -36,7 +36,8 @@ def follow(layout: Layout, leader: Grid, grid: Grid, words: Mapping[Grid, Grid])
 
     `words` maps each grid of words to the grid of its cells. A grid whose cells cover a whole number of the leader's
     cells (as in :meth:`Layout.coarsen`), or the reverse, is cut at the same positions, other grids at the nearest
-    cells. Blocks that become empty are dropped. Raise LayoutError for a grid with a different number of axes."""
+    cells. Blocks that become empty are dropped. Raise LayoutError for a grid with a different number of axes.
+    """
     if words.get(leader) == grid:
         return cell_layout(layout, grid)
     if grid.ndim != leader.ndim:
@@ -54,7 +55,7 @@ def follow(layout: Layout, leader: Grid, grid: Grid, words: Mapping[Grid, Grid])
 
 
 def _scaled(ends: Ints, fine: int, count: int, factor: int) -> Ints:
-    """Convert block ends on an axis of `fine` cells to one of `count`; `factor` is fine cells per cell, 0 if unknown."""
+    """Convert block ends on an axis of `fine` cells to one of `count`; `factor`: fine cells per cell, 0 if unknown."""
     factor = factor or -(-fine // count)
     if -(-fine // factor) == count:
         return -(-ends // factor)

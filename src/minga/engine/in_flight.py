@@ -48,8 +48,10 @@ def _finished_late(items: Sequence[Item]) -> list[Item]:
 
 
 def _started_early(items: Sequence[Item]) -> list[Item]:
-    """Place first parts as early as possible, but not before an earlier move is finished, whose messages they would
-    delay."""
+    """Place first parts as early as possible, but not before an earlier move is finished.
+
+    They would delay its messages otherwise.
+    """
     out: list[Item] = []
     for item in items:
         place = len(out)
@@ -86,7 +88,8 @@ class _Use:
     """Slots that an item reads and stores.
 
     `renamed` holds the fields whose slots it renames, `register` the register it sets; `anything` is True if its
-    accesses are unknown."""
+    accesses are unknown.
+    """
 
     reads: frozenset[Slot] = frozenset()
     writes: frozenset[Slot] = frozenset()

@@ -17,7 +17,8 @@ def dead_slots(model: Model) -> frozenset[Slot]:
     """Return the slots that the next step overwrites completely before they are read, such as the next time level.
 
     Slots read by frames, observables or the detection of repetition are not included, nor are slots whose use is
-    unknown."""
+    unknown.
+    """
     scan = _Scan({item: list(range(item.slots)) for item in model.fields})
     scan.operations(model.step.operations)
     kept = set(scan.read)

@@ -296,7 +296,8 @@ def _complete(module: ir.Module) -> Code:
     MPI's own waiting never yields the processor. Where ranks share a processor, or others use it too, the rank that is
     waited for would then have to wait for the end of a time slice of milliseconds. Requests are tested one by one
     because MPI_Testall has bugs in current libraries: MPICH 5.0 fails on persistent collectives, some releases of Open
-    MPI 5.0 on statuses (open-mpi/ompi issue 13967)."""
+    MPI 5.0 on statuses (open-mpi/ompi issue 13967).
+    """
     code = Code(module, "complete", 3, returns=True)
     context, count, requests = code.arguments
     test, status, size, patience, control, longest = (

@@ -17,7 +17,8 @@ def check_layouts(apply: Apply, storage: Storage) -> None:
     """Raise LayoutError unless block n of every field's layout holds what block n of the iteration reads and stores.
 
     At stride s a block that begins at cell c iterates over the fine cells from s * c on: the fine block must begin
-    there, and belong to the same rank. All ranks know all layouts, so all reach the same result."""
+    there, and belong to the same rank. All ranks know all layouts, so all reach the same result.
+    """
     if apply.replicated:
         return
     lead = lead_field(apply)

@@ -1,7 +1,8 @@
 """Moves of one rank: packing, sending and unpacking for each box that a move may copy.
 
 If the target is replicated, each rank that owns a part sends the same data to all others: it is packed once, and sent
-by one of the routes of `minga.engine.routes`."""
+by one of the routes of `minga.engine.routes`.
+"""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Program:
     ----------
     name
         Name for messages and explanations.
-        ations
+    operations
         Operations, which the methods record.
     """
 
@@ -220,10 +220,10 @@ class Program:
 
         It is meant for attempts that may fail and are then abandoned, such as a time step that proves too long.
 
-                Returns
-                -------
-                context manager
-                    A ``with`` block records into it.
+        Returns
+        -------
+        context manager
+            A ``with`` block records into it.
         """
         before, self._checked = self._checked, False
         try:

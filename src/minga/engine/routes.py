@@ -113,11 +113,10 @@ class Routes:
     ----------
     choose
         One route for all payloads, "auto", or a function of payload and receivers, the same on all ranks.
-        p
+    group
         A group of all ranks with its own broadcast, or a function that creates one from the communicator.
 
-         Channels may be requested while other ranks do something else; `ready`, which all call together, completes
-         them.
+    Channels may be requested while other ranks do something else; `ready`, which all call together, completes them.
     """
 
     choose: str | Router = "auto"
@@ -308,7 +307,8 @@ class Chain:
 
     With k pieces of s bytes the last of P receivers has everything after (k + P - 1)(alpha + s beta): on a switch
     little more than one message, for any P. Ranks are ordered by number starting at the root, so that the ranks of one
-    node are neighbours."""
+    node are neighbours.
+    """
 
     def __init__(self, comm: Comm, spread: Spread, tag: int, segment: int) -> None:
         self._comm, self._tag = comm, tag

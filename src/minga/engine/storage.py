@@ -74,7 +74,8 @@ def allocate(box: Box, owned: Box, dtype: DType, number: int, room: Room = ordin
 
     The first owned cell of a row is aligned to a cache line, no stride is a multiple of a page, and the base addresses
     of successive arrays (`number`) are staggered within a page: caches and the store buffer alias on equal low address
-    bits."""
+    bits.
+    """
     size = np.dtype(dtype).itemsize
     lead = max(0, owned.lo[-1] - box.lo[-1]) * size
     front = -lead % LINE
