@@ -55,9 +55,9 @@ def unfit_operation(graph: KernelGraph, operands: Sequence[Operand], whole: bool
     stored = {operand for number in graph.written if isinstance(operand := operands[number], Slot)}
     found = reads(graph)
     if not whole:
-        return "it leaves out cells of its own accord"
+        return "its region leaves out cells"
     if graph.order is not None:
-        return "its cells are done in an order"
+        return "its cells have an order"
     if graph.reductions:
         return "it has reductions, to which every cell adds"
     if any(slot.field.on is not None or any(slot.field.centre) for slot in slots):
@@ -110,7 +110,7 @@ def unfit_program(operations: Sequence[Operation], apply: Apply) -> str | None:
             case Call() if {slot.field for slot in operation.writes} & (fields | used):
                 return f"{operation.label!r} writes one of its fields"
             case Move() if operation.target.field in fields | used:
-                return "a field of it is moved to"
+                return "a move writes one of its fields"
             case _:
                 pass
     return None if rotations == 1 else "its fields are not rotated exactly once"

@@ -107,11 +107,11 @@ def in_region(kernel: Kernel, graph: KernelGraph, cells: Region) -> tuple[Kernel
 
 
 def check_mask(mask: Slot) -> Slot:
-    """Return the mask. Raise ProgramError unless it has one byte for every cell of its grid."""
+    """Return the mask. Raise ProgramError unless it is a u1 or bool field with a value for every cell."""
     item = mask.field
     if item.dtype not in ("u1", "bool") or any(item.centre) or item.on is not None or item.replicated:
         raise ProgramError(
-            f"{item!r} is no mask", remedy='declare it as mg.Field(name, grid, "u1"): 0 in cells that are computed'
+            f"{item!r} is not a mask", remedy='declare it as mg.Field(name, grid, "u1"): 0 in cells that are computed'
         )
     return mask
 
@@ -123,20 +123,20 @@ def moved_boxes(source: Slot, target: Slot, box: Box | Sequence[Box] | None, num
         if a.points != b.points or a.dtype != b.dtype or a.replicated or b.replicated:
             raise ProgramError(f"move from {a!r} to {b!r}", remedy="both need the same points and type, and all axes")
         if number is not None:
-            raise ProgramError("move: a number, but no boxes", remedy="give box= the boxes it chooses from")
+            raise ProgramError("move: number= without boxes", remedy="give box= the boxes to choose from")
         return ()
     if number is not None and is_float(as_node(number).dtype):
-        raise ProgramError("move: the number of a box is no whole number", remedy='count in an mg.Register(name, "i8")')
+        raise ProgramError("move: the number of a box is not an integer", remedy='count in an mg.Register(name, "i8")')
     boxes = (box,) if isinstance(box, Box) else tuple(box)
     if a.grid.ndim != b.grid.ndim or a.dtype != b.dtype or a.replicated or b.replicated:
         raise ProgramError(
             f"move of boxes from {a!r} to {b!r}", remedy="both need the same type and number of axes, and all axes"
         )
     if number is None and len(boxes) != 1:
-        raise ProgramError(f"move: {len(boxes)} boxes", remedy="say which with number=, a register or an expression")
+        raise ProgramError(f"move: {len(boxes)} boxes", remedy="select one with number=, a register or expression")
     for each in boxes:
         if not isinstance(each, Box) or each.ndim != a.grid.ndim or not a.points.contains(each):
-            raise ProgramError(f"move: {each} is no box of {a!r}", remedy=f"choose one inside {a.points}")
+            raise ProgramError(f"move: {each} is not a box of {a!r}", remedy=f"choose one inside {a.points}")
         if any(n > room for n, room in zip(each.shape, b.points.shape, strict=True)):
             raise ProgramError(
                 f"move: {each}, of shape {each.shape}, does not fit into {b!r}", remedy="make the target larger"

@@ -146,7 +146,7 @@ def open_device(wish: str, comm: Comm) -> Device | None:
         devices = len({name for other, names in zip(nodes, visible, strict=True) if other == node for name in names})
         if ranks > devices:
             raise LayoutError(
-                f"{ranks} ranks on one machine, which shows them {devices} GPU{'s' if devices != 1 else ''}",
+                f"{ranks} ranks on one machine, where they see {devices} GPU{'s' if devices != 1 else ''}",
                 remedy='start a rank for each GPU, or let ranks share one: device = "gpu-shared"',
             )
     aware = isinstance(comm, MPIComm) and comm.size > 1 and mpi_takes_device_memory()

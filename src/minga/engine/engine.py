@@ -532,7 +532,7 @@ class Engine:
         text = (
             f"minga: rank {self.comm.rank} of {self.comm.size} has waited {_PATIENCE:g} s for the others to run "
             f"Program {program.name!r}. It has changed fields since the last run: {changes}. If they have not done "
-            "the same, they wait for each other for ever: all ranks call these functions together.\n"
+            "the same, they wait for each other forever: all ranks call these functions together.\n"
         )
         with complaining(_PATIENCE, text if self._changed else ""):
             known = sorted(f"{slot!r} {reach}" for slot, reach in self._valid.items())

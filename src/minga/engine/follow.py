@@ -42,8 +42,8 @@ def follow(layout: Layout, leader: Grid, grid: Grid, words: Mapping[Grid, Grid])
         return cell_layout(layout, grid)
     if grid.ndim != leader.ndim:
         raise LayoutError(
-            f"{grid!r} has other axes than {leader!r}, so its blocks cannot lie where those of the other do",
-            remedy='give the layout of each grid by a word, such as layout = "cartesian"',
+            f"{grid!r} has a different number of axes from {leader!r}, so its blocks cannot follow",
+            remedy='describe the layout of each grid in words, such as layout = "cartesian"',
         )
     lo, hi = layout.lo.copy(), layout.hi.copy()
     for axis, (fine, count) in enumerate(zip(leader.shape, grid.shape, strict=True)):

@@ -109,7 +109,7 @@ def interpret(
 
 def past_the_end(length: int) -> RunError:
     """Return the error of a list that reaches its last command without an End."""
-    return RunError(f"the program went on past its last command, number {length - 1}", remedy="end it with End")
+    return RunError(f"the program ran past its last command, number {length - 1}", remedy="end it with End")
 
 
 @dataclass(slots=True)

@@ -85,10 +85,10 @@ def _check_kept(item: Field, operations: Sequence[Operation], left: Sequence[Box
             continue
         label = operation.label if isinstance(operation, Apply | Call) else "move"
         raise ProgramError(
-            f"rotate({item.name}): {label!r} changes {item.now!r} in cells that {item.next!r} took over before, as "
-            "nothing advances them, so that the change would be lost",
+            f"rotate({item.name}): {label!r} changes {item.now!r} in cells that {item.next!r} has already taken "
+            "over, because nothing advances them: the change would be lost",
             where=(operation.graph.where or None) if isinstance(operation, Apply) else None,
-            remedy=f"record it before the operations that store {item.next!r}, or change {item.next!r} in its place",
+            remedy=f"record it before the operations that store {item.next!r}, or change {item.next!r} instead",
         )
 
 
@@ -102,7 +102,7 @@ def _check_before_loop(item: Field, stack: Sequence[list[Operation]], left: Sequ
         label = operation.label if isinstance(operation, Apply | Call) else "move"
         raise ProgramError(
             f"rotate({item.name}): {label!r} stores {item.next!r} before the loop, whose operations advance a part of "
-            "it: in the other cells they keep the present values, so that what was stored would be lost",
+            "it: the other cells keep the present values, so that the stored values would be lost",
             where=(operation.graph.where or None) if isinstance(operation, Apply) else None,
             remedy=f"rotate {item.name} before the loop, store {item.next!r} inside it, or use another field",
         )

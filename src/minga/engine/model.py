@@ -225,7 +225,7 @@ class Model:
             item = self._slot(key).field
             if item not in self.fields:
                 raise ProgramError(
-                    f"model {self.name!r}: initial values for {item!r}, which is none of its fields",
+                    f"model {self.name!r}: initial values for {item!r}, which is not one of its fields",
                     remedy=f"its fields are {', '.join(names)}",
                 )
         masks = [name for name in (self.cost, self.mask) if isinstance(name, str)]
@@ -242,14 +242,14 @@ class Model:
         for name in self.units:
             if name not in self.observables:
                 raise ProgramError(
-                    f"model {self.name!r}: a unit of {name!r}, which is none of its observables",
+                    f"model {self.name!r}: a unit of {name!r}, which is not one of its observables",
                     remedy=f"its observables are {', '.join(self.observables)}",
                 )
         for name, columns in self.tables.items():
             unknown = [column for column in columns if column not in self.observables]
             if unknown:
                 raise ProgramError(
-                    f"model {self.name!r}: table {name!r} of {unknown}, which are none of its observables",
+                    f"model {self.name!r}: table {name!r} of {unknown}, which are not among its observables",
                     remedy=f"its observables are {', '.join(self.observables)}",
                 )
 

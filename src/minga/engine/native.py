@@ -201,7 +201,7 @@ class NativeLoop:
         return RunError(
             f"MPI reports an error: {self._handles.error(code)}",
             where=f"command {number}, {type(self._commands[number]).__name__}",
-            remedy="look at what the other ranks printed; often one of them has ended",
+            remedy="see the output of the other ranks; often one of them has ended",
         )
 
     # encoding --------------------------------------------------------------------------------------------------------

@@ -346,9 +346,9 @@ def _check_depth(target: Field, axis: int, side: Side, fill: Fill) -> None:
     extent = target.points.shape[axis]
     if fill.depth > extent:
         raise LayoutError(
-            f"the {side} boundary of {target.name!r} along {target.grid.axes[axis]!r} looks {fill.depth} cells inside, "
+            f"the {side} boundary of {target.name!r} along {target.grid.axes[axis]!r} reads {fill.depth} cells inside, "
             f"but there are only {extent}",
-            remedy="use more cells along the axis, a smaller stencil, or a boundary that looks less deep",
+            remedy="use more cells along the axis, a smaller stencil, or a boundary that reads fewer cells",
         )
 
 

@@ -226,7 +226,7 @@ def _misfit(layouts: Mapping[Grid, Layout], comm: Comm) -> LayoutError | None:
     for grid, layout in layouts.items():
         if layout.domain != grid.box or layout.ranks != comm.size:
             return LayoutError(
-                f"{layout!r} is no layout of {grid!r} for {comm.size} ranks",
+                f"{layout!r} is not a layout of {grid!r} for {comm.size} ranks",
                 remedy="make it for the grid's box and all ranks of the run; ranks may own nothing",
             )
     return None
@@ -254,7 +254,7 @@ def _agreed(
         raise misfit
     if words[0] != -words[1]:
         raise LayoutError(
-            "the ranks ask for different layouts, or hold different fields",
+            "the ranks request different layouts, or hold different fields",
             remedy="decide on rank 0 and broadcast the layouts: every rank calls Engine.relayout with the same ones",
         )
     return int(words[2]) + 1, int(words[3])

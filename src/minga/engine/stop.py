@@ -241,8 +241,8 @@ def _recurrence(model: Model, stop: Stop) -> Recurrence:
     """Return the model's recurrence. Raise CaseError if equal states may have different futures."""
     if model.recurrence is None:
         raise CaseError(
-            f"model {model.name!r} may go on differently from equal states (it draws random numbers, or does not say "
-            "what its state is), so it has no period",
+            f"model {model.name!r} may continue differently from equal states (it draws random numbers, or does not "
+            "declare its state), so it has no period",
             key="stop.period" if stop.period else "stop.fixed_point",
             remedy='stop on a condition instead, such as when = "residual == 0"',
         )

@@ -212,7 +212,7 @@ def in_order(units: Sequence[Unit], before: Sequence[Sequence[int]]) -> list[int
                 heapq.heappush(ready, follower)
     if len(order) < len(units):
         raise ProgramError(
-            "an ordered sweep finds blocks that wait for one another in a circle",
+            "an ordered sweep finds blocks that wait for one another cyclically",
             remedy='use a layout of slabs or an uneven Cartesian one, or declare across="block"',
         )
     return order
