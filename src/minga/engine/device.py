@@ -1,4 +1,4 @@
-"""Interface between the engine and a GPU: shared memory, kernels on one stream, copies that run beside them."""
+"""Interface between the engine and a GPU: shared memory, kernels on one stream, and concurrent copies."""
 
 from __future__ import annotations
 

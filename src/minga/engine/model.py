@@ -87,7 +87,7 @@ class Model:
     observe
         A Program whose registers are the observables.
     observables
-        Registers by the name that people see; several registers (a histogram) become a list.
+        Registers by the name that users see; several registers (a histogram) become a list.
     registers
         Initial values of registers.
     parameters

@@ -2,7 +2,7 @@
 
 All of it lies in the engine's fields and registers (DESIGN section 8): the only other state of a driver is the number
 of steps completed. Fields that no Program of the model writes hold their initial values; slots that the next step
-overwrites completely before they are read hold nothing of use.
+overwrites completely before they are read need not be kept.
 """
 
 from __future__ import annotations
