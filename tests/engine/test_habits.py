@@ -59,7 +59,7 @@ def test_fields_that_a_step_reads_belong_to_the_model() -> None:
     u, before, step = field(), field(1, name="before"), mg.Program("step")
     step.apply(leap, u, before, u.next)
     step.rotate(u)
-    with pytest.raises(ProgramError, match=r"(?s)'leap' reads field 'before', which is not a field .*fields=\(..., before\)"):
+    with pytest.raises(ProgramError, match=r"(?s)'leap' reads field 'before', which is not .*fields=\(..., before\)"):
         model(u, step)
     mg.Model("m", GRID, (u, before), step, initial={before: 1.0})
 

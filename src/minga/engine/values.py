@@ -89,7 +89,7 @@ def _called(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
 
 
 def is_of_position(function: Callable[..., Any], target: Field) -> bool:
-    """Return whether a function takes coordinates: its parameters are called like the axes, or are several."""
+    """Return True if a function takes coordinates: its parameters have the names of the axes, or their number."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -117,7 +117,7 @@ def at_points(function: Callable[..., Any], target: Field, box: Box) -> np.ndarr
         raise LayoutError(
             f"the function of position for {target.name!r} failed for {box}: {type(error).__name__}: {error}",
             where=_place(function, error),
-            remedy=f"it gets the coordinates {names}, arrays that broadcast against each other, and returns such a one",
+            remedy=f"it gets the coordinates {names}, arrays that broadcast against each other, and returns one",
         ) from error
 
 
