@@ -1,7 +1,7 @@
 """Cases, the input of ``minga run``: finding, reading, merging with the command line, and checking before the start.
 
-Precedence: defaults < the case file < ``--set`` < options such as ``-n``. Every mistake is reported as one CaseError with
-the key, the expected value, and the line of the file or the option that it came from.
+Precedence: defaults < the case file < ``--set`` < options such as ``-n``. Every mistake is reported as one CaseError
+with the key, the expected value, and the line of the file or the option that it came from.
 """
 
 from __future__ import annotations

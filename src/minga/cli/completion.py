@@ -72,7 +72,7 @@ def files(incomplete: str) -> list[str]:
 
 
 def runs(incomplete: str) -> list[str]:
-    """Return directories of runs, the newest first: those that match the path typed so far, and those under ``runs``."""
+    """Return directories of runs, the newest first: those that match the path typed so far and those in ``runs``."""
     inside = [child for _, path in _here(incomplete) if path.is_dir() for child in (path, *_children(path))]
     found = {str(path): path / "case.toml" for path in (*inside, *_children(Path("runs")))}
     begun = {name: case.stat().st_mtime for name, case in found.items() if case.is_file()}
