@@ -76,7 +76,7 @@ def receivers(shape):
 
 
 def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
-    """Return the model: a survey of `steps` steps with a Ricker wavelet of peak `frequency`, in Hz, and the way back."""
+    """Return the model: a survey of `steps` steps with a Ricker wavelet of peak `frequency` in Hz, and its way back."""
     waves = prepare(shape, SPACING, dt=DT, medium=Medium(ABOVE), boundary=Random(12))
     adjoint = adjoint_fields(waves)
     image = mg.Field("image", waves.grid, "f8", description="reflectors")
@@ -84,8 +84,8 @@ def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
     ricker = Ricker(frequency)
     records = functools.cache(lambda: survey(shape, steps, ricker))  # computed when they are first needed
 
-    # Step k goes from time k to k + 1, step `steps` reverses time, and step 2 steps - n goes back from n to n - 1: there
-    # the source's amplitude at n is subtracted from the previous waves.
+    # Step k goes from time k to k + 1, step `steps` reverses time, and step 2 steps - n goes back from n to n - 1:
+    # there the source's amplitude at n is subtracted from the previous waves.
     sent = ricker.at(DT * np.arange(steps))
     there = Wavelet(np.concatenate([sent, np.zeros(steps + 1)]))
     back = Wavelet(np.concatenate([np.zeros(steps + 1), [0.0], -sent[:0:-1]]))

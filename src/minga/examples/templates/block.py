@@ -15,7 +15,7 @@ output = {"every": 100}
 
 
 # The grid is divided into blocks of 2 x 2 cells, each of which is replaced by another block; in the next step the
-# blocks are shifted by one cell along both axes. The function describes one block and returns the cells of the next one.
+# blocks are shifted by one cell along both axes. The function describes one block and returns the cells of the next.
 # It is called once, with symbols, so `if` cannot be used on a cell: use mg.where(condition, then, otherwise) instead.
 # A rule that only moves cells, like this one, conserves the number of particles.
 # Parameters after the star can be set from the command line or by a case.
