@@ -126,7 +126,7 @@ def test_a_rank_that_is_killed_is_done_without(in_tmp_path: Path) -> None:
         out, err = product_with_a_loss(in_tmp_path / "c.npy.partial")
         if "a rank was lost" in err:
             break  # else it was done before: this machine is busy
-    assert "a rank was lost; going on with 1 rank" in err
+    assert "a rank was lost; continuing with 1 rank" in err
     account = json.loads(out)
     assert 0 < account["there_before"] < 1
     a, b = np.load("a.npy"), np.load("b.npy")
