@@ -70,7 +70,7 @@ def test_all_formats_check_field_and_frame_before_they_write(run: Path, form: st
         (("run", "--out", "x.doc"), "nc, npy, png, rle, rsf, segy, sgy, vtr, xmf"),
         (("run", "--out", "x"), "no suffix"),
         (("run", "--out", "x.vti"), "write vtr"),
-        (("run", "--out", "x", "--format", "vtkhdf"), "'vtkhdf' has been removed"),
+        (("run", "--out", "x", "--format", "vtkhdf"), "'vtkhdf' was removed"),
         (("run", "--out", "x.npy", "--format", "pngg"), "did you mean 'png'"),
         (("run", "--out", "x.npy", "--frame", "3"), "no frame 3: it has 3"),
         (("run", "--out", "x.npy", "--frame", "al"), "did you mean 'all'"),

@@ -18,8 +18,8 @@ import pytest
 
 from command_line import SMALL, Said, as_person, command, in_process, nothing_written
 from killing import left
-from minga.cli import rank
 from minga.errors import RunError
+from minga.launch import rank_end
 from minga.output.progress import process_is_gone
 
 CASE = """\
@@ -281,11 +281,11 @@ def test_what_all_ranks_find_wrong_is_said_by_the_first(
         assert seconds > 1
         raise SystemExit
 
-    monkeypatch.setattr(rank.time, "sleep", ended)
-    rank._report(RunError("the disk is full"), 0, 3)
+    monkeypatch.setattr(rank_end.time, "sleep", ended)
+    rank_end._report(RunError("the disk is full"), 0, 3)
     assert "the disk is full" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        rank._report(RunError("the disk is full"), 1, 3)
+        rank_end._report(RunError("the disk is full"), 1, 3)
     assert capsys.readouterr().err == ""
 
 
