@@ -103,7 +103,7 @@ def mpi(
     ranks: Annotated[int | None, typer.Option("-n", "--ranks", help="Number of ranks.")] = None,
     seconds: Annotated[float, typer.Option("--seconds", help="Seconds for which each variant is timed.")] = 4.0,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change an entry of the case.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set an entry of the case; may be repeated.")
     ] = None,
     out: Out = None,
     picture: Annotated[

@@ -236,7 +236,7 @@ def export(
         str,
         typer.Option(
             "--frame",
-            help="Number of the frame, from 0; -1 is the last; all writes every frame, with its step in names.",
+            help="Number of the frame, from 0; -1 is the last; all exports every frame.",
         ),
     ] = "-1",
     scale: Annotated[
