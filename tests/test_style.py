@@ -19,6 +19,22 @@ def test_every_package_and_module_says_what_it_is_for() -> None:
     assert not silent, f"no docstring: {silent}"
 
 
+OPENINGS = ("What", "How", "Whether", "Of", "Those", "Where", "As", "Who", "Which", "That")
+"""Words that no docstring begins with: what follows would be no sentence."""
+
+
+def test_docstrings_are_sentences() -> None:
+    """Functions say what they do in the imperative (ruff, D401); other docstrings are noun phrases or sentences."""
+    opening = re.compile(rf'^\s*r?"""({"|".join(OPENINGS)})\b')
+    found = [
+        f"{path.relative_to(SOURCE)}:{number}: {line.strip()}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if opening.match(line)
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_locks_agree() -> None:
     """The requirement locks for pip hold the versions of uv.lock, and those for tests hold all that running needs."""
     packages = tomllib.loads((ROOT / "uv.lock").read_text())["package"]

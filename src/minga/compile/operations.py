@@ -41,7 +41,7 @@ REGISTER: Final[dict[DType, str]] = {
 
 
 class Printer(Protocol):
-    """What spelling an instruction needs of :class:`minga.compile.ir.Body`."""
+    """The part of :class:`minga.compile.ir.Body` that spelling an instruction needs."""
 
     def type(self, dtype: DType) -> str:
         """Return the LLVM type of a value, perhaps of a vector."""
@@ -59,7 +59,7 @@ def _undefined(node: Node, *args: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """How one operation is computed.
+    """The two implementations of one operation.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def spelling(name: str) -> Spelling:
 
 
 _NONE: Final = Spelling()
-"""Of values that a cell is given, and of loops: printers treat these themselves."""
+"""The entry of inputs and loops, which printers treat themselves."""
 
 
 # NumPy ---------------------------------------------------------------------------------------------------------------
@@ -425,4 +425,4 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     "shift_right": Spelling(llvm=_by_sign("ashr", "lshr")),
     "truncate": Spelling(llvm=_truncated),
 }
-"""How each operation is computed, by name."""
+"""The implementations of all operations, by name."""

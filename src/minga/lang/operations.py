@@ -23,9 +23,9 @@ __all__ = ["OPERATIONS", "Interval", "Operation", "operation"]
 Interval = tuple[int, int]
 """Smallest and largest value that an integer or bool can have, both inclusive."""
 IntervalRule = Callable[..., Interval | None]
-"""Of the node and the intervals of its arguments: the exact interval of its values; None if nothing is known."""
+"""Returns the exact interval of a node from the intervals of its arguments; None if nothing is known."""
 DerivativeRule = Callable[..., Tangent | None]
-"""Of the node and the tangents of its arguments, of which at least one is not None: the node's tangent."""
+"""Returns the tangent of a node from the tangents of its arguments, at least one of which is not None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ def operation(name: str) -> Operation:
 
 # Intervals -----------------------------------------------------------------------------------------------------------
 def _corners(operation: Callable[[int, int], int]) -> IntervalRule:
-    """Of an operation whose extremes are those of the ends of its arguments."""
+    """Return the rule of an operation that takes its extremes at the ends of its arguments."""
 
     def rule(_: Node, a: Interval, b: Interval) -> Interval:
         values = [operation(x, y) for x, y in product(a, b)]

@@ -147,6 +147,7 @@ class Structure:
 
     @classmethod
     def of(cls, matrix: FivePoint) -> Structure:
+        """Return the structure of a matrix, in the order of nested dissection."""
         k, shape = matrix.unknowns, matrix.grid.shape
         order = dissection(shape[0], shape[1])
         position = np.empty(order.size, np.int64)

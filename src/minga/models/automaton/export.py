@@ -18,10 +18,14 @@ __all__ = ["RLE", "PatternRule", "golly_rule"]
 
 @dataclass(frozen=True, slots=True)
 class PatternRule:
-    """What the head of a pattern file says.
+    """The head of a pattern file.
 
-    text      the rule with the bounded grid it runs on, such as "B3/S23:T512,512"; None where Golly has no such rule
-    comments  what it cannot say
+    Attributes
+    ----------
+    text
+        The rule with the bounded grid it runs on, such as "B3/S23:T512,512"; None if Golly has no such rule.
+    comments
+        Facts of the run that the notation of rules cannot express.
     """
 
     text: str | None
@@ -33,7 +37,7 @@ class PatternRule:
 
 
 def golly_rule(attributes: Mapping[str, Any]) -> PatternRule:
-    """The rule that the attributes of a run's frames say."""
+    """Return the rule that the attributes of a run's frames name."""
     if PATTERN not in attributes and NOTE not in attributes:
         model = attributes.get("model", "a run")
         return PatternRule(None, (f"cells of {model}, which names no rule; Golly takes this for Life, B3/S23",))
