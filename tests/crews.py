@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from minga.plan.crew import Crew
 from minga.plan.links import Link, Links, Segment
+from minga.plan.ranks import Crew
 from minga.plan.speed import Speed
 from minga.plan.topology import Tree
-from minga.plan.work.work import Exchange, Work
+from minga.plan.work.work import HaloRound, Work
 from minga.space.box import Box
 
 PLENTY = 1 << 40
@@ -44,7 +44,7 @@ def work_on(*shape: int, periodic: bool = False, corners: bool = False, width: i
         "granule": (1,) * count,
         "least": (min(2 * width, *shape),) * count,
         "cell_bytes": 16,
-        "exchanges": (Exchange((width,) * count, (width,) * count, 8, corners),),
+        "exchanges": (HaloRound((width,) * count, (width,) * count, 8, corners),),
         "deepest": 8,
     }
     return Work("test", "0", Box((0,) * count, shape), (periodic,) * count, **(given | other))

@@ -17,8 +17,8 @@ import numpy as np
 import minga as mg
 from minga.engine.comm import Comm, MPIComm
 from minga.plan.balance import Balancer
-from minga.plan.crew import Crew
 from minga.plan.links import Links
+from minga.plan.ranks import Crew
 from minga.plan.speed import Speed
 from minga.plan.topology import Tree
 from minga.plan.work.work import Work

@@ -26,10 +26,10 @@ from minga.engine.engine import Engine
 from minga.models.examples import examples
 from minga.plan.balance import Balancer
 from minga.plan.cost import predict, work_of
-from minga.plan.crew import Crew
 from minga.plan.plan import Plan
 from minga.plan.planner import make_plan
 from minga.plan.probe.probe import probe_crew
+from minga.plan.ranks import Crew
 from minga.running.session import state_digest
 from minga.space.layout import Layout
 from minga.studies.changing import lose_share
@@ -216,7 +216,7 @@ def settle(world: MPI.Intracomm, variant: Variant, balancer: Balancer, seconds: 
         spent = variant.sample(world, step)
         left -= step * spent
         step = max(4, int(0.25 / spent))
-        balancer.look(variant.engine, len(variant.seconds), 10_000)
+        balancer.check(variant.engine, len(variant.seconds), 10_000)
 
 
 def overlap(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import in_process
-from minga.cli.matmul import Request
+from minga.cli.matmul import MatmulRequest
 from minga.cli.matmul_launch import _command, _Places
 from minga.errors import CaseError
 from minga.launch.hosts import Host, shell_launcher, shell_words
@@ -55,7 +55,7 @@ def test_launchers_are_told_the_address() -> None:
 
 @pytest.mark.parametrize("vendor", ["MPICH", "Open MPI"])
 def test_products_on_hosts_take_the_same_shell(vendor: str, tmp_path: Path) -> None:
-    request = Request(Path("a.npy"), Path("b.npy"), shell="ssh -F cfg")
+    request = MatmulRequest(Path("a.npy"), Path("b.npy"), shell="ssh -F cfg")
     places = _Places(0, [Host("localhost"), Host("pc7", address="127.0.0.3")])
     words = _command(Launcher(Path("mpiexec"), vendor), places, request, tmp_path)
     assert str(tmp_path / "shell") in words

@@ -15,10 +15,10 @@ from minga.engine.comm import Comm
 from minga.errors import LayoutError
 from minga.plan.balance import Balancer
 from minga.plan.budget import Budget
-from minga.plan.crew import Crew
-from minga.plan.decisions import Look
+from minga.plan.decisions import RankTimes
 from minga.plan.links import Links
 from minga.plan.price import Price
+from minga.plan.ranks import Crew
 from minga.plan.recut import costs_of_blocks
 from minga.plan.speed import Speed
 from minga.plan.topology import Tree
@@ -70,7 +70,9 @@ class Acting:
             total, each = self.seconds(pace)
             step = 0.0 if waiting is None else float(total.max())
             seen = total if waiting is None else np.where(total < 0.999 * step, waiting * total, total)
-            proposal = self.balancer.decide(self.layout, Look(seen, each if timed else {}, step, self.steps), remaining)
+            proposal = self.balancer.decide(
+                self.layout, RankTimes(seen, each if timed else {}, step, self.steps), remaining
+            )
             self.moves.append(proposal)
             if proposal is not None:
                 self.layout = proposal.layout
@@ -152,7 +154,9 @@ def balanced(seed: int, noise: float, lasting: float, pace: Any, looks: int = 15
         step = float((layout.cells() * factor).max())
         spent += steps * step
         unbalanced += steps * float((still.cells() * factor).max())
-        proposal = balancer.decide(layout, Look(layout.cells() * factor, {}, step, steps), (looks - look - 1) * steps)
+        proposal = balancer.decide(
+            layout, RankTimes(layout.cells() * factor, {}, step, steps), (looks - look - 1) * steps
+        )
         if proposal is not None:
             layout, moves = proposal.layout, moves + 1
             real = 1.5 * balancer.price.of(step, proposal.sending)
@@ -182,24 +186,24 @@ def test_what_is_no_noise_is_mended_in_spite_of_it(pace: float, noise: float, le
 def test_a_move_has_to_be_paid_by_what_moves_save() -> None:
     budget = Budget()
     for _ in range(20):
-        budget.look(0.1, 10)
+        budget.record(0.1, 10)
     assert budget.allows(1e-3, 5.0, 1000, clear=False), "the first one is made on trust"
     budget.begin(4.0)
     budget.correct(1.0)
     assert budget.spent == 5.0
     for _ in range(10):
-        budget.look(0.1, 10)  # it saved nothing
+        budget.record(0.1, 10)  # it saved nothing
     assert budget.saved == 0.0
     assert not budget.allows(0.01, 1.0, 10_000, clear=False)
     assert not budget.allows(0.01, 1.0, 10_000, clear=True), "300 steps so far: it saves 3 s in as many"
     assert budget.allows(0.05, 1.0, 10_000, clear=True)
     budget.begin(0.0)
     for _ in range(10):
-        budget.look(0.05, 20)
+        budget.record(0.05, 20)
     assert budget.saved == pytest.approx(10 * 20 * 0.05)
     assert budget.allows(1e-3, 5.0, 1000, clear=False)
     for _ in range(10):
-        budget.look(0.5, 20)  # another program came: no fault of the move
+        budget.record(0.5, 20)  # another program came: no fault of the move
     assert budget.saved >= 5.0
 
 

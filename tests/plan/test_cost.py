@@ -21,7 +21,7 @@ from minga.plan.links import Link, Segment
 from minga.plan.planner import make_plan
 from minga.plan.speed import Speed
 from minga.plan.work.weights import Weights
-from minga.plan.work.work import Exchange
+from minga.plan.work.work import HaloRound
 from minga.space.box import Box
 from minga.space.cuts import bisection, cartesian, slabs
 from minga.space.layout import Layout
@@ -68,16 +68,16 @@ def test_contacts_are_all_there_are() -> None:
 # Recorded steps ------------------------------------------------------------------------------------------------------
 def test_what_recorded_steps_ask() -> None:
     heat = work_of(example("heat"))
-    assert heat.exchanges == (Exchange((1, 1), (1, 1), 8),)
+    assert heat.exchanges == (HaloRound((1, 1), (1, 1), 8),)
     assert (heat.granule, heat.least, heat.cell_bytes, heat.points) == ((1, 64), (2, 2), 16, 1)  # it sums floats
     assert heat.moved == 16
     assert heat.deepest == 8
-    assert heat.depth(3).exchanges == (Exchange((3, 3), (3, 3), 8, corners=True),)
+    assert heat.depth(3).exchanges == (HaloRound((3, 3), (3, 3), 8, corners=True),)
     assert [extent.low for extent in heat.depth(3).extents] == [(2, 2), (1, 1), (0, 0)]
     assert sum(extent.part for extent in heat.depth(3).extents) == pytest.approx(1)
     ising = work_of(example("ising"))  # two colours, each with an exchange
     assert (len(ising.exchanges), ising.rounds) == (1, 2)
-    assert ising.depth(2).exchanges == (Exchange((4, 4), (4, 4), 1, corners=True),)
+    assert ising.depth(2).exchanges == (HaloRound((4, 4), (4, 4), 1, corners=True),)
     life = work_of(example("life"))
     assert (life.domain.shape, life.points, life.granule) == ((512, 8), 64, (1, 1))
     assert life.exchanges[0].corners

@@ -15,10 +15,10 @@ from minga.errors import CaseError, LayoutError
 from minga.plan import partition
 from minga.plan.candidates import options, refined, unhidden
 from minga.plan.cost import predict
-from minga.plan.crew import Crew
 from minga.plan.links import Link, Segment
 from minga.plan.plan import Plan, duration
 from minga.plan.planner import make_plan
+from minga.plan.ranks import Crew
 from minga.plan.scaling import rank_counts, scaling
 from minga.plan.speed import Speed
 from minga.plan.work.weights import Weights

@@ -20,7 +20,7 @@ from minga.launch.hosts import Host, Launcher, read_hosts, shell_launcher
 from minga.paths import plain_name
 from minga.plan.machine.units import quantity
 
-__all__ = ["Request", "bcast", "text"]
+__all__ = ["BroadcastRequest", "bcast", "text"]
 
 _ROUTES = ("auto", "multicast", "broadcast", "chain")
 _AFTER = 30.0
@@ -28,7 +28,7 @@ _AFTER = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BroadcastRequest:
     """What the command line asked for. ``lab``: between the nodes of that lab instead of ``hosts``."""
 
     file: Path
@@ -46,7 +46,7 @@ class Request:
     dead_timeout: float = 10.0
 
 
-def bcast(request: Request) -> dict[str, Any]:
+def bcast(request: BroadcastRequest) -> dict[str, Any]:
     """Send the file; what came of it, as JSON can hold it.
 
     CaseError for what cannot be meant, LaunchError for hosts that cannot be reached, RunError where not everybody has
@@ -90,7 +90,7 @@ def text(result: dict[str, Any]) -> str:
 
 
 # What is asked for ----------------------------------------------------------------------------------------------------
-def _wishes(request: Request) -> dict[str, Any]:
+def _wishes(request: BroadcastRequest) -> dict[str, Any]:
     if request.route not in _ROUTES:
         raise CaseError(
             f"there is no route {request.route!r}",
@@ -123,7 +123,7 @@ def _wishes(request: Request) -> dict[str, Any]:
     }
 
 
-def _hosts(request: Request) -> list[tuple[Host, Launcher | None]]:
+def _hosts(request: BroadcastRequest) -> list[tuple[Host, Launcher | None]]:
     """The members, the one with the file first, and how each is reached."""
     if (request.hosts is None) == (request.lab is None):
         raise CaseError("either --hosts or --lab must say where the file goes", remedy="write --hosts hosts.txt")
@@ -194,7 +194,7 @@ def _own_address(host: Host) -> str | None:
 
 
 # What came of it ------------------------------------------------------------------------------------------------------
-def _result(request: Request, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _result(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     root, receivers = outcomes[0], outcomes[1:]
     done = [one for one in receivers if one.done is not None]
     if root.done is None or len(done) < len(receivers):
@@ -213,7 +213,7 @@ def _result(request: Request, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def _raise(request: Request, outcomes: Sequence[Outcome]) -> None:
+def _raise(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> None:
     """Say who does not have the file, and why: first those that vanished, then those that failed by themselves."""
     have = [one.host for one in outcomes[1:] if one.done is not None]
     kept = f"{', '.join(have)} {'has' if len(have) == 1 else 'have'} the whole file" if have else "no host has the file"

@@ -17,7 +17,7 @@ from minga.launch.implementations import NAMES, Implementation, find_implementat
 from minga.launch.jobs import finished_job
 from minga.launch.launcher import Launcher
 
-__all__ = ["Request", "compare"]
+__all__ = ["LibrariesRequest", "compare"]
 
 Say = Callable[[str], None]
 Start = Callable[[Implementation, Sequence[str], float], "subprocess.CompletedProcess[str]"]
@@ -28,7 +28,7 @@ _SLOW: Final = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LibrariesRequest:
     """What ``minga bench mpi`` was asked for.
 
     lab         name or file of a lab; None for this machine
@@ -48,7 +48,7 @@ class Request:
     rounds: int = 20
 
 
-def compare(request: Request, say: Say) -> dict[str, Any]:
+def compare(request: LibrariesRequest, say: Say) -> dict[str, Any]:
     """Run the jobs, one library after another; see :mod:`minga.studies.tinetti.mpi_compared` for what is found.
 
     CaseError for a case, lab or library that is not known, LaunchError where none of the libraries is here.
@@ -78,7 +78,7 @@ def compare(request: Request, say: Say) -> dict[str, Any]:
     return mpi_compared.combined(case.name, request.lab, ranks, max(1, case.run.steps), found)
 
 
-def _check(request: Request) -> None:
+def _check(request: LibrariesRequest) -> None:
     for name in request.libraries:
         if name not in NAMES:
             raise CaseError(
@@ -97,7 +97,7 @@ def _check(request: Request) -> None:
         check_ranks(request.ranks or _RANKS)
 
 
-def _place(request: Request, stack: contextlib.ExitStack) -> tuple[Start, int]:
+def _place(request: LibrariesRequest, stack: contextlib.ExitStack) -> tuple[Start, int]:
     """What starts a job, and how many ranks it has."""
     if request.lab is None:
         ranks = request.ranks or _RANKS
@@ -120,7 +120,7 @@ def _start_here(
         raise RunError(f"the ranks of {mpi.vendor} did not end within {timeout:g} seconds and were ended") from error
 
 
-def _job(name: str, start: Start, order: Mapping[str, Any], request: Request, say: Say) -> dict[str, Any]:
+def _job(name: str, start: Start, order: Mapping[str, Any], request: LibrariesRequest, say: Say) -> dict[str, Any]:
     """What a library's job found, or why there is none."""
     try:
         mpi = find_implementation(name)

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from minga.models.matmul.problem import Problem
     from minga.models.matmul.workers import Workers
 
-__all__ = ["Request", "matmul"]
+__all__ = ["MatmulRequest", "matmul"]
 
 _SAID: Final = 2.0
 """Seconds between two lines of progress."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class MatmulRequest:
     """What the command line asked for."""
 
     a: Path
@@ -68,7 +68,7 @@ class Request:
         return [*found, "--layout", self.layout, *(name for name, wanted in flags if wanted)]
 
 
-def matmul(request: Request) -> str | None:
+def matmul(request: MatmulRequest) -> str | None:
     """Carry out a request; what is to be printed, None on ranks other than 0 and where ranks have printed it."""
     _check(request)
     job = surrounding_job()
@@ -90,7 +90,7 @@ def matmul(request: Request) -> str | None:
     return _carry_out(request, SerialComm())
 
 
-def _check(request: Request) -> None:
+def _check(request: MatmulRequest) -> None:
     if request.out is None and not request.plan:
         raise CaseError("nobody said where the result goes", key="-o", remedy="name a file: -o C.npy")
     if request.out is not None and request.out.suffix != ".npy":
@@ -105,7 +105,7 @@ def _check(request: Request) -> None:
         raise CaseError("-n and --hosts say two different things", key="-n", remedy="write slots= into the hosts file")
 
 
-def _check_place(request: Request) -> None:
+def _check_place(request: MatmulRequest) -> None:
     """Whether the result can be written here; ranks on other machines need not see that place."""
     if request.out is None:
         return
@@ -117,7 +117,7 @@ def _check_place(request: Request) -> None:
     check_output(request.out, "-o", force=request.force or request.plan)
 
 
-def _memory(request: Request) -> int | None:
+def _memory(request: MatmulRequest) -> int | None:
     if request.memory is None:
         return None
     from minga.plan.machine.units import quantity
@@ -130,7 +130,7 @@ def _memory(request: Request) -> int | None:
         ) from None
 
 
-def _read(request: Request) -> Problem:
+def _read(request: MatmulRequest) -> Problem:
     from minga.models.matmul.problem import problem_of
 
     return problem_of(
@@ -139,7 +139,7 @@ def _read(request: Request) -> Problem:
     )  # fmt: skip
 
 
-def _in_job(request: Request, job: Job) -> str | None:
+def _in_job(request: MatmulRequest, job: Job) -> str | None:
     """One rank of a job; an error of one ends all."""
     from minga.launch.rank_end import end_in_error
 
@@ -158,7 +158,7 @@ def _in_job(request: Request, job: Job) -> str | None:
         end_in_error(error, everyone)
 
 
-def _carry_out(request: Request, comm: Comm) -> str | None:
+def _carry_out(request: MatmulRequest, comm: Comm) -> str | None:
     from minga.engine.routes import GROUP
     from minga.models.matmul.plan import LAYOUTS, Layout
     from minga.models.matmul.product import Options, product
@@ -189,7 +189,7 @@ def _carry_out(request: Request, comm: Comm) -> str | None:
     )  # fmt: skip
 
 
-def _planned(request: Request, comm: Comm, options: Any) -> str | None:
+def _planned(request: MatmulRequest, comm: Comm, options: Any) -> str | None:
     """Whether it pays, without doing it."""
     from minga.models.matmul.agreement import agreed
     from minga.models.matmul.product import plan_of
@@ -206,13 +206,13 @@ def _planned(request: Request, comm: Comm, options: Any) -> str | None:
     return plan_text(problem, known, plan, anywhere)
 
 
-def _sees(request: Request, comm: Comm) -> bool:
+def _sees(request: MatmulRequest, comm: Comm) -> bool:
     """Whether this rank may read the operands; rank 0 says what is wrong where it cannot."""
     files = [path for path in (request.a, request.b, request.c) if path is not None]
     return comm.rank == 0 or (not request.from_one and all(path.is_file() for path in files))
 
 
-def _described(request: Request, comm: Comm, ranks: int | None = None) -> Workers | None:
+def _described(request: MatmulRequest, comm: Comm, ranks: int | None = None) -> Workers | None:
     """The ranks as a machine file describes them; the same on all ranks."""
     if request.machine is None:
         return None
@@ -273,6 +273,6 @@ class _Progress:
             sys.stderr.flush()
 
 
-def started_words(request: Request) -> Sequence[str]:
+def started_words(request: MatmulRequest) -> Sequence[str]:
     """What each rank runs."""
     return ["-m", "minga.cli.main", "matmul", *request.words()]

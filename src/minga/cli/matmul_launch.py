@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from minga.cli.matmul import Request, started_words
+from minga.cli.matmul import MatmulRequest, started_words
 from minga.engine.pin import available_cores
 from minga.errors import LaunchError, RunError
 from minga.launch.exit_codes import OK, REPORTED
@@ -82,7 +82,7 @@ class _End:
     answered: bool = False
 
 
-def launch(request: Request) -> None:
+def launch(request: MatmulRequest) -> None:
     """Start the ranks that a request asks for; they print what is to be said.
 
     RunError where none are left, or where ranks are lost again and again without a word which. LaunchError where the
@@ -125,7 +125,7 @@ def launch(request: Request) -> None:
         places = left
 
 
-def _command(launcher: Launcher, places: _Places, request: Request, folder: Path) -> list[str]:
+def _command(launcher: Launcher, places: _Places, request: MatmulRequest, folder: Path) -> list[str]:
     """The command line that starts the ranks; `folder` is there until they have ended."""
     words = started_words(request)
     if not places.hosts:
@@ -144,7 +144,7 @@ def _command(launcher: Launcher, places: _Places, request: Request, folder: Path
     return start
 
 
-def _environment(launcher: Launcher, places: _Places, request: Request) -> dict[str, str]:
+def _environment(launcher: Launcher, places: _Places, request: MatmulRequest) -> dict[str, str]:
     """Ranks of this machine share its cores: each BLAS takes its part, unless somebody said otherwise."""
     environment = launcher.environment()
     if not places.hosts and request.threads is None and "OPENBLAS_NUM_THREADS" not in os.environ:
@@ -153,7 +153,7 @@ def _environment(launcher: Launcher, places: _Places, request: Request) -> dict[
     return environment
 
 
-def _run(command: Sequence[str], environment: dict[str, str], places: _Places, request: Request) -> _End:
+def _run(command: Sequence[str], environment: dict[str, str], places: _Places, request: MatmulRequest) -> _End:
     """Run the ranks to their end."""
     said: list[str] = []
     answer: list[str] = []

@@ -14,9 +14,9 @@ from minga.output.checkpoint.identity import case_of
 from minga.output.directory import RunDirectory, noticing_removal, write_whole
 from minga.output.live import LiveRecord
 from minga.plan.resolve import ResolvedPlan
-from minga.running.keeping import Kept, has_checkpoints
 from minga.running.observers.ending import LastStep
 from minga.running.observers.progress import Preview, Progress
+from minga.running.run_output import RunOutput, has_checkpoints
 from minga.running.session import execute
 from minga.view import progress as views
 from minga.view.progress import Listener
@@ -55,13 +55,13 @@ def _perform(
     goes_on = resume and has_checkpoints(comm, directory)
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     pinning = pin(*_place_on_node(comm), case.run.threads)
-    kept = Kept.of(
+    kept = RunOutput.of(
         directory,
         case.model,
         case.fields,
         comm,
         options,
-        goes_on=goes_on,
+        resume=goes_on,
         case=case_of(directory.case, directory.inputs) if comm.rank == 0 else {},
         attributes={"title": case.name, "source": f"minga {importlib.metadata.version('minga')}"},
         cpus=cpus,
@@ -87,7 +87,7 @@ def _perform(
             comm,
             options,
             case.fields,
-            [kept.observer, Preview(live.look, live.on_look), Progress(progress), *ending, *named],
+            [kept.observer, Preview(live.is_watched, live.update_preview), Progress(progress), *ending, *named],
             recorder=kept.snapshots,
             keeper=kept.keeper,
             asked=stop,

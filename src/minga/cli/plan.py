@@ -22,10 +22,10 @@ from minga.errors import CaseError, LayoutError
 from minga.launch.launcher import surrounding_job, world
 from minga.output.directory import disk_errors
 from minga.plan.cost import work_of
-from minga.plan.crew import Crew
 from minga.plan.machine.machine import read_machine
 from minga.plan.plan import Plan, duration
 from minga.plan.planner import make_plan
+from minga.plan.ranks import Crew
 from minga.plan.scaling import Point, Scaling, scaling
 from minga.plan.work.work import Work
 

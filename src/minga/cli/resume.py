@@ -15,7 +15,7 @@ from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import changed_entries, entries_of
 from minga.output.directory import RunDirectory
 from minga.output.progress import goes_on, read_progress
-from minga.running.keeping import check_unfinished, finished_result
+from minga.running.run_output import check_unfinished, finished_result
 
 __all__ = ["check_resumed", "open_resumed", "result_without_end", "resume_hint", "write_case"]
 

@@ -30,9 +30,9 @@ from minga.engine.schedule import (
     Begin,
     Boundaries,
     Branch,
-    Exchange,
     Finish,
     FinishMove,
+    HaloExchange,
     Item,
     Loop,
     Schedule,
@@ -187,7 +187,7 @@ class Binder:
         self.emit(*self.backend.settled(), cmd.Call(function, call.label))
         self.continued(slot for slot in call.writes if slot.field.replicated)
 
-    def exchange(self, exchange: Exchange) -> BoundExchange:
+    def exchange(self, exchange: HaloExchange) -> BoundExchange:
         bound = self.exchanges.get(id(exchange))
         if bound is None:
             bound = bind_exchange(exchange, self.storage, self.comm, self.next_tag(), self.backend, self.noting)
@@ -196,14 +196,14 @@ class Binder:
             self.channels.append(bound.channel)
         return bound
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, exchange: HaloExchange) -> None:
         bound = self.exchange(exchange)
         self.emit(*bound.pack)
         if bound.remote:
             self.emit(*self.backend.settled(), cmd.Start(bound.channel))
             self.open.append(bound.channel)
 
-    def finish(self, exchange: Exchange) -> None:
+    def finish(self, exchange: HaloExchange) -> None:
         bound = self.exchange(exchange)
         self.emit(*bound.local)
         if bound.remote:

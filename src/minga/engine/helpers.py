@@ -94,7 +94,7 @@ def _active_tiles(ndim: int) -> tuple[int, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BoxAddress:
     """Where an array's box begins: `slot` is the address of a word that holds the array's base address; the box's
     first cell lies `offset` bytes behind it, neighbours along each axis (slowest first) `strides` bytes apart."""
 
@@ -107,8 +107,8 @@ class Place:
 class Copy:
     """Copy the cells of a box, `shape` (slowest axis first) of `itemsize` bytes each, from `source` to `target`."""
 
-    source: Place
-    target: Place
+    source: BoxAddress
+    target: BoxAddress
     shape: tuple[int, ...]
     itemsize: int
 

@@ -20,11 +20,11 @@ class Stage:
     apply: Apply
     extent: Reach
     part: Literal["all", "shell", "interior"] = "all"
-    exchange: Exchange | None = None
+    exchange: HaloExchange | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Exchange:
+class HaloExchange:
     """A halo exchange of several slots, by their names at its start and at its finish (a rotation may lie between)."""
 
     start: tuple[Slot, ...]
@@ -34,12 +34,12 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Begin:
-    exchange: Exchange
+    exchange: HaloExchange
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finish:
-    exchange: Exchange
+    exchange: HaloExchange
 
 
 @dataclass(frozen=True, slots=True, eq=False)

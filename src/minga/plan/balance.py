@@ -30,9 +30,9 @@ from minga.lang.types import itemsize
 from minga.plan.budget import Budget
 from minga.plan.certainty import Certainty
 from minga.plan.cost import compute_seconds
-from minga.plan.crew import Crew
-from minga.plan.decisions import Decision, Look, Proposal, Seen, Trial
+from minga.plan.decisions import Decision, Proposal, RankTimes, Seen, Trial
 from minga.plan.price import Price
+from minga.plan.ranks import Crew
 from minga.plan.recut import costs_of_blocks, moved_cells, reassign, recut
 from minga.plan.work.masks import MaskWatch
 from minga.plan.work.recorded import applies_of
@@ -174,7 +174,7 @@ class Balancer:
         lengths = np.diff([*begins, max(steps, begins[-1] + 1)])
         return np.average([cells for _, cells in self._held], axis=0, weights=lengths)
 
-    def look(self, engine: Engine, step: int, remaining: int) -> bool:
+    def check(self, engine: Engine, step: int, remaining: int) -> bool:
         """Compare the times of ranks, and move work if this pays; collective.
 
         Parameters
@@ -224,10 +224,10 @@ class Balancer:
         steps = gathered[0].step
         blocks = {block: seconds / steps for each in gathered for block, seconds in each.blocks.items()}
         longest = max(each.spent for each in gathered) / steps
-        look = Look(np.array([each.busy / steps for each in gathered]), blocks, longest, steps)
+        look = RankTimes(np.array([each.busy / steps for each in gathered]), blocks, longest, steps)
         return self.decide(layout, look, remaining)
 
-    def decide(self, layout: Layout, look: Look, remaining: int) -> Proposal | None:
+    def decide(self, layout: Layout, times: RankTimes, remaining: int) -> Proposal | None:
         """Return a better layout if moving to it pays in the remaining steps, otherwise None.
 
         The balancer remembers all observations: call this once per check, in order.
@@ -238,12 +238,12 @@ class Balancer:
             self._tolerance = self.tolerance
         if self._calm > _QUIET * self._patience:
             self._patience, self._calm = max(_PATIENCE, self._patience // 2), 0
-        weights = self._weights(layout, look)
-        pace = self._learn(self._expected(layout, weights), look.seconds)
+        weights = self._weights(layout, times)
+        pace = self._learn(self._expected(layout, weights), times.seconds)
         now = pace * self._expected(layout, weights)
-        if look.step > 0.0:
-            self._steps.append(look.step)
-            self._budget.look(look.step, look.steps)
+        if times.step > 0.0:
+            self._steps.append(times.step)
+            self._budget.record(times.step, times.steps)
             if self._trial is not None:
                 return self._judge(layout, remaining)
         # No cut is better by more than this factor.
@@ -251,19 +251,19 @@ class Balancer:
         sure = self._is_no_noise(layout, weights)
         self._strikes = self._strikes + 1 if above > self._tolerance and sure else 0
         self._shifts = self._shifts + 1 if self._strikes and above >= _SHIFT else 0
-        self._idle -= look.step * look.steps
+        self._idle -= times.step * times.steps
         if self._idle > 0.0 or (self._strikes < self._patience and self._shifts < 2 * _PATIENCE):
             return None
         if self._shifts and self._shifts < _PATIENCE:
             return None  # times that have only just begun to change have not settled yet
         began = time.perf_counter()
         proposal = self._search(layout, weights, pace)
-        if look.step > 0.0:
+        if times.step > 0.0:
             self._idle = (time.perf_counter() - began) / _SEARCHING
         if proposal is None or proposal.gain * remaining <= _WORTH * proposal.expected:
             return None
         clear = self._shifts > 0
-        if look.step > 0.0 and not self._budget.allows(proposal.gain, proposal.expected, remaining, clear=clear):
+        if times.step > 0.0 and not self._budget.allows(proposal.gain, proposal.expected, remaining, clear=clear):
             return None
         if self._steps:
             usual, noise = self._budget.usual()
@@ -317,16 +317,16 @@ class Balancer:
             return None
         return self._begun(back)
 
-    def _weights(self, layout: Layout, look: Look) -> Weights | None:
+    def _weights(self, layout: Layout, times: RankTimes) -> Weights | None:
         """Return the costs of cells: measured on the blocks if that is informative, otherwise as declared."""
-        if not look.blocks or (self.cause == "ranks" and self.work.weights is not None):
+        if not times.blocks or (self.cause == "ranks" and self.work.weights is not None):
             return self.work.weights
-        ranks, blocks = self.crew.ranks, sorted(look.blocks)
+        ranks, blocks = self.crew.ranks, sorted(times.blocks)
         owner = layout.owner[blocks]
         cells = (layout.hi - layout.lo)[blocks].prod(axis=1).astype(float)
-        kernels = np.array([look.blocks[block] for block in blocks])
+        kernels = np.array([times.blocks[block] for block in blocks])
         # All other work of a rank is attributed evenly to its cells.
-        rest = np.maximum(look.seconds - np.bincount(owner, kernels, ranks), 0.0)
+        rest = np.maximum(times.seconds - np.bincount(owner, kernels, ranks), 0.0)
         seconds = kernels + rest[owner] * cells / np.bincount(owner, cells, ranks)[owner]
         if self.cause == "cells":
             unit = np.divide(

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from minga.errors import LayoutError
 from minga.plan import partition
 from minga.plan.cost import Pairs, compute_seconds, pairs_of, predict
-from minga.plan.crew import Crew
 from minga.plan.partition import Team, team_of
 from minga.plan.placement import grids_by_cost, reassigned
 from minga.plan.plan import Prediction
+from minga.plan.ranks import Crew
 from minga.plan.work.work import Work
 from minga.space.boxes import Ints
 from minga.space.layout import Layout

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from minga.errors import LayoutError
 from minga.plan.contacts import contacts_of
-from minga.plan.crew import Crew
 from minga.plan.plan import Prediction
+from minga.plan.ranks import Crew
 from minga.plan.work.recorded import work_of
-from minga.plan.work.work import Deep, Exchange, Work
+from minga.plan.work.work import Deep, HaloRound, Work
 from minga.space.boxes import Ints, volumes
 from minga.space.layout import Layout
 
@@ -111,7 +111,7 @@ class _Side:
     cells: Floats
     past: Ints | None
 
-    def shared(self, exchange: Exchange) -> Floats:
+    def shared(self, exchange: HaloRound) -> Floats:
         """Return the cells that each pair of blocks shares, including corners of the receiver's halo if read."""
         if self.past is None or not exchange.corners:
             return self.cells
@@ -134,7 +134,7 @@ class Pairs:
     sides: tuple[_Side, ...]
     common: Ints
 
-    def bytes(self, exchange: Exchange) -> Floats:
+    def bytes(self, exchange: HaloRound) -> Floats:
         """Return the bytes that every pair sends in a round of messages, shape (pairs,)."""
         total = np.zeros(len(self.sender))
         for side in self.sides:
@@ -279,7 +279,7 @@ def _read_widths(work: Work, layout: Layout, low: Sequence[int], high: Sequence[
     return below, above
 
 
-def _exchange_seconds(crew: Crew, exchanges: Sequence[Exchange], pairs: Pairs) -> tuple[Floats, Floats]:
+def _exchange_seconds(crew: Crew, exchanges: Sequence[HaloRound], pairs: Pairs) -> tuple[Floats, Floats]:
     """Return the seconds in which the messages of every rank travel, and the part that computation can hide."""
     seconds, hidable = np.zeros(crew.ranks), np.zeros(crew.ranks)
     for exchange in exchanges:

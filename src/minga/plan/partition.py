@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from minga.errors import LayoutError
 from minga.plan.cost import compute_seconds
-from minga.plan.crew import Crew
+from minga.plan.ranks import Crew
 from minga.plan.shares import Times, assign, equal_time
 from minga.plan.work.work import Work
 from minga.space.boxes import Ints, volumes

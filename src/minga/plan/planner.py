@@ -16,9 +16,9 @@ import numpy as np
 
 from minga.errors import LayoutError
 from minga.plan.candidates import Option, badly_joined, fewer, fits, fitted, options, refined
-from minga.plan.crew import Crew
 from minga.plan.placement import arrange, check_mapping, portfolio
 from minga.plan.plan import Choice, Plan, Prediction, duration
+from minga.plan.ranks import Crew
 from minga.plan.speed import TRUSTED
 from minga.plan.work.work import Work
 from minga.space.cuts import best_cartesian, parse_layout, slabs

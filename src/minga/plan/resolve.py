@@ -22,11 +22,11 @@ from minga.engine.stop import stop_of
 from minga.errors import CaseError, LayoutError, MingaError
 from minga.lang.types import itemsize
 from minga.options import AUTO
-from minga.plan.crew import Crew
 from minga.plan.links import Links
 from minga.plan.machine.resources import total_memory
 from minga.plan.placement import MAPPINGS, place_all
 from minga.plan.plan import Plan, duration
+from minga.plan.ranks import Crew
 from minga.plan.speed import Speed
 from minga.plan.step_costs import expected_seconds
 from minga.plan.topology import Tree, seats_of

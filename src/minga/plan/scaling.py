@@ -10,8 +10,8 @@ import numpy as np
 
 from minga.errors import LayoutError
 from minga.plan.cost import compute_seconds
-from minga.plan.crew import Crew
 from minga.plan.planner import make_plan
+from minga.plan.ranks import Crew
 from minga.plan.work.work import Work
 from minga.space.box import Box
 

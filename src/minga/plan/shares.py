@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from minga.errors import LayoutError
-from minga.plan.crew import Crew
+from minga.plan.ranks import Crew
 from minga.space.boxes import Ints
 
 __all__ = ["Times", "assign", "equal_time"]

@@ -16,7 +16,7 @@ from minga.output.checkpoint.keeper import Checkpointing
 from minga.output.dataset import Frames, attributes_of, failed_attributes, hand_over, opened
 from minga.output.interrupt import Interrupt
 from minga.output.snapshots.codec import check_snapshots
-from minga.output.snapshots.selection import kept_of
+from minga.output.snapshots.selection import selections_of
 from minga.output.snapshots.whole import WholeFrames
 from minga.output.traces import check_observed
 from minga.output.variables import variables_of
@@ -26,7 +26,7 @@ from minga.running.finishing import finish
 from minga.running.keywords import NAME_OUT, options_of, with_settings
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
-from minga.running.place import Place, finished_in, kept_in, run_in
+from minga.running.run_directory import PreparedDirectory, finished_result_in, prepare_directory, run_in_directory
 from minga.running.session import Outcome, execute
 from minga.space.field import Field
 
@@ -110,7 +110,7 @@ def run(
     check_versions(ranks)
     if out is None and resume:
         raise CaseError("resume=True: in which directory?", remedy=NAME_OUT)
-    place = None if out is None else kept_in(ranks, Path(out), resume, options.run.steps)
+    place = None if out is None else prepare_directory(ranks, Path(out), resume, options.run.steps)
     if place is not None and place.finished:
         return _finished(model, ranks, options, chosen, place)
     with Interrupt(termination=place is not None).listening() as interrupt:
@@ -137,7 +137,7 @@ def _in_memory(
     observers: Sequence[Observer],
 ) -> tuple[xarray.Dataset, Ended]:
     """Run a model and keep whole frames on rank 0."""
-    kept = kept_of(chosen, options.output, model.presentation)
+    kept = selections_of(chosen, options.output, model.presentation)
     frames = Frames(model, [one.variable for one in kept])
     try:
         strides = [interval for interval in (options.output.every, options.output.observe) if interval]
@@ -158,12 +158,12 @@ def _on_disk(
     comm: Comm,
     options: RunOptions,
     chosen: Sequence[Field],
-    place: Place,
+    place: PreparedDirectory,
     stop: Callable[[], bool],
     observers: Sequence[Observer],
 ) -> tuple[xarray.Dataset, Ended]:
     """Run a model in a directory, and open its files on rank 0."""
-    outcome, series = run_in(place, model, comm, options, chosen, stop, observers)
+    outcome, series = run_in_directory(place, model, comm, options, chosen, stop, observers)
     _tell(comm, (finding.text for finding in outcome.findings))
     attributes = _attributes(model, outcome)
     if comm.rank == 0:
@@ -172,9 +172,11 @@ def _on_disk(
     return dataset, outcome.ended
 
 
-def _finished(model: Model, comm: Comm, options: RunOptions, chosen: Sequence[Field], place: Place) -> xarray.Dataset:
+def _finished(
+    model: Model, comm: Comm, options: RunOptions, chosen: Sequence[Field], place: PreparedDirectory
+) -> xarray.Dataset:
     """Return the dataset of a finished run in a directory."""
-    result, series = finished_in(place, model, comm, options, chosen)
+    result, series = finished_result_in(place, model, comm, options, chosen)
     findings = result.get("findings", [])
     _tell(comm, (finding["text"] for finding in findings))
     facts = {name: value for finding in findings for name, value in finding.items() if name != "text"}

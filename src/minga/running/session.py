@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minga.engine.comm import Comm
+from minga.engine.diagnostics import Finding
 from minga.engine.engine import Engine
-from minga.engine.lookout import Finding
 from minga.engine.model import Model
 from minga.engine.state import Position
 from minga.engine.stop import Ended, stop_of

@@ -17,10 +17,10 @@ from minga.errors import MingaError
 from minga.lab.cluster import Cluster
 from minga.plan.balance import Balancer
 from minga.plan.cost import work_of
-from minga.plan.crew import Crew
 from minga.plan.plan import Plan
 from minga.plan.planner import make_plan
 from minga.plan.probe.probe import probe_crew
+from minga.plan.ranks import Crew
 from minga.running.loop import drive
 from minga.running.observers.balance import Balance
 from minga.running.session import state_digest
@@ -97,12 +97,12 @@ class _Changing:
         self.balancer.start(model, engine)
         self.began = time.perf_counter()
 
-    def look(self, engine: Engine, step: int, remaining: int) -> bool:
+    def check(self, engine: Engine, step: int, remaining: int) -> bool:
         """Raise the flag once the change is due, then let the balancer decide."""
         if not self.seconds and step >= self.change:
             self.seconds = (time.perf_counter() - self.began) * self.change / step
             _raise_flag(self.world, self.flags, "halved")
-        return self.balancer.look(engine, step, remaining)
+        return self.balancer.check(engine, step, remaining)
 
 
 def lose_share(world: Any, model: Model, flags: Path, seconds: float) -> dict[str, Any]:

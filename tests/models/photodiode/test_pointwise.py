@@ -17,7 +17,7 @@ from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.pointwise.scheme import Pointwise, pointwise
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
-from minga.plan.balance import Balancer, Look
+from minga.plan.balance import Balancer, RankTimes
 from minga.plan.planner import make_plan
 from minga.plan.work.recorded import work_of
 from minga.studies.bounanos.cuts import equal
@@ -130,7 +130,7 @@ def test_a_balancer_moves_cuts_to_where_segments_end(segmented: mg.Model) -> Non
     moved = []
     for _ in range(8):
         seconds = pace * layout.cells()
-        proposal = balancer.decide(layout, Look(seconds, {}, float(seconds.max()), 10), 100_000)
+        proposal = balancer.decide(layout, RankTimes(seconds, {}, float(seconds.max()), 10), 100_000)
         if proposal is not None:
             layout = proposal.layout
             moved.append(layout.cuts[0])

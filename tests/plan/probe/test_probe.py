@@ -20,7 +20,7 @@ from minga.plan.probe.pingpong import links_of, rounds_of_pairs
 from minga.plan.probe.probe import known_speed, measure_speed, probe_beyond, probe_crew, probed_sizes, sample_sizes
 from minga.plan.probe.rehearsal import Rehearsal, Sample, part_of
 from minga.plan.topology import Tree
-from minga.plan.work.work import Exchange, Work
+from minga.plan.work.work import HaloRound, Work
 from minga.space.box import Box
 from mpi_launch import run_ranks
 
@@ -64,7 +64,7 @@ def model(kernel: Any, shape: tuple[int, int] = (96, 192), *, until: bool = Fals
 def work(shape: tuple[int, ...], granule: int = 64, least: int = 2) -> Work:
     """A step on a grid, as far as parts of it need that."""
     none = (0,) * len(shape)
-    exchange = Exchange((1,) * len(shape), (1,) * len(shape), 8)
+    exchange = HaloRound((1,) * len(shape), (1,) * len(shape), 8)
     ones = (1,) * (len(shape) - 1)
     return Work(
         "w", "k", Box(none, shape), (False,) * len(shape), (*ones, granule), (least,) * len(shape), 16, (exchange,)

@@ -21,7 +21,7 @@ from minga.lang.updates import SecondOrder, Update
 from minga.models.automaton.avalanche import watch_avalanches
 from minga.models.automaton.bits import Bits, stored_as_bits
 from minga.models.automaton.bits_observe import observe_bits
-from minga.models.automaton.edges import End, look_out, watched_ends
+from minga.models.automaton.edges import End, edge_diagnostics, watched_ends
 from minga.models.automaton.golly import pattern_attributes
 from minga.models.automaton.initial import Initial, initial_values
 from minga.models.automaton.observe import chosen_names, observe_states
@@ -148,7 +148,7 @@ def automaton(
         parameters={"rule": chosen.name, **values},
         seed=int(seed),
         recurrence=recurrence(chosen, step, tuple(fields.values())),
-        lookout=look_out(step, watched, grid, tuple(fields.values())),
+        diagnostics=edge_diagnostics(step, watched, grid, tuple(fields.values())),
         about=about,
         presentation=_presentation(chosen, fields),
     )
@@ -187,7 +187,7 @@ def _of_bits(
         seed=int(seed),
         packed={name: packed},
         recurrence=recurrence(rule, step, packed.planes),
-        lookout=look_out(step, watched, packed.cells.grid, packed),
+        diagnostics=edge_diagnostics(step, watched, packed.cells.grid, packed),
         presentation=_presentation(rule, (name,)),
     )
 

@@ -14,7 +14,7 @@ import numpy as np
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
-from minga.models.electrodeposition.electrodes import Exchange, Wall, exchange, surfaces
+from minga.models.electrodeposition.electrodes import ElectrodeFlux, Wall, exchange, surfaces
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
 from minga.models.electrodeposition.groups import resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
@@ -280,7 +280,7 @@ def _rho(problem: Problem, electrode: Electrode, number: int, beside: Sequence[N
     return where(there, mg.min(ratio, most), most)
 
 
-def _parts(item: Exchange) -> tuple[Number, Number, Number]:
+def _parts(item: ElectrodeFlux) -> tuple[Number, Number, Number]:
     return item.leaving, item.arriving, item.slope
 
 

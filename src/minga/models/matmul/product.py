@@ -23,8 +23,8 @@ from minga.models.matmul.plan import WIDTH, Layout, Plan, Size, break_even, brea
 from minga.models.matmul.problem import Problem, problem_of
 from minga.models.matmul.result import ArrayResult, PartialFile, Result
 from minga.models.matmul.workers import Wire, Workers, measured
-from minga.plan.crew import Crew
 from minga.plan.links import Links
+from minga.plan.ranks import Crew
 from minga.plan.speed import Speed
 from minga.plan.topology import seats_of
 

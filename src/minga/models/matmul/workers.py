@@ -22,13 +22,13 @@ from minga.engine.quotas import quota
 from minga.errors import CaseError
 from minga.models.matmul.panels import Panels
 from minga.plan.broadcasting import best_route
-from minga.plan.crew import Crew
 from minga.plan.links import Link, Links
 from minga.plan.machine.hosts import crew_on
 from minga.plan.machine.machine import MEMORY_SHARE, Machine
 from minga.plan.machine.resources import available_memory, processor_name
 from minga.plan.probe.pingpong import links_of
 from minga.plan.probe.remembered import key_of, recall, remember
+from minga.plan.ranks import Crew
 from minga.plan.speed import Speed
 from minga.plan.topology import Tree, seats_of, usable
 from minga.space.boxes import Ints

@@ -51,8 +51,8 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     found = find_medium(settings, grid.shape, directory, sample=sample)
     boundary = _boundary(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
-    look = found.look(settings.order, sigma, settings.form, boundary, sample=sample)
-    dt = step_for(look.dt_limit) if settings.dt == "auto" else settings.dt
+    extremes = found.extremes(settings.order, sigma, settings.form, boundary, sample=sample)
+    dt = step_for(extremes.dt_limit) if settings.dt == "auto" else settings.dt
     sources = [_source(source, number, dt, found, directory) for number, source in enumerate(settings.sources)]
     receivers = None if settings.receivers is None else _receivers(settings.receivers)
     if receivers is not None:
@@ -69,13 +69,13 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
         sources=sources,
         receivers=receivers,
         dtype=settings.dtype,
-        extremes=look,
+        extremes=extremes,
     )
     inside = Box((boundary.cells,) * 3, tuple(n + boundary.cells for n in found.shape))
     return replace(
         model,
         notes=(
-            *notes_of(look, found.spacing, dt, sources),
+            *notes_of(extremes, found.spacing, dt, sources),
             *(_sampled(found) if sample else ()),
             *_renamed(settings.boundary),
         ),

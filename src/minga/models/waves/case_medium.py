@@ -35,7 +35,7 @@ class FoundMedium:
     shape: Shape
     spacing: Triple
 
-    def look(self, order: int, sigma: float, form: str, boundary: Boundary, *, sample: bool = False) -> Extremes:
+    def extremes(self, order: int, sigma: float, form: str, boundary: Boundary, *, sample: bool = False) -> Extremes:
         """Inspect every cell, or a sample; raise CaseError, with the place, for unphysical values."""
         sampler = Sampler(self.medium, self.shape, (boundary.cells,) * 3)
         tilted = not (self.medium.isotropic or self.medium.vertical)

@@ -26,8 +26,8 @@ from minga.network.broadcast.interfaces import Shared, interfaces, machine, shar
 from minga.network.broadcast.keys import Keys, Session
 from minga.network.broadcast.link import listen
 from minga.network.broadcast.meeting import Meeting
+from minga.network.broadcast.options import BroadcastOptions, batch_for, window_for
 from minga.network.broadcast.ring import Ring
-from minga.network.broadcast.settings import Settings, batch_for, window_for
 from minga.network.broadcast.sockets import Sockets
 
 __all__ = ["ROUTES", "Joined", "RouteName", "Wishes", "join"]
@@ -214,7 +214,7 @@ def _datagrams(
         return _deafness(deaf, names)
     window = min(_LONGEST_WINDOW, *(window_for(granted, session.payload) for _, _, granted in said))
     on_loss: Literal["raise", "exclude"] = "exclude" if wishes.on_loss == "exclude" else "raise"
-    settings = Settings(
+    settings = BroadcastOptions(
         window=window,
         rate=wishes.rate,
         batch=min(_LARGEST_BATCH, batch_for(session.payload)),

@@ -197,7 +197,7 @@ class Ring:
         # Closing a connection with unread input would make the other end discard the last data that were sent to it.
         for link in (self.before, self.behind):
             if link is not None:
-                link.hush(self.clock() + _FAREWELL)
+                link.drain(self.clock() + _FAREWELL)
         self.close()
 
     def close(self) -> None:

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from minga.errors import CaseError, suggest
-from minga.plan.crew import Crew
 from minga.plan.machine.machine import Machine, NodeKind
+from minga.plan.ranks import Crew
 from minga.plan.speed import Speed
 from minga.plan.topology import Tree
 

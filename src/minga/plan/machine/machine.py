@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from minga.errors import CaseError, LayoutError, suggest
-from minga.plan.crew import Crew
 from minga.plan.links import Link, Links, Segment
+from minga.plan.ranks import Crew
 from minga.plan.speed import Speed
 from minga.plan.topology import MOST_CORES, Tree
 from minga.space.boxes import Ints

@@ -23,13 +23,13 @@ from minga.engine.pin import available_cores, share
 from minga.engine.quotas import quota
 from minga.engine.waiting import longest_nap
 from minga.plan.cost import work_of
-from minga.plan.crew import Crew
 from minga.plan.links import Link, Links, Segment
 from minga.plan.machine.machine import MEMORY_SHARE
 from minga.plan.machine.resources import available_memory, processor_name
 from minga.plan.probe.pingpong import links_of
 from minga.plan.probe.rehearsal import Rehearsal, Sample, part_of
 from minga.plan.probe.remembered import key_of, recall, remember
+from minga.plan.ranks import Crew
 from minga.plan.speed import TRUSTED, Speed
 from minga.plan.topology import Tree, seats_of, usable
 from minga.plan.work.work import Work

@@ -25,16 +25,16 @@ from minga.output.room import check_room, need_of
 from minga.output.series import Series, SeriesFile
 from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
-from minga.running.keeping import Kept, check_unfinished, finished_result, has_checkpoints
 from minga.running.observer import Observer
+from minga.running.run_output import RunOutput, check_unfinished, finished_result, has_checkpoints
 from minga.running.session import Outcome, execute
 from minga.space.field import Field
 
-__all__ = ["Place", "finished_in", "kept_in", "run_in"]
+__all__ = ["PreparedDirectory", "finished_result_in", "prepare_directory", "run_in_directory"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PreparedDirectory:
     """Directory of a run, and whether the run is resumed there.
 
     made      whether the directory was made for this run
@@ -42,12 +42,12 @@ class Place:
     """
 
     directory: RunDirectory
-    goes_on: bool
+    resumes: bool
     made: bool
     finished: bool = False
 
 
-def kept_in(comm: Comm, out: Path, resume: bool, steps: int) -> Place:
+def prepare_directory(comm: Comm, out: Path, resume: bool, steps: int) -> PreparedDirectory:
     """Make a directory for a run of so many steps, or with `resume` examine that of an interrupted run; collective.
 
     CaseError on every rank if it holds something else, or a run that cannot be resumed; RunError if the disk fails.
@@ -66,15 +66,15 @@ def kept_in(comm: Comm, out: Path, resume: bool, steps: int) -> Place:
     if isinstance(answer, MingaError):
         raise answer
     if answer is not None:
-        return Place(answer, goes_on=False, made=True)
+        return PreparedDirectory(answer, resumes=False, made=True)
     directory = RunDirectory(out)
     if finished:
-        return Place(directory, goes_on=False, made=False, finished=True)
-    return Place(directory, has_checkpoints(comm, directory), made=False)
+        return PreparedDirectory(directory, resumes=False, made=False, finished=True)
+    return PreparedDirectory(directory, has_checkpoints(comm, directory), made=False)
 
 
-def run_in(
-    place: Place,
+def run_in_directory(
+    place: PreparedDirectory,
     model: Model,
     comm: Comm,
     options: RunOptions,
@@ -90,7 +90,7 @@ def run_in(
     try:
         _check_room(place, model, comm, options, fields)
         with noticing_removal(directory.path):
-            kept = _begun(place, model, comm, options, fields)
+            kept = _open_output(place, model, comm, options, fields)
         try:
             with noticing_removal(directory.path):
                 outcome = execute(
@@ -119,7 +119,9 @@ def run_in(
     return outcome, kept.series.series
 
 
-def _check_room(place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]) -> None:
+def _check_room(
+    place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
+) -> None:
     """Raise CaseError on every rank if the disk has no room for the frames; rank 0 warns if it may not suffice."""
     answer: str | CaseError | None = None
     if comm.rank == 0:
@@ -135,15 +137,17 @@ def _check_room(place: Place, model: Model, comm: Comm, options: RunOptions, fie
         _say(answer)
 
 
-def _begun(place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]) -> Kept:
+def _open_output(
+    place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
+) -> RunOutput:
     """Return the writers of a run that begins or resumes; collective."""
-    return Kept.of(
+    return RunOutput.of(
         place.directory,
         model,
         fields,
         comm,
         options,
-        goes_on=place.goes_on,
+        resume=place.resumes,
         case=_case(options, fields),
         note=_say,
         remembers=True,
@@ -157,8 +161,8 @@ def _case(options: RunOptions, fields: Sequence[Field]) -> dict[str, Any]:
     return entries | output.model_dump(include={"region", "decimate", "codec"}, exclude_defaults=True)
 
 
-def finished_in(
-    place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
+def finished_result_in(
+    place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
 ) -> tuple[dict[str, Any], Series]:
     """Return the result of a finished run, and on rank 0 all observations; collective.
 

@@ -34,13 +34,13 @@ from minga.running.result import result_of
 from minga.running.session import Outcome
 from minga.space.field import Field
 
-__all__ = ["Kept", "check_unfinished", "finished_result", "has_checkpoints"]
+__all__ = ["RunOutput", "check_unfinished", "finished_result", "has_checkpoints"]
 
 Note = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RunOutput:
     """Writers of a run, created and used in the same way on all ranks."""
 
     directory: RunDirectory
@@ -60,13 +60,13 @@ class Kept:
         comm: Comm,
         options: RunOptions,
         *,
-        goes_on: bool = False,
+        resume: bool = False,
         case: Mapping[str, Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
         cpus: Collection[int] | None = None,
         note: Note = lambda text: None,
         remembers: bool = False,
-    ) -> Kept:
+    ) -> RunOutput:
         """Return the writers of a run in a directory, or with `goes_on` resume the run there; collective.
 
         options    how frames are kept and when checkpoints are written
@@ -80,7 +80,7 @@ class Kept:
         about = {**said_of(model), **(attributes or {})}
         every, observe = options.output.every, options.output.observe
         snapshots = Snapshots(
-            directory.fields, model, fields, options.output, comm, attributes=about, resume=goes_on, cpus=cpus
+            directory.fields, model, fields, options.output, comm, attributes=about, resume=resume, cpus=cpus
         )
         series = SeriesFile(directory)
 
@@ -101,7 +101,7 @@ class Kept:
             directory.checkpoints,
             comm,
             checkpointing_of(options),
-            resumes=goes_on,
+            resumes=resume,
             stop=stop_of(options.stop),
             case=case or {},
             flush=flush,
