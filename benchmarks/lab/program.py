@@ -188,7 +188,7 @@ def hetero(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
         "cells_planned": plan.layout.cells().tolist(),
         "cells": run.engine.storage.layout(model.planned_grid).cells().tolist(),
         "moves": len(balancer.decisions),
-        "layout": plan.word,
+        "layout": plan.name,
         "halo_depth": plan.halo_depth,
         "overlap": plan.overlap,
         "speeds": speeds,

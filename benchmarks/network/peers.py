@@ -19,7 +19,7 @@ from minga.lab.cluster import Cluster
 from minga.lab.config import Lab, LabNode
 from minga.launch.hosts import Host
 from minga.launch.implementations import find_implementation
-from minga.network.measuring.exchanges import Ends, ladder_of
+from minga.network.measuring.exchanges import Ends, sample_message_sizes
 from minga.network.measuring.host_team import agents
 from minga.network.measuring.team import Team
 
@@ -74,7 +74,7 @@ def two_agents(cluster: Cluster) -> Iterator[Team]:
 
 def ours_tcp(cluster: Cluster, team: Team, sizes: Sequence[int], seconds: float) -> Times:
     """Ours over TCP."""
-    found = ladder_of(team, Ends(0, 1, cluster.addresses[1]), "tcp", sizes, seconds, 0)
+    found = sample_message_sizes(team, Ends(0, 1, cluster.addresses[1]), "tcp", sizes, seconds, 0)
     return {sample.size: list(sample.seconds) for sample in found}
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from minga.errors import CaseError
 from minga.lab.config import Lab, labs, read_lab
-from minga.lab.seats import seats
+from minga.lab.cores import seats
 
 SHIPPED = ["cetad", "four", "milano-2-1", "speedy-gonzalez", "three-ages"]
 

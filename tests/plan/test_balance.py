@@ -17,7 +17,7 @@ from minga.plan.balance import Balancer
 from minga.plan.budget import Budget
 from minga.plan.decisions import RankTimes
 from minga.plan.links import Links
-from minga.plan.price import Price
+from minga.plan.move_cost import MoveCost
 from minga.plan.ranks import Crew
 from minga.plan.recut import costs_of_blocks
 from minga.plan.speed import Speed
@@ -234,7 +234,7 @@ def test_a_loss_while_a_move_is_judged_is_none_of_its() -> None:
 
 
 def test_the_price_of_moves_is_learned() -> None:
-    price = Price()
+    price = MoveCost()
     price.learn(0.06, 0.14, 1.8)
     assert price.of(0.06, 0.14) == pytest.approx(1.8, rel=0.2)
     assert price.of(0.06, 2.2) < 6.0, "one small move does not say that links are as slow"

@@ -194,7 +194,7 @@ def test_blocks_are_not_split_for_less_than_that_costs() -> None:
 
 def test_words_of_a_person_are_kept() -> None:
     plan = make_plan(work_on(8, 512), UNEQUAL, layout="slabs:1", mapping="round-robin", halo_depth=2, overlap=False)
-    assert (plan.word, plan.mapping, plan.halo_depth, plan.overlap) == ("slabs:1", "round-robin", 2, False)
+    assert (plan.name, plan.mapping, plan.halo_depth, plan.overlap) == ("slabs:1", "round-robin", 2, False)
     assert set(plan.layout.cells().tolist()) == {512}
     with pytest.raises(LayoutError, match="did you mean"):
         make_plan(work_on(64, 64), UNEQUAL, mapping="tile")

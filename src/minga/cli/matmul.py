@@ -191,11 +191,11 @@ def _carry_out(request: MatmulRequest, comm: Comm) -> str | None:
 
 def _planned(request: MatmulRequest, comm: Comm, options: Any) -> str | None:
     """Whether it pays, without doing it."""
-    from minga.models.matmul.agreement import agreed
+    from minga.models.matmul.agreement import agree_on_problem
     from minga.models.matmul.product import plan_of
     from minga.models.matmul.report import plan_as_dict, plan_text
 
-    problem, anywhere = agreed(comm, lambda: _read(request), _sees(request, comm))
+    problem, anywhere = agree_on_problem(comm, lambda: _read(request), _sees(request, comm))
     anywhere = anywhere and not request.from_one
     workers = _described(request, comm, request.ranks)
     known, plan = plan_of(comm, problem, options, anywhere, workers)

@@ -52,7 +52,7 @@ def _perform(
     on_last: Callable[[], None] | None,
 ) -> dict[str, Any] | None:
     options = case.located
-    goes_on = resume and has_checkpoints(comm, directory)
+    resumes = resume and has_checkpoints(comm, directory)
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     pinning = pin(*_place_on_node(comm), case.run.threads)
     kept = RunOutput.of(
@@ -61,7 +61,7 @@ def _perform(
         case.fields,
         comm,
         options,
-        resume=goes_on,
+        resume=resumes,
         case=case_of(directory.case, directory.inputs) if comm.rank == 0 else {},
         attributes={"title": case.name, "source": f"minga {importlib.metadata.version('minga')}"},
         cpus=cpus,

@@ -19,7 +19,7 @@ from minga.cli.case import Case
 from minga.errors import CaseError
 from minga.lang.types import itemsize
 from minga.output.directory import RunDirectory, write_whole
-from minga.output.room import bytes_of_frame, check_room, frames_of, need_of
+from minga.output.disk_space import bytes_of_frame, check_room, frames_of, need_of
 from minga.plan.step_costs import step_costs
 from minga.view.report.page import bytes_text, seconds_text
 

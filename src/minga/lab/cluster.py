@@ -31,13 +31,13 @@ from minga.lab.cgroups import (
 from minga.lab.cgroups import remove as remove_groups
 from minga.lab.commands import check_tools, collect, output
 from minga.lab.config import Lab, read_lab
+from minga.lab.cores import seats
 from minga.lab.entrance import entrance, write_entrance
+from minga.lab.hub_process import hub_counts, start_hub
 from minga.lab.namespaces import Counters, address, counters, make_links, make_namespaces, remove_namespaces
 from minga.lab.processes import inside
-from minga.lab.rootless import check_user_namespaces, hold
-from minga.lab.seats import seats
+from minga.lab.rootless import check_user_namespaces, hold_namespaces
 from minga.lab.state import State, locked, read_state, write_state
-from minga.lab.wire import hub_counts, start_hub
 from minga.launch.processes import end, process_here
 from minga.launch.signals import interruptible, uninterrupted
 
@@ -509,7 +509,7 @@ def _build(state: State, version: int) -> Cluster:
     """Create everything a lab consists of; the state records each part before it is created."""
     write_state(state)
     if state.rootless:
-        state = replace(state, holder=hold(lambda process: write_state(replace(state, holder=process))))
+        state = replace(state, holder=hold_namespaces(lambda process: write_state(replace(state, holder=process))))
     make_namespaces(state)
     make_links(state)
     if state.quota:

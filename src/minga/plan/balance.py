@@ -31,7 +31,7 @@ from minga.plan.budget import Budget
 from minga.plan.certainty import Certainty
 from minga.plan.cost import compute_seconds
 from minga.plan.decisions import Decision, Proposal, RankTimes, Seen, Trial
-from minga.plan.price import Price
+from minga.plan.move_cost import MoveCost
 from minga.plan.ranks import Crew
 from minga.plan.recut import costs_of_blocks, moved_cells, reassign, recut
 from minga.plan.work.masks import MaskWatch
@@ -142,7 +142,7 @@ class Balancer:
         self._trial: Trial | None = None
         self._idle = 0.0
         """Seconds of steps until the next search for better cuts."""
-        self.price = Price()
+        self.price = MoveCost()
         self._certainty = Certainty()
         self._budget = Budget()
 

@@ -100,7 +100,7 @@ def make_plan(
     story = _Story.of(search, best, base.seconds)
     return Plan(
         layout=best.option.layout,
-        word=best.option.word,
+        name=best.option.word,
         mapping=best.mapping,
         halo_depth=best.depth,
         overlap=best.overlap,

@@ -314,7 +314,7 @@ def _planned(
             plan = _agreed(comm, lambda: _plan(work, crew, options, source))
     return ResolvedPlan(
         model.layouts_like(plan.layout),
-        plan.word,
+        plan.name,
         plan.mapping,
         plan.halo_depth,
         plan.overlap,

@@ -103,7 +103,7 @@ def _point(work: Work, crew: Crew, count: int) -> Point | None:
     ideal = cells / float((share / compute_seconds(part, share)).sum())
     seconds = plan.prediction.seconds
     used = len(np.unique(plan.layout.owner))
-    return Point(count, used, cells, seconds, plan.naive, ideal, plan.word)
+    return Point(count, used, cells, seconds, plan.naive, ideal, plan.name)
 
 
 def _grown(work: Work, factor: float) -> Work:

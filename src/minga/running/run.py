@@ -13,7 +13,7 @@ from minga.engine.stop import Ended, Stop
 from minga.errors import CaseError, shown, suggest
 from minga.options import RunOptions
 from minga.output.checkpoint.keeper import Checkpointing
-from minga.output.dataset import Frames, attributes_of, failed_attributes, hand_over, opened
+from minga.output.dataset import Frames, attach_dataset, attributes_of, failed_attributes, open_dataset
 from minga.output.interrupt import Interrupt
 from minga.output.snapshots.codec import check_snapshots
 from minga.output.snapshots.selection import selections_of
@@ -123,7 +123,7 @@ def run(
         where = "" if place is None else f", and in {place.directory.path}, where resume=True goes on"
         interrupt.terminate(text + where)
         stopped = KeyboardInterrupt(text)
-        hand_over(stopped, dataset, where)
+        attach_dataset(stopped, dataset, where)
         raise stopped
     return dataset
 
@@ -146,7 +146,7 @@ def _in_memory(
         outcome = execute(model, comm, options, chosen, watching, recorder=recorder, asked=stop)
     except BaseException as error:
         if frames.steps:
-            hand_over(error, frames.dataset(failed_attributes(model, frames.steps, error)))
+            attach_dataset(error, frames.dataset(failed_attributes(model, frames.steps, error)))
         raise
     _tell(comm, (finding.text for finding in outcome.findings))
     attributes = _attributes(model, outcome)
@@ -168,7 +168,7 @@ def _on_disk(
     attributes = _attributes(model, outcome)
     if comm.rank == 0:
         finish(place.directory, options, "the result is complete")
-    dataset = opened(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
+    dataset = open_dataset(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
     return dataset, outcome.ended
 
 
@@ -182,7 +182,7 @@ def _finished(
     facts = {name: value for finding in findings for name, value in finding.items() if name != "text"}
     known = facts | result["observables"]
     attributes = attributes_of(model, result["steps"], result["ended"]["text"], result["digest"], known)
-    return opened(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
+    return open_dataset(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
 
 
 def _empty(attributes: dict[str, Any]) -> xarray.Dataset:

@@ -19,9 +19,9 @@ from minga.options import RunOptions
 from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import changed_entries
 from minga.output.checkpoint.keeper import Checkpointing, Keeper, changed_parts
-from minga.output.dataset import failed_attributes, hand_over, opened
+from minga.output.dataset import attach_dataset, failed_attributes, open_dataset
 from minga.output.directory import RunDirectory, disk_errors, noticing_removal
-from minga.output.room import check_room, need_of
+from minga.output.disk_space import check_room, need_of
 from minga.output.series import Series, SeriesFile
 from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
@@ -84,7 +84,7 @@ def run_in_directory(
 ) -> tuple[Outcome, Series]:
     """Run a model, or resume it; return the result, and on rank 0 all observations; collective.
 
-    An error carries what was kept until then: see `minga.output.dataset.hand_over`.
+    An error carries what was kept until then: see `minga.output.dataset.attach_dataset`.
     """
     directory = place.directory
     try:
@@ -107,7 +107,9 @@ def run_in_directory(
             kept.abandon(model)
             if comm.rank == 0 and (lines := read_manifest(manifest_of(directory.fields))):
                 attributes = failed_attributes(model, [line.step for line in lines], error)
-                hand_over(error, opened(directory, model, kept.series.series, attributes), f", and in {directory.path}")
+                attach_dataset(
+                    error, open_dataset(directory, model, kept.series.series, attributes), f", and in {directory.path}"
+                )
             raise
     except BaseException:
         if comm.rank == 0 and place.made:
@@ -185,7 +187,7 @@ def finished_result_in(
         )
     series = SeriesFile(place.directory)
     if comm.rank == 0:
-        series.go_on(result["steps"], 1)
+        series.resume(result["steps"], 1)
     return result, series.series
 
 

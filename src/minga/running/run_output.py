@@ -27,7 +27,7 @@ from minga.output.snapshots.snapshots import Snapshots
 from minga.output.tables import tables_of, write_tables
 from minga.output.trace import write_trace
 from minga.output.traces import write_traces
-from minga.output.variables import said_of
+from minga.output.variables import model_attributes
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
 from minga.running.result import result_of
@@ -67,7 +67,7 @@ class RunOutput:
         note: Note = lambda text: None,
         remembers: bool = False,
     ) -> RunOutput:
-        """Return the writers of a run in a directory, or with `goes_on` resume the run there; collective.
+        """Return the writers of a run in a directory, or with `resume` resume the run there; collective.
 
         options    how frames are kept and when checkpoints are written
         case       what has to be equal in a run that goes on, beside the model and [stop]; rank 0's counts
@@ -77,7 +77,7 @@ class RunOutput:
 
         Raises CaseError and RunError as :class:`Snapshots` does.
         """
-        about = {**said_of(model), **(attributes or {})}
+        about = {**model_attributes(model), **(attributes or {})}
         every, observe = options.output.every, options.output.observe
         snapshots = Snapshots(
             directory.fields, model, fields, options.output, comm, attributes=about, resume=resume, cpus=cpus
@@ -95,7 +95,7 @@ class RunOutput:
             damaged = snapshots.truncate(step - step % every if every else 0)
             if comm.rank == 0 and (snapshots.gone or damaged):
                 note(_loss(directory, snapshots.gone, damaged, step))
-            series.go_on(step, every, observe)
+            series.resume(step, every, observe)
 
         keeper = Keeper(
             directory.checkpoints,

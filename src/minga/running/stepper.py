@@ -70,7 +70,7 @@ class Stepper:
         elapsed = time.perf_counter() - began
         self.left = outcome.reason == "stop"
         if self.left and undo is not None:
-            undo.put_back()
+            undo.restore()
             return 0, Outcome(True, "stop"), elapsed
         return count, outcome, elapsed
 

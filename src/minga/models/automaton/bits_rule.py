@@ -22,7 +22,7 @@ from minga.lang.graph import KernelGraph, topological
 from minga.lang.inline import without_locals
 from minga.lang.types import integer_range, is_float, is_integer
 
-__all__ = ["CellState", "Count", "Table", "Term", "Unsuitable", "count_form", "looked_at", "tabulate"]
+__all__ = ["CellState", "Count", "Table", "Term", "Unsuitable", "count_form", "read_offsets", "tabulate"]
 
 Array = NDArray[Any]
 Offset = tuple[int, ...]
@@ -85,7 +85,7 @@ def _size(variable: Variable, states: int) -> int:
     return states if isinstance(variable, CellState) else variable.most + 1
 
 
-def looked_at(graph: KernelGraph) -> tuple[Offset, ...]:
+def read_offsets(graph: KernelGraph) -> tuple[Offset, ...]:
     """Return the offsets at which the only field of a rule without locals is read, sorted.
 
     Raises
@@ -126,7 +126,7 @@ def tabulate(graph: KernelGraph, states: int, parameters: Mapping[str, Any]) -> 
         If there is no such table.
     """
     graph = without_locals(graph)
-    offsets = looked_at(graph) or ((0,) * graph.ndim,)
+    offsets = read_offsets(graph) or ((0,) * graph.ndim,)
     if states > MOST_STATES:
         raise Unsuitable(f"it has {states} states; bits are for at most {MOST_STATES}")
     trial = _Trial(graph.stores[0].value, states, parameters)

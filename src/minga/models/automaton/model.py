@@ -27,7 +27,7 @@ from minga.models.automaton.initial import Initial, initial_values
 from minga.models.automaton.observe import chosen_names, observe_states
 from minga.models.automaton.observe import observe as record_observation
 from minga.models.automaton.observers import Observers, parse_observers
-from minga.models.automaton.quiet import leave_out_quiet
+from minga.models.automaton.quiet import enable_quiet_skipping
 from minga.models.automaton.rules import find_rule
 from minga.models.automaton.step import record_step, recurrence, with_update
 from minga.models.automaton.units import units_of
@@ -132,7 +132,7 @@ def automaton(
     avalanches, registers = (
         ({}, {}) if observers.avalanche is None else watch_avalanches(step, tuple(fields.values()), observers.avalanche)
     )
-    leave_out_quiet(step, skip_quiet)
+    enable_quiet_skipping(step, skip_quiet)
     program, observables = record_observation(chosen, fields, observers, values)
     return Model(
         name="automaton",
@@ -168,7 +168,7 @@ def _of_bits(
     packed = bits.packed
     name = packed.cells.name
     step = bits.step()
-    leave_out_quiet(step, skip_quiet)
+    enable_quiet_skipping(step, skip_quiet)
     states = rule.states or 2
     names = chosen_names(observers, states, floats=False)
     program, known = observe_bits(packed, states, names)

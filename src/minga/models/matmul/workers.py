@@ -27,7 +27,7 @@ from minga.plan.machine.hosts import crew_on
 from minga.plan.machine.machine import MEMORY_SHARE, Machine
 from minga.plan.machine.resources import available_memory, processor_name
 from minga.plan.probe.pingpong import links_of
-from minga.plan.probe.remembered import key_of, recall, remember
+from minga.plan.probe.remembered import key_of, load_cached, store_cached
 from minga.plan.ranks import Crew
 from minga.plan.speed import Speed
 from minga.plan.topology import Tree, seats_of, usable
@@ -195,12 +195,12 @@ def measured(
     crowd = int((seats.paths[:, 0] == seats.paths[comm.rank, 0]).sum())
     sizes = _sizes(rows, depth, width, (memory or 1 << 40) // dtype.itemsize)
     key = _key(dtype, sizes, crowd)
-    known = recall(key, _in_file) if cache else None
+    known = load_cached(key, _in_file) if cache else None
     missing = np.array([known is None], np.int64)
     comm.allreduce(missing, "max")
     if missing[0] or known is None:
         known = _together(comm, dtype, sizes, seconds)
-        remember(key, {"cells": known[0], "seconds": known[1], "copying": known[2]})
+        store_cached(key, {"cells": known[0], "seconds": known[1], "copying": known[2]})
     panel = depth * width * dtype.itemsize
     links, chosen, wire, handling = _network(comm, seats, seconds, route, panel)
     handling /= _cores(crowd)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from minga.models.photodiode.pointwise.setup import Pointwise
     from minga.models.photodiode.structure.device import Device
 
-__all__ = ["device_of", "how_of", "make", "problem_of"]
+__all__ = ["device_of", "make", "pointwise_options", "problem_of"]
 
 
 def make(said: PhotodiodeSettings, grid: GridSettings, directory: Path) -> Model:
@@ -47,7 +47,9 @@ def make(said: PhotodiodeSettings, grid: GridSettings, directory: Path) -> Model
     problem = problem_of(said)
     device = device_of(said, directory)
     check_biases(device, problem.bias)
-    solved = pointwise(device, problem, how_of(said, device)) if said.pointwise else photodiode(device, problem)
+    solved = (
+        pointwise(device, problem, pointwise_options(said, device)) if said.pointwise else photodiode(device, problem)
+    )
     model = with_bands(solved, device, problem.curves)
     return replace(
         model,
@@ -67,11 +69,11 @@ def _warnings(said: PhotodiodeSettings) -> Iterator[tuple[str, str]]:
         )
 
 
-def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
+def pointwise_options(settings: PhotodiodeSettings, device: Device) -> Pointwise:
     """Return the options of the pointwise scheme."""
     from minga.models.photodiode.pointwise.setup import Pointwise
 
-    options = {} if said.pointwise is None else said.pointwise.model_dump(exclude_none=True)
+    options = {} if settings.pointwise is None else settings.pointwise.model_dump(exclude_none=True)
     if isinstance(count := options.get("segments"), int):
         rows = device.grid.shape[0]
         if count > rows:

@@ -21,7 +21,7 @@ from minga.output.cells import blocks_of_cells, layout_of_cells
 from minga.output.snapshots.chunks import Chunk
 from minga.output.snapshots.selection import Selection
 from minga.space.box import Box
-from minga.space.boxes import Ints, meet
+from minga.space.boxes import Ints, intersect_pairs
 from minga.space.layout import Layout
 from minga.space.ownership import Ownership
 from minga.space.transfer import Copy, RankTransfer, for_rank
@@ -257,7 +257,7 @@ def _copies(lo: Ints, hi: Ints, low: Ints, high: Ints, blocks: Ints, chunks: Int
     """Return copies of the common parts of some blocks and some chunks."""
     if not len(blocks) or not len(chunks):
         return []
-    i, j, part_lo, part_hi = meet(lo[blocks], hi[blocks], low[chunks], high[chunks])
+    i, j, part_lo, part_hi = intersect_pairs(lo[blocks], hi[blocks], low[chunks], high[chunks])
     nowhere = (0,) * lo.shape[1]
     return [
         Copy(source, target, Box(tuple(first), tuple(last)), nowhere)

@@ -28,7 +28,7 @@ from minga.plan.machine.machine import MEMORY_SHARE
 from minga.plan.machine.resources import available_memory, processor_name
 from minga.plan.probe.pingpong import links_of
 from minga.plan.probe.rehearsal import Rehearsal, Sample, part_of
-from minga.plan.probe.remembered import key_of, recall, remember
+from minga.plan.probe.remembered import key_of, load_cached, store_cached
 from minga.plan.ranks import Crew
 from minga.plan.speed import TRUSTED, Speed
 from minga.plan.topology import Tree, seats_of, usable
@@ -106,12 +106,12 @@ def probe_crew(
     crowd = len(np.flatnonzero(seats.paths[:, 0] == seats.paths[comm.rank, 0]))
     parts = probed_sizes(work, comm.size)
     key = _key(work, parts, threads, crowd, len(usable()))
-    known = recall(key, _speeds_in) if cache else None
+    known = load_cached(key, _speeds_in) if cache else None
     missing = np.array([known is None], np.int64)
     comm.allreduce(missing, "max")
     if missing[0] or known is None:
         known = _timed(model, work, parts, comm, threads, seconds, cpus, stop or _never)
-        remember(key, {"cells": known[0], "seconds": known[1]})
+        store_cached(key, {"cells": known[0], "seconds": known[1]})
     # The time for messages is not taken from the time that a short run allows for its probe.
     links = _links(comm, seats, min(_NETWORK, seconds), cache)
     found = comm.gather(_Found(*known, comm.node, platform.node(), available_memory()))
@@ -131,7 +131,7 @@ def known_speed(model: Model, ranks: int, threads: int = 1) -> Speed | None:
     parts = probed_sizes(work, ranks)
     pinned = sum(len(core) for core in share(available_cores(), 0, ranks, threads))
     for allowed in (pinned, len(usable())):
-        found = recall(_key(work, parts, threads, ranks, allowed), _speeds_in)
+        found = load_cached(_key(work, parts, threads, ranks, allowed), _speeds_in)
         if found is not None:
             return Speed.measured(*found)
     return None
@@ -330,13 +330,13 @@ def _links(comm: Comm, seats: Tree, seconds: float, cache: bool) -> Links:
 
     place = platform.node(), processor_name(), quota(), seats.levels, seats.paths.tolist()
     key = key_of("links", *place, MPI.Get_library_version(), longest_nap())
-    known: Links | None = comm.bcast(recall(key, _links_in) if comm.rank == 0 else None)
+    known: Links | None = comm.bcast(load_cached(key, _links_in) if comm.rank == 0 else None)
     if known is not None:
         return known
     links = links_of(comm, seats, seconds)
     if comm.rank == 0:
         levels = [[(s.least, s.alpha, s.beta) for s in link.segments] for link in links.levels]
-        remember(key, {"levels": levels})
+        store_cached(key, {"levels": levels})
     return links
 
 

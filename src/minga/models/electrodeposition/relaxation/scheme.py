@@ -84,7 +84,7 @@ def relaxation(problem: Problem, settings: RelaxationOptions = RelaxationOptions
     CaseError
         If this scheme cannot solve the problem.
     """
-    refuse(problem, settings)
+    check_supported(problem, settings)
     return Scheme.of(problem, settings).model()
 
 
@@ -107,7 +107,7 @@ def relaxation_model(problem: Problem, **options: Any) -> Model:
     return relaxation(problem, RelaxationOptions(**options))
 
 
-def refuse(problem: Problem, settings: RelaxationOptions) -> None:
+def check_supported(problem: Problem, settings: RelaxationOptions) -> None:
     """Raise CaseError for problems and orders that the scheme does not support."""
     if problem.voltage is None:
         raise _not_here("a given current", "give voltage")
@@ -306,7 +306,7 @@ class Scheme:
             self.balance(program)
         worst, change = mg.max(found.ions, found.potential), found.change
         if self.flow is not None:
-            turning, moved = self.stir(program, self.flow, dt)
+            turning, moved = self.sweep_flow(program, self.flow, dt)
             program.let(self.met["flow"], turning)
             worst, change = mg.max(worst, turning), mg.max(change, moved)
         program.let(self.worst, change if settings.criterion == "update" else worst)
@@ -331,7 +331,7 @@ class Scheme:
             at_anode=self.given[1],
         )
 
-    def stir(self, program: Program, flow: VectorPotential, dt: float) -> tuple[Register, Register]:
+    def sweep_flow(self, program: Program, flow: VectorPotential, dt: float) -> tuple[Register, Register]:
         """Record one sweep over the flow."""
         state = self.state
         for axis, push in enumerate(flow.push):
