@@ -28,8 +28,8 @@ from minga.plan.balance import Balancer
 from minga.plan.cost import predict, work_of
 from minga.plan.plan import Plan
 from minga.plan.planner import make_plan
-from minga.plan.probe.probe import probe_crew
-from minga.plan.ranks import Crew
+from minga.plan.probe.probe import probe_ranks
+from minga.plan.ranks import RankGroup
 from minga.running.session import state_digest
 from minga.space.layout import Layout
 from minga.studies.changing import lose_share
@@ -159,12 +159,12 @@ def hetero(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
     """
     name, seconds, rounds = order["model"], order["seconds"], order["rounds"]
     model, comm = model_of(name, order["shape"]), MPIComm(world)
-    crew, plan = planned(model, comm)
+    group, plan = planned(model, comm)
     slabs = next(iter(model.layouts("slabs", world.size).values()))
     run = Variant.of(model, comm, plan.layout, halo_depth=plan.halo_depth, overlap=plan.overlap)
     equal = Variant.of(model, comm, slabs)
     work = work_of(model)
-    balancer = Balancer(work, crew, "auto")
+    balancer = Balancer(work, group, "auto")
     balancer.start(model, run.engine)
     settle(world, run, balancer, 2 * seconds)
     run.clear()
@@ -177,11 +177,11 @@ def hetero(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
         layout = run.engine.storage.layout(model.planned_grid)
         speeds.append(speeds_of_nodes(world, name, layout, seconds, at_once=True))
         ideals.append(model.grid.size / sum(speeds[-1]))
-        now = probe_crew(model, comm, cache=False)
+        now = probe_ranks(model, comm, cache=False)
         measured = statistics.median(run.seconds[before:])
         predicted.append((predict(work, now, layout, plan.halo_depth, plan.overlap).seconds, measured))
     measured = statistics.median(run.seconds)
-    naive = predict(work, crew, slabs).seconds
+    naive = predict(work, group, slabs).seconds
     return {
         "model": name,
         "shape": list(order["shape"]),
@@ -251,8 +251,8 @@ def overlap(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
 def depth(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
     """The depth of halos that the model chooses beside all depths, measured."""
     model, comm = model_of(order["model"], order["shape"]), MPIComm(world)
-    crew = probe_crew(model, comm, cache=False)
-    plan = make_plan(work_of(model), crew, layout="slabs")
+    group = probe_ranks(model, comm, cache=False)
+    plan = make_plan(work_of(model), group, layout="slabs")
     variants = {str(k): Variant.of(model, comm, plan.layout, halo_depth=k, overlap=plan.overlap) for k in range(1, 9)}
     in_turns(world, variants, order["seconds"], order["rounds"])
     medians = {name: variant.median for name, variant in variants.items()}
@@ -262,7 +262,7 @@ def depth(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
         "shape": list(order["shape"]),
         "chosen": plan.halo_depth,
         "seconds": {name: spread(variant.seconds) for name, variant in variants.items()},
-        "predicted_seconds": {k: predict(work, crew, plan.layout, int(k), plan.overlap).seconds for k in variants},
+        "predicted_seconds": {k: predict(work, group, plan.layout, int(k), plan.overlap).seconds for k in variants},
         "over_best": medians[str(plan.halo_depth)] / min(medians.values()),
         "same_digest": digests(variants, model, order["steps"]),
     }
@@ -289,10 +289,10 @@ def messages_a_step(world: MPI.Intracomm, variant: Variant) -> float:
     return float(world.allreduce(after - before)) / 16
 
 
-def planned(model: mg.Model, comm: MPIComm) -> tuple[Crew, Plan]:
+def planned(model: mg.Model, comm: MPIComm) -> tuple[RankGroup, Plan]:
     """What `minga run` would do, measured anew."""
-    crew = probe_crew(model, comm, cache=False)
-    return crew, make_plan(work_of(model), crew)
+    group = probe_ranks(model, comm, cache=False)
+    return group, make_plan(work_of(model), group)
 
 
 def digests(variants: Mapping[str, Variant], model: mg.Model, steps: int) -> bool:

@@ -32,7 +32,7 @@ from minga.plan.certainty import Certainty
 from minga.plan.cost import compute_seconds
 from minga.plan.decisions import Decision, Proposal, RankTimes, Seen, Trial
 from minga.plan.move_cost import MoveCost
-from minga.plan.ranks import Crew
+from minga.plan.ranks import RankGroup
 from minga.plan.recut import costs_of_blocks, moved_cells, reassign, recut
 from minga.plan.work.masks import MaskWatch
 from minga.plan.work.recorded import applies_of
@@ -80,7 +80,7 @@ class Balancer:
 
     Parameters
     ----------
-    work, crew
+    work, group
         The work of a step, and the ranks; speeds need only be right relative to each other.
     every
         Steps from one check to the next; "auto" for about five checks per second.
@@ -103,7 +103,7 @@ class Balancer:
     def __init__(
         self,
         work: Work,
-        crew: Crew,
+        group: RankGroup,
         every: int | Literal["auto"] = "auto",
         *,
         tolerance: float = 1.05,
@@ -117,7 +117,7 @@ class Balancer:
                 f"a balancer with tolerance {tolerance} that goes {part} of the way",
                 remedy="give a tolerance of 1 or more, such as 1.05, and a part between 0 and 1",
             )
-        self.work, self.crew, self.every = work, crew, every
+        self.work, self.group, self.every = work, group, every
         self.tolerance, self.part, self.cause = tolerance, part, cause
         self.decisions: list[Decision] = []
         self.looks = 0
@@ -155,11 +155,11 @@ class Balancer:
         """Prepare for a model; collective, before its first step."""
         self._model, self._dead = model, dead_slots(model)
         self._mask = MaskWatch.of(model)
-        if self.work.domain != model.planned_grid.box or self.crew.ranks != engine.comm.size:
+        if self.work.domain != model.planned_grid.box or self.group.ranks != engine.comm.size:
             raise LayoutError(
-                f"a balancer of {self.work.domain} on {self.crew.ranks} ranks for model {model.name!r}, whose planned "
+                f"a balancer of {self.work.domain} on {self.group.ranks} ranks for model {model.name!r}, whose planned "
                 f"grid is {model.planned_grid!r}, on {engine.comm.size}",
-                remedy="make work and crew for this model and these ranks: work_of(model)",
+                remedy="make work and group for this model and these ranks: work_of(model)",
             )
         layout = engine.storage.layout(model.planned_grid)
         self._held = [(0, layout.cells())]
@@ -321,7 +321,7 @@ class Balancer:
         """Return the costs of cells: measured on the blocks if that is informative, otherwise as declared."""
         if not times.blocks or (self.cause == "ranks" and self.work.weights is not None):
             return self.work.weights
-        ranks, blocks = self.crew.ranks, sorted(times.blocks)
+        ranks, blocks = self.group.ranks, sorted(times.blocks)
         owner = layout.owner[blocks]
         cells = (layout.hi - layout.lo)[blocks].prod(axis=1).astype(float)
         kernels = np.array([times.blocks[block] for block in blocks])
@@ -343,8 +343,8 @@ class Balancer:
         """Return the seconds per step that are expected from the speeds of ranks, shape (ranks,)."""
         cells = layout.cells().astype(float) * self.work.points
         if weights is None:
-            return compute_seconds(self.crew, cells)
-        return compute_seconds(self.crew, cells, _costs(layout, weights) * self.work.points)
+            return compute_seconds(self.group, cells)
+        return compute_seconds(self.group, cells, _costs(layout, weights) * self.work.points)
 
     def _learn(self, expected: Floats, seconds: Floats) -> Floats:
         """Return the pace of every rank: seconds per expected second; ranks without work get that of the others."""
@@ -421,7 +421,7 @@ class Balancer:
         """Limit shares of the whole to what ranks have memory for; the excess goes to the other ranks."""
         cells = layout.cells()
         price = np.divide(cost, cells, out=np.full(len(cost), cost.sum() / cells.sum()), where=cells > 0)
-        room = np.maximum(self.crew.memory - self.work.rank_bytes, 0) / max(1, self.work.cell_bytes)
+        room = np.maximum(self.group.memory - self.work.rank_bytes, 0) / max(1, self.work.cell_bytes)
         most = np.maximum(_FILLED * room, cells) * price / cost.sum() if cost.sum() > 0 else np.ones(len(cost))
         shares = shares / shares.sum()
         for _ in range(len(shares)):
@@ -453,10 +453,10 @@ class Balancer:
         sender, receiver, cells = moved_cells(old, new)
         if not len(cells):
             return 0.0
-        seconds = self.crew.links.time(self.crew.seats, sender, receiver, cells * self._live_bytes())
-        if self.crew.links.shared:
+        seconds = self.group.links.time(self.group.seats, sender, receiver, cells * self._live_bytes())
+        if self.group.links.shared:
             return float(seconds.sum())
-        ends = [np.bincount(end, seconds, self.crew.ranks).max() for end in (sender, receiver)]
+        ends = [np.bincount(end, seconds, self.group.ranks).max() for end in (sender, receiver)]
         return float(max(ends))
 
     def _live_bytes(self) -> float:

@@ -24,7 +24,7 @@ from minga.models.matmul.problem import Problem, problem_of
 from minga.models.matmul.result import ArrayResult, PartialFile, Result
 from minga.models.matmul.workers import Wire, Workers, measured
 from minga.plan.links import Links
-from minga.plan.ranks import Crew
+from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
 from minga.plan.topology import seats_of
 
@@ -414,8 +414,8 @@ def _fitting(plan: Plan, task: Task, size: Size, ranks: int) -> Plan:
 
 def _nominal(comm: Comm) -> Workers:
     """Return one rank with a nominal speed, for a product that takes less time than measuring the speed."""
-    crew = Crew((Speed.constant(1e9),), np.zeros(1, np.int64), np.full(1, 1 << 62), seats_of(comm), Links(()))
-    return Workers(crew, (1e-9,), (0.0,), Wire(0.0, 0.0, 1), "taken")
+    group = RankGroup((Speed.constant(1e9),), np.zeros(1, np.int64), np.full(1, 1 << 62), seats_of(comm), Links(()))
+    return Workers(group, (1e-9,), (0.0,), Wire(0.0, 0.0, 1), "taken")
 
 
 # The end -------------------------------------------------------------------------------------------------------------
