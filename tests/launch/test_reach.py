@@ -11,7 +11,7 @@ from command_line import in_process
 from minga.cli.matmul import MatmulRequest
 from minga.cli.matmul_launch import _command, _Places
 from minga.errors import CaseError
-from minga.launch.hosts import Host, shell_launcher, shell_words
+from minga.launch.hosts import Host, shell_command, shell_launcher
 from minga.launch.launcher import Launcher
 from minga.launch.reach import address_options, agent, interface_of, not_started, own_address
 
@@ -28,7 +28,7 @@ def test_a_shell_may_be_several_words() -> None:
 @pytest.mark.parametrize(("shell", "words"), [("", "--shell is empty"), ("ssh -F 'cfg", "cannot be read")])
 def test_a_shell_that_cannot_be_meant(shell: str, words: str) -> None:
     with pytest.raises(CaseError, match=words):
-        shell_words(shell)
+        shell_command(shell)
 
 
 def test_launchers_call_one_program(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_memory_that_nobody_knows_holds_all() -> None:
     group = group_of("5x1", [8e7, 4e7, 4e7, 2e7, 2e7], [0, 1, 2, 3, 4], ((1e-4, 1e-8),))
     work = work_on(120, 130, corners=True)
     team = partition.team_of(work, group)
-    columns = next(option for option in options(team) if option.word == "columns:0x1")
+    columns = next(option for option in options(team) if option.name == "columns:0x1")
     unknown = replace(group, memory=np.zeros(5, np.int64))
     assert refined(columns, group, 1, False) is not columns
     assert refined(columns, unknown, 1, False) is not columns

@@ -110,12 +110,12 @@ def _place(request: LibrariesRequest, stack: contextlib.ExitStack) -> tuple[Star
 
 
 def _start_here(
-    mpi: Implementation, ranks: int, words: Sequence[str], timeout: float
+    mpi: Implementation, ranks: int, arguments: Sequence[str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
     """Run a job on this machine to its end; RunError where it takes too long, and nothing of it is left."""
     launcher = Launcher(mpi.launcher, mpi.vendor)
     try:
-        return finished_job([*launcher.command(ranks), *words], launcher.environment() | mpi.environment, timeout)
+        return finished_job([*launcher.command(ranks), *arguments], launcher.environment() | mpi.environment, timeout)
     except subprocess.TimeoutExpired as error:
         raise RunError(f"the ranks of {mpi.vendor} did not end within {timeout:g} seconds and were ended") from error
 

@@ -54,7 +54,7 @@ class MatmulRequest:
     as_json: bool = False
     force: bool = False
 
-    def words(self) -> list[str]:
+    def arguments(self) -> list[str]:
         """The command line of each rank: this request with full paths, and nothing of how ranks are started."""
         found = [str(self.a.absolute()), str(self.b.absolute()), "--alpha", repr(self.alpha), "--beta", repr(self.beta)]
         for name, value in (("-o", self.out), ("--c", self.c), ("--machine", self.machine)):
@@ -273,6 +273,6 @@ class _Progress:
             sys.stderr.flush()
 
 
-def started_words(request: MatmulRequest) -> Sequence[str]:
+def rank_command(request: MatmulRequest) -> Sequence[str]:
     """What each rank runs."""
-    return ["-m", "minga.cli.main", "matmul", *request.words()]
+    return ["-m", "minga.cli.main", "matmul", *request.arguments()]

@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from minga.cli.matmul import MatmulRequest, started_words
+from minga.cli.matmul import MatmulRequest, rank_command
 from minga.engine.pin import available_cores
 from minga.errors import LaunchError, RunError
 from minga.launch.exit_codes import OK, REPORTED
-from minga.launch.hosts import Host, read_hosts, shell_words
+from minga.launch.hosts import Host, read_hosts, shell_command
 from minga.launch.jobs import end_jobs, running_job
 from minga.launch.launcher import Launcher, find_launcher
 from minga.launch.reach import address_options, agent, not_started, own_address
@@ -107,7 +107,7 @@ def launch(request: MatmulRequest) -> None:
         if places.hosts and lost is None and (fault := not_started(end.said)) is not None:
             raise LaunchError(
                 f"no rank could be started: {fault}",
-                remedy=f"try {shlex.join([*shell_words(request.shell), places.hosts[-1].name, 'true'])}; "
+                remedy=f"try {shlex.join([*shell_command(request.shell), places.hosts[-1].name, 'true'])}; "
                 "address=ADDRESS in the hosts file says where a host is reached",
             )
         if places.hosts and lost is None:
@@ -127,9 +127,9 @@ def launch(request: MatmulRequest) -> None:
 
 def _command(launcher: Launcher, places: _Places, request: MatmulRequest, folder: Path) -> list[str]:
     """The command line that starts the ranks; `folder` is there until they have ended."""
-    words = started_words(request)
+    command = rank_command(request)
     if not places.hosts:
-        return [*launcher.command(places.ranks), sys.executable, *words]
+        return [*launcher.command(places.ranks), sys.executable, *command]
     reach = str(agent(folder, request.shell))
     start = [str(launcher.path), *address_options(launcher.vendor, own_address(places.hosts, request.shell))]
     if launcher.vendor == "Open MPI":
@@ -140,7 +140,7 @@ def _command(launcher: Launcher, places: _Places, request: MatmulRequest, folder
         start += ["-hosts", ",".join(f"{h.address or h.name}:{h.slots}" for h in places.hosts)]
         each = [["-n", str(h.slots), "-wdir", "/"] for h in places.hosts]  # this directory may not be there
     for number, (host, options) in enumerate(zip(places.hosts, each, strict=True)):
-        start += [*([":"] if number else []), *options, host.python or sys.executable, *words]
+        start += [*([":"] if number else []), *options, host.python or sys.executable, *command]
     return start
 
 
@@ -228,7 +228,7 @@ def _unreachable(hosts: Sequence[Host], shell: str) -> str | None:
 def _answers(host: Host, shell: str) -> bool:
     try:
         done = subprocess.run(
-            [*shell_words(shell), host.address or host.name, "true"], stdin=subprocess.DEVNULL,
+            [*shell_command(shell), host.address or host.name, "true"], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_LOOKS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):

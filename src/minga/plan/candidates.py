@@ -48,7 +48,7 @@ class Option:
     ``team`` and ``cut`` are what it was made with, if it can be corrected.
     """
 
-    word: str
+    name: str
     layout: Layout
     work: Work
     team: Team | None = None
@@ -69,7 +69,7 @@ class Option:
 
     def placed(self, ranks: Ints) -> Option:
         """Return the same blocks, with rank ``ranks[r]`` owning what rank ``r`` owned."""
-        return Option(self.word, reassigned(self.layout, ranks), self.work)
+        return Option(self.name, reassigned(self.layout, ranks), self.work)
 
 
 def fits(group: RankGroup, told: Prediction) -> bool:
@@ -82,9 +82,9 @@ def options(team: Team, halo_depth: int = 1) -> Iterator[Option]:
 
     They are cut for ``halo_depth``: deep halos make messages cheap for slabs that would otherwise get few cells.
     """
-    for word, cut in _cuts(team, halo_depth):
+    for name, cut in _cuts(team, halo_depth):
         try:
-            yield Option(word, cut(team), team.work, team, cut)
+            yield Option(name, cut(team), team.work, team, cut)
         except LayoutError:
             continue
 
@@ -198,7 +198,7 @@ def fitted(
         if float(team.most.sum()) < option.work.domain.size:
             break
         try:
-            found = Option(option.word, cut(team), option.work, team, cut)
+            found = Option(option.name, cut(team), option.work, team, cut)
         except LayoutError:
             break
         seen = found.predict(group, halo_depth, overlap)
@@ -213,7 +213,7 @@ def refined(option: Option, group: RankGroup, halo_depth: int, overlap: bool, ro
     team, cut = option.team, option.cut
     if team is None or cut is None or len(team.ranks) > MOST_REFINED:
         return option
-    if option.word.startswith(("slabs", "cartesian")) and option.work.weights is None:
+    if option.name.startswith(("slabs", "cartesian")) and option.work.weights is None:
         return option  # these are based on times, not on shares, and are optimal already
     best, told = option, option.predict(group, halo_depth, overlap)
     last, shortest = told, told.seconds
@@ -229,7 +229,7 @@ def refined(option: Option, group: RankGroup, halo_depth: int, overlap: bool, ro
             layout = cut(team)
         except LayoutError:
             break
-        found = Option(option.word, layout, option.work, team, cut)
+        found = Option(option.name, layout, option.work, team, cut)
         last = found.predict(group, halo_depth, overlap)
         if last.seconds < shortest and fits(group, last):
             best, shortest = found, last.seconds

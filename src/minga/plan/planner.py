@@ -100,7 +100,7 @@ def make_plan(
     story = _Story.of(search, best, base.seconds)
     return Plan(
         layout=best.option.layout,
-        name=best.option.word,
+        name=best.option.name,
         mapping=best.mapping,
         halo_depth=best.depth,
         overlap=best.overlap,
@@ -344,7 +344,7 @@ class _Story:
         best, search = self.best, self.search
         used, nodes = best.start.nodes, search.most_nodes
         return (
-            Choice("layout", best.option.word, "equal Cartesian parts", self.naive - self.all_nodes, self._why()),
+            Choice("layout", best.option.name, "equal Cartesian parts", self.naive - self.all_nodes, self._why()),
             Choice(
                 "nodes",
                 f"{used} of {nodes}",
@@ -420,7 +420,7 @@ def _notes(work: Work, group: RankGroup, layout: Layout, overfull: str | None) -
             )
 
 
-def _no_room(work: Work, group: RankGroup, word: str, told: Prediction) -> LayoutError:
+def _no_room(work: Work, group: RankGroup, name: str, told: Prediction) -> LayoutError:
     """Return the error for insufficient memory, with the node and what would fit."""
     room = np.where(group.memory > 0, group.memory - float(work.rank_bytes), np.inf)
     together = float(np.maximum(room, 0.0).sum())
@@ -440,7 +440,7 @@ def _no_room(work: Work, group: RankGroup, word: str, told: Prediction) -> Layou
             where=message,
         )
     remedy = (
-        'write layout = "auto": shares then follow memory' if word != "auto" else "choose a smaller grid, or more ranks"
+        'write layout = "auto": shares then follow memory' if name != "auto" else "choose a smaller grid, or more ranks"
     )
     return LayoutError(message, remedy=remedy)
 

@@ -70,7 +70,7 @@ class ResolvedPlan:
     ----------
     layouts
         Layout of every grid, with the owner of each block.
-    word
+    name
         Name of the layout, as a case could give it if there is such a name.
     mapping, halo_depth, overlap
         Mapping of blocks to ranks, steps per halo exchange, and whether messages overlap with computation.
@@ -87,7 +87,7 @@ class ResolvedPlan:
     """
 
     layouts: Mapping[Grid, Layout]
-    word: str
+    name: str
     mapping: str
     halo_depth: int
     overlap: bool
@@ -118,7 +118,7 @@ class ResolvedPlan:
     def summary(self) -> str:
         """The resolved plan on one line, for people."""
         if self.plan is None:
-            return f"{self.word} ({self.source})"
+            return f"{self.name} ({self.source})"
         left = f"; without {', '.join(node for node, _ in self.plan.left_out[:4])}" if self.plan.left_out else ""
         more = len(self.plan.left_out) - 4
         return self.plan.summary + left + (f" and {more} more" if more > 0 else "")

@@ -189,6 +189,6 @@ def state_digest(engine: Engine, model: Model, fields: Sequence[Field]) -> str:
             for f in fields
         ]
     )
-    words = np.array([mine], np.uint64).view(np.int64)
-    engine.comm.allreduce(words, "sum")
-    return f"{int(words.view(np.uint64)[0]):016x}"
+    buffer = np.array([mine], np.uint64).view(np.int64)
+    engine.comm.allreduce(buffer, "sum")
+    return f"{int(buffer.view(np.uint64)[0]):016x}"

@@ -284,5 +284,5 @@ def _beside(grid: Grid, axis: str | int, values: NDArray) -> NDArray:  # type: i
     return values.reshape(shape)
 
 
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -262,7 +262,7 @@ def _expected(link: Link, ranks: int, shared: bool) -> tuple[Wire, str]:
     routes = [best_route(size, ranks - 1, link, "hub" if shared else "switch", group=shared) for size in sizes]
     beta = (routes[1].seconds - routes[0].seconds) / (sizes[1] - sizes[0])
     alpha = max(0.0, routes[0].seconds - beta * sizes[0])
-    word = routes[1].word
+    word = routes[1].route
     return Wire(alpha, beta, ranks, shared, _is_flat(word, shared)), word
 
 
@@ -340,7 +340,7 @@ def _network(comm: Comm, seats: Tree, seconds: float, route: str | None, panel: 
     link = links.levels[0] if len(np.unique(seats.paths[:, 0])) > 1 else links.levels[-1]
     medium, over_mpi = "hub" if links.shared else "switch", isinstance(comm, MPIComm)
     best = best_route(panel, comm.size - 1, link, medium, group=links.shared and over_mpi, mpi=over_mpi)
-    chosen = route or str(comm.bcast(best.word))
+    chosen = route or str(comm.bcast(best.route))
     found = []
     for size in _SENT:
         found.append(_to_all(comm, size, seconds / len(_SENT), chosen))

@@ -14,7 +14,7 @@ from minga.errors import CaseError, suggest
 from minga.models.settings import GridSettings
 from minga.models.waves.boundary import Boundary, Cpml, Random, Release, Sponge
 from minga.models.waves.case_medium import FoundMedium, find_medium
-from minga.models.waves.medium import looked_at
+from minga.models.waves.medium import sampled_boxes
 from minga.models.waves.model import fletcher
 from minga.models.waves.preflight import notes_of, step_for
 from minga.models.waves.receivers import Receivers
@@ -86,7 +86,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
 
 def _sampled(found: FoundMedium) -> Iterator[tuple[str, str]]:
     """Yield a note that the preceding results follow from some of the cells only."""
-    seen, cells = sum(box.size for box in looked_at(found.shape, sample=True)), math.prod(found.shape)
+    seen, cells = sum(box.size for box in sampled_boxes(found.shape, sample=True)), math.prod(found.shape)
     if seen < cells and not found.medium.uniform:
         yield "medium", f"{seen:,} of {cells:,} cells were inspected for these notes; a run inspects all of them first"
 
@@ -102,14 +102,14 @@ def _renamed(boundary: object) -> Iterator[tuple[str, str]]:
 
 def _boundary(entry: object) -> Boundary:
     """Return the boundary of the model."""
-    words: dict[str, Boundary] = {"release": Release(), "sponge": Sponge(), "random": Random(), "cpml": Cpml()}
+    boundaries: dict[str, Boundary] = {"release": Release(), "sponge": Sponge(), "random": Random(), "cpml": Cpml()}
     key = "fletcher.boundary"
     if entry == FORMER:
         return Release()
-    if isinstance(entry, str) and entry in words:
-        return words[entry]
+    if isinstance(entry, str) and entry in boundaries:
+        return boundaries[entry]
     if not isinstance(entry, Mapping):
-        close = suggest(entry, words) if isinstance(entry, str) else None
+        close = suggest(entry, boundaries) if isinstance(entry, str) else None
         raise CaseError(f"there is no boundary {entry!r}", key=key, suggestion=close, remedy=BOUNDARY_FORM)
     said = validate(BoundarySettings, entry, key)
     given = {name: width for name in ("sponge", "random", "cpml") if (width := getattr(said, name)) is not None}

@@ -136,13 +136,13 @@ class Agent:
         return digest.digest()
 
     @contextmanager
-    def _telling(self, words: Callable[[], dict[str, Any]]) -> Iterator[None]:
+    def _telling(self, message: Callable[[], dict[str, Any]]) -> Iterator[None]:
         """Report regularly during the block, so that this member is not considered lost."""
         over = threading.Event()
 
         def tell() -> None:
             while not over.wait(_GLANCE):
-                self.say(**words())
+                self.say(**message())
 
         watcher = threading.Thread(target=tell, daemon=True)
         watcher.start()

@@ -138,7 +138,7 @@ def broadcast_advice(survey: Survey) -> None:
     route = best_route(_BROADCAST, receivers, link, medium, group=heard, mpi=section["library"] != "no MPI")
     setting = mpi_advice(section["library"], _BROADCAST, receivers) if medium == "switch" else None
     section["broadcast"] = {
-        "bytes": _BROADCAST, "receivers": receivers, "route": route.name, "seconds": route.seconds,
+        "bytes": _BROADCAST, "receivers": receivers, "route": route.algorithm, "seconds": route.seconds,
         "reason": route.reason, "setting": setting,
     }  # fmt: skip
     section["advice"].append(f"broadcast: {route.reason}")

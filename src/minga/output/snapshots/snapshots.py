@@ -416,9 +416,9 @@ class Snapshots:
 
     def _agreed(self, *wishes: bool) -> list[bool]:
         """Return for each wish whether any rank has it."""
-        words = np.array(wishes, np.int64)
-        self._comm.allreduce(words, "max")
-        return [bool(word) for word in words]
+        buffer = np.array(wishes, np.int64)
+        self._comm.allreduce(buffer, "max")
+        return [bool(word) for word in buffer]
 
     @property
     def _failed(self) -> bool:

@@ -163,8 +163,8 @@ def order(
     RunError
         If the ranks fail.
     """
-    words = [sys.executable, "-m", program, json.dumps(content)]
-    done = cluster.run(words, ranks=ranks, mpi=mpi, environment=environment, timeout=timeout)
+    command = [sys.executable, "-m", program, json.dumps(content)]
+    done = cluster.run(command, ranks=ranks, mpi=mpi, environment=environment, timeout=timeout)
     lines = (done.stdout or "").strip().splitlines()
     if done.returncode != 0 or not lines:
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
