@@ -19,8 +19,8 @@ from minga.lang.elementary import cosh, pow, sinh
 from minga.lang.expr import Node, as_node, author_error, cast, const, square_root, strong, where
 from minga.lang.graph import Interner, topological
 from minga.lang.math import cos, exp, log, sin
-from minga.lang.shift import shifted
 from minga.lang.operations import operation
+from minga.lang.shift import shifted
 from minga.lang.tangent import Tangent, chosen, is_one, negated, plus, times
 from minga.lang.trace import Trace, maybe_trace
 from minga.lang.types import is_float

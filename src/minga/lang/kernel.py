@@ -13,9 +13,9 @@ from minga.errors import KernelError, MingaError, suggest
 from minga.lang.antiperiodic import sign_changes
 from minga.lang.captured import captured
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.random_guard import forbid_foreign_random
 from minga.lang.expr import Node
 from minga.lang.graph import Interner, KernelGraph, Order, Param, Reduction, ReductionKind, Store, topological
+from minga.lang.random_guard import forbid_foreign_random
 from minga.lang.replacements import replacement_for
 from minga.lang.trace import CARTESIAN, Metric, Trace, assemble, tracing
 from minga.lang.types import DType, as_dtype, is_float, is_signed
