@@ -103,7 +103,7 @@ def interface() -> tuple[int, int]:
     return int((counters / "tx_bytes").read_text()), int((counters / "tx_packets").read_text())
 
 
-def in_turns(world: MPI.Intracomm, variants: Mapping[str, Variant], seconds: float, rounds: int) -> None:
+def round_robin(world: MPI.Intracomm, variants: Mapping[str, Variant], seconds: float, rounds: int) -> None:
     """Samples of all variants, each about so many seconds long, every second round in the opposite order."""
     counts = {}
     for name, variant in variants.items():
@@ -230,7 +230,7 @@ def overlap(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
         "deep halo": {"overlap": True, "halo_depth": order["depth"]},
     }
     variants = {name: Variant.of(model, comm, slabs, **options) for name, options in ways.items()}
-    in_turns(world, variants, order["seconds"], order["rounds"])
+    round_robin(world, variants, order["seconds"], order["rounds"])
     entries = {}
     for name, variant in variants.items():
         sent = world.allreduce(np.array(variant.sent, np.int64).sum(axis=0)) / sum(variant.steps)
@@ -254,7 +254,7 @@ def depth(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
     group = probe_ranks(model, comm, cache=False)
     plan = make_plan(work_of(model), group, layout="slabs")
     variants = {str(k): Variant.of(model, comm, plan.layout, halo_depth=k, overlap=plan.overlap) for k in range(1, 9)}
-    in_turns(world, variants, order["seconds"], order["rounds"])
+    round_robin(world, variants, order["seconds"], order["rounds"])
     medians = {name: variant.median for name, variant in variants.items()}
     work = work_of(model)
     return {

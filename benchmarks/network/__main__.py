@@ -74,7 +74,7 @@ def compared(
     ours: Callable[[], peers.Times], theirs: Callable[[], peers.Times], sizes: Sequence[int], quick: bool
 ) -> dict[str, Any]:
     """After all turns: by bytes, and how far the worst ratio of medians is from one."""
-    *_, found = peers.in_turns(ours, theirs, sizes, 1 if quick else 5)
+    *_, found = peers.round_robin(ours, theirs, sizes, 1 if quick else 5)
     return {"sizes": found, "worst": peers.worst(found)}
 
 

@@ -127,7 +127,7 @@ def intel(cluster: Cluster, mpi: str, folder: Path, sizes: Sequence[int], rows: 
     return times
 
 
-def in_turns(
+def round_robin(
     ours: Callable[[], Times], theirs: Callable[[], Times], sizes: Sequence[int], turns: int
 ) -> Iterator[dict[int, dict[str, float]]]:
     """After each turn, of all turns so far and by bytes: medians of both, their ratio, and the ratio of the least."""
