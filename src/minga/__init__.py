@@ -21,7 +21,7 @@ _MODULES = ("extend", "lab", "models", "network", "plan", "solve", "studies")
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that `minga --help` and Tab in a shell are quick."""
+    """Import a public name when it is first used, so that `minga --help` and shell completion are quick."""
     if name == "__all__":
         globals()[name] = _names()
     elif name in _MODULES:
@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _names() -> tuple[str, ...]:
-    """Return the names of ``minga.api``, without importing what defines them."""
+    """Return the names of ``minga.api`` without importing the modules that define them."""
     from minga.lazy import listed
 
     return listed(_API)

@@ -1,4 +1,4 @@
-"""The public names of `import minga as mg`, which the root imports when they are first used, and the public modules."""
+"""Public names of `import minga as mg`, which the package imports when they are first used, and public modules."""
 
 from __future__ import annotations
 
@@ -260,4 +260,4 @@ PUBLIC: Final = (
     "minga.studies",
     "minga.studies.bounanos",
 )
-"""The modules that programs may import from; all others may change at any time."""
+"""Modules from which programs may import; all others may change at any time."""

@@ -1,4 +1,4 @@
-"""The names with which packages that add to minga are made: see docs/extending.md."""
+"""Names for packages that extend minga: see docs/extending.md."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ def attach(module: str, source: str) -> tuple[Callable[[str], Any], Callable[[],
     """Return ``__getattr__`` and ``__dir__`` for a package whose public names are imported when they are first used.
 
     The package lists its names in ``__all__`` and imports them below ``if TYPE_CHECKING:``, where type checkers and
-    editors see them. The same import statements, read from the source text, say which module defines each name.
+    editors see them. The module that defines each name is found from these import statements in the source text.
 
     Parameters
     ----------
@@ -46,9 +46,9 @@ def attach(module: str, source: str) -> tuple[Callable[[str], Any], Callable[[],
 
 
 def bring(module: str, source: str, name: str) -> Any:
-    """Import what a source file binds to a name by a ``from`` import.
+    """Import the object that a source file binds to a name with a ``from`` import.
 
-    ``from . import name`` brings a module of the package.
+    ``from . import name`` imports a module of the package.
     """
     home, original = _homes(source)[name]
     return getattr(import_module(home), original) if home else import_module(f"{module}.{name}")
@@ -56,7 +56,7 @@ def bring(module: str, source: str, name: str) -> Any:
 
 @cache
 def _homes(source: str) -> dict[str, tuple[str, str]]:
-    """Return the module, and the name there, of each name that a source file imports; no module for ``from .``."""
+    """Return for each name that a source file imports its module, empty for ``from .``, and its name there."""
     return {
         alias.asname or alias.name: (node.module or "", alias.name)
         for node in ast.walk(ast.parse(Path(source).read_text(encoding="utf-8"), source))

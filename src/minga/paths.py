@@ -1,4 +1,4 @@
-"""Checks of file names: names from untrusted sources, and names that exist already."""
+"""Checks of file names: names from untrusted sources, and names of existing files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from minga.errors import CaseError
 __all__ = ["LONGEST_NAME", "check_free", "is_plain_name", "plain_name", "same_file"]
 
 LONGEST_NAME: Final = 255
-"""Maximum bytes of a name on common file systems."""
+"""Maximum length of a file name in bytes on common file systems."""
 
 
 def is_plain_name(name: object) -> bool:
@@ -73,7 +73,7 @@ def check_free(path: Path, replace: bool, *, key: str | None = None, how: str = 
         raise CaseError(f"{path} is a device, a pipe or a socket", key=key, remedy="name another file")
     if not replace:
         raise CaseError(
-            f"{path} exists already, and nothing is overwritten unless you say so",
+            f"{path} exists already, and nothing is overwritten by default",
             key=key,
             remedy=f"name another file, or replace this one with {how}",
         )

@@ -1,4 +1,4 @@
-"""Additions of installed packages, found by their entry points; minga's own use nothing else."""
+"""Extensions from installed packages, found through entry points; those of minga itself are found in the same way."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def load(group: str, name: str, what: str, *, key: str | None = None, remedy: st
     Parameters
     ----------
     group, name
-        The group of entry points, such as ``minga.models``, and one of its names.
+        The entry-point group, such as ``minga.models``, and one of its names.
     what
-        A word for the objects of the group in messages: "model".
+        Noun for the objects of the group in messages, such as "model".
     key, remedy
-        The key of a case that the name comes from, and words for what else may be written there.
+        The key of a case that the name comes from, and text on other values that are allowed there.
 
     Raises
     ------
@@ -53,18 +53,18 @@ def load(group: str, name: str, what: str, *, key: str | None = None, remedy: st
     (point,) = points[name]
     try:
         return point.load()
-    except Exception as error:  # whatever the module of another package does when it is imported
+    except Exception as error:  # the module of another package may raise anything when it is imported
         package = point.dist.name if point.dist else point.module
         raise CaseError(
             f"the {what} {name!r} of package {package} cannot be imported: {type(error).__name__}: {error}",
             key=key,
-            remedy=f"mend or remove {package}",
+            remedy=f"repair or remove {package}",
         ) from error
 
 
 @cache
 def _found(group: str) -> dict[str, tuple[EntryPoint, ...]]:
-    """The entry points of a group by name; a package that is found twice on the path counts once."""
+    """Return the entry points of a group by name; a package that is found twice on the path counts once."""
     found: dict[str, dict[str, EntryPoint]] = {}
     for point in entry_points(group=group):
         found.setdefault(point.name, {}).setdefault(point.value, point)

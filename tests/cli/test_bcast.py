@@ -91,7 +91,7 @@ def test_a_host_that_does_not_do_its_part(files: Path, shell: str, words: str) -
     [
         (["absent", "--hosts", "hosts"], "there is no file absent"),
         (["fil", "--hosts", "hosts"], "did you mean 'file'"),
-        ([".", "--hosts", "hosts"], "is no file"),
+        ([".", "--hosts", "hosts"], "is not a regular file"),
         (["file"], "either --hosts or --lab"),
         (["file", "--hosts", "hosts", "--lab", "x"], "either --hosts or --lab"),
         (["file", "--hosts", "nowhere"], "cannot be read"),
@@ -103,7 +103,7 @@ def test_a_host_that_does_not_do_its_part(files: Path, shell: str, words: str) -
         (["file", "--hosts", "hosts", "--dead-timeout", "0"], "--dead-timeout"),
         (["file", "--hosts", "hosts", "--from", "c"], "'c' is not listed"),
         (["file", "--hosts", "hosts", "--shell", ""], "--shell"),
-        (["file", "--hosts", "alone"], "nobody is listed beside this machine"),
+        (["file", "--hosts", "alone"], "no host is listed besides this machine"),
         (["file", "--lab", "no-such-lab"], "the lab 'no-such-lab' is not up"),
     ],
 )

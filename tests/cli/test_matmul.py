@@ -79,7 +79,7 @@ def test_whether_it_pays_on_machines_that_are_not_here() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["a.npy", "b.npy"], "-o: nobody said where"),
+        (["a.npy", "b.npy"], "-o: no file for the result"),
         (["a.npy", "none.npy", "-o", "c.npy"], "there is no file 'none.npy'"),
         (["a.npy", "small.npy", "-o", "c.npy"], "60 x 40"),
         (["a.npy", "whole.npy", "-o", "c.npy"], "f4 or f8"),
@@ -96,7 +96,7 @@ def test_whether_it_pays_on_machines_that_are_not_here() -> None:
         (["a.npy", "b.npy", "-o", "c.npy", "--threads", "0"], "0 threads"),
         (["a.npy", "b.npy", "-o", "c.npy", "-n", "2", "--width", "-3"], "panels of -3"),
         (["a.npy", "small.npy", "-o", "c.npy", "-n", "2"], "60 x 40"),
-        (["a.npy", "b.npy", "-o", "c.npy", "-n", "2", "--hosts", "h"], "two different things"),
+        (["a.npy", "b.npy", "-o", "c.npy", "-n", "2", "--hosts", "h"], "exclude each other"),
         (["a.npy", "b.npy", "--plan", "--machine", "machine.json"], "how fast node 'old' multiplies"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_rank_that_is_killed_is_done_without(in_tmp_path: Path) -> None:
         out, err = product_with_a_loss(in_tmp_path / "c.npy.partial")
         if "a rank was lost" in err:
             break  # else it was done before: this machine is busy
-    assert "a rank was lost; going on with 1 rank" in err
+    assert "a rank was lost; continuing with 1 rank" in err
     account = json.loads(out)
     assert 0 < account["there_before"] < 1
     a, b = np.load("a.npy"), np.load("b.npy")

@@ -93,7 +93,7 @@ def test_an_interrupt_leaves_nothing(in_tmp_path: Path, monkeypatch: pytest.Monk
         (("--html", "n.html", "--no-network"), "a network that is not measured"),
         (("--hosts", "nowhere.txt"), "cannot be read"),
         (("--hosts", "one.txt"), "a network needs two"),
-        (("--hosts", "one.txt", "--no-network"), "what joins them"),
+        (("--hosts", "one.txt", "--no-network"), "network between them"),
     ],
 )
 def test_mistakes_are_explained(words: tuple[str, ...], expected: str, in_tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_layers_into_files_for_each_quantity(here: Path) -> None:
     assert vp[:, 0, 0].tolist() == [1500.0] * 5 + [3000.0] * 5
     assert len(list(here.glob("m-*.npy"))) == 5
     shown = in_process("medium", "show", "m-vp.npy")
-    assert "spacing not said; axes zyx (supposed: the file does not say)" in shown.out
+    assert "spacing unknown; axes zyx (assumed: the file does not say)" in shown.out
 
 
 def test_a_seed_is_one_medium(here: Path) -> None:
@@ -52,13 +52,13 @@ WRONG = [
     (("salt", "a.zarr", "--shape", "4,4,none"), "whole numbers"),
     (("salt", "a.zarr", "--shape", "0,4,4"), "above 0"),
     (("salt", "a.zarr", "--shape", "999999,999999,9999"), "too large"),
-    (("salt", "a.zarr", "--spacing", "1,2"), "one number"),
+    (("salt", "a.zarr", "--spacing", "1,2"), "one or three lengths"),
     (("salt", "a.zarr", "--spacing", "-3"), "not negative"),
     (("salt", "a.zarr", "--seed", "-1"), "0 or more"),
     (("salt", "no/a.zarr", "--shape", "4,4,4"), "does not exist"),
     (("salt", "a.zarr", "--picture", "a.doc"), ".png or .svg"),
     (("salt", "a.zarr", "--anisotropy", "9"), "from 0 to 2"),
-    (("layered", "a.zarr", "--depths", "0,1"), "give as many"),
+    (("layered", "a.zarr", "--depths", "0,1"), "2 depths but 0 velocities"),
     (("layered", "a.zarr", "--depths", "5,1", "--velocities", "1500,1600"), "top down"),
     (("layered", "a.zarr", "--dip", "89"), "60 degrees"),
     (("show", "none.zarr"), "there is no file"),

@@ -119,7 +119,7 @@ def test_any_name_of_a_file_will_do(in_tmp_path: Path, stem: str) -> None:
         (("case.toml", "--kind", "rule"), "a case has no kind"),
         (("case.toml", "--rule", "B3/S2x"), "is not a rule"),
         (("case.toml", "--rule", "rules.py:none"), "--rule"),
-        (("new\nline.py",), "characters that cannot be seen"),
+        (("new\nline.py",), "unprintable characters"),
         ((), "FILE"),
     ],
     ids=str,

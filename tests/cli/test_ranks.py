@@ -200,7 +200,7 @@ def model():
     assert "ValueError: rank one is unhappy" in said.err
     assert "broken.py" in said.err
     assert said.err.count("Traceback") == 1
-    assert "what was computed before is in runs/broken" in said.err
+    assert "results up to then are in runs/broken" in said.err
     assert Path("runs/broken/fields.zarr/u/c.0.0.0").exists()
 
 

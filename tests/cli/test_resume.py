@@ -18,8 +18,8 @@ import pytest
 
 from command_line import SMALL, Said, as_person, command, in_process, nothing_written
 from killing import left
-from minga.cli import rank
 from minga.errors import RunError
+from minga.launch import rank_end
 from minga.output.progress import process_is_gone
 
 CASE = """\
@@ -91,7 +91,7 @@ def test_a_run_goes_on_as_if_nothing_had_happened() -> None:
     assert "its time was up" in Path("cut/report.html").read_text()
     said = run("--resume", "cut", *ON)
     assert said.status == 0, said
-    assert f"going on after step {before['steps']} of 160" in said.err
+    assert f"resuming after step {before['steps']} of 160" in said.err
     assert left(Path("cut")) == expected
     result = json.loads(said.out)
     first, second = json.loads(Path("cut/ledger.json").read_text())["sessions"]
@@ -161,7 +161,7 @@ def test_frames_do_not_go_for_those_of_another_case() -> None:
     with nothing_written(Path("cut")):
         said = run("--resume", "cut", *ON, "--set", 'automaton.rule="B36/S23"')
     assert said.status == 2
-    assert "a run goes on as what it was" in said.err
+    assert "a resumed run must not change entries" in said.err
 
 
 def test_damage_is_told() -> None:
@@ -190,7 +190,7 @@ def test_damage_is_told() -> None:
         (["--set", "output.every=7"], ["output.every: it was 20, now it is 7"]),
         (["--set", "stop.when=step > 3"], ["stop.when: it was None, now it is 'step > 3'"]),
         (["--set", "run.steps=0"], ["steps are done, more than 0"]),
-        (["--out", "there"], ["--out", "goes on in its own directory"]),
+        (["--out", "there"], ["--out", "continues in its own directory"]),
         (["--force"], ["--force", "leave it out"]),
     ],
 )
@@ -219,13 +219,13 @@ def test_what_is_no_interrupted_run() -> None:
     for target in ("nothing", "noisy.toml", "nowhere"):
         said = run("--resume", target)
         assert said.status == 2
-        assert "is no run directory" in said.err
+        assert "is not a run directory" in said.err
     interrupted()
     progress = json.loads(Path("cut/progress.json").read_text())
     Path("cut/progress.json").write_text(json.dumps(progress | {"state": "running", "pid": os.getpid()}))
     said = run("--resume", "cut")
     assert said.status == 2
-    assert f"goes on, as process {os.getpid()}" in said.err
+    assert f"is still active, as process {os.getpid()}" in said.err
     # Another process has its number now, as after a restart of a container.
     Path("cut/progress.json").write_text(
         json.dumps(progress | {"state": "running", "born": "before", "system": "before"})
@@ -234,7 +234,7 @@ def test_what_is_no_interrupted_run() -> None:
     Path("cut/progress.json").write_text(
         json.dumps(progress | {"state": "running", "host": "node1", "updated": time.time(), "pid": os.getpid()})
     )
-    assert f"goes on, as process {os.getpid()} on node1" in run("--resume", "cut").err
+    assert f"is still active, as process {os.getpid()} on node1" in run("--resume", "cut").err
     gone = progress | {"state": "running", "host": "node1", "updated": time.time(), "born": "before"}
     Path("cut/progress.json").write_text(json.dumps(gone))
     assert run("--resume", "cut", *ON).status == 0
@@ -281,11 +281,11 @@ def test_what_all_ranks_find_wrong_is_said_by_the_first(
         assert seconds > 1
         raise SystemExit
 
-    monkeypatch.setattr(rank.time, "sleep", ended)
-    rank._report(RunError("the disk is full"), 0, 3)
+    monkeypatch.setattr(rank_end.time, "sleep", ended)
+    rank_end._report(RunError("the disk is full"), 0, 3)
     assert "the disk is full" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        rank._report(RunError("the disk is full"), 1, 3)
+        rank_end._report(RunError("the disk is full"), 1, 3)
     assert capsys.readouterr().err == ""
 
 
@@ -329,7 +329,7 @@ def test_a_signal_writes_a_last_checkpoint() -> None:
     process.send_signal(signal.SIGTERM)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
-    assert "minga run --resume cut goes on" in err
+    assert "resume it with: minga run --resume cut" in err
     head = json.loads(Path("cut/checkpoints/a/checkpoint.json").read_text())["checkpoint"]
     assert head["step"] == json.loads(Path("cut/result.json").read_text())["steps"] > 0
 

@@ -132,7 +132,7 @@ def test_ranks_that_do_not_answer_are_ended(in_tmp_path: Path) -> None:
     assert time.monotonic() - began < 10
     assert "minga: the ranks did not end their step within" in err
     assert " is stopped" in err
-    assert "minga run --resume here begins with the first step" in err
+    assert "minga run --resume here starts from the first step" in err
     assert "Traceback" not in err
     assert Path("here/case.toml").exists()
     assert not _processes_with(str(fake))
@@ -182,7 +182,7 @@ def test_a_stopped_rank_does_not_keep_a_run(whom: str) -> None:
         _, err = process.communicate(timeout=60)
     assert time.monotonic() - began < 10
     assert process.returncode == 130, err
-    assert f"minga run --resume {run} goes on" in err
+    assert f"resume it with: minga run --resume {run}" in err
     assert "Traceback" not in err
     assert not any("minga.cli.rank" in _words(pid) for pid in ranks)
     assert json.loads(Path(run, "progress.json").read_text())["state"] == "stopped"
@@ -215,7 +215,7 @@ def test_a_job_of_a_persons_own_ends_with_a_stopped_rank() -> None:
     assert time.monotonic() - began < 10
     assert process.returncode in (9, 130), err  # of the rank that was stopped, or of the one that says so
     assert "minga: rank 0 of 2 could not end its step" in err
-    assert "minga run --resume own goes on" in err
+    assert "resume it with: minga run --resume own" in err
     assert json.loads(Path("own/progress.json").read_text())["state"] == "stopped"
 
 
@@ -282,7 +282,7 @@ def test_a_directory_that_is_removed_meanwhile_stays_removed(
     assert "runs/gone was removed while the run went on" in err
     assert "intact" not in err
     assert "complete" not in err
-    assert "what was computed before is in" not in err
+    assert "results up to then are in" not in err
     assert "Traceback" not in err
     assert not Path("runs/gone").exists()
 

@@ -253,8 +253,8 @@ def test_the_newest_run_is_watched_where_none_is_named() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("watch", "nowhere"), "no run directory"),
-        (("watch", "small.toml"), "no run directory"),
+        (("watch", "nowhere"), "not a run directory"),
+        (("watch", "small.toml"), "not a run directory"),
         (("watch",), "there is no run in runs"),
         (("watch", "a", "b"), "extra argument"),
         (("watch", "--port", "x"), "--port"),

@@ -104,7 +104,7 @@ def test_receivers_in_other_formats(run: Path, tmp_path: Path) -> None:
     assert (tmp_path / "shot.png").read_bytes().startswith(b"\x89PNG")
     with nothing_written(tmp_path):
         assert (
-            "there are npy, png, segy, sgy"
+            "the formats for receivers are npy, png, segy, sgy"
             in in_process("export", run, "--field", "receivers", "--out", tmp_path / "a.rle").err
         )
         assert "'receivers'?" in in_process("export", run, "--field", "receiver", "--out", tmp_path / "a.sgy").err
@@ -128,7 +128,7 @@ def test_what_was_measured_before_is_told(run: Path, monkeypatch: pytest.MonkeyP
     case = read_case(find_source(str(run.parent / "shot.toml")), ["run.steps=7"])
     monkeypatch.setattr("minga.plan.probe.probe.known_speed", lambda *_: Speed.constant(1e6))
     told = dict(notes_before(case, 1, None))
-    assert told["steps"] == "7 as run.steps says, not the 21 that the model's time would take"
+    assert told["steps"] == "7 as run.steps says, instead of the 21 that the model's end time would need"
     assert told["computing"].startswith("7 steps, about 87 ms by speeds measured here before, at least ")
     there = read_case(find_source(str(run.parent / "shot.toml")), ["run.machine=two-ages"])
     assert "by the speeds in two ages: " in dict(notes_before(there, 2, None))["computing"]

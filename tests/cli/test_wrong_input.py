@@ -98,7 +98,7 @@ OVERRIDES = [
     ("output.buffers=1", "output.buffers", "2"),
     ("nonsense", "--set", "KEY=VALUE"),
     ("=3", "--set", "KEY=VALUE"),
-    ("run.steps.more=3", "run.steps", "no table"),
+    ("run.steps.more=3", "run.steps", "not a table"),
 ]
 
 

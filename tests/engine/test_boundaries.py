@@ -234,7 +234,7 @@ def test_a_condition_may_look_all_the_way_through_but_not_further() -> None:
     u, new = mg.Field("u", grid, boundary=mg.reflect("cell")), mg.Field("new", grid)
     program = Program("step")
     program.apply(cross, u, new)
-    with pytest.raises(LayoutError, match="looks 3 cells inside, but there are only 2"):
+    with pytest.raises(LayoutError, match="reads 3 cells inside, but there are only 2"):
         on_layouts(ALONE(grid.box, 1), [(program, 1)], {u: 1.0, new: 0.0})
 
 

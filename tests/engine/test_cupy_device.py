@@ -301,7 +301,7 @@ def test_ranks_take_gpus_by_their_place(cuda: Cuda) -> None:
 
     assert run_virtual(2, number) == [0, 1]  # type: ignore[arg-type]
     assert run_virtual(3, number) == [0, 1, 0]  # type: ignore[arg-type]
-    with pytest.raises(LayoutError, match=r"3 ranks on one machine, which shows them 2 GPUs(.|\n)*gpu-shared"):
+    with pytest.raises(LayoutError, match=r"3 ranks on one machine, where they see 2 GPUs(.|\n)*gpu-shared"):
         run_virtual(3, lambda comm: open_device("gpu", comm))
 
 
@@ -322,7 +322,7 @@ def test_batch_systems_may_show_each_rank_its_own_gpu(cuda: Cuda) -> None:
         return device.number
 
     assert run_virtual(2, lambda comm: number(comm, ["0000:01:00.0", "0000:02:00.0"])) == [0, 0]
-    with pytest.raises(LayoutError, match="2 ranks on one machine, which shows them 1 GPU\n"):
+    with pytest.raises(LayoutError, match="2 ranks on one machine, where they see 1 GPU\n"):
         run_virtual(2, lambda comm: number(comm, ["0000:01:00.0"] * 2))
 
 

@@ -59,7 +59,7 @@ def test_fields_that_a_step_reads_belong_to_the_model() -> None:
     u, before, step = field(), field(1, name="before"), mg.Program("step")
     step.apply(leap, u, before, u.next)
     step.rotate(u)
-    with pytest.raises(ProgramError, match=r"(?s)'leap' reads field 'before', which is none .*fields=\(..., before\)"):
+    with pytest.raises(ProgramError, match=r"(?s)'leap' reads field 'before', which is not .*fields=\(..., before\)"):
         model(u, step)
     mg.Model("m", GRID, (u, before), step, initial={before: 1.0})
 
@@ -157,11 +157,11 @@ def test_programs_without_a_model_that_draw_other_numbers_are_fine() -> None:
 def test_observables_need_what_finds_them() -> None:
     u, observe = field(), mg.Program("observe")
     step, seen = growing(u), observe.apply(look, u)
-    with pytest.raises(ProgramError, match=r"(?s)observables and no Program that finds them.*observe=observe"):
+    with pytest.raises(ProgramError, match=r"(?s)observables but no Program that computes them.*observe=observe"):
         model(u, step, observables={"total": seen.total})
     with pytest.raises(ProgramError, match=r"(?s)'total' is SimpleNamespace.*its registers: total"):
         model(u, step, observe=observe, observables={"total": seen})
-    with pytest.raises(ProgramError, match=r"'total' is a result of another Program than step and observe"):
+    with pytest.raises(ProgramError, match=r"'total' is a result of a Program other than step and observe"):
         model(u, step, observe=mg.Program("other"), observables={"total": seen.total})
     assert mg.run(model(u, step, observe=observe, observables={"total": seen.total}), 2).attrs["total"] == 96.0
 
@@ -181,11 +181,11 @@ def test_registers_that_nothing_sets() -> None:
 def test_a_stored_level_becomes_the_present_one() -> None:
     u, never, twice = field(), mg.Program("never"), growing(field())
     never.apply(grow, u, u.next)
-    with pytest.raises(ProgramError, match=r"(?s)u.now stays what it was at the start.*rotate\(u\)"):
+    with pytest.raises(ProgramError, match=r"(?s)u.now keeps its initial values.*rotate\(u\)"):
         model(u, never)
     twice = growing(u)
     twice.rotate(u)
-    with pytest.raises(ProgramError, match=r"u.now stays what it was at the start"):
+    with pytest.raises(ProgramError, match=r"u.now keeps its initial values"):
         model(u, twice)
 
 
@@ -268,7 +268,7 @@ def test_a_field_is_the_object_and_not_its_name() -> None:
     u, other = field(), field()
     with mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID) as engine:
         engine.set(u, 1.0)
-        with pytest.raises(ProgramError, match="a field 'u', and it is another one"):
+        with pytest.raises(ProgramError, match="a field 'u', which is not the"):
             engine.gather(other)
         engine.set(other, 2.0)
         assert (engine.gather(other) == 2.0).all()

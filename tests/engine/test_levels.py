@@ -223,7 +223,7 @@ def test_changes_that_a_copy_would_lose_are_refused() -> None:
     step.rotate(u)
     step.apply(average, u, u.next, region=RIGHT)
     step.apply(put, u, region=LEFT)
-    with pytest.raises(ProgramError, match=r"'put' changes u\[0\] in cells that u\[1\] took over before"):
+    with pytest.raises(ProgramError, match=r"'put' changes u\[0\] in cells that u\[1\] has already taken over"):
         step.rotate(u)
 
 

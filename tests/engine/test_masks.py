@@ -190,7 +190,7 @@ def test_a_mask_is_looked_at_when_a_program_begins_and_when_it_is_stored() -> No
 @pytest.mark.parametrize("item", [{"dtype": "f8"}, {"dtype": "u1", "centre": (0,)}, {"dtype": "u1", "axes": (1,)}])
 def test_what_is_no_mask(item: dict[str, Any]) -> None:
     program = Program()
-    with pytest.raises(ProgramError, match="is no mask"), program.masked(Field("m", Grid((4, 8)), **item)):
+    with pytest.raises(ProgramError, match="is not a mask"), program.masked(Field("m", Grid((4, 8)), **item)):
         pass
 
 

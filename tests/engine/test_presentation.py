@@ -30,7 +30,7 @@ def test_styles_reach_the_attributes_of_a_run() -> None:
 @pytest.mark.parametrize(
     ("look", "message"),
     [
-        (mg.Presentation({"v": mg.FieldStyle()}), "none of its fields"),
+        (mg.Presentation({"v": mg.FieldStyle()}), "not one of its fields"),
         (mg.Presentation({"u": mg.FieldStyle(along="w")}), "axis"),
         (mg.Presentation({"u": mg.FieldStyle(section=("w", 1.0))}), "axis"),
         (mg.Presentation(drawings=(mg.Drawing("d", {"v": "v"}),)), "which it does not have"),

@@ -65,7 +65,7 @@ def test_shifted_tori() -> None:
 @pytest.mark.parametrize(("value", "words"), [
     ("perodic", "did you mean 'periodic'"), ("zero_gradient", "did you mean 'zero-gradient'"), (3, "found 3"),
     (["periodic"], "1 entries for a grid of 2 axes"), (["fixed"] * 3, "3 entries"),
-    ([["periodic", "fixed"], "fixed"], "at both sides or at none"), (["fixed", float("nan")], "nan"),
+    ([["periodic", "fixed"], "fixed"], "at both sides or at neither"), (["fixed", float("nan")], "nan"),
     ([["periodic", 1], "fixed"], "found"), (["reflect", 3], "found"), (["fixed", "cell"], "found"),
     ([{"shfit": 5}, "periodic"], "did you mean 'shift'"), ([{"shift": 1.5}, "periodic"], "shift = 1.5"),
     ([{"shift": 5}, "fixed"], "not periodic"), ([{"shift": {"q": 1}}, "periodic"], "no axis 'q'"),

@@ -78,5 +78,5 @@ def test_what_a_run_leaves_tells_them(tmp_path: Path) -> None:
 
 
 def test_units_of_what_is_not_observed_are_refused() -> None:
-    with pytest.raises(ProgramError, match="a unit of 'cold', which is none of its observables"):
+    with pytest.raises(ProgramError, match="a unit of 'cold', which is not one of its observables"):
         replace(warm(), units={"cold": "K"})

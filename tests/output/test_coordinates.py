@@ -99,7 +99,7 @@ def test_times_are_those_of_the_model(run: Path) -> None:
 def test_formats_that_hold_depth_as_it_is(run: Path) -> None:
     """XDMF describes the values where they lie, Madagascar and SEG-Y count depth downwards themselves."""
     said = export(run, "p", None, run / "p.xmf", "-1")
-    assert "z goes upwards there" in said
+    assert "z is shown upwards" in said
     origin = ElementTree.parse(run / "p.xmf").findall(".//Geometry/DataItem")[0].text
     assert numbers(origin) == [-5.0, 0.0, -15.0]
     export(run, "p", None, run / "p.rsf", "-1")

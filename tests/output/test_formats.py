@@ -160,10 +160,10 @@ def test_segy(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "grid", "dtype", "text"), [
     ("sgy", Grid((4, 5)), "f4", "three axes, p has 2"),
-    ("xmf", Grid((2, 2, 2, 2)), "f4", "three axes at most"),
-    ("vtr", Grid((2, 2, 2, 2)), "f4", "three axes at most"),
+    ("xmf", Grid((2, 2, 2, 2)), "f4", "at most three axes"),
+    ("vtr", Grid((2, 2, 2, 2)), "f4", "at most three axes"),
     ("xmf", Grid((3, 2), spacing=([1.0, 2.0, 4.0], 1.0)), "f4", "XDMF images have evenly spaced"),
-    ("rsf", Grid((4, 5)), "u4", "no word for values of type uint32"),
+    ("rsf", Grid((4, 5)), "u4", "not support values of type uint32"),
     ("rsf", Grid((3, 2), spacing=([1.0, 2.0, 4.0], 1.0)), "f4", "RSF files have evenly spaced"),
 ])  # fmt: skip
 def test_what_a_format_cannot_hold(tmp_path: Path, kind: str, grid: Grid, dtype: str, text: str) -> None:

@@ -42,5 +42,5 @@ def test_what_is_not_finite_is_left_empty() -> None:
 
 
 def test_columns_are_observables() -> None:
-    with pytest.raises(mg.ProgramError, match="table 'squares' of \\['cube'\\], which are none of its observables"):
+    with pytest.raises(mg.ProgramError, match="table 'squares' of \\['cube'\\], which are not among its observables"):
         counting({"squares": ("n", "cube")})

@@ -328,7 +328,7 @@ def test_a_run_that_is_only_just_starting(tmp_path: Path) -> None:
 
 def test_a_run_without_frames_is_no_run(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nothing"):
-        with pytest.raises(CaseError, match="no run directory"):
+        with pytest.raises(CaseError, match="not a run directory"):
             RunDirectory.open_early(path)
 
 

@@ -1,4 +1,4 @@
-"""``minga bcast``: one file to many hosts at the same time."""
+"""The command ``minga bcast``: send one file to many hosts at the same time."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ __all__ = ["BroadcastRequest", "bcast", "text"]
 
 _ROUTES = ("auto", "multicast", "broadcast", "chain")
 _AFTER = 30.0
-"""Seconds beyond ``dead_timeout`` that members have to end after one of them has."""
+"""Seconds, in addition to ``dead_timeout``, that the other members have to end after one of them has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class BroadcastRequest:
-    """What the command line asked for. ``lab``: between the nodes of that lab instead of ``hosts``."""
+    """The options of the command line."""
 
     file: Path
     to: str
     hosts: Path | None = None
     lab: str | None = None
+    """A lab between whose nodes the file is sent, instead of ``hosts``."""
     source: str | None = None
-    """The host that has the file; None for this machine, or for a lab's first node."""
+    """The host that has the file; None for this machine, or for the first node of a lab."""
     route: str = "auto"
     rate: str | None = None
     network: str | None = None
@@ -47,10 +48,18 @@ class BroadcastRequest:
 
 
 def bcast(request: BroadcastRequest) -> dict[str, Any]:
-    """Send the file; what came of it, as JSON can hold it.
+    """Send the file, and return the outcome as JSON-compatible data.
 
-    CaseError for what cannot be meant, LaunchError for hosts that cannot be reached, RunError where not everybody has
-    the file in the end, with names; what was written is complete, or not there.
+    A file that a host receives is either complete or absent.
+
+    Raises
+    ------
+    CaseError
+        If an option is invalid.
+    LaunchError
+        If a host cannot be reached.
+    RunError
+        If some hosts do not have the file in the end; the message names them.
     """
     wishes = _wishes(request)
     hosts = _hosts(request)
@@ -79,7 +88,7 @@ def bcast(request: BroadcastRequest) -> dict[str, Any]:
 
 
 def text(result: dict[str, Any]) -> str:
-    """The result in words."""
+    """Return the result as text for the terminal."""
     size, seconds = result["bytes"], result["seconds"]
     rate = f", {size / seconds / 1e6:.4g} MB/s" if seconds > 0 and size else ""
     receivers = "1 host" if len(result["received"]) == 1 else f"{len(result['received'])} hosts"
@@ -89,7 +98,7 @@ def text(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-# What is asked for ----------------------------------------------------------------------------------------------------
+# Checking the options -------------------------------------------------------------------------------------------------
 def _wishes(request: BroadcastRequest) -> dict[str, Any]:
     if request.route not in _ROUTES:
         raise CaseError(
@@ -99,22 +108,28 @@ def _wishes(request: BroadcastRequest) -> dict[str, Any]:
             remedy=f"choose {', '.join(_ROUTES)}",
         )
     if request.on_loss not in ("raise", "exclude"):
-        raise CaseError(f"{request.on_loss!r}", key="--on-loss", remedy="choose raise or exclude")
+        raise CaseError(f"invalid value {request.on_loss!r}", key="--on-loss", remedy="choose raise or exclude")
     if not 0.1 <= request.dead_timeout <= 3600:
-        raise CaseError(f"{request.dead_timeout:g} seconds", key="--dead-timeout", remedy="give 0.1 to 3600 seconds")
+        raise CaseError(
+            f"{request.dead_timeout:g} seconds is out of range",
+            key="--dead-timeout",
+            remedy="give 0.1 to 3600 seconds",
+        )
     rate = None
     if request.rate is not None:
         try:
             rate = 8 * quantity(request.rate, "rate")
         except ValueError as error:
-            raise CaseError(f"{request.rate!r}: {error} is expected", key="--rate", remedy="write 100Mb/s") from None
+            raise CaseError(f"expected {error}, found {request.rate!r}", key="--rate", remedy="write 100Mb/s") from None
         if not 1e3 <= rate <= 1e12:
-            raise CaseError(f"{request.rate}", key="--rate", remedy="give 1 kb/s to 1000 Gb/s")
+            raise CaseError(f"{request.rate} is out of range", key="--rate", remedy="give 1 kb/s to 1000 Gb/s")
     if request.network is not None:
         try:
             ipaddress.IPv4Network(request.network, strict=False)
         except ValueError:
-            raise CaseError(f"{request.network!r} is no network", key="--network", remedy="10.0.0.0/24") from None
+            raise CaseError(
+                f"{request.network!r} is not an IPv4 network", key="--network", remedy="write 10.0.0.0/24"
+            ) from None
     return {
         "route": request.route,
         "rate": rate,
@@ -124,9 +139,9 @@ def _wishes(request: BroadcastRequest) -> dict[str, Any]:
 
 
 def _hosts(request: BroadcastRequest) -> list[tuple[Host, Launcher | None]]:
-    """The members, the one with the file first, and how each is reached."""
+    """Return the members, the one with the file first, each with the launcher that reaches it."""
     if (request.hosts is None) == (request.lab is None):
-        raise CaseError("either --hosts or --lab must say where the file goes", remedy="write --hosts hosts.txt")
+        raise CaseError("give either --hosts or --lab to say where the file goes", remedy="write --hosts hosts.txt")
     if not request.to:
         raise CaseError("--to is empty", key="--to", remedy="name a file or directory on the hosts")
     if request.lab is not None:
@@ -154,7 +169,7 @@ def _hosts(request: BroadcastRequest) -> list[tuple[Host, Launcher | None]]:
 
 def _somebody(others: list[Host], first: str) -> list[Host]:
     if not others:
-        raise CaseError(f"nobody is listed beside {first}", remedy="list the hosts that are to get the file")
+        raise CaseError(f"no host is listed besides {first}", remedy="list the hosts that should receive the file")
     return others
 
 
@@ -168,7 +183,7 @@ def _nodes(name: str) -> tuple[list[Host], Launcher]:
             f"the lab {name!r} is not up",
             key="--lab",
             suggestion=suggest(name, up),
-            remedy=f"minga lab up {name}" + (f"; up are {', '.join(up)}" if up else ""),
+            remedy=f"minga lab up {name}" + (f"; labs that are up: {', '.join(up)}" if up else ""),
         )
     if fault := cluster.fault():
         raise RunError(f"the lab {name} cannot be used: {fault}", remedy=f"minga lab down {name}, then up again")
@@ -181,19 +196,19 @@ def _check_file(file: Path) -> None:
         beside = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
         raise CaseError(f"there is no file {file}", suggestion=suggest(file.name, beside), remedy="name a file")
     if not file.is_file():
-        raise CaseError(f"{file} is no file", remedy="send an archive of it: tar -cf")
+        raise CaseError(f"{file} is not a regular file", remedy="send an archive of it: tar -cf")
     if not os.access(file, os.R_OK):
-        raise CaseError(f"{file} cannot be read", remedy="see who may read it: ls -l")
+        raise CaseError(f"{file} cannot be read", remedy="check its permissions: ls -l")
 
 
 def _own_address(host: Host) -> str | None:
-    """The address in the hosts file, where it is one: the host itself has an interface with it."""
+    """Return the host's entry in the hosts file if it is an IPv4 address, which is that of one of its interfaces."""
     with contextlib.suppress(ValueError):
         return str(ipaddress.IPv4Address(host.address or ""))
     return None
 
 
-# What came of it ------------------------------------------------------------------------------------------------------
+# The result -----------------------------------------------------------------------------------------------------------
 def _result(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     root, receivers = outcomes[0], outcomes[1:]
     done = [one for one in receivers if one.done is not None]
@@ -214,7 +229,10 @@ def _result(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> dict[str,
 
 
 def _raise(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> None:
-    """Say who does not have the file, and why: first those that vanished, then those that failed by themselves."""
+    """Raise a RunError that names the hosts without the file and the reasons.
+
+    Hosts that vanished take precedence over those that failed by themselves.
+    """
     have = [one.host for one in outcomes[1:] if one.done is not None]
     kept = f"{', '.join(have)} {'has' if len(have) == 1 else 'have'} the whole file" if have else "no host has the file"
     named = {number for one in outcomes for number in one.lost}
@@ -225,7 +243,7 @@ def _raise(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> None:
         for one in gone or own or outcomes
         if one.failed or one in gone
     ]
-    remedy = "send it again when these are well; --on-loss exclude sends it to the others"
+    remedy = "send it again when these hosts are available; --on-loss exclude sends it to the others"
     if not gone and own:
         remedy = own[0].remedy or remedy
         if all(isinstance(one.failed, str) and one.failed == own[0].failed for one in own):
@@ -235,7 +253,7 @@ def _raise(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> None:
 
 @contextmanager
 def _display(stream: TextIO | None = None) -> Iterator[Any]:
-    """A bar on a terminal; nothing elsewhere, as the result says it all."""
+    """Show a progress bar on a terminal, and nothing elsewhere, since the result contains everything."""
     stream = stream or sys.stderr
     if not stream.isatty():
         yield lambda number, message: None

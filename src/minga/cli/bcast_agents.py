@@ -1,6 +1,7 @@
-"""The members of a file's broadcast: an agent on each host, started by ssh or by another program that does so.
+"""Members of the broadcast of a file: an agent on each host, started by ssh or a similar program.
 
-Orders and answers are lines of JSON through the agents' standard input and output; the group's key goes there too.
+Orders and answers are lines of JSON on the standard input and output of the agents; the key of the group is also sent
+there.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ _AGENT: Final = "minga.network.broadcast.agent"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How it ended on a host: what its agent reported, or what went wrong."""
+    """Outcome on a host: the report of its agent, or what went wrong."""
 
     host: str
     done: dict[str, Any] | None = None
     failed: str = ""
     remedy: str | None = None
     lost: tuple[int, ...] = ()
-    """Members that this one found gone."""
+    """Members that this member reported as lost."""
     vanished: bool = False
-    """The agent itself is gone."""
+    """True if the agent itself is gone."""
 
 
 @dataclass(eq=False)
@@ -50,13 +51,19 @@ class _Agent:
 
 @dataclass(eq=False)
 class Agents:
-    """The agents that are running, in the order of the members."""
+    """Running agents, in the order of the members."""
 
     members: list[_Agent] = field(default_factory=list)
     lines: queue.Queue[tuple[int, dict[str, Any] | None]] = field(default_factory=queue.Queue)
 
     def greet(self, patience: float) -> None:
-        """Wait until all are there. LaunchError, naming the host, for one that is not, or has another minga."""
+        """Wait until all agents are running.
+
+        Raises
+        ------
+        LaunchError
+            If an agent does not run within ``patience`` seconds, or has another version of minga; names the host.
+        """
         waiting = set(range(len(self.members)))
         deadline = time.monotonic() + patience
         while waiting:
@@ -83,10 +90,26 @@ class Agents:
     def work(
         self, orders: Sequence[Mapping[str, Any]], told: Callable[[int, dict[str, Any]], None], patience: float
     ) -> list[Outcome]:
-        """Give each agent its order and let them talk, until all have ended in some way.
+        """Send each agent its order, and relay their messages until all have ended in some way.
 
-        ``told`` hears what they report meanwhile: (member, message). An agent that says nothing for ``patience``
-        seconds after another one has ended is taken for gone; RunError, naming it, where others wait for it.
+        Parameters
+        ----------
+        orders
+            The order of each agent.
+        told
+            Called with the number of a member and a message for each report.
+        patience
+            Seconds of silence, after another agent has ended, after which an agent counts as gone.
+
+        Returns
+        -------
+        list
+            The outcome of each member.
+
+        Raises
+        ------
+        RunError
+            If others wait for an agent that is silent or has ended; names the host.
         """
         for agent, order in zip(self.members, orders, strict=True):
             self._send(agent, order)
@@ -99,7 +122,7 @@ class Agents:
                 if not ended:
                     silent = next(agent.host.name for agent in self.members if agent.asked is None)
                     raise RunError(
-                        f"host {silent} did not answer for {patience:g} s", remedy="look whether it is still up"
+                        f"host {silent} did not answer for {patience:g} s", remedy="check that it is still up"
                     ) from None
                 for agent in self.members:
                     if agent.outcome is None:
@@ -110,7 +133,7 @@ class Agents:
         return [agent.outcome for agent in self.members if agent.outcome is not None]
 
     def end(self) -> None:
-        """End all agents, the patient way first."""
+        """End all agents, gently at first."""
         end_all([agent.process for agent in self.members])
 
     def _take(
@@ -135,7 +158,7 @@ class Agents:
             told(number, message)
 
     def _relay(self) -> None:
-        """When all have said something, tell all what all have said."""
+        """Send the messages of all agents to all of them, as soon as each has sent one."""
         talking = [agent for agent in self.members if agent.outcome is None]
         if talking and all(agent.asked is not None for agent in self.members):
             said = [agent.asked[0] if agent.asked else None for agent in self.members]
@@ -150,15 +173,18 @@ class Agents:
             )
 
     def _send(self, agent: _Agent, message: Mapping[str, Any]) -> None:
-        with contextlib.suppress(OSError):  # its end is reported by its output
+        with contextlib.suppress(OSError):  # the end of an agent is noticed from its output
             agent.process.tell(message)
 
 
 @contextmanager
 def agents(hosts: Sequence[tuple[Host, Launcher | None]], patience: float = 30.0) -> Iterator[Agents]:
-    """Agents on hosts, each reached by its launcher, or started here where that is None; all are ended on the way out.
+    """Start agents on hosts, each by its launcher, or on this machine if that is None; end all of them on exit.
 
-    LaunchError, naming the host, for one that cannot be reached.
+    Raises
+    ------
+    LaunchError
+        If a host cannot be reached; names the host.
     """
     team = Agents()
     with interruptible():
@@ -179,6 +205,6 @@ def _hear(lines: queue.Queue[tuple[int, dict[str, Any] | None]], number: int, me
 
 
 def _end(process: HostProcess) -> str:
-    """How an agent ended, and what it printed last."""
+    """Describe how an agent ended, with its last output."""
     how, said = process.how_it_ended(), process.last_words()
     return how + (f": {said}" if said else "")

@@ -1,4 +1,4 @@
-"""The command ``minga bcast`` as typer shows it; what it does is in :mod:`minga.cli.bcast`."""
+"""Typer interface of the command ``minga bcast``, which :mod:`minga.cli.bcast` implements."""
 
 from __future__ import annotations
 
@@ -14,40 +14,52 @@ __all__ = ["bcast"]
 def bcast(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to send.")],
     to: Annotated[
-        str, typer.Option("--to", metavar="PATH", help="Where it goes there: a file or directory; {host} is the name.")
+        str,
+        typer.Option(
+            "--to",
+            metavar="PATH",
+            help="Destination on each host: a file or a directory; {host} stands for the host's name.",
+        ),
     ],
     hosts: Annotated[
-        Path | None, typer.Option("--hosts", metavar="FILE", help="The hosts that get it, one a line.")
+        Path | None,
+        typer.Option("--hosts", metavar="FILE", help="A file that lists the receiving hosts, one per line."),
     ] = None,
     lab: Annotated[
-        str | None, typer.Option("--lab", metavar="LAB", help="Between the nodes of this lab, which must be up.")
+        str | None,
+        typer.Option("--lab", metavar="LAB", help="Send between the nodes of this lab, which must be up."),
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option("--from", metavar="HOST", help="The listed host that has FILE; by default it is here."),
+        typer.Option("--from", metavar="HOST", help="The listed host that has FILE; by default this machine."),
     ] = None,
     route: Annotated[
         str, typer.Option("--route", help="multicast, broadcast or chain; auto takes the first that works.")
     ] = "auto",
     rate: Annotated[
-        str | None, typer.Option("--rate", metavar="100Mb/s", help="What the network can take; found out by default.")
+        str | None,
+        typer.Option("--rate", metavar="100Mb/s", help="Rate that the network can sustain; measured by default."),
     ] = None,
     network: Annotated[
-        str | None, typer.Option("--network", metavar="10.0.0.0/24", help="The network to use, if hosts have several.")
+        str | None,
+        typer.Option("--network", metavar="10.0.0.0/24", help="The network to use if the hosts have several."),
     ] = None,
     on_loss: Annotated[
-        str, typer.Option("--on-loss", help="raise: nobody gets it if a host is lost; exclude: the others do.")
+        str,
+        typer.Option(
+            "--on-loss", help="If a host is lost: raise (no host gets the file) or exclude (the others still get it)."
+        ),
     ] = "raise",
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     shell: Annotated[
-        str, typer.Option("--shell", help="Runs a command on a host, called as SHELL HOST COMMAND.")
+        str, typer.Option("--shell", help="Program that runs a command on a host, called as SHELL HOST COMMAND.")
     ] = "ssh",
     dead_timeout: Annotated[
-        float, typer.Option("--dead-timeout", help="Seconds of silence after which a host is lost.")
+        float, typer.Option("--dead-timeout", help="Seconds of silence after which a host counts as lost.")
     ] = 10.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Send a file to many hosts at once: it crosses a shared network once, however many they are."""
+    """Send a file to many hosts at once. It crosses a shared network only once, however many hosts there are."""
     from minga.cli import bcast as command
 
     request = command.BroadcastRequest(

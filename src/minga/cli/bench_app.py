@@ -1,4 +1,4 @@
-"""The commands ``minga bench ...`` as typer shows them; what they do is in :mod:`minga.studies`."""
+"""Typer interface of the commands ``minga bench ...``, which :mod:`minga.studies` implements."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ __all__ = ["app"]
 app = typer.Typer(no_args_is_help=True, help="Repeat published measurements on this machine.")
 
 Only = Annotated[
-    list[str] | None, typer.Option("--only", metavar="NAME", help="One experiment, such as E6; may be repeated.")
+    list[str] | None,
+    typer.Option("--only", metavar="NAME", help="Run only this experiment, such as E6; may be repeated."),
 ]
-Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write results here, a JSON file.")]
-Pictures = Annotated[Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw figures there.")]
-Page = Annotated[Path | None, typer.Option("--html", help="Write a page with all tables and figures.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+Out = Annotated[Path | None, typer.Option("-o", "--out", help="Write the results to this JSON file.")]
+Pictures = Annotated[
+    Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw the figures into this directory.")
+]
+Page = Annotated[Path | None, typer.Option("--html", help="Write an HTML page with all tables and figures.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -33,15 +36,17 @@ def root() -> None:
 
 @app.command("milano-tables")
 def milano_tables(
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer: seconds instead of minutes.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer and smaller measurements: seconds instead of minutes.")
+    ] = False,
     out: Out = None,
     pictures: Annotated[
-        Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw Figs. 6 and 7 there.")
+        Path | None, typer.Option("--pictures", metavar="DIRECTORY", help="Draw Figs. 6 and 7 into this directory.")
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Tables 1 to 4 of Milano, Mocskos and Marshall: what cutting the grid and changing the order of a sweep do."""
+    """Tables 1 to 4 of Milano, Mocskos and Marshall: effects of cutting the grid and of the sweep order."""
     from minga.studies.milano import study as milano
 
     _check_outputs(out, force=force)
@@ -52,20 +57,23 @@ def milano_tables(
 
 @app.command("bounanos")
 def bounanos(
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer: less than a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer and smaller experiments: less than a minute.")] = False,
     only: Only = None,
     out: Out = None,
     pictures: Pictures = None,
     html: Page = None,
     lab: Annotated[
-        Path | None, typer.Option("--lab", metavar="FILE", help="Show what benchmarks.bounanos found in a lab beside.")
+        Path | None,
+        typer.Option(
+            "--lab", metavar="FILE", help="Show next to the results those that benchmarks.bounanos found in a lab."
+        ),
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Bounanos, Fleury, Nicolas and Vickers: drift-diffusion on an emulated cluster, organised in several ways.
 
-    Status 1 if something that the paper says of its figures does not hold.
+    The exit status is 1 if a statement of the paper about its figures does not hold.
     """
     from minga.studies.bounanos import study as command
 
@@ -83,26 +91,30 @@ def bounanos(
 
 @app.command("mpi")
 def mpi(
-    case: Annotated[str, typer.Argument(metavar="CASE", help="A case's file, or the name of an example.")],
+    case: Annotated[str, typer.Argument(metavar="CASE", help="A case file, or the name of an example.")],
     lab: Annotated[
-        str | None, typer.Option("--lab", metavar="LAB", help="In a lab, a rank on each node; else on this machine.")
+        str | None,
+        typer.Option("--lab", metavar="LAB", help="Run in this lab, one rank per node; by default on this machine."),
     ] = None,
     libraries: Annotated[
-        str | None, typer.Option("--mpi", metavar="NAMES", help="Such as mpich,openmpi,impi; by default all three.")
+        str | None,
+        typer.Option("--mpi", metavar="NAMES", help="MPI libraries to compare; by default mpich,openmpi,impi."),
     ] = None,
-    ranks: Annotated[int | None, typer.Option("-n", "--ranks", help="So many ranks.")] = None,
-    seconds: Annotated[float, typer.Option("--seconds", help="That each way of running is timed.")] = 4.0,
+    ranks: Annotated[int | None, typer.Option("-n", "--ranks", help="Number of ranks.")] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="Seconds for which each variant is timed.")] = 4.0,
     overrides: Annotated[
-        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change an entry of the case.")
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set an entry of the case; may be repeated.")
     ] = None,
     out: Out = None,
-    picture: Annotated[Path | None, typer.Option("--picture", help="Draw both tables here, .png or .svg.")] = None,
+    picture: Annotated[
+        Path | None, typer.Option("--picture", help="Draw both tables into this .png or .svg file.")
+    ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """MPICH, Open MPI and Intel MPI on a case, blocking and overlapped: Tables 5 and 6 of Milano, Mocskos and Marshall.
 
-    Status 1 if they do not come to the same bits.
+    The exit status is 1 if their results differ in any bit.
     """
     from minga.cli.bench_mpi import LibrariesRequest, compare
     from minga.launch.implementations import NAMES
@@ -119,7 +131,9 @@ def mpi(
 
 @app.command("tinetti")
 def tinetti(
-    quick: Annotated[bool, typer.Option("--quick", help="Smaller and fewer: minutes instead of half an hour.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Fewer and smaller experiments: minutes instead of half an hour.")
+    ] = False,
     only: Only = None,
     out: Out = None,
     pictures: Pictures = None,
@@ -129,7 +143,7 @@ def tinetti(
 ) -> None:
     """Tinetti's study of local networks, in clusters in a box: messages, broadcasts, overlap, matrix product, balance.
 
-    Status 1 if something does not hold that is to hold.
+    The exit status is 1 if an expected result does not hold.
     """
     from minga.studies import report
     from minga.studies.tinetti import study as command
@@ -143,13 +157,13 @@ def tinetti(
     _judge(report.failed(found))
 
 
-# What they share ------------------------------------------------------------------------------------------------------
+# Shared by the commands -----------------------------------------------------------------------------------------------
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
 def _chosen(only: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]:
-    """The experiments that were named, or all; CaseError for one that there is not."""
+    """Return the named experiments, or all of them; raise CaseError for an unknown name."""
     from minga.errors import CaseError, suggest
 
     for name in only or ():
@@ -165,7 +179,7 @@ def _chosen(only: Sequence[str] | None, known: Sequence[str]) -> tuple[str, ...]
 def _check_outputs(
     out: Path | None, html: Path | None = None, picture: Path | None = None, *, force: bool = False
 ) -> None:
-    """CaseError for a file that cannot be written, before anything is measured for it."""
+    """Raise CaseError if an output file cannot be written, before anything is measured."""
     from minga.cli.outputs import check_output
 
     check_output(out, "-o", force=force)
@@ -175,7 +189,7 @@ def _check_outputs(
 
 @contextlib.contextmanager
 def _drawing(pictures: Path | None, html: Path | None) -> Iterator[Path | None]:
-    """Where to draw: in the directory that was named, or for a page in one that is removed; None for nowhere."""
+    """Yield the directory for figures: the named one, a temporary one if only a page needs them, or None."""
     if pictures is not None:
         _make(pictures)
     with tempfile.TemporaryDirectory() as directory:
@@ -183,7 +197,7 @@ def _drawing(pictures: Path | None, html: Path | None) -> Iterator[Path | None]:
 
 
 def _make(directory: Path) -> None:
-    """A directory for pictures, before what is drawn there is measured."""
+    """Create a directory for pictures, before anything that is drawn there is measured."""
     from minga.output.directory import disk_errors
 
     with disk_errors(directory):
@@ -193,7 +207,7 @@ def _make(directory: Path) -> None:
 def _write_page(
     html: Path | None, page: Callable[[Mapping[str, Any]], str], found: Mapping[str, Any], pictures: Path | None
 ) -> None:
-    """The page with its figures; those that were drawn for it alone are named nowhere else."""
+    """Write the page with its figures, and drop the names of figures that were drawn for the page alone."""
     from minga.output.directory import write_whole
 
     if html is not None:
@@ -206,7 +220,7 @@ def _write_page(
 def _tell(
     found: Mapping[str, Any], out: Path | None, as_json: bool, tables: Callable[[Mapping[str, Any]], str]
 ) -> None:
-    """Store what was found, and print it."""
+    """Store and print the results."""
     from minga.output.directory import write_whole
 
     text = json.dumps(found, allow_nan=False)
@@ -216,7 +230,7 @@ def _tell(
 
 
 def _judge(failed: Sequence[str]) -> None:
-    """Status 1 where statements do not hold."""
+    """Exit with status 1 if statements do not hold, after printing them."""
     for statement in failed:
         print(f"does not hold: {statement}", file=sys.stderr)
     if failed:

@@ -1,4 +1,4 @@
-"""``minga bench mpi``: a case under every MPI implementation that is here, in a lab or on this machine."""
+"""The command ``minga bench mpi``: run a case with every installed MPI library, in a lab or on this machine."""
 
 from __future__ import annotations
 
@@ -29,29 +29,37 @@ _SLOW: Final = 180.0
 
 @dataclass(frozen=True, slots=True)
 class LibrariesRequest:
-    """What ``minga bench mpi`` was asked for.
-
-    lab         name or file of a lab; None for this machine
-    libraries   keys of :data:`minga.launch.implementations.NAMES`
-    ranks       so many; None for one on each node, or two here
-    seconds     that each way of running is timed with each library
-    rounds      of each size of messages
-    """
+    """The options of ``minga bench mpi``."""
 
     target: str
+    """The case."""
     overrides: tuple[str, ...] = ()
+    """Entries of the case in the form ``key=value``."""
     lab: str | None = None
+    """Name or file of a lab; None for this machine."""
     libraries: tuple[str, ...] = tuple(NAMES)
+    """Keys of :data:`minga.launch.implementations.NAMES`."""
     ranks: int | None = None
+    """Number of ranks; None for one on each node of a lab, or two on this machine."""
     seconds: float = 4.0
+    """Seconds for which each variant is timed with each library."""
     sizes: tuple[int, ...] = ()
+    """Sizes of messages in bytes; empty for those of the study."""
     rounds: int = 20
+    """Repetitions of each message size."""
 
 
 def compare(request: LibrariesRequest, say: Say) -> dict[str, Any]:
-    """Run the jobs, one library after another; see :mod:`minga.studies.tinetti.mpi_compared` for what is found.
+    """Run the jobs, one library after another, and return their results.
 
-    CaseError for a case, lab or library that is not known, LaunchError where none of the libraries is here.
+    See :mod:`minga.studies.tinetti.mpi_compared` for the contents.
+
+    Raises
+    ------
+    CaseError
+        If the case, the lab or a library is unknown, or another option is invalid.
+    LaunchError
+        If none of the libraries is installed.
     """
     from minga.studies.tinetti import mpi_compared
 
@@ -82,14 +90,14 @@ def _check(request: LibrariesRequest) -> None:
     for name in request.libraries:
         if name not in NAMES:
             raise CaseError(
-                f"{name!r} is no MPI that is known here",
+                f"unknown MPI library {name!r}",
                 key="--mpi",
                 suggestion=suggest(name, NAMES),
                 remedy=f"choose among {', '.join(NAMES)}",
             )
     if not request.seconds > 0:
         raise CaseError(
-            f"{request.seconds:g} seconds are no time to measure in", key="--seconds", remedy="give 1 or more"
+            f"{request.seconds:g} seconds are not enough to measure", key="--seconds", remedy="give 1 or more"
         )
     if request.ranks is not None and request.ranks < 2:
         raise CaseError(f"{request.ranks} ranks send no messages", key="-n", remedy="ask for two or more")
@@ -98,7 +106,7 @@ def _check(request: LibrariesRequest) -> None:
 
 
 def _place(request: LibrariesRequest, stack: contextlib.ExitStack) -> tuple[Start, int]:
-    """What starts a job, and how many ranks it has."""
+    """Return the function that starts a job, and the number of its ranks."""
     if request.lab is None:
         ranks = request.ranks or _RANKS
         return (lambda mpi, words, timeout: _start_here(mpi, ranks, words, timeout)), ranks
@@ -112,7 +120,7 @@ def _place(request: LibrariesRequest, stack: contextlib.ExitStack) -> tuple[Star
 def _start_here(
     mpi: Implementation, ranks: int, arguments: Sequence[str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """Run a job on this machine to its end; RunError where it takes too long, and nothing of it is left."""
+    """Run a job on this machine until it ends; if it takes too long, end it and raise RunError."""
     launcher = Launcher(mpi.launcher, mpi.vendor)
     try:
         return finished_job([*launcher.command(ranks), *arguments], launcher.environment() | mpi.environment, timeout)
@@ -121,7 +129,7 @@ def _start_here(
 
 
 def _job(name: str, start: Start, order: Mapping[str, Any], request: LibrariesRequest, say: Say) -> dict[str, Any]:
-    """What a library's job found, or why there is none."""
+    """Run the job of a library, and return its results, or the reason why the library is missing."""
     try:
         mpi = find_implementation(name)
     except LaunchError as error:

@@ -1,8 +1,8 @@
 """One rank of ``minga bench mpi``: ``python -m minga.cli.bench_mpi_rank ORDER``, under a launcher.
 
-ORDER is JSON: ``target`` and ``overrides`` say which case, ``ranks`` how many were started, ``seconds`` how long each
-way is timed, ``sizes`` and ``rounds`` which messages; ``layout`` (low and high ends, owners) says who does which cells,
-as another library's job has planned it. Rank 0 prints one line of JSON.
+ORDER is JSON: ``target`` and ``overrides`` specify the case, ``ranks`` is the number of ranks that were started,
+``seconds`` the time for which each variant runs, ``sizes`` and ``rounds`` specify the messages; ``layout`` (low and
+high ends, owners) is the layout that the job of another library has planned. Rank 0 prints one line of JSON.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out an order as one rank; the exit status."""
+    """Carry out an order as one rank, and return the exit status."""
     order = json.loads(arguments[0])
     try:
         everyone = world(surrounding_job(), order["ranks"])
@@ -59,7 +59,7 @@ def _measure(everyone: Any, order: dict[str, Any]) -> dict[str, Any]:
 
 
 def _layout(case: Case, everyone: Any, given: list[Any] | None) -> Layout:
-    """Who does which cells of the planned grid: as given, as the case says, or planned for the ranks as they are."""
+    """Return the layout of the planned grid: the given one, that of the case, or one planned for these ranks."""
     from minga.engine.comm import MPIComm
     from minga.plan.cost import work_of
     from minga.plan.planner import make_plan

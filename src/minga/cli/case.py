@@ -1,7 +1,7 @@
-"""A case: what ``minga run`` is given, found, read, merged with the command line and checked before anything happens.
+"""Cases, the input of ``minga run``: finding, reading, merging with the command line, and checking before the start.
 
-Precedence: defaults < the case's file < ``--set`` < options such as ``-n``. Whatever is wrong is one CaseError with
-the key, what was expected, and the line of the file or the option it came from.
+Precedence: defaults < the case file < ``--set`` < options such as ``-n``. Every mistake is reported as one CaseError
+with the key, the expected value, and the line of the file or the option that it came from.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ __all__ = ["Case", "Source", "find_source", "read_case"]
 _TABLES = ("grid", *RunOptions.model_fields, "observers")
 _WORDS = ("name", "model")
 _MOST_NAMED = 12
-"""Fields that an error names: solvers have hundreds of their own."""
+"""Most fields that an error message names, since solvers add hundreds of fields of their own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a case comes from: a file, or an example that ships with minga."""
+    """The origin of a case: a file, or an example that ships with minga."""
 
     name: str
     path: Path
@@ -46,18 +46,18 @@ class Source:
 
     @property
     def is_python(self) -> bool:
-        """Whether the file defines a model in Python."""
+        """True if the file defines a model in Python."""
         return self.path.suffix == ".py"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case that has been checked as far as that is possible without running it."""
+    """A case that has been checked as far as possible without running it."""
 
     name: str
     source: Source
     table: Mapping[str, Any]
-    """All of it, as the file and the command line say."""
+    """The complete table, merged from the file and the command line."""
     model: Model
     options: RunOptions
     observers: tuple[NamedObserver, ...] = ()
@@ -65,12 +65,12 @@ class Case:
 
     @property
     def run(self) -> RunSettings:
-        """The table [run]."""
+        """Settings of the table [run]."""
         return self.options.run
 
     @property
     def output(self) -> OutputSettings:
-        """The table [output]."""
+        """Settings of the table [output]."""
         return self.options.output
 
     @property
@@ -79,7 +79,7 @@ class Case:
         return section_name(str(self.table["model"]))
 
     def resolved(self, ranks: int) -> dict[str, Any]:
-        """The table with every setting of [run] and [output] spelled out."""
+        """Return the table with every setting of [run] and [output] spelled out."""
         from minga.engine.stop import stop_of
 
         table: dict[str, Any] = {"name": self.name, "model": self.table["model"]}
@@ -93,23 +93,23 @@ class Case:
 
     @property
     def fields(self) -> tuple[Any, ...]:
-        """The output fields of the model that are kept."""
+        """Output fields of the model that the run keeps."""
         return output_fields(self.model, self.output)
 
     @property
     def located(self) -> RunOptions:
-        """The settings of the run, with the machine file where it lies."""
+        """Settings of the run, with the resolved path of the machine file."""
         named = None if self.machine is None else str(self.machine)
         return self.options.model_copy(update={"run": self.run.model_copy(update={"machine": named})})
 
     @property
     def machine(self) -> Path | None:
-        """The machine file to plan by, or the name of one that ships with minga."""
+        """Path of the machine file to plan with, or the name of a machine that ships with minga."""
         return None if self.run.machine is None else _machine_path(self.run.machine, self.source)
 
     @property
     def files(self) -> list[Path]:
-        """The files that it names."""
+        """Files that the case names."""
         words = [self.table.get(key) for key in ("model", self.section)]
         return named([*words, self.run.machine], self.source.path.parent)
 
@@ -132,9 +132,9 @@ class Case:
 
 
 def find_source(target: str) -> Source:
-    """The file that a person means by ``target``: a TOML or Python file, a run's directory, or an example's name.
+    """Find the file that ``target`` names: a TOML or Python file, the directory of a run, or an example.
 
-    CaseError with the nearest names where there is none.
+    Raise CaseError with similar names if there is none.
     """
     path = Path(target)
     if path.is_dir() and (path / "case.toml").is_file():
@@ -153,7 +153,7 @@ def find_source(target: str) -> Source:
         raise CaseError(
             f"there is no file {target!r}",
             suggestion=suggest(target, [*beside, *known]),
-            remedy=f"write one to begin with: minga new {path.name}" if not beside else None,
+            remedy=f"create a file to start from: minga new {path.name}" if not beside else None,
         )
     raise CaseError(
         f"there is no case {target!r}: neither a file nor an example",
@@ -179,21 +179,21 @@ def read_case(
     overrides
         ``key=value`` of ``--set``, values in TOML.
     options
-        Dotted keys that other options set, such as ``{"run.ranks": 2}``; None values are left out.
+        Values of dotted keys that other options set, such as ``{"run.ranks": 2}``; entries that are None are ignored.
     here
-        Whether it will run on this machine, whose memory must hold it.
+        True if the case will run on this machine, whose memory must be large enough for it.
     planning
-        Whether it will only be planned, not run, which takes about as long for a large grid as for a small one.
+        True if the case will only be planned, not run, which takes about as long for a large grid as for a small one.
 
     Returns
     -------
     Case
-        The checked case; its attribute ``model`` is the Model, ``run`` and ``output`` are its settings.
+        The checked case; its attribute ``model`` is the Model, and ``run`` and ``output`` are its settings.
 
     Raises
     ------
     CaseError
-        If there is no such case, or an entry of it is invalid.
+        If there is no such case, or one of its entries is invalid.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def read_case(
 
 
 def output_fields(model: Model, output: OutputSettings) -> tuple[Any, ...]:
-    """The fields of a model that a case keeps; CaseError for one that does not exist."""
+    """Return the fields of a model that a case keeps; raise CaseError for a field that does not exist."""
     known = {field.name: field for field in model.visible}
     wanted = model.output if output.fields is None else output.fields
     for name in wanted:
@@ -233,7 +233,7 @@ def output_fields(model: Model, output: OutputSettings) -> tuple[Any, ...]:
 
 
 def section_name(model: str) -> str:
-    """The table of a case that holds the settings of a model."""
+    """Return the name of the table of a case that holds the settings of a model."""
     return "parameters" if model.endswith(".py") else model
 
 
@@ -265,7 +265,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
         table[key] = {**defaults, **table.get(key, {})}
     said = {key: table.get(key, {}) for key in RunOptions.model_fields}
     options = validate(RunOptions, said | {"run": {"steps": 0} | said["run"]})
-    checkpointing_of(options)  # raises where its entries exclude each other
+    checkpointing_of(options)  # raises if its entries exclude each other
     grid = validate(GridSettings, table.get("grid", {}), "grid")
     check_shape(grid.shape, here, bytes_per_cell)
     if python is not None:
@@ -276,12 +276,12 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     run, output = options.run, options.output
     check_observed(model, said["output"].get("observe"))
     if (stop := stop_of(options.stop)) is not None:
-        Watch(model, stop)  # raises where the model lacks what the condition names
+        Watch(model, stop)  # raises if the model lacks a quantity that the condition names
     check_fields(model, here)
     variables_of(output_fields(model, output), f"model {model.name!r}")
     check_snapshots(output_fields(model, output), output)
     computing = None if run.ranks is None else computing_ranks(run.ranks, output.writers)
-    if computing is not None or ":" not in run.layout:  # else it depends on the ranks there will be, checked then
+    if computing is not None or ":" not in run.layout:  # otherwise it depends on the number of ranks, checked later
         check_layout(run.layout, model, computing or 1)
     check_mapping(run, model, computing)
     if run.machine is not None:
@@ -293,7 +293,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
 
 
 def _machine_path(name: str, source: Source) -> Path:
-    """A machine file beside the case, or a shipped one's name."""
+    """Return the path of a machine file next to the case, or the name of a machine that ships with minga."""
     beside = source.path.parent / name
     return beside if beside.exists() or Path(name).suffix else Path(name)
 
@@ -306,7 +306,7 @@ def _check_top_level(table: Mapping[str, Any], section: str) -> None:
                 f"unknown {'table' if isinstance(value, Mapping) else 'key'} {key!r}",
                 key=key,
                 suggestion=_in_a_table(key) or suggest(key, known),
-                remedy=f"a case has {', '.join(_WORDS)} and the tables {', '.join((section, *_TABLES))}",
+                remedy=f"a case has the keys {', '.join(_WORDS)} and the tables {', '.join((section, *_TABLES))}",
             )
         if key in _WORDS and not isinstance(value, str):
             raise CaseError(f"{key}: expected a word in quotes, found {value!r}", key=key)
@@ -317,7 +317,7 @@ def _check_top_level(table: Mapping[str, Any], section: str) -> None:
 
 
 def _in_a_table(key: str) -> str | None:
-    """The full name of an entry whose table was left out."""
+    """Return the full name of an entry whose table was left out, None if no table has it."""
     return next((f"{table}.{key}" for table, kind in tables_of(RunOptions).items() if key in kind.model_fields), None)
 
 
@@ -354,16 +354,16 @@ def _override(text: str) -> tuple[str, object]:
 
 
 def _put(table: dict[str, Any], key: str, value: object, origin: str) -> str:
-    """Set an entry, and say its key as errors do.
+    """Set an entry, and return its key in the form that errors use.
 
-    Entries of lists go by number, ``layers[2].n``, or by name where they have one, ``layers.Charge.n``.
+    An entry of a list is addressed by its number, ``layers[2].n``, or by its name if it has one, ``layers.Charge.n``.
     """
     words = [word for part in key.split(".") for word in re.sub(r"\[(\d+)\]", r".\1", part).split(".")]
     place: Any = table
     said: list[str | int] = []
     for number, word in enumerate(words):
         if not isinstance(place, dict | list):
-            raise CaseError(f"{key}: {words[number - 1]!r} is no table", key=key, where=origin)
+            raise CaseError(f"{key}: {words[number - 1]!r} is not a table", key=key, where=origin)
         entry: Any = word if isinstance(place, dict) else _entry(place, word, key, origin)
         said.append(entry)
         if number == len(words) - 1:
@@ -374,7 +374,7 @@ def _put(table: dict[str, Any], key: str, value: object, origin: str) -> str:
 
 
 def _entry(entries: list[Any], word: str, key: str, origin: str) -> int:
-    """The number of a list's entry that is meant by its number or its name."""
+    """Return the index of the list entry that ``word`` addresses by number or by name."""
     names = [str(entry.get("name", "")) if isinstance(entry, dict) else "" for entry in entries]
     if word in names:
         return names.index(word)
@@ -386,13 +386,13 @@ def _entry(entries: list[Any], word: str, key: str, origin: str) -> int:
         key=key,
         where=origin,
         suggestion=suggest(word, named),
-        remedy=f"its entries are called {', '.join(named)}" if named else "entries count from 0",
+        remedy=f"its entries are called {', '.join(named)}" if named else "entries are counted from 0",
     )
 
 
 @contextlib.contextmanager
 def _located(source: Source, origin: Mapping[str, str]) -> Iterator[None]:
-    """Give errors the option or the line of the file that their key was set by, and the status of wrong input."""
+    """Add to errors the option or the line of the file that set their key, and turn all into CaseErrors."""
     try:
         yield
     except CaseError as error:
@@ -401,7 +401,7 @@ def _located(source: Source, origin: Mapping[str, str]) -> Iterator[None]:
         elif isinstance(error.where, Where):
             error.where = Where(_short(Path(error.where.file)), error.where.line)
         raise
-    except MingaError as error:  # such as a kernel that cannot be traced: also the author's input
+    except MingaError as error:  # for example a kernel that cannot be traced, which is also a mistake in the input
         where = error.where or Where(_short(source.path))
         raise CaseError(error.message, where=where, remedy=error.remedy) from error
 
@@ -414,5 +414,5 @@ def _place(key: str, source: Source, origin: Mapping[str, str]) -> Where | str:
 
 
 def _short(path: Path) -> str:
-    """A path as a person would type it here."""
+    """Return a path relative to the working directory if it lies inside it."""
     return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -1,7 +1,8 @@
-"""Commands that packages add to ``minga`` through the group ``minga.commands``; minga's own beyond the core among them.
+"""Commands that packages add to ``minga`` through the entry-point group ``minga.commands``.
 
-An entry point is a function with typer's annotations, or a ``typer.Typer`` with several commands. Its module is
-imported when the command or the list of all is asked for, so it should import what takes long in its functions.
+Commands of minga itself that do not belong to its core are added in the same way. An entry point is a function with
+typer's annotations, or a ``typer.Typer`` with several commands. Its module is imported when the command or the list of
+all commands is requested, so slow imports belong inside its functions.
 """
 
 from __future__ import annotations
@@ -17,17 +18,21 @@ from minga.plugins import load, names
 __all__ = ["GROUP", "Commands"]
 
 GROUP = "minga.commands"
+"""Entry-point group of commands."""
 
 
 class Commands(TyperGroup):
-    """The core's commands in the order of their definition, and then those that packages add."""
+    """The core commands in the order of their definition, followed by those that packages add."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands."""
         return [*self.commands, *(name for name in names(GROUP) if name not in self.commands)]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a command, None if there is none of this name; one that cannot be imported says so when called."""
+        """Return a command, or None if there is none of this name.
+
+        A command that cannot be imported raises its error when it is called.
+        """
         if cmd_name in self.commands or cmd_name not in names(GROUP):
             return super().get_command(ctx, cmd_name)
         try:
@@ -37,15 +42,15 @@ class Commands(TyperGroup):
         return as_click(cmd_name, found)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the arguments begin with; an unknown one gets a suggestion among all names."""
+        """Return the command that the arguments begin with; suggest one of all names for an unknown command."""
         if args and args[0] not in self.list_commands(ctx):
-            known: dict[str, Any] = dict.fromkeys(names(GROUP))  # for the suggestion alone
+            known: dict[str, Any] = dict.fromkeys(names(GROUP))  # only for the suggestion
             self.commands = {**known, **self.commands}
         return super().resolve_command(ctx, args)
 
 
 def as_click(name: str, found: Any) -> Any:
-    """Return what an entry point holds as a command of this name."""
+    """Convert the object of an entry point into a click command of this name."""
     if isinstance(found, typer.Typer):
         group = typer.main.get_group(found)
         group.name = name

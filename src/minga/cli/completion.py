@@ -1,6 +1,6 @@
-"""Completion in shells: cases, runs, fields, formats, kinds, and the keys of ``--set``.
+"""Shell completion of cases, runs, fields, formats, kinds, and the keys of ``--set``.
 
-The command asks these functions on every press, so they look at names only, and import what they need when called.
+These functions are called at every press of Tab, so they only look at names, and import what they need when called.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _CASES = (".toml", ".py")
 
 
 def cases(incomplete: str) -> list[str]:
-    """Return the examples, and the cases in the directory that was typed so far."""
+    """Return the examples, and the cases in the directory typed so far."""
     from minga.models.examples import examples
 
     return [*_beginning(sorted(examples()), incomplete), *files(incomplete)]
 
 
 def beginnings(incomplete: str) -> list[str]:
-    """Return the examples, and the models, whose first example is meant."""
+    """Return the names of examples, and of models, which stand for their first examples."""
     from minga.models.examples import examples
     from minga.models.spec import GROUP
     from minga.plugins import names
@@ -51,14 +51,14 @@ def beginnings(incomplete: str) -> list[str]:
 
 
 def listed(incomplete: str) -> list[str]:
-    """Return the kinds of things that ``minga list`` can list."""
+    """Return the kinds of entries that ``minga list`` can list."""
     from minga.cli.listing import KINDS
 
     return _beginning(KINDS, incomplete)
 
 
 def labs(incomplete: str) -> list[str]:
-    """The labs that ship with minga, and TOML files."""
+    """Return the labs that ship with minga, and TOML files."""
     import minga
 
     shipped = Path(minga.__file__).parent / "examples" / "labs"
@@ -67,12 +67,12 @@ def labs(incomplete: str) -> list[str]:
 
 
 def files(incomplete: str) -> list[str]:
-    """TOML and Python files, and directories to go on in."""
+    """Return TOML and Python files, and directories that can be entered."""
     return [name for name, path in _here(incomplete) if path.is_dir() or path.suffix in _CASES]
 
 
 def runs(incomplete: str) -> list[str]:
-    """Directories of runs, the newest first: those that were typed so far, and those under ``runs``."""
+    """Return directories of runs, the newest first: those that match the path typed so far and those in ``runs``."""
     inside = [child for _, path in _here(incomplete) if path.is_dir() for child in (path, *_children(path))]
     found = {str(path): path / "case.toml" for path in (*inside, *_children(Path("runs")))}
     begun = {name: case.stat().st_mtime for name, case in found.items() if case.is_file()}
@@ -80,14 +80,14 @@ def runs(incomplete: str) -> list[str]:
 
 
 def fields(context: typer.Context, incomplete: str) -> list[str]:
-    """The fields of the run that the command line names."""
+    """Return the fields of the run that the command line names."""
     stores = [Path(word) / "fields.zarr" for word in _words(context)]
     names = {child.name for store in stores for child in _children(store) if not _is_coordinate(child)}
     return _beginning(sorted(names), incomplete)
 
 
 def keys(context: typer.Context, incomplete: str) -> list[str]:
-    """Keys of a case with ``=``; the parameters of a Python file's model among them."""
+    """Return keys of a case followed by ``=``, including the parameters of a model in a Python file."""
     return _beginning(_keys(_words(context)), incomplete)
 
 
@@ -100,34 +100,37 @@ def formats(incomplete: str) -> list[str]:
 
 
 def kinds(incomplete: str) -> list[tuple[str, str]]:
-    """What ``minga new`` can write, each with what it is for."""
+    """Return the kinds of files that ``minga new`` can write, each with its purpose."""
     from minga.cli.new import KINDS
 
     return [(name, about) for name, about in KINDS.items() if name.startswith(incomplete)]
 
 
 def mappings(incomplete: str) -> list[str]:
-    """Which block goes where in the machine."""
+    """Return the mappings of blocks to places in the machine."""
     from minga.plan.placement import MAPPINGS
 
     return _beginning(MAPPINGS, incomplete)
 
 
 def protocols(incomplete: str) -> list[str]:
-    """How a terminal can show a picture."""
+    """Return the protocols by which a terminal can show a picture."""
     from minga.view.terminal import PROTOCOLS
 
     return _beginning(PROTOCOLS, incomplete)
 
 
 def _words(context: typer.Context) -> list[str]:
-    """The words on the command line so far that are no options; while an option lacks its value they are not sorted."""
+    """Return the arguments on the command line so far that are not options.
+
+    While an option still lacks its value, click has not assigned the arguments to parameters yet.
+    """
     named = [str(context.params[name]) for name in ("run", "case") if context.params.get(name)]
     return [*named, *(word for word in context.args if not word.startswith("-"))]
 
 
 def _keys(words: Iterable[str]) -> Iterator[str]:
-    """Yield the keys of a case: of a run, of observers, and of the model of the first case that is named."""
+    """Yield the keys of a case: those of a run, of observers, and of the model of the first case that is named."""
     from minga.models.settings import GridSettings
     from minga.options import RunOptions
     from minga.schema import tables_of
@@ -147,7 +150,7 @@ def _keys(words: Iterable[str]) -> Iterator[str]:
 
 
 def _settings(group: str) -> Iterator[tuple[str, type[BaseModel]]]:
-    """Yield the settings class of each model or observer; a package that fails offers nothing."""
+    """Yield the settings class of each model or observer, leaving out packages that cannot be imported."""
     from minga.errors import CaseError
     from minga.plugins import load, names
 
@@ -166,7 +169,7 @@ def _keys_within(table: str, settings: type[BaseModel]) -> Iterator[str]:
 
 
 def _model_of(case: str) -> str | Path | None:
-    """Return the model that a case names, or its Python file; None for a word that is no case."""
+    """Return the model that a case names, or its Python file; None if ``case`` is not a case."""
     import tomllib
 
     from minga.models.examples import example
@@ -184,7 +187,7 @@ def _model_of(case: str) -> str | Path | None:
 
 
 def _parameters(file: Path) -> list[str]:
-    """The parameters of the model in a Python file, from its text alone."""
+    """Return the parameters of the model in a Python file, read from its text without running it."""
     import ast
 
     try:
@@ -199,7 +202,7 @@ def _parameters(file: Path) -> list[str]:
 
 
 def _here(incomplete: str) -> Iterator[tuple[str, Path]]:
-    """What lies in the directory of an incomplete path and begins like it, as the person would type it."""
+    """Yield the entries of a directory that begin like an incomplete path, each as the user would type it."""
     folder, slash, begun = incomplete.rpartition("/")
     place = Path(folder or slash or ".").expanduser()
     for child in _children(place):
@@ -214,7 +217,10 @@ def _children(folder: Path) -> list[Path]:
 
 
 def _is_coordinate(array: Path) -> bool:
-    """Whether an array of a store is the positions along an axis, or no array: fields have more axes than time."""
+    """Return True if an entry of a store holds the positions along an axis, or is no array.
+
+    A field has at least one axis besides time.
+    """
     import json
 
     with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Whether this machine has what a case wants to compute on, asked before anything is started."""
+"""Checks, before anything is started, that this machine has the devices on which a case is to run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["check_device", "ranks_by_device"]
 
 
 def check_device(device: str, ranks: int) -> None:
-    """CaseError where ranks on this machine lack the GPUs that they want."""
+    """Raise CaseError if this machine has fewer GPUs than the ranks need."""
     if device == "cpu":
         return
     devices = _devices()
@@ -21,7 +21,7 @@ def check_device(device: str, ranks: int) -> None:
 
 
 def ranks_by_device(device: str) -> int | None:
-    """How many ranks a run has that does not say: one for each GPU; None for a run on processors."""
+    """Return the default number of ranks of a run on GPUs, one for each GPU; None for a run on processors."""
     if device == "cpu":
         return None
     return _devices() if device == "gpu" else 1

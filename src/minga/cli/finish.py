@@ -1,6 +1,6 @@
-"""What follows on a run, however it ended: the pictures, the report, the last word in ``progress.json``, the summary.
+"""Steps after a run, however it ended: pictures, report, final state in ``progress.json``, and summary.
 
-None of it can lose the result, which is on the disk before: what goes wrong here is told on standard error.
+The result is on disk before these steps, so none of them can lose it; their failures are reported on standard error.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["finish", "leave_unfinished", "summary"]
 
 
 _FEW = 8
-"""Numbers of an observable that are shown one by one."""
+"""Most values of an observable that are shown one by one."""
 
 
 def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> None:
-    """Illustrate a run that has a result."""
-    reason = {"asked": "a person asked it to stop", "time limit": "its time was up"}.get(result["ended"]["reason"], "")
+    """Write the pictures and the report of a run that has a result, and note its final state."""
+    reason = {"asked": "a user asked it to stop", "time limit": "its time was up"}.get(result["ended"]["reason"], "")
     note_state(directory, "finishing")
     finishing.finish(directory, case.options, "the result is complete")
     note_state(directory, "stopped" if reason else "finished", reason)
@@ -33,10 +33,25 @@ def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> None:
 def leave_unfinished(
     case: Case, directory: RunDirectory, reason: str, *, ended: bool = False, drop: bool = False
 ) -> bool:
-    """Illustrate what a run without a result has left; whether there is something.
+    """Write the pictures and the report of a run without a result.
 
-    ended  a person, or time, has ended the run: nothing that would take long is done
-    drop   whether its directory goes where the run never began
+    Parameters
+    ----------
+    case
+        The case of the run.
+    directory
+        The directory of the run.
+    reason
+        Why the run ended.
+    ended
+        True if a user or a time limit has ended the run; then nothing is done that would take long.
+    drop
+        True if the directory is to be removed if the run never began.
+
+    Returns
+    -------
+    bool
+        True if the run has left something.
     """
     if not directory.path.exists() or (drop and directory.discard()):
         return False
@@ -50,7 +65,7 @@ def leave_unfinished(
 
 
 def summary(result: dict[str, Any], directory: RunDirectory) -> str:
-    """The result in a few lines for a person."""
+    """Return the result as a few lines of text."""
     shape = " x ".join(map(str, result["shape"]))
     speed = f"{time_text(result['seconds'])}, {rate_text(result['cells_per_second'])}"
     lines = [f"{result['model']}, {shape} cells, {result['steps']} steps on {ranks_text(result['ranks'])}: {speed}"]
@@ -70,7 +85,7 @@ def summary(result: dict[str, Any], directory: RunDirectory) -> str:
 
 
 def _step_of(picture: Path) -> tuple[int, str]:
-    """What sorts pictures by their step, and those of one step by the name of their field."""
+    """Return the key that sorts pictures by step, and pictures of one step by the name of their field."""
     field, _, step = picture.stem.rpartition("-")
     return (int(step), field) if step.isdecimal() else (0, picture.stem)
 

@@ -1,6 +1,6 @@
-"""Options of commands that stand for settings of a run; their help is that of the settings' declarations.
+"""Command-line options that stand for settings of a run, with the help texts of the settings' declarations.
 
-The declarations are read when the help is shown, and not before: completion in a shell waits for nothing.
+The declarations are imported only when the help is shown, so that shell completion stays fast.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ FLAGS: Final[dict[str, tuple[str, ...]]] = {
     "run.device": ("--device",),
     "output.trace": ("--trace",),
 }
-"""The options of `minga run` that stand for settings; `--set` changes any other one."""
+"""Options of `minga run` that stand for settings; `--set` changes any other setting."""
 _MARK: Final = "@setting "
 
 
 def setting(key: str, **more: Any) -> Any:
-    """Return the option for a setting of a run; its command has to be a `SettingsCommand`."""
+    """Return the option for a setting of a run; its command must be a `SettingsCommand`."""
     return typer.Option(*FLAGS[key], help=_MARK + key, **more)
 
 
 class SettingsCommand(TyperCommand):
-    """A command some of whose options stand for settings of a run."""
+    """A command with options that stand for settings of a run."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help, with the descriptions of the settings."""
+        """Write the help, with the descriptions of the settings."""
         for parameter in self.params:
             text = getattr(parameter, "help", None) or ""
             if text.startswith(_MARK):

@@ -1,8 +1,8 @@
-"""The files that a case names: found on the command line, and copied into a run's directory.
+"""Input files that a case names: finding them, and copying them into the directory of a run.
 
-A file is any word with an ending, wherever it stands in the model's settings, that names one: ``"glider.rle"``, or
-``"rules.py:fire"`` for something that is defined in one. Large data, Zarr stores and headers that name other files stay
-where they are: the run keeps their full names instead.
+Any string in the settings of a model that has a suffix and is the path of an existing file counts as a file, for
+example ``"glider.rle"``, or ``"rules.py:fire"`` for an object defined in a file. Large files, Zarr stores and headers
+that name other files are not copied; the run keeps their full paths instead.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ __all__ = ["absolute", "keep", "named"]
 
 _LONGEST = 1000
 _LARGEST = 64 << 20
-"""Bytes of a file up to which it is copied."""
+"""Size in bytes up to which a file is copied."""
 _STORES, _HEADERS = (".zarr",), (".rsf",)
 
 
 def absolute(value: object) -> object:
-    """A value from the command line, in which files are relative to where the person is."""
+    """Make the files in a value absolute; on the command line they are relative to the working directory."""
 
     def resolve(file: str) -> str | None:
         return str(Path(file).resolve()) if _is_there(Path(file)) else None
@@ -33,7 +33,10 @@ def absolute(value: object) -> object:
 
 
 def keep(value: object, base: Path, folder: Path) -> object:
-    """A value of a case in ``base``, with copies of its files in ``folder`` and their names relative to its parent."""
+    """Copy the files that a value names into ``folder``, and return the value with the paths of the copies.
+
+    Paths in the value are relative to ``base``, paths of copies to the parent of ``folder``.
+    """
 
     def copy(file: str) -> str | None:
         source = locate(file, base)
@@ -47,7 +50,7 @@ def keep(value: object, base: Path, folder: Path) -> object:
 
 
 def named(value: object, base: Path) -> list[Path]:
-    """The files that a value of a case in ``base`` names, and that are there."""
+    """Return the existing files that a value of a case in the directory ``base`` names."""
     found: list[Path] = []
 
     def note(file: str) -> None:
@@ -64,7 +67,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _each_file(value: object, change: Callable[[str], str | None]) -> object:
-    """A value with every word that may name a file changed, unless ``change`` says that it is none."""
+    """Apply ``change`` to every string in a value that may name a file; None from ``change`` keeps the string."""
     if isinstance(value, Mapping):
         return {key: _each_file(inner, change) for key, inner in value.items()}
     if isinstance(value, list):
@@ -79,7 +82,7 @@ def _each_file(value: object, change: Callable[[str], str | None]) -> object:
 
 
 def _copy(source: Path, folder: Path) -> Path:
-    """The copy of a file; files of one name but other content get a number."""
+    """Copy a file and return the copy; files with the same name but different content get a number."""
     folder.mkdir(exist_ok=True)
     for number in itertools.count(1):
         target = folder / (source.name if number == 1 else f"{source.stem}-{number}{source.suffix}")

@@ -1,4 +1,4 @@
-"""``minga lab``: a cluster in a box is built, looked at, used and removed."""
+"""The command ``minga lab``: build, inspect, use and remove emulated clusters on one machine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What ``minga lab run`` was asked for. With ``node`` the program is started once there, without MPI."""
+    """The options of ``minga lab run``. With ``node`` the program is started once on that node, without MPI."""
 
     target: str
     program: tuple[str, ...]
@@ -39,13 +39,13 @@ class RunRequest:
 
 
 def start(target: str, quota: bool) -> str:
-    """Build a lab and say what it is."""
+    """Build a lab, and return its description."""
     cluster = up(read_lab(target), quota=quota)
     return describe(cluster.status())
 
 
 def down(targets: Sequence[str], everything: bool) -> str:
-    """Remove labs: those named, or all."""
+    """Remove the named labs, or all labs."""
     chosen = existing() if everything else [_existing(target) for target in targets]
     if not (targets or everything):
         raise CaseError("no lab was named", remedy="name one of `minga lab list`, or remove all of them: --all")
@@ -57,14 +57,14 @@ def down(targets: Sequence[str], everything: bool) -> str:
 
 
 def status(target: str | None) -> list[dict[str, Any]]:
-    """How labs are: the one named, or all; of those that cannot be read, why is told on standard error."""
+    """Return the status of the named lab, or of all labs; report labs that cannot be read on standard error."""
     for error in () if target else unreadable().values():
         sys.stderr.write(f"minga lab: {error}\n")
     return [cluster.status() for cluster in ([_existing(target)] if target else existing())]
 
 
 def listing() -> str:
-    """The labs that are up, and those that ship with minga. Removes stale ones first."""
+    """Return a list of the labs that are up and those that ship with minga, after removing stale labs."""
     removed = [f"{name} was left behind and is removed" for name in remove_stale()]
     rows = [(c.name, c.fault() or "up", f"{len(c.names)} nodes") for c in existing()]
     rows += [(name, f"unreadable; see `minga lab status {name}`", "? nodes") for name in unreadable()]
@@ -74,7 +74,7 @@ def listing() -> str:
 
 
 def run(request: RunRequest) -> int:
-    """Run a program on the nodes of a lab, which is built for it unless it is up; the program's exit status."""
+    """Run a program on the nodes of a lab, which is built for it unless it is up, and return its exit status."""
     if not request.program:
         raise CaseError("no program was named", remedy=f"write it after --: minga lab run {request.target} -- hostname")
     lab = read_lab(request.target)
@@ -88,11 +88,11 @@ def run(request: RunRequest) -> int:
         finally:
             if ran:
                 sys.stderr.write(f"minga lab: {_crossed(cluster, before)}\n")
-    return status if status >= 0 else 128 - status  # as shells do: what signal 9 ends has status 137
+    return status if status >= 0 else 128 - status  # as in shells: a program ended by signal 9 has status 137
 
 
 def describe(state: Mapping[str, Any]) -> str:
-    """A lab's status for people."""
+    """Return the status of a lab as text for the terminal."""
     scale = "" if state["scale"] == 1.0 else f", shares times {state['scale']:.3g} to fit {state['cores']:.0f} cores"
     rights = ("" if state["root"] else ", without root") + ("" if state["quota"] else ", without quotas")
     lines = [f"{state['name']}: {state['state']}, {state['wiring']}{scale}{rights}"]
@@ -137,7 +137,7 @@ def _short(value: float, unit: str) -> str:
 
 
 def _existing(target: str) -> Cluster:
-    """The lab a person means by its name, or by the file it was built from."""
+    """Return the lab that is up under a name, or that was built from a file; raise CaseError if there is none."""
     cluster = find(target) if "/" not in target else None
     if cluster is None and (Path(target).is_file() or target in labs()):
         cluster = find(read_lab(target))
@@ -146,7 +146,7 @@ def _existing(target: str) -> Cluster:
         raise CaseError(
             f"the lab {target!r} is not up",
             suggestion=suggest(target, known),
-            remedy=f"build it: minga lab up {target}" if not known else f"those that are: {', '.join(known)}",
+            remedy=f"build it: minga lab up {target}" if not known else f"labs that are up: {', '.join(known)}",
         )
     return cluster
 
@@ -186,7 +186,7 @@ def _carry_out(cluster: Cluster, request: RunRequest) -> int:
 
 
 def _foreground(cluster: Cluster, node: str, program: Sequence[str]) -> int:
-    """Run a program with this terminal as its own; a Ctrl-C reaches it too, and it has some time to end by itself."""
+    """Run a program on this terminal; Ctrl-C also reaches the program, which has some time to end by itself."""
     with subprocess.Popen(cluster.command(node, program)) as child:
         try:
             return child.wait()
@@ -199,7 +199,7 @@ def _foreground(cluster: Cluster, node: str, program: Sequence[str]) -> int:
 
 
 def _of_this_job(cluster: Cluster) -> list[int]:
-    """The processes in the lab that this one has started: those of its process group."""
+    """Return the processes in the lab that belong to the process group of this process, which has started them."""
     found = []
     for pid in set().union(*cluster.processes().values()):
         with contextlib.suppress(ProcessLookupError):
@@ -209,7 +209,7 @@ def _of_this_job(cluster: Cluster) -> list[int]:
 
 
 def _crossed(cluster: Cluster, before: Mapping[int, Any]) -> str:
-    """What crossed the links meanwhile: the proof that programs talked over them."""
+    """Describe the traffic over the links since ``before``, which shows that programs used them."""
     after = cluster.counters()
     sent = {node: counts.sent_bytes - before[node].sent_bytes for node, counts in after.items() if node in before}
     words = ", ".join(f"{cluster.names[node]} {_short(size, 'B')}" for node, size in sent.items() if size)

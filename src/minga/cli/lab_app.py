@@ -1,4 +1,4 @@
-"""The commands ``minga lab ...`` as typer shows them; what they do is in :mod:`minga.cli.lab`."""
+"""Typer interface of the commands ``minga lab ...``, which :mod:`minga.cli.lab` implements."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ __all__ = ["app"]
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="A heterogeneous cluster in this one machine: `minga lab run three-ages -- minga run life`.",
+    help="Emulate a heterogeneous cluster on this machine: `minga lab run three-ages -- minga run life`.",
 )
 
 Target = typer.Argument(
-    metavar="LAB", help="A TOML file that describes the lab, or a shipped lab's name.", autocompletion=completion.labs
+    metavar="LAB",
+    help="A TOML file that describes a lab, or the name of a lab that ships with minga.",
+    autocompletion=completion.labs,
 )
-Quota = typer.Option("--quota/--no-quota", help="Shares of the CPU and limits of memory; without, only the network.")
+Quota = typer.Option(
+    "--quota/--no-quota", help="Apply CPU shares and memory limits; --no-quota emulates only the network."
+)
 
 
 @app.command()
 def up(lab: Annotated[str, Target], quota: Annotated[bool, Quota] = True) -> None:
-    """Build a lab: network namespaces as nodes, shaped links, and a share of the CPU for each."""
+    """Build a lab: network namespaces as nodes, shaped links, and a CPU share for each node."""
     from minga.cli import lab as command
 
     _print(command.start(lab, quota))
@@ -36,9 +40,9 @@ def up(lab: Annotated[str, Target], quota: Annotated[bool, Quota] = True) -> Non
 @app.command()
 def down(
     labs: Annotated[list[str] | None, Target] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Remove all labs of yours.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Remove all of your labs.")] = False,
 ) -> None:
-    """End what runs in a lab and remove everything that was made, also where half of it is gone."""
+    """End the processes in a lab and remove the lab, even if parts of it are already gone."""
     from minga.cli import lab as command
 
     _print(command.down(labs or [], everything))
@@ -49,7 +53,7 @@ def status(
     lab: Annotated[str | None, Target] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> None:
-    """Show the nodes of labs: shares, processes, and what crossed their links."""
+    """Show the nodes of labs: CPU shares, processes, and traffic over their links."""
     from minga.cli import lab as command
 
     found = command.status(lab)
@@ -58,7 +62,7 @@ def status(
 
 @app.command(name="list")
 def listing() -> None:
-    """List the labs that are up, and those that ship with minga."""
+    """List the labs that are up and those that ship with minga."""
     from minga.cli import lab as command
 
     _print(command.listing())
@@ -67,18 +71,23 @@ def listing() -> None:
 @app.command()
 def run(
     lab: Annotated[str, Target],
-    words: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", help="What every rank runs.")],
-    ranks: Annotated[int | None, typer.Option("-n", "--ranks", min=1, help="MPI ranks; one a node by default.")] = None,
-    per_node: Annotated[int | None, typer.Option("--per-node", min=1, help="Ranks on each node.")] = None,
-    mpi: Annotated[str, typer.Option("--mpi", help="mpich, openmpi or impi.")] = "mpich",
-    mpi_home: Annotated[
-        Path | None, typer.Option("--mpi-home", help="Where that MPI is installed: the directory with bin and lib.")
+    words: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", help="The program that every rank runs.")
+    ],
+    ranks: Annotated[
+        int | None, typer.Option("-n", "--ranks", min=1, help="Number of MPI ranks; by default one per node.")
     ] = None,
-    node: Annotated[str | None, typer.Option("--node", help="Run it once, on this node, without MPI.")] = None,
+    per_node: Annotated[int | None, typer.Option("--per-node", min=1, help="Number of ranks on each node.")] = None,
+    mpi: Annotated[str, typer.Option("--mpi", help="MPI library: mpich, openmpi or impi.")] = "mpich",
+    mpi_home: Annotated[
+        Path | None,
+        typer.Option("--mpi-home", help="Installation directory of that MPI library, with bin and lib in it."),
+    ] = None,
+    node: Annotated[str | None, typer.Option("--node", help="Run the program once, on this node, without MPI.")] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Leave the lab up afterwards.")] = False,
     quota: Annotated[bool, Quota] = True,
 ) -> None:
-    """Run a program as MPI ranks on the nodes of a lab. It is built for this, and removed after, unless it is up."""
+    """Run a program as MPI ranks on the nodes of a lab, which is built for it and then removed unless it was up."""
     from minga.cli import lab as command
 
     request = command.RunRequest(lab, tuple(words), ranks, per_node, mpi, mpi_home, node, keep, quota)

@@ -1,4 +1,4 @@
-"""Whether a case's layout suits its grid and ranks, before anything is started."""
+"""Checks, before anything is started, that the layout and mapping of a case suit its grid and ranks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _FORMS = (
 
 
 def check_layout(layout: str, model: Model, ranks: int) -> None:
-    """CaseError where the word does not stand for a layout of the model's grid on so many ranks."""
+    """Raise CaseError if ``layout`` does not name a layout of the model's grid on this number of ranks."""
     if layout == AUTO:
-        return  # what cannot be cut any other way is one block
+        return  # always possible: a grid that cannot be cut becomes one block
     try:
         model.layouts(layout, ranks)
     except LayoutError as error:
@@ -33,7 +33,7 @@ def check_layout(layout: str, model: Model, ranks: int) -> None:
 
 
 def computing_ranks(ranks: int, writers: int) -> int:
-    """The ranks that own cells, out of so many of which some only write frames; CaseError where none is left."""
+    """Return the number of ranks that own cells, without those that only write frames; raise CaseError if it is 0."""
     if writers >= ranks:
         raise CaseError(
             f"{writers} of {ranks} ranks would only write, and none would compute",
@@ -45,7 +45,10 @@ def computing_ranks(ranks: int, writers: int) -> int:
 
 
 def check_mapping(run: RunSettings, model: Model, ranks: int | None) -> None:
-    """CaseError where a case's mapping or topology cannot be meant, or does not suit so many ranks (if known)."""
+    """Raise CaseError if the mapping or topology of a case is invalid, or does not suit the number of ranks.
+
+    The number of ranks is None if it is not known yet.
+    """
     from minga.plan import placement
     from minga.plan.topology import Tree
 
@@ -62,7 +65,7 @@ def check_mapping(run: RunSettings, model: Model, ranks: int | None) -> None:
 
 
 def check_ranks(ranks: int) -> None:
-    """CaseError where more ranks are asked for than this machine can carry."""
+    """Raise CaseError if more ranks are requested than this machine can run."""
     from minga.plan.machine.machine import MOST_RANKS_A_CORE
 
     cores = len(available_cores())

@@ -1,4 +1,4 @@
-"""``minga list``: everything that is installed and can be named, in cases and on the command line."""
+"""The command ``minga list``: list everything installed that cases and the command line can name."""
 
 from __future__ import annotations
 
@@ -22,9 +22,24 @@ _WIDTH: Final = 100
 
 
 def listing(kind: str | None, context: Any = None) -> dict[str, list[Entry]]:
-    """Return names and descriptions of one kind of things, or of all; `context` is that of typer.
+    """Return the names and descriptions of the entries of one kind, or of all kinds.
 
-    CaseError for an unknown kind. An entry that cannot be imported says so in place of its description.
+    Parameters
+    ----------
+    kind
+        One of `KINDS`, or None for all.
+    context
+        Context of typer, from which the commands are taken; they are left out of a full listing without it.
+
+    Returns
+    -------
+    dict
+        Entries by kind. An entry that cannot be imported has the reason in place of its description.
+
+    Raises
+    ------
+    CaseError
+        If the kind is unknown.
     """
     if kind is not None and kind not in KINDS:
         raise CaseError(
@@ -38,7 +53,7 @@ def listing(kind: str | None, context: Any = None) -> dict[str, list[Entry]]:
 
 
 def text(found: dict[str, list[Entry]]) -> str:
-    """Return a listing as lines for people."""
+    """Return a listing as text for the terminal."""
     width = max((len(entry["name"]) for entries in found.values() for entry in entries), default=0)
     lines = []
     for kind, entries in found.items():
@@ -112,3 +127,4 @@ KINDS: Final[dict[str, Callable[[Any], Iterator[Entry]]]] = {
     "routes": _described("minga.routes", "route"),
     "commands": _commands,
 }
+"""Functions that yield the entries of each kind, given the context of typer."""

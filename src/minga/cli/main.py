@@ -1,4 +1,4 @@
-"""The command ``minga``. Each command lives in a module of its own, imported when called: help is quick."""
+"""The command ``minga``. Each subcommand has its own module, imported when it is called, so that help is quick."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Run = typer.Argument(metavar="RUN", help="A run's directory.", autocompletion=completion.runs)
+Run = typer.Argument(metavar="RUN", help="The directory of a run.", autocompletion=completion.runs)
 Case = typer.Argument(
     metavar="CASE",
-    help="A TOML file, a Python file that defines a model, or an example's name.",
+    help="A TOML file, a Python file that defines a model, or the name of an example.",
     autocompletion=completion.cases,
 )
 Overrides = typer.Option(
     "--set",
     metavar="KEY=VALUE",
-    help="Change an entry of the case: run.steps=10.",
+    help="Set an entry of the case, such as run.steps=10; may be repeated.",
     autocompletion=completion.keys,
 )
 
@@ -58,20 +58,20 @@ def run(
     ranks: Annotated[int | None, setting("run.ranks")] = None,
     threads: Annotated[int | None, setting("run.threads")] = None,
     overrides: Annotated[list[str] | None, Overrides] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="The run's directory; by default runs/NAME.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the run that --out holds.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", help="Directory of the run; by default runs/NAME.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing run in the directory --out.")] = False,
     mapping: Annotated[str | None, setting("run.mapping", autocompletion=completion.mappings)] = None,
     topology: Annotated[str | None, setting("run.topology", metavar="16x2x2")] = None,
     machine: Annotated[str | None, setting("run.machine", metavar="FILE")] = None,
     device: Annotated[str | None, setting("run.device", metavar="gpu")] = None,
-    serve: Annotated[bool, typer.Option("--serve", help="Show the running case in a browser on this machine.")] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Resume a run that was interrupted: CASE is its directory.")
+    serve: Annotated[
+        bool, typer.Option("--serve", help="Serve a live page of the run to browsers on this machine.")
     ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run; CASE is its directory.")] = False,
     trace: Annotated[bool, setting("output.trace")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Run a case, such as `minga run life -n 2`. Everything it leaves goes to one directory."""
+    """Run a case, for example `minga run life -n 2`. All output goes to one directory."""
     from minga.cli import run as command
     from minga.cli.finish import summary
     from minga.cli.resume import resume_hint
@@ -87,7 +87,7 @@ def run(
         "output.trace": trace or None,
     }
     request = command.RunRequest(case, settings, tuple(overrides or ()), out, force, serve, resume)
-    with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
+    with contextlib.redirect_stdout(sys.stderr):  # output of a Python case must not mix with the result
         result, status = command.run(request)
     if result is not None:
         if as_json:
@@ -96,7 +96,7 @@ def run(
             _print(summary(result, RunDirectory(Path(result["run"]))))
         if status:
             hint = resume_hint(RunDirectory(Path(result["run"])))
-            kept = "; ".join(filter(None, ("everything up to there is kept", hint)))
+            kept = "; ".join(filter(None, ("everything computed so far is kept", hint)))
             sys.stderr.write(f"minga: stopped after step {result['steps']}; {kept}\n")
     raise typer.Exit(status)
 
@@ -108,22 +108,22 @@ def new(
         str | None,
         typer.Option(
             "--kind",
-            help="What a Python file describes: rule (by default), block or pde.",
+            help="Kind of a Python file: rule (the default), block or pde.",
             autocompletion=completion.kinds,
         ),
     ] = None,
-    rule: Annotated[str | None, typer.Option("--rule", help="The rule of a case: B3/S23, by default.")] = None,
+    rule: Annotated[str | None, typer.Option("--rule", help="Rule of a case file; by default B3/S23.")] = None,
     source: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="NAME",
-            help="Begin with this example, or with the first one of this model; see `minga list`.",
+            help="Start from this example, or from the first example of this model; see `minga list`.",
             autocompletion=completion.beginnings,
         ),
     ] = None,
 ) -> None:
-    """Write a file to begin with, such as `minga new my_rule.py`: it runs as it is, and says what can be changed."""
+    """Write a file to start from, for example `minga new my_rule.py`. It runs as it is, and explains what to change."""
     from minga.cli.new import new as command
 
     _print(command(file, kind, rule, source))
@@ -142,7 +142,7 @@ def listing(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List what is installed: models, examples, formats of export, observers, routes and commands."""
+    """List everything installed: models, examples, export formats, observers, routes and commands."""
     from minga.cli import listing as command
 
     found = command.listing(what, context)
@@ -154,14 +154,14 @@ def show(
     run: Annotated[Path, Run],
     field: Annotated[
         str | None,
-        typer.Option("--field", help="The field; by default the first one.", autocompletion=completion.fields),
+        typer.Option("--field", help="The field to show; by default the first.", autocompletion=completion.fields),
     ] = None,
-    frame: Annotated[str, typer.Option("--frame", help="Number of the frame from 0; -1 is the last.")] = "-1",
+    frame: Annotated[str, typer.Option("--frame", help="Number of the frame, from 0; -1 is the last.")] = "-1",
     protocol: Annotated[
         str,
         typer.Option(
             "--protocol",
-            help="kitty, sixel, blocks, or none for a path; by default what works.",
+            help="kitty, sixel, blocks, or none to print a path; by default chosen for the terminal.",
             autocompletion=completion.protocols,
         ),
     ] = "auto",
@@ -176,29 +176,36 @@ def show(
 def plan(
     case: Annotated[str, Case],
     ranks: Annotated[
-        int | None, typer.Option("-n", "--ranks", help="Ranks; by default all that the machine has cores for.")
+        int | None,
+        typer.Option("-n", "--ranks", help="Number of ranks; by default as many as the machine has cores for."),
     ] = None,
     machine: Annotated[
         Path | None,
-        typer.Option("--machine", metavar="FILE", help="A machine described in JSON; by default this one, timed."),
+        typer.Option(
+            "--machine", metavar="FILE", help="A JSON file that describes a machine; by default this machine is timed."
+        ),
     ] = None,
     threads: Annotated[int | None, setting("run.threads")] = None,
     overrides: Annotated[list[str] | None, Overrides] = None,
     scaling: Annotated[
-        bool, typer.Option("--scaling", help="Also predict fewer ranks, and a grid that grows with them.")
+        bool,
+        typer.Option("--scaling", help="Also predict strong scaling (fewer ranks) and weak scaling (a growing grid)."),
     ] = False,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw that, .png or .svg; by default scaling.png.")
+        Path | None,
+        typer.Option(
+            "--plot", metavar="FILE", help="Draw the scaling curves into a .png or .svg file; by default scaling.png."
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to a JSON file.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this JSON file.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON object.")] = False,
 ) -> None:
-    """Show who would do which cells of a case, how long a step would take and why, before anything runs."""
+    """Show, before anything runs, which ranks would compute which cells of a case, the time of a step, and why."""
     from minga.cli import plan as command
 
     request = command.PlanRequest(case, ranks, machine, threads, tuple(overrides or ()), scaling, plot, out, force)
-    with contextlib.redirect_stdout(sys.stderr):  # what a Python case prints must not meet the result
+    with contextlib.redirect_stdout(sys.stderr):  # output of a Python case must not mix with the result
         answer = command.plan(request)
     if answer is not None:
         _print(json.dumps(command.as_json(answer), allow_nan=False) if as_json else command.text(answer))
@@ -212,8 +219,8 @@ def export(
         list[str] | None,
         typer.Option(
             "--field",
-            help="The field; may be left out if there is only one, and for formats of all fields, such as nc and vtr. "
-            "For these several times.",
+            help="The field to export. It may be left out if there is only one, and repeated for formats that hold "
+            "several fields, such as nc and vtr, which hold all fields by default.",
             autocompletion=completion.fields,
         ),
     ] = None,
@@ -221,19 +228,24 @@ def export(
         str | None,
         typer.Option(
             "--format",
-            help=f"{', '.join(names('minga.formats'))}; by default the ending of --out.",
+            help=f"{', '.join(names('minga.formats'))}; by default the suffix of --out.",
             autocompletion=completion.formats,
         ),
     ] = None,
     frame: Annotated[
-        str, typer.Option("--frame", help="Number of the frame from 0; -1 is the last; all: a file for each step.")
+        str,
+        typer.Option(
+            "--frame",
+            help="Number of the frame, from 0; -1 is the last; all exports every frame.",
+        ),
     ] = "-1",
     scale: Annotated[
-        int | None, typer.Option("--scale", help="Of png: pixels of a cell's side, and no axes or colour bar around.")
+        int | None,
+        typer.Option("--scale", help="Pixels along the side of a cell, for png pictures without axes and colour bar."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
-    """Write frames of a field, or what receivers recorded (--field receivers), for other programs."""
+    """Write frames of fields, or the samples of receivers (--field receivers), in formats of other programs."""
     from minga.cli.export import export as command
 
     _print(command(run, field, form, out, frame, scale, force))
@@ -245,13 +257,15 @@ def watch(
         Path | None,
         typer.Argument(
             metavar="[RUN]",
-            help="A run's directory; by default the newest one in runs.",
+            help="The directory of a run; by default the newest one in runs.",
             autocompletion=completion.runs,
         ),
     ] = None,
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The page's port; by default a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port of the page; by default any free port.")
+    ] = 0,
 ) -> None:
-    """Show a run in a browser on this machine, while it goes on or afterwards. Closing the page never disturbs it."""
+    """Show a run in a browser on this machine, during the run or afterwards. Closing the page never affects the run."""
     from minga.cli.watch import watch as command
 
     command(run, port)
@@ -269,9 +283,9 @@ def movie(
             "--field", help="The field; may be left out if there is only one.", autocompletion=completion.fields
         ),
     ] = None,
-    fps: Annotated[float, typer.Option("--fps", help="Frames a second.")] = 12.0,
-    width: Annotated[int, typer.Option("--width", help="Pixels of the longer side at most.")] = 640,
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    fps: Annotated[float, typer.Option("--fps", help="Frames per second.")] = 12.0,
+    width: Annotated[int, typer.Option("--width", help="Maximum length of the longer side in pixels.")] = 640,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Make a movie of the frames of a run."""
     from minga.cli.movie import movie as command
@@ -281,7 +295,7 @@ def movie(
 
 @app.command()
 def report(run: Annotated[Path, Run]) -> None:
-    """Write the report of a run again: one HTML file with all there is to see."""
+    """Write the report of a run again, as one HTML file."""
     from minga.output.directory import RunDirectory
     from minga.view.report import write_report
 
@@ -290,7 +304,7 @@ def report(run: Annotated[Path, Run]) -> None:
 
 @app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
-    """Show what minga finds on this machine: compiler, cores, MPI, GPU, and what is wrong with it."""
+    """Show what minga finds on this machine: compiler, cores, MPI and GPU, with any problems."""
     from minga.cli import doctor as command
 
     findings = command.examine()
@@ -305,19 +319,19 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
 
 
 def main() -> None:
-    """Run the command line; errors a person can act on are one message on standard error and an exit status."""
+    """Run the command line; turn errors that the user can act on into a message on standard error and a status."""
     try:
         app()
     except MingaError as error:
         if _speaks():
             sys.stderr.write(f"minga: {error}\n")
         sys.exit(error.exit_status)
-    except KeyboardInterrupt:  # before a command has begun; typer answers those after that
+    except KeyboardInterrupt:  # before a command has begun; later ones are handled by typer
         sys.exit(INTERRUPTED)
 
 
 def _speaks() -> bool:
-    """Whether this process is the one of its job that reports what all of them found wrong."""
+    """Return True if this process reports errors that all processes of its job have found."""
     from minga.launch.launcher import surrounding_job
 
     job = surrounding_job()

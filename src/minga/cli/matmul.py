@@ -1,4 +1,4 @@
-"""``minga matmul``: a product of matrices in files, here or on ranks, with what it took."""
+"""The command ``minga matmul``: multiply matrices in files, in this process or on ranks, and report the cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SAID: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class MatmulRequest:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     a: Path
     b: Path
@@ -55,7 +55,7 @@ class MatmulRequest:
     force: bool = False
 
     def arguments(self) -> list[str]:
-        """The command line of each rank: this request with full paths, and nothing of how ranks are started."""
+        """Return the command line of each rank: this request with full paths, without options for starting ranks."""
         found = [str(self.a.absolute()), str(self.b.absolute()), "--alpha", repr(self.alpha), "--beta", repr(self.beta)]
         for name, value in (("-o", self.out), ("--c", self.c), ("--machine", self.machine)):
             found += [] if value is None else [name, str(value.absolute())]
@@ -69,7 +69,10 @@ class MatmulRequest:
 
 
 def matmul(request: MatmulRequest) -> str | None:
-    """Carry out a request; what is to be printed, None on ranks other than 0 and where ranks have printed it."""
+    """Carry out a request.
+
+    Return the text to be printed, or None on ranks other than 0 and if the launched ranks have printed it.
+    """
     _check(request)
     job = surrounding_job()
     if job is not None and job.size > 1:
@@ -81,7 +84,7 @@ def matmul(request: MatmulRequest) -> str | None:
         if not (request.plan and request.machine is not None):
             from minga.cli.matmul_launch import launch
 
-            _read(request)  # what is wrong with the files is said before anything starts
+            _read(request)  # report mistakes in the files before anything is started
             launch(request)
             return None
     from minga.engine.comm import SerialComm
@@ -92,27 +95,27 @@ def matmul(request: MatmulRequest) -> str | None:
 
 def _check(request: MatmulRequest) -> None:
     if request.out is None and not request.plan:
-        raise CaseError("nobody said where the result goes", key="-o", remedy="name a file: -o C.npy")
+        raise CaseError("no file for the result was given", key="-o", remedy="name a file: -o C.npy")
     if request.out is not None and request.out.suffix != ".npy":
-        raise CaseError(f"{request.out} does not end in .npy, which is what is written", key="-o")
+        raise CaseError(f"{request.out} does not end in .npy, the only format for results", key="-o")
     if request.ranks is not None and request.ranks < 1:
         raise CaseError(f"{request.ranks} ranks cannot be started", key="-n", remedy="ask for one rank or more")
     if request.width is not None and request.width < 1:
-        raise CaseError(f"panels of {request.width} columns", key="--width", remedy="give 1 or more")
+        raise CaseError(f"panels of {request.width} columns are not possible", key="--width", remedy="give 1 or more")
     if request.threads is not None and request.threads < 1:
-        raise CaseError(f"{request.threads} threads", key="--threads", remedy="give 1 or more")
+        raise CaseError(f"{request.threads} threads are not possible", key="--threads", remedy="give 1 or more")
     if request.hosts is not None and request.ranks is not None:
-        raise CaseError("-n and --hosts say two different things", key="-n", remedy="write slots= into the hosts file")
+        raise CaseError("-n and --hosts exclude each other", key="-n", remedy="write slots= into the hosts file")
 
 
 def _check_place(request: MatmulRequest) -> None:
-    """Whether the result can be written here; ranks on other machines need not see that place."""
+    """Check that the result can be written here; ranks on other machines need not have access to that directory."""
     if request.out is None:
         return
     for operand in (request.a, request.b):
         if same_file(operand, request.out):
             raise CaseError(
-                f"{request.out} is an operand, and the result never replaces one", key="-o", remedy="name another file"
+                f"{request.out} is an operand, which the result never replaces", key="-o", remedy="name another file"
             )
     check_output(request.out, "-o", force=request.force or request.plan)
 
@@ -126,7 +129,7 @@ def _memory(request: MatmulRequest) -> int | None:
         return int(quantity(float(request.memory) if request.memory.isdigit() else request.memory, "memory"))
     except ValueError as error:
         raise CaseError(
-            f"memory {request.memory!r} is not understood", key="--memory", remedy=f"give {error}"
+            f"{request.memory!r} is not an amount of memory", key="--memory", remedy=f"give {error}"
         ) from None
 
 
@@ -140,7 +143,7 @@ def _read(request: MatmulRequest) -> Problem:
 
 
 def _in_job(request: MatmulRequest, job: Job) -> str | None:
-    """One rank of a job; an error of one ends all."""
+    """Carry out a request as one rank of a job; an error on one rank ends all ranks."""
     from minga.launch.rank_end import end_in_error
 
     everyone = world(job, job.size)
@@ -190,7 +193,7 @@ def _carry_out(request: MatmulRequest, comm: Comm) -> str | None:
 
 
 def _planned(request: MatmulRequest, comm: Comm, options: Any) -> str | None:
-    """Whether it pays, without doing it."""
+    """Return the plan of a product without computing it, None on ranks other than 0."""
     from minga.models.matmul.agreement import agree_on_problem
     from minga.models.matmul.product import plan_of
     from minga.models.matmul.report import plan_as_dict, plan_text
@@ -207,13 +210,13 @@ def _planned(request: MatmulRequest, comm: Comm, options: Any) -> str | None:
 
 
 def _sees(request: MatmulRequest, comm: Comm) -> bool:
-    """Whether this rank may read the operands; rank 0 says what is wrong where it cannot."""
+    """Return True if this rank may read the operands; rank 0 always tries, and reports errors."""
     files = [path for path in (request.a, request.b, request.c) if path is not None]
     return comm.rank == 0 or (not request.from_one and all(path.is_file() for path in files))
 
 
 def _described(request: MatmulRequest, comm: Comm, ranks: int | None = None) -> Workers | None:
-    """The ranks as a machine file describes them; the same on all ranks."""
+    """Return the ranks as the machine file describes them, equal on all ranks; None without a machine file."""
     if request.machine is None:
         return None
     import platform
@@ -236,7 +239,7 @@ def _described(request: MatmulRequest, comm: Comm, ranks: int | None = None) -> 
 
 
 def _take_place(threads: int | None, job: Job) -> None:
-    """Keep this rank to its share of the cores of its node, with as many threads of BLAS, before numpy is there."""
+    """Pin this rank to its share of the cores of its node, with as many BLAS threads, before NumPy is imported."""
     from minga.engine.pin import available_cores, local_place, pin
 
     number, count = local_place(job.rank, job.size)
@@ -247,14 +250,14 @@ def _take_place(threads: int | None, job: Job) -> None:
 
 
 def _limit_threads(threads: int | None) -> None:
-    """Tell BLAS how many threads it may use, before numpy is there."""
+    """Limit the number of BLAS threads, before NumPy is imported."""
     if threads is not None:
         for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"):
             os.environ[name] = str(threads)
 
 
 class _Progress:
-    """Now and then a line on standard error; another part of the product begins to count anew."""
+    """Occasional lines of progress on standard error; each part of the product is counted anew."""
 
     def __init__(self) -> None:
         self._began: float | None = None
@@ -263,7 +266,7 @@ class _Progress:
 
     def __call__(self, done: int, total: int) -> None:
         now = time.monotonic()
-        if self._began is None or done <= self._first:  # the first panel is late, and says nothing about the others
+        if self._began is None or done <= self._first:  # the first panel takes longer, and does not predict the others
             self._began, self._first = now, done
             self._last = self._last or now
         elif now - self._last > _SAID and done < total:
@@ -274,5 +277,5 @@ class _Progress:
 
 
 def rank_command(request: MatmulRequest) -> Sequence[str]:
-    """What each rank runs."""
+    """Return the arguments of Python with which each rank is started."""
     return ["-m", "minga.cli.main", "matmul", *request.arguments()]

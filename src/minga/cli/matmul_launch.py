@@ -1,7 +1,7 @@
-"""Starting the ranks of ``minga matmul``, and going on without those that are lost.
+"""Starting the ranks of ``minga matmul``, and continuing without those that are lost.
 
-MPI ends all ranks when one is lost. What they had computed is in the partial result, so the rest is started again on
-the machines that are left, with new shares, and computes only what is missing.
+MPI ends all ranks when one is lost. Everything computed so far is in the partial result, so ranks are started again on
+the remaining machines, with new shares, and compute only the missing part.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ __all__ = ["launch"]
 
 _PATIENCE: Final = 5.0
 _LOOKS: Final = 15.0
-"""Seconds between two looks whether hosts still answer, and how long each may take."""
+"""Seconds between checks that hosts still answer, and the timeout of each check."""
 _STRIKES: Final = 2
 _LAST: Final = 60
-"""Lines of the launcher that are kept."""
+"""Number of the launcher's last lines that are kept."""
 _ENDINGS: Final = ("=====", "-----", "YOUR APPLICATION TERMINATED", "mpiexec noticed", "mpirun noticed")
 _INNER: Final = ("[mpiexec@", "[proxy:")
-"""How MPICH's launcher begins lines about itself; they are shown only where nothing else helps."""
+"""Beginnings of lines of MPICH's launcher about itself, which are shown only if nothing else helps."""
 _LOST_AT: Final = (re.compile(r"RUNNING AT (\S+)"), re.compile(r"on node (\S+)"))
-"""Where MPICH's and Open MPI's launchers say that a rank ended."""
+"""Patterns of the host on which a rank ended, in the output of MPICH's and Open MPI's launchers."""
 
 
 @dataclass(slots=True)
 class _Places:
-    """Where ranks are started: so many on this machine, or on hosts."""
+    """The places where ranks are started: a number of ranks on this machine, or hosts."""
 
     here: int = 0
     hosts: list[Host] = field(default_factory=list)
@@ -56,7 +56,7 @@ class _Places:
         return sum(host.slots for host in self.hosts) if self.hosts else self.here
 
     def without(self, lost: str | None) -> _Places:
-        """Those that are left, where a rank was lost on a host; all hosts, where nothing says on which."""
+        """Return the places that remain after a rank was lost on a host; all hosts if the host is unknown."""
         if not self.hosts:
             return _Places(self.here - 1)
         if lost is None:
@@ -71,22 +71,29 @@ class _Places:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How ranks ended: the launcher's status, the host that was lost if something says which, and what was said last.
-
-    ``answered``: rank 0 has printed what is to be said, which it does when all is done.
-    """
+    """The end of a job."""
 
     status: int
+    """Exit status of the launcher."""
     lost: str | None
+    """The host that was lost, if it is known."""
     said: list[str]
+    """The last lines of output."""
     answered: bool = False
+    """True if rank 0 has printed the result, which it does at the very end."""
 
 
 def launch(request: MatmulRequest) -> None:
-    """Start the ranks that a request asks for; they print what is to be said.
+    """Start the ranks of a request, which print the result.
 
-    RunError where none are left, or where ranks are lost again and again without a word which. LaunchError where the
-    launcher cannot be started. Ends with the ranks' status where they have said what is wrong.
+    Raises
+    ------
+    RunError
+        If no ranks are left, or if ranks are lost repeatedly on unknown hosts.
+    LaunchError
+        If the launcher or the ranks cannot be started.
+    SystemExit
+        With the exit status of ranks that have reported an error themselves.
     """
     launcher = find_launcher()
     places = _Places(request.ranks or 1, [] if request.hosts is None else read_hosts(request.hosts, 1))
@@ -100,7 +107,7 @@ def launch(request: MatmulRequest) -> None:
                 request,
             )
         status, lost = end.status, end.lost
-        if end.answered:  # whoever was lost afterwards
+        if end.answered:  # ranks that were lost afterwards do not matter
             return
         if status in (OK, *REPORTED):
             raise SystemExit(status)
@@ -108,7 +115,7 @@ def launch(request: MatmulRequest) -> None:
             raise LaunchError(
                 f"no rank could be started: {fault}",
                 remedy=f"try {shlex.join([*shell_command(request.shell), places.hosts[-1].name, 'true'])}; "
-                "address=ADDRESS in the hosts file says where a host is reached",
+                "address=ADDRESS in the hosts file sets the address of a host",
             )
         if places.hosts and lost is None:
             unknown += 1
@@ -117,16 +124,16 @@ def launch(request: MatmulRequest) -> None:
             sys.stderr.write("".join(line for line in end.said if line.startswith(_INNER)))
             raise RunError(
                 f"the ranks ended with status {status}"
-                + ("" if unknown < 2 else ", and nothing says which of them did first"),
-                remedy=f"run it again: what was computed is in {request.out}.partial" if request.out else None,
+                + ("" if unknown < 2 else ", and it is not known which of them ended first"),
+                remedy=f"run it again: the computed part is in {request.out}.partial" if request.out else None,
             )
         who = f"{lost} was lost" if lost else "a rank was lost"
-        sys.stderr.write(f"minga: {who}; going on with {left}, which do what is missing\n")
+        sys.stderr.write(f"minga: {who}; continuing with {left} on the missing part\n")
         places = left
 
 
 def _command(launcher: Launcher, places: _Places, request: MatmulRequest, folder: Path) -> list[str]:
-    """The command line that starts the ranks; `folder` is there until they have ended."""
+    """Return the command line that starts the ranks; `folder` must exist until they have ended."""
     command = rank_command(request)
     if not places.hosts:
         return [*launcher.command(places.ranks), sys.executable, *command]
@@ -135,17 +142,20 @@ def _command(launcher: Launcher, places: _Places, request: MatmulRequest, folder
     if launcher.vendor == "Open MPI":
         start += ["--prtemca", "plm_ssh_agent", reach, "--bind-to", "none"]
         each = [["-n", str(h.slots), "--host", f"{h.address or h.name}:{h.slots}"] for h in places.hosts]
-    else:  # one list for all parts, which fill it in order
+    else:  # one list of hosts for all parts, which fill it in order
         start += ["-launcher", "ssh", "-launcher-exec", reach]
         start += ["-hosts", ",".join(f"{h.address or h.name}:{h.slots}" for h in places.hosts)]
-        each = [["-n", str(h.slots), "-wdir", "/"] for h in places.hosts]  # this directory may not be there
+        each = [["-n", str(h.slots), "-wdir", "/"] for h in places.hosts]  # this directory may not exist there
     for number, (host, options) in enumerate(zip(places.hosts, each, strict=True)):
         start += [*([":"] if number else []), *options, host.python or sys.executable, *command]
     return start
 
 
 def _environment(launcher: Launcher, places: _Places, request: MatmulRequest) -> dict[str, str]:
-    """Ranks of this machine share its cores: each BLAS takes its part, unless somebody said otherwise."""
+    """Return the environment of the ranks.
+
+    Ranks on this machine share its cores, so each BLAS gets its share of threads unless the user has set a number.
+    """
     environment = launcher.environment()
     if not places.hosts and request.threads is None and "OPENBLAS_NUM_THREADS" not in os.environ:
         threads = str(max(1, len(available_cores()) // places.ranks))
@@ -154,7 +164,7 @@ def _environment(launcher: Launcher, places: _Places, request: MatmulRequest) ->
 
 
 def _run(command: Sequence[str], environment: dict[str, str], places: _Places, request: MatmulRequest) -> _End:
-    """Run the ranks to their end."""
+    """Run the ranks until they end."""
     said: list[str] = []
     answer: list[str] = []
     pipe = subprocess.PIPE
@@ -182,7 +192,7 @@ def _run(command: Sequence[str], environment: dict[str, str], places: _Places, r
 
 
 def _pass_on(stream: IO[str], target: IO[str], said: list[str], shown: list[str]) -> None:
-    """Show what ranks and launcher say, but for the launcher's words about ranks that were ended."""
+    """Forward the output of ranks and launcher, except for the launcher's messages about ranks that were ended."""
     dying = False
     for line in stream:
         said.append(line)
@@ -196,7 +206,7 @@ def _pass_on(stream: IO[str], target: IO[str], said: list[str], shown: list[str]
 
 @contextlib.contextmanager
 def _watching(job: subprocess.Popen[str], hosts: Sequence[Host], shell: str) -> Iterator[list[str]]:
-    """End the job where a host stops answering: its ranks would wait for it for hours. The list gets its name."""
+    """End the job if a host stops answering, since the other ranks would wait for hours; the list gets its name."""
     silent: list[str] = []
     over = threading.Event()
 
@@ -207,7 +217,7 @@ def _watching(job: subprocess.Popen[str], hosts: Sequence[Host], shell: str) -> 
                 strikes[host.name] = 0 if _answers(host, shell) else strikes[host.name] + 1
                 if strikes[host.name] >= _STRIKES and not over.is_set():
                     silent.append(host.name)
-                    end_jobs([job])  # also a connection to the silent host, which would last for long
+                    end_jobs([job])  # including the connection to the silent host, which would last long
                     return
 
     if not hosts:

@@ -1,4 +1,4 @@
-"""``minga measure``: nodes, kernels and network of this machine, of a list of hosts, or of a job, as a machine file."""
+"""The command ``minga measure``: measure this machine, a list of hosts, or a job, and write a machine file."""
 
 from __future__ import annotations
 
@@ -31,50 +31,54 @@ if TYPE_CHECKING:
 __all__ = ["MeasureRequest", "measure"]
 
 STANDARD: Final = ("laplace", "life", "heat")
-"""Cases whose kernels are timed where nobody names any."""
+"""Cases whose kernels are timed by default."""
 
 _KERNEL_SHARE: Final = 0.6
-"""Part of the time for kernels; the rest is for messages."""
+"""Share of the time for kernels; the rest is for messages."""
 _LIBRARY_SHARE: Final = 0.15
-"""Of the time for messages, what the MPI libraries have that are compared."""
+"""Share of the time for messages that is used to compare MPI libraries."""
 _MOST_RANKS: Final = 16
-"""Ranks that are started to time messages inside this machine."""
+"""Most ranks that are started to time messages inside this machine."""
 _MOST_SECONDS: Final = 86_400.0
-"""A day: nobody waits longer."""
+"""Longest duration of a measurement: one day."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasureRequest:
-    """What the command line asked for.
-
-    network  True: only that; False: not at all; None: nodes and network
-    shell    runs a command on a host, as ``ssh`` does: SHELL HOST COMMAND
-    """
+    """The options of the command line."""
 
     cases: Sequence[str] = field(default=())
     hosts: Path | None = None
     network: bool | None = None
+    """True to measure only the network, False to measure all but the network, None to measure both."""
     seconds: float = 60.0
     out: Path | None = None
     plot: Path | None = None
     shell: str = "ssh"
+    """Program that runs a command on a host, as ``ssh`` does: SHELL HOST COMMAND."""
     name: str = ""
     html: Path | None = None
     force: bool = False
 
     @property
     def shares(self) -> tuple[float, float]:
-        """Seconds for nodes, and for messages."""
+        """Seconds for nodes and seconds for messages."""
         if self.network is not None:
             return (0.0, self.seconds) if self.network else (self.seconds, 0.0)
         return _KERNEL_SHARE * self.seconds, (1 - _KERNEL_SHARE) * self.seconds
 
 
 def measure(request: MeasureRequest) -> Machine | None:
-    """Measure; on rank 0 the machine, which is also in ``request.out``, None on other ranks of a job.
+    """Measure a machine, and return it on rank 0, None on the other ranks of a job.
 
-    Nothing is written unless all went well. CaseError for what cannot be measured or written; LaunchError and RunError
-    for hosts that cannot be reached or go away.
+    The machine is also written to ``request.out``, unless there was an error.
+
+    Raises
+    ------
+    CaseError
+        If something cannot be measured or written.
+    LaunchError, RunError
+        If hosts cannot be reached or are lost.
     """
     _check(request)
     kernels = [_kernel(case) for case in request.cases or STANDARD]
@@ -100,29 +104,37 @@ def measure(request: MeasureRequest) -> Machine | None:
 
 def _check(request: MeasureRequest) -> None:
     if not 0 < request.seconds <= _MOST_SECONDS:
-        raise CaseError(f"{request.seconds} seconds", key="--seconds", remedy="give some seconds: --seconds 60")
+        raise CaseError(
+            f"{request.seconds:g} seconds is out of range", key="--seconds", remedy="give some seconds: --seconds 60"
+        )
     check_output(request.out, "-o", force=request.force)
     check_output(request.plot, "--plot", (".svg", ".png"), force=request.force)
     check_output(request.html, "--html", force=request.force)
     if request.html is not None and request.network is False:
         raise CaseError(
-            "a report of a network that is not measured", key="--html", remedy="leave --no-network or --html out"
+            "there is no report on a network that is not measured",
+            key="--html",
+            remedy="leave --no-network or --html out",
         )
     if request.cases and request.network:
         raise CaseError(
-            f"kernels of {', '.join(request.cases)} are not timed where --network asks for messages only",
+            f"kernels of {', '.join(request.cases)} are not timed with --network, which measures only messages",
             key="--case",
             remedy="leave --network out to time both, or leave --case out",
         )
     if request.hosts is not None and request.network is False:
         raise _without_links("--hosts")
     if request.hosts is not None and surrounding_job() is not None:
-        raise CaseError("--hosts inside a job", key="--hosts", remedy="leave --hosts out: the job's hosts are measured")
+        raise CaseError(
+            "--hosts cannot be used inside a job",
+            key="--hosts",
+            remedy="leave --hosts out: the hosts of the job are measured",
+        )
 
 
 def _without_links(key: str) -> CaseError:
     return CaseError(
-        "a machine of several nodes is of no use to a plan that does not know what joins them",
+        "a plan for several nodes needs measurements of the network between them",
         key=key,
         remedy="leave --no-network out",
     )
@@ -167,7 +179,7 @@ def _here(request: MeasureRequest, kernels: Sequence[Kernel], display: MeasureDi
 
 
 def _inside(seconds: float, cores: int, display: MeasureDisplay) -> tuple[dict[str, Any] | None, str]:
-    """Messages between ranks on this machine, measured by ranks that are started for it; or why that cannot be."""
+    """Start ranks that measure messages inside this machine, and return the section, or None and the reason."""
     import subprocess
     import tempfile
     import threading
@@ -203,7 +215,7 @@ def _inside(seconds: float, cores: int, display: MeasureDisplay) -> tuple[dict[s
 
 
 def _listen(lines: Iterable[str], told: Stage) -> None:
-    """Pass on how far ranks are, of which the first one prints lines of JSON."""
+    """Report the progress of the ranks, which rank 0 prints as lines of JSON."""
     for line in lines:
         with contextlib.suppress(ValueError):
             part, what = json.loads(line)
@@ -211,7 +223,7 @@ def _listen(lines: Iterable[str], told: Stage) -> None:
 
 
 def rank_main(arguments: Sequence[str]) -> int:
-    """One of the ranks that time messages inside this machine: ``python -m minga.cli.measure ORDER``."""
+    """Run as one of the ranks that time messages inside this machine: ``python -m minga.cli.measure ORDER``."""
     from minga.launch.events import silence_stdout
     from minga.launch.rank_end import end_in_error
 
@@ -220,7 +232,7 @@ def rank_main(arguments: Sequence[str]) -> int:
     silence_stdout()
 
     def told(part: float, what: str) -> None:
-        with contextlib.suppress(OSError):  # whoever started us is gone
+        with contextlib.suppress(OSError):  # the process that started this one may be gone
             print(json.dumps([part, what]), file=stream, flush=True)
 
     job = surrounding_job()
@@ -271,7 +283,7 @@ def _job_content(
     for_nodes, for_network = request.shares
     told = display.stage("nodes") if display is not None else None
     comm = MPIComm()
-    cpus = cpus_of_node(comm)  # before this rank is kept on one of them
+    cpus = cpus_of_node(comm)  # before this rank is pinned to one of them
     pin(*local_place(comm.rank, comm.size), 1)
     if not for_network and len(set(comm.bcast(comm.gather(comm.node)))) > 1:
         raise _without_links("--no-network")
@@ -297,13 +309,13 @@ def _note_idle_cores(ranks: int, nodes: Sequence[Mapping[str, Any]], display: Me
     cores = sum(core_count(node["topology"]["groups"]) for node in nodes)
     if ranks < cores:
         display.note(
-            f"{ranks} ranks measured {cores} cores: speeds and bandwidths are those with the other cores idle; start a "
-            "rank for each core to see what they leave each other"
+            f"{ranks} ranks measured {cores} cores: speeds and bandwidths hold with the other cores idle; start one "
+            "rank per core to measure how cores slow each other down"
         )
 
 
 def core_count(groups: Any) -> int:
-    """Cores in the nested lists of a topology."""
+    """Return the number of cores in the nested lists of a topology."""
     return int(groups) if isinstance(groups, int) else sum(map(core_count, groups))
 
 
@@ -341,9 +353,9 @@ def _bare_nodes(hosts: Sequence[Host]) -> list[dict[str, Any]]:
     return [{"name": host.name, "hosts": [host.name], "cores": host.slots} for host in hosts]
 
 
-# Together ------------------------------------------------------------------------------------------------------------
+# The machine file ----------------------------------------------------------------------------------------------------
 def _links(section: Mapping[str, Any], levels: Sequence[str]) -> tuple[dict[str, Any], str, dict[int, dict[str, Any]]]:
-    """Of what was measured: `links` and `medium` of a machine file, and the links that nodes have of their own."""
+    """Return `links` and `medium` of a machine file from the measurements, and the links of single nodes."""
     from minga.network.measuring.section import links_from
     from minga.plan.machine.survey import link_settings, links_entry
 
@@ -371,7 +383,7 @@ def _content(
 
 
 def _name_apart(nodes: Sequence[dict[str, Any]]) -> None:
-    """Number nodes that call themselves alike, as containers may: ranks find theirs by a name."""
+    """Add numbers to the names of nodes with equal names, as containers may have: ranks find their node by its name."""
     alike: dict[str, int] = {}
     for node in nodes:
         count = alike[node["name"]] = alike.get(node["name"], 0) + 1
@@ -381,7 +393,13 @@ def _name_apart(nodes: Sequence[dict[str, Any]]) -> None:
 
 
 def _kernel(target: str) -> Kernel:
-    """A case's kernels at any size, on a grid of its dimensions, about a cube. CaseError where there is none."""
+    """Return the kernels of a case at any size, on a roughly cubic grid with the case's number of axes.
+
+    Raises
+    ------
+    CaseError
+        If there is no such case.
+    """
     from minga.cli.case import find_source, read_case
     from minga.plan.machine.survey import Kernel
 
@@ -394,7 +412,7 @@ def _kernel(target: str) -> Kernel:
         try:
             return read_case(source, ["run.steps=1", f"grid.shape={[side] * ndim}"]).model
         except MingaError:
-            return own  # what it begins with has a size of its own
+            return own  # the initial values have a fixed size
 
     return Kernel(source.name, build)
 
@@ -407,7 +425,7 @@ def _load() -> list[float] | None:
 
 
 def summary(machine: Machine, out: Path | None) -> str:
-    """What was found, in words."""
+    """Describe the measured machine, and the file if one was written."""
     from minga.cli.measuring import machine_text
 
     text = machine_text(machine)

@@ -1,4 +1,4 @@
-"""The command ``minga measure`` as typer shows it; what it does is in :mod:`minga.cli.measure`."""
+"""Typer interface of the command ``minga measure``, which :mod:`minga.cli.measure` implements."""
 
 from __future__ import annotations
 
@@ -21,35 +21,41 @@ def measure(
         typer.Option(
             "--case",
             metavar="CASE",
-            help="Time this case's kernels; may be repeated. By default laplace, life and heat.",
+            help="Time the kernels of this case; may be repeated. By default laplace, life and heat.",
             autocompletion=completion.cases,
         ),
     ] = None,
     hosts: Annotated[
         Path | None,
-        typer.Option("--hosts", metavar="FILE", help="Measure these hosts over ssh, one a line; no MPI is needed."),
+        typer.Option(
+            "--hosts", metavar="FILE", help="Measure the hosts in this file, one per line, over ssh; MPI is not needed."
+        ),
     ] = None,
     network: Annotated[
-        bool | None, typer.Option("--network/--no-network", help="Only the network, or all but it; by default both.")
+        bool | None,
+        typer.Option("--network/--no-network", help="Measure only the network, or everything else; by default both."),
     ] = None,
-    seconds: Annotated[float, typer.Option("--seconds", help="About how long to measure.")] = 60.0,
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="The file to write: machine.json by default.")] = None,
+    seconds: Annotated[float, typer.Option("--seconds", help="Approximate duration of the measurement.")] = 60.0,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="The file to write; by default machine.json.")] = None,
     plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE", help="Draw times and bandwidths: an .svg or .png file.")
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw times and bandwidths into an .svg or .png file."),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write a report of the network: one page of HTML.")
+        Path | None, typer.Option("--html", metavar="FILE", help="Write a report on the network as an HTML page.")
     ] = None,
     shell: Annotated[
-        str, typer.Option("--shell", help="Runs a command on a host, called as SHELL HOST COMMAND.")
+        str, typer.Option("--shell", help="Program that runs a command on a host, called as SHELL HOST COMMAND.")
     ] = "ssh",
-    name: Annotated[str, typer.Option("--name", help="What to call the machine.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the machine; -o writes it too.")] = False,
+    name: Annotated[str, typer.Option("--name", help="Name of the machine.")] = "",
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the machine as JSON; a file is then written only with -o.")
+    ] = False,
 ) -> None:
-    """Measure this machine, a list of hosts, or the job this is started in, for `minga plan` and `minga run --machine`.
+    """Measure this machine, a list of hosts, or the surrounding job, for `minga plan` and `minga run --machine`.
 
-    Topology, memory, speeds of kernels against size, and what messages cost: all in one JSON file.
+    The topology, memory, speeds of kernels by size, and costs of messages are written to one JSON file.
     """
     from minga.cli import measure as command
 

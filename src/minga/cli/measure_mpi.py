@@ -1,6 +1,6 @@
-"""Messages by each MPI library that is installed here, between two ranks that are started for it: side by side.
+"""Measuring messages of each installed MPI library, between two ranks that are started for it, to compare libraries.
 
-The ranks are on this machine, or on the first two of a list of hosts on which the same libraries are installed.
+The ranks run on this machine, or on the first two of a list of hosts on which the same libraries are installed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["add_libraries", "host_command", "measured_libraries"]
 _PATIENCE = 60.0
 """Seconds that starting and ending ranks may take."""
 _FOUND: Final = "minga-measured "
-"""Before what rank 0 prints, which launchers bring here from whatever machine it is on."""
+"""Prefix of the output of rank 0, which launchers forward from any machine."""
 
 Progress = Callable[[float, str], None]
 
@@ -36,9 +36,9 @@ Progress = Callable[[float, str], None]
 def add_libraries(
     section: dict[str, Any], seconds: float, progress: Progress, hosts: Sequence[Host] = (), shell: str = "ssh"
 ) -> None:
-    """Put the libraries that are installed, or why they could not be measured, into a ``network`` section.
+    """Add the installed libraries, or the reasons why they could not be measured, to a ``network`` section.
 
-    Where there is but one, it is in the section already.
+    A single library on this machine is already in the section.
     """
     found = installed()
     if len(found) < 2 and not hosts:
@@ -59,7 +59,10 @@ def add_libraries(
 def measured_libraries(
     libraries: Sequence[Implementation], seconds: float, hosts: Sequence[Host] = (), shell: str = "ssh"
 ) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """An entry of ``links`` with the key ``library`` for each that works, and why the others do not."""
+    """Measure libraries; return an entry of ``links`` for each that works, and the reasons why the others do not.
+
+    The entries have an additional key ``library``.
+    """
     found, missing = [], {}
     far = (hosts[1].address or hosts[1].name) if hosts else None
     for library in libraries:
@@ -83,7 +86,7 @@ def measured_libraries(
 
 
 def host_command(library: Implementation, shell: str, hosts: Sequence[Host], folder: Path) -> list[str]:
-    """The beginning of a command line that starts a rank on each of the first two hosts."""
+    """Return the beginning of a command line that starts a rank on each of the first two hosts."""
     places = [host.address or host.name for host in hosts[:2]]
     listed = ",".join(f"{place}:1" for place in places)
     reach = str(agent(folder, shell))
@@ -99,7 +102,10 @@ def host_command(library: Implementation, shell: str, hosts: Sequence[Host], fol
 
 
 def _run(command: Sequence[str], library: Implementation, seconds: float) -> dict[str, Any] | str:
-    """Run to the end: what rank 0 found, or in words why there is nothing. Nothing is left running."""
+    """Run a command until it ends, and return the result of rank 0, or the reason why there is none.
+
+    No process is left running.
+    """
     environment = outside_jobs(os.environ) | library.environment
     if library.name == "openmpi" and os.geteuid() == 0:
         environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
@@ -120,13 +126,13 @@ def _run(command: Sequence[str], library: Implementation, seconds: float) -> dic
 
 
 def rank_main(arguments: Sequence[str]) -> int:
-    """One of the two ranks: ``python -m minga.cli.measure_mpi ORDER``."""
+    """Run as one of the two ranks: ``python -m minga.cli.measure_mpi ORDER``."""
     from minga.launch.events import silence_stdout
     from minga.launch.rank_end import end_in_error
 
     order = json.loads(arguments[0])
     answers = os.fdopen(os.dup(1), "w")
-    silence_stdout()  # what libraries print must not come between
+    silence_stdout()  # output of libraries must not mix with the result
     job = surrounding_job()
     everyone = world(job, job.size if job else 1)
     try:
@@ -139,7 +145,7 @@ def rank_main(arguments: Sequence[str]) -> int:
 
 
 def _measured(everyone: Any, order: dict[str, Any]) -> dict[str, Any] | None:
-    """On rank 0 the entry; None elsewhere."""
+    """Measure messages between the two ranks, and return the entry on rank 0, None on the other rank."""
     from minga.network.measuring.environment import counters, environment, mpi_library
     from minga.network.measuring.exchanges import Ends, payload, sample_message_sizes
     from minga.network.measuring.sampling import message_sizes

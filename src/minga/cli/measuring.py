@@ -1,4 +1,4 @@
-"""What a person sees of measuring: how far it is, and in the end the machine in words."""
+"""Progress of a measurement on the terminal, and the description of the measured machine at its end."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ if TYPE_CHECKING:
 __all__ = ["MeasureDisplay", "Stage", "machine_text", "measure_display"]
 
 Stage = Callable[[float, str], None]
-"""Told what part is done, 0 to 1, and what comes next."""
+"""A function of the fraction done, 0 to 1, and a description of what comes next."""
 
 _MOST_NODES = 12
-"""Nodes that are described one by one."""
+"""Most nodes that are described one by one."""
 
 
 class MeasureDisplay(Protocol):
-    """Whoever is told how measuring goes."""
+    """A display of the progress of a measurement."""
 
     def stage(self, name: str) -> Stage:
-        """Who is to be told of a part of it."""
+        """Add a stage, and return the function that reports its progress."""
 
     def note(self, text: str) -> None:
-        """Something a person should know."""
+        """Show a note to the user."""
 
 
 class _Lines:
-    """A line for each thing that begins, for logs."""
+    """A display for logs: one line whenever something begins."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -46,7 +46,7 @@ class _Lines:
 
 @contextmanager
 def measure_display(stream: TextIO | None = None) -> Iterator[MeasureDisplay]:
-    """Shows progress on ``stream`` (standard error): bars if that is a terminal, lines otherwise."""
+    """Show progress on ``stream``, by default standard error: bars on a terminal, lines otherwise."""
     stream = stream or sys.stderr
     if not stream.isatty():
         yield _Lines(stream)
@@ -70,7 +70,7 @@ def measure_display(stream: TextIO | None = None) -> Iterator[MeasureDisplay]:
 
 
 def machine_text(machine: Machine) -> str:
-    """A machine in words: its nodes with their cores, memory and speeds, and its links."""
+    """Describe a machine in text: its nodes with their cores, memory and speeds, and its links."""
     from minga.view.progress import rate_text
 
     nodes = sum(kind.count for kind in machine.nodes)
@@ -83,7 +83,7 @@ def machine_text(machine: Machine) -> str:
                              for cells in entry.speed.cells)  # fmt: skip
             lines.append(f"    {entry.name or key}, a core: {each}")
     if len(machine.nodes) > _MOST_NODES:
-        lines.append(f"  and {len(machine.nodes) - _MOST_NODES} kinds of nodes more")
+        lines.append(f"  and {len(machine.nodes) - _MOST_NODES} more kinds of nodes")
     lines += [f"  {name}: {_link_text(link)}" for name, link in machine.links.items()]
     if machine.shared:
         lines.append("  the nodes share one medium (a hub)")

@@ -1,4 +1,4 @@
-"""``minga medium``: synthetic media into files, and what is in a medium's file."""
+"""The command ``minga medium``: write synthetic media to files, and describe the contents of media files."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _ANGLES = ("theta", "phi")
 def make(
     kind: str, out: Path, shape: str, spacing: str, picture: Path | None, force: bool = False, **options: Any
 ) -> str:
-    """Make a medium, write it and perhaps draw it; what was done, in words."""
+    """Make a medium, write it, draw it if ``picture`` is given, and return a description of what was done."""
     cells = _numbers(shape, "--shape", int)
     steps = _numbers(spacing, "--spacing", float)
     if len(cells) != 3:
         raise CaseError(
-            f"expected three numbers of cells, found {shape!r}", key="--shape", remedy="--shape 100,200,200"
+            f"expected three numbers of cells, found {shape!r}", key="--shape", remedy="write --shape 100,200,200"
         )
     if len(steps) not in (1, 3):
-        raise CaseError(f"expected one number of metres or three, found {spacing!r}", key="--spacing")
+        raise CaseError(f"expected one or three lengths in metres, found {spacing!r}", key="--spacing")
     check_shape(cells)
     _check_picture(picture, force)
     if out.suffix not in FORMS:
@@ -62,16 +62,20 @@ def make(
 
 
 def layers_of(depths: str, velocities: str) -> Sequence[Layer]:
-    """The layers that two lists of numbers describe; none where both are empty."""
+    """Return the layers that two lists of numbers describe; none if both are empty."""
     tops = _numbers(depths, "--depths", float) if depths else ()
     speeds = _numbers(velocities, "--velocities", float) if velocities else ()
     if len(tops) != len(speeds):
-        raise CaseError(f"{len(tops)} depths and {len(speeds)} velocities: give as many", key="--velocities")
+        raise CaseError(
+            f"{len(tops)} depths but {len(speeds)} velocities were given",
+            key="--velocities",
+            remedy="give one velocity for each depth",
+        )
     return [Layer(top, speed) for top, speed in zip(tops, speeds)]
 
 
 def show(file: Path, variable: str | None, axes: str | None, picture: Path | None, force: bool = False) -> str:
-    """What is in a medium's file, in words; and perhaps a picture."""
+    """Describe the contents of a medium file, and draw it if ``picture`` is given."""
     _check_picture(picture, force)
     names: Sequence[str | None] = [variable] if variable else quantities(file) if file.exists() else []
     volumes = {name or file.stem: open_volume(file, name, axes, "FILE") for name in names or [None]}
@@ -81,8 +85,8 @@ def show(file: Path, variable: str | None, axes: str | None, picture: Path | Non
         if volume.cells != first.cells:
             raise CaseError(f"{name} has {volume.cells} values along z, y, x, others have {first.cells}", key="FILE")
         lines.append(_range(name, *_extremes(volume, name), volume.unit))
-    spacing = "spacing not said" if first.spacing is None else f"spacing {', '.join(f'{s:g}' for s in first.spacing)} m"
-    order = f"axes {first.axes}" + ("" if first.named or axes else " (supposed: the file does not say)")
+    spacing = "spacing unknown" if first.spacing is None else f"spacing {', '.join(f'{s:g}' for s in first.spacing)} m"
+    order = f"axes {first.axes}" + ("" if first.named or axes else " (assumed: the file does not say)")
     if picture is not None:
         planes = _planes(first.cells, lambda box: {name: volume.values(box) for name, volume in volumes.items()})
         _draw(picture, planes, first.spacing or (1.0, 1.0, 1.0), file.name)
@@ -108,7 +112,7 @@ def _range(name: str, low: float, high: float, unit: str | None) -> str:
 
 
 def _planes(shape: Sequence[int], values: Any) -> Mapping[str, list[NDArray[Any]]]:
-    """Of every quantity the planes through the middle: across y, across x, across z."""
+    """Return for every quantity the planes through the middle: normal to y, to x and to z."""
     middle = [length // 2 for length in shape]
     found: dict[str, list[NDArray[Any]]] = {}
     for axis in (1, 2, 0):
@@ -142,5 +146,5 @@ def _numbers(text: str, key: str, kind: type[Any]) -> tuple[Any, ...]:
     least = 0.0 if key in ("--shape", "--spacing") else -1e-9
     if not found or not all(math.isfinite(value) and value > least for value in found):
         what = "whole numbers above 0" if kind is int else "numbers that are not negative"
-        raise CaseError(f"expected {what} with commas between, found {text!r}", key=key)
+        raise CaseError(f"expected {what} separated by commas, found {text!r}", key=key)
     return found

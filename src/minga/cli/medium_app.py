@@ -1,4 +1,4 @@
-"""The commands ``minga medium ...`` as typer shows them; what they do is in :mod:`minga.cli.medium`."""
+"""Typer interface of the commands ``minga medium ...``, which :mod:`minga.cli.medium` implements."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ __all__ = ["app"]
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Media for waves: make synthetic ones, look at files: `minga medium salt salt.zarr --shape 100,200,200`.",
+    help="Make synthetic media for waves, and inspect files: `minga medium salt salt.zarr --shape 100,200,200`.",
 )
 
-Out = typer.Argument(metavar="OUT", help="NAME.zarr, or NAME.npy or NAME.rsf for a file a quantity: NAME-vp.npy.")
-Shape = typer.Option("--shape", metavar="NZ,NY,NX", help="Cells down, along y and along x.")
-Spacing = typer.Option("--spacing", metavar="M", help="Metres between cells: one number, or three: 5,12.5,12.5.")
-Seed = typer.Option("--seed", help="Which of the random media.")
-Anisotropy = typer.Option("--anisotropy", help="Factor of epsilon and delta; 0 makes it isotropic.")
+Out = typer.Argument(
+    metavar="OUT", help="NAME.zarr, or NAME.npy or NAME.rsf for one file per quantity, such as NAME-vp.npy."
+)
+Shape = typer.Option("--shape", metavar="NZ,NY,NX", help="Numbers of cells along depth, y and x.")
+Spacing = typer.Option("--spacing", metavar="M", help="Spacing in metres: one number, or three such as 5,12.5,12.5.")
+Seed = typer.Option("--seed", help="Seed of the random medium.")
+Anisotropy = typer.Option("--anisotropy", help="Factor of epsilon and delta; 0 makes the medium isotropic.")
 Picture = typer.Option("--picture", metavar="FILE", help="Draw slices through the middle into a .png or .svg file.")
 
-Force = typer.Option("--force", help="Replace a picture that is there.")
+Force = typer.Option("--force", help="Replace an existing picture.")
 
 
 @app.command()
@@ -31,13 +33,16 @@ def layered(
     shape: Annotated[str, Shape] = "100,100,100",
     spacing: Annotated[str, Spacing] = "12.5",
     depths: Annotated[
-        str, typer.Option("--depths", metavar="M,M,...", help="Depths of the layers' tops; five layers if left out.")
+        str,
+        typer.Option("--depths", metavar="M,M,...", help="Depths of the tops of the layers; by default five layers."),
     ] = "",
     velocities: Annotated[
-        str, typer.Option("--velocities", metavar="V,V,...", help="Their velocities in m/s, one for each depth.")
+        str, typer.Option("--velocities", metavar="V,V,...", help="Velocities of the layers in m/s, one per depth.")
     ] = "",
-    dip: Annotated[float, typer.Option("--dip", help="How far the layers are tilted, degrees.")] = 0.0,
-    azimuth: Annotated[float, typer.Option("--azimuth", help="Towards where they rise, degrees from x to y.")] = 0.0,
+    dip: Annotated[float, typer.Option("--dip", help="Dip angle of the layers, in degrees.")] = 0.0,
+    azimuth: Annotated[
+        float, typer.Option("--azimuth", help="Direction in which the layers rise, in degrees from x towards y.")
+    ] = 0.0,
     anisotropy: Annotated[float, Anisotropy] = 1.0,
     picture: Annotated[Path | None, Picture] = None,
     force: Annotated[bool, Force] = False,
@@ -60,7 +65,7 @@ def salt(
     picture: Annotated[Path | None, Picture] = None,
     force: Annotated[bool, Force] = False,
 ) -> None:
-    """Make a medium with a body of salt: water, lifted sediments, and a smooth random body that is fast."""
+    """Make a medium with a salt body: water, lifted sediments, and a smooth random body of high velocity."""
     from minga.cli import medium as command
 
     _print(command.make("salt", out, shape, spacing, picture, force, seed=seed, anisotropy=anisotropy))
@@ -76,7 +81,7 @@ def thrust(
     picture: Annotated[Path | None, Picture] = None,
     force: Annotated[bool, Force] = False,
 ) -> None:
-    """Make a medium of folded layers that were pushed over each other along a fault."""
+    """Make a medium of folded layers thrust over each other along a fault."""
     from minga.cli import medium as command
 
     _print(command.make("thrust", out, shape, spacing, picture, force, seed=seed, anisotropy=anisotropy))
@@ -85,12 +90,14 @@ def thrust(
 @app.command()
 def show(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Zarr, NetCDF, .npy, RSF or SEG-Y.")],
-    variable: Annotated[str | None, typer.Option("--variable", help="Only this quantity of several.")] = None,
-    axes: Annotated[str | None, typer.Option("--axes", help="Order of the file's axes, slowest first: zyx.")] = None,
+    variable: Annotated[str | None, typer.Option("--variable", help="Show only this quantity.")] = None,
+    axes: Annotated[
+        str | None, typer.Option("--axes", help="Order of the axes in the file, slowest first, such as zyx.")
+    ] = None,
     picture: Annotated[Path | None, Picture] = None,
     force: Annotated[bool, Force] = False,
 ) -> None:
-    """Say what is in a file: shape, spacing, units, and the range of its values."""
+    """Describe the contents of a file: shape, spacing, units, and range of values."""
     from minga.cli import medium as command
 
     _print(command.show(file, variable, axes, picture, force))

@@ -1,4 +1,4 @@
-"""Whether a case fits into this machine, before anything is allocated."""
+"""Checks, before anything is allocated, that a case fits into the memory of this machine."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["check_fields", "check_shape", "machine_memory"]
 
 _MOST_CELLS = 2**60
-"""Cells are numbered in 64 bits, with room for offsets and halos."""
+"""Most cells of a grid: cells are numbered in 64 bits, with room for offsets and halos."""
 
 
 def machine_memory() -> int | None:
-    """Bytes of memory of this machine; None where the system does not tell."""
+    """Return the memory of this machine in bytes, or None if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -28,13 +28,16 @@ def machine_memory() -> int | None:
 
 
 def check_shape(shape: Sequence[int] | None, here: bool = True, least: int = 1) -> None:
-    """CaseError where a grid of this shape cannot fit, with ``least`` bytes a cell; on any machine unless ``here``."""
+    """Raise CaseError if a grid of this shape cannot fit, at ``least`` bytes per cell.
+
+    Without ``here`` only grids are refused that fit no machine.
+    """
     if shape is not None:
         _check(math.prod(shape), least * math.prod(shape), shape, here)
 
 
 def check_fields(model: Model, here: bool = True) -> None:
-    """CaseError where all time levels of a model's fields do not fit."""
+    """Raise CaseError if all time levels of a model's fields together do not fit."""
     needed = sum(f.slots * math.prod(f.bounds.shape) * max(1, _itemsize(f.dtype)) for f in model.fields)
     _check(model.grid.size, needed, model.grid.shape, here)
 

@@ -1,4 +1,4 @@
-"""``minga new FILE``: a file to begin with, which runs as it is: a rule or a PDE in Python, or a case."""
+"""The command ``minga new FILE``: write a file to start from, a rule or PDE in Python or a case, that runs as it is."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ KINDS = {
     "block": "a cellular automaton of blocks of 2 x 2 cells, such as reversible and particle rules",
     "pde": "a finite-difference equation",
 }
-"""The Python files there are to begin with, and what they are for."""
+"""Kinds of Python files to start from, with descriptions."""
 
 _NAME = "my_rule"
 
 
 def new(file: Path, kind: str | None, rule: str | None, source: str | None = None) -> str:
-    """Write a file to begin with, and return what to do next.
+    """Write a file to start from, and return a message that says what to do next.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def new(file: Path, kind: str | None, rule: str | None, source: str | None = Non
     Raises
     ------
     CaseError
-        If the file exists or cannot be written, if its ending fits nothing, or if there is no such kind, rule or
+        If the file exists or cannot be written, if its suffix is not supported, or if there is no such kind, rule or
         example.
     """
     if not file.name.isprintable():
-        raise CaseError(f"{str(file)!r} has characters that cannot be seen", key="FILE", remedy="use letters")
+        raise CaseError(f"{str(file)!r} contains unprintable characters", key="FILE", remedy="use letters")
     if file.suffix not in (".py", ".toml"):
         raise CaseError(
             f"{file} is neither a Python file nor a case",
@@ -73,18 +73,18 @@ def new(file: Path, kind: str | None, rule: str | None, source: str | None = Non
             shutil.copyfile(original, target)
     except FileExistsError as error:
         taken = next(filter(Path.exists, copies), file)
-        raise CaseError(f"{taken} exists; nothing is overwritten", key="FILE", remedy="give another name") from error
+        raise CaseError(f"{taken} exists; nothing is overwritten", key="FILE", remedy="choose another name") from error
     except OSError as error:
-        raise CaseError(f"cannot write {file}: {error.strerror}", key="FILE", remedy="give another place") from error
+        raise CaseError(f"cannot write {file}: {error.strerror}", key="FILE", remedy="choose another path") from error
     except RunError:
         with contextlib.suppress(OSError):
             file.unlink()
         raise
-    return f"{file} is yours to change. Run it with\n  minga run {shlex.quote(str(file))} --serve"
+    return f"{file} is ready to be edited. Run it with\n  minga run {shlex.quote(str(file))} --serve"
 
 
 def _example(file: Path, kind: str | None, rule: str | None, source: str) -> tuple[str, dict[Path, Path]]:
-    """Return the text of an example and the files that it needs beside it, by where they go."""
+    """Return the text of an example, and the files that it needs next to it, from target to original."""
     from minga.models.examples import example, examples, first_example
     from minga.models.spec import GROUP
     from minga.plugins import names
@@ -132,7 +132,7 @@ def _python(file: Path, kind: str | None, rule: str | None) -> str:
 
 
 def _identifier(stem: str) -> str:
-    """The name of a file as that of a function in it."""
+    """Derive the name of the function in a file from the name of the file."""
     name = re.sub(r"\W", "_", stem).strip("_").lower()
     taken = {"mg", "np", "run", "output", "start", "look", "model", "burning", "particles", "block", "cell", "near"}
     if not name or not name.isascii() or name[0].isdigit() or keyword.iskeyword(name) or name in taken:
@@ -155,7 +155,7 @@ def _case(file: Path, kind: str | None, rule: str | None) -> str:
 
 
 def _dimensions(rule: str, base: Path) -> int:
-    """Axes of the grid that a rule is for, 2 wherever that can be; CaseError where there is no such rule."""
+    """Return the number of grid axes of a rule, 2 if it supports that; raise CaseError if there is no such rule."""
     from minga.models.automaton.rules import find_rule
 
     said: list[CaseError] = []
@@ -166,7 +166,7 @@ def _dimensions(rule: str, base: Path) -> int:
             said.append(error)
         else:
             return ndim
-    first = min(said, key=lambda error: "dimension" in error.message)  # what is wrong with it in its own dimensions
+    first = min(said, key=lambda error: "dimension" in error.message)  # the error in the rule's own dimensions, if any
     first.key = "--rule"
     raise first
 
@@ -176,5 +176,5 @@ def _template(name: str) -> str:
 
 
 def _quoted(file: Path) -> str:
-    """A file as a shell takes it, also within a text of Python."""
+    """Quote a file name for a shell inside a Python string."""
     return shlex.quote(str(file)).replace("\\", "\\\\").replace('"', '\\"')

@@ -1,4 +1,4 @@
-"""Files that a command is to write, looked at before it does what takes long."""
+"""Checks of the files that a command is to write, before it starts any long work."""
 
 from __future__ import annotations
 
@@ -13,9 +13,23 @@ __all__ = ["check_output"]
 
 
 def check_output(file: Path | None, key: str, endings: Sequence[str] = (), *, force: bool = False) -> None:
-    """CaseError where ``file`` cannot be written or has another ending; ``key`` is the option that names it.
+    """Raise CaseError if a file cannot be written.
 
-    A file that exists is replaced only with ``force``, which is what people ask for with --force.
+    Parameters
+    ----------
+    file
+        The file, or None if the option was not given.
+    key
+        The option that names the file, such as ``"-o"``.
+    endings
+        Suffixes that the file may have; empty if any suffix is allowed.
+    force
+        Whether an existing file may be replaced, which users request with --force.
+
+    Raises
+    ------
+    CaseError
+        If the file cannot be written, has another suffix, or exists and may not be replaced.
     """
     if file is None:
         return

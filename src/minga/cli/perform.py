@@ -1,4 +1,4 @@
-"""Running a checked case on the ranks there are, and writing what it leaves; the same alone, in a job, or launched."""
+"""Running a checked case and writing its output; the same in one process, in a job, and on launched ranks."""
 
 from __future__ import annotations
 
@@ -33,10 +33,29 @@ def perform(
     resume: bool = False,
     on_last: Callable[[], None] | None = None,
 ) -> dict[str, Any] | None:
-    """Run a case, or with ``resume`` go on with it; collective. ``stop`` says on every rank whether the run is to end,
-    and ``on_last`` is called on every rank when there are no more steps.
+    """Run or resume a case; collective.
 
-    On rank 0 the result, which is also in the directory; None on the others.
+    Parameters
+    ----------
+    case
+        The checked case.
+    comm
+        The ranks of the run.
+    directory
+        The directory of the run.
+    listener
+        Receives progress and notes on this rank.
+    stop
+        Returns True, on every rank, when the run is to end.
+    resume
+        Whether to resume the run in the directory.
+    on_last
+        Called on every rank after the last step.
+
+    Returns
+    -------
+    dict or None
+        On rank 0 the result, which is also in the directory; None on the other ranks.
     """
     with noticing_removal(directory.path):
         return _perform(case, comm, directory, listener, stop, resume, on_last)
@@ -95,7 +114,7 @@ def _perform(
             cpus=pinning.workers,
         )
     except BaseException:
-        kept.abandon(case.model)  # what is computed and taken is written, whatever happened
+        kept.abandon(case.model)  # write all output that was taken, whatever happened
         raise
     if comm.rank != 0:
         return None
@@ -104,7 +123,7 @@ def _perform(
 
 
 def _place_on_node(comm: Comm) -> tuple[int, int]:
-    """This rank's number among those of its node, and how many they are; collective."""
+    """Return the number of this rank among the ranks of its node, and the number of those ranks; collective."""
     nodes = comm.bcast(comm.gather(comm.node))
     mine = [rank for rank, node in enumerate(nodes) if node == comm.node]
     return local_place(mine.index(comm.rank), len(mine))

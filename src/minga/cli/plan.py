@@ -1,4 +1,7 @@
-"""``minga plan``: who would do which cells of a case, on this machine or one that a file describes, and how fast."""
+"""The command ``minga plan``: predict which ranks compute which cells of a case, and how fast.
+
+The plan is for this machine, or for one that a file describes.
+"""
 
 from __future__ import annotations
 
@@ -35,21 +38,21 @@ if TYPE_CHECKING:
 __all__ = ["PlanRequest", "as_json", "plan", "text"]
 
 _CELLS_A_RANK = 4096
-"""Fewest cells a rank that is worth starting when nobody said how many."""
+"""Fewest cells per rank that justify another rank, if the number of ranks was not given."""
 
 _MOST_ROWS = 24
-"""Ranks up to which each has a row; more are grouped."""
+"""Most ranks that get one row each; larger numbers are grouped."""
 
 _MOST_NAMES = 8
-"""Nodes up to which all are named."""
+"""Most nodes that are all named."""
 
 _MOST_LISTED = 4096
-"""Ranks up to which ``--json`` lists each."""
+"""Most ranks that ``--json`` lists one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """What the command line asked for."""
+    """The options of the command line."""
 
     target: str
     ranks: int | None = None
@@ -63,13 +66,13 @@ class PlanRequest:
 
     @property
     def picture(self) -> Path | None:
-        """Where curves are drawn, None where nobody asked for any."""
+        """File for the scaling curves, None if they were not requested."""
         return self.plot or (Path("scaling.png") if self.scaling else None)
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """A plan with what it was made from, and curves where they were asked for."""
+    """A plan with its input, and scaling curves if they were requested."""
 
     case: str
     work: Work
@@ -81,9 +84,12 @@ class Answer:
 
 
 def plan(request: PlanRequest) -> Answer | None:
-    """Carry out a request; None on ranks other than 0 of a job, whose ranks are timed.
+    """Carry out a request; return None on ranks other than 0 of a job, whose ranks are timed.
 
-    CaseError where the case, the machine or the words cannot be meant, or nothing fits.
+    Raises
+    ------
+    CaseError
+        If the case, the machine or an option is invalid, or if no layout fits.
     """
     _check_outputs(request)
     options = {"run.ranks": request.ranks, "run.threads": request.threads}
@@ -111,7 +117,7 @@ def plan(request: PlanRequest) -> Answer | None:
 
 
 def _crowded(request: PlanRequest, case: Case, ranks: int) -> Iterator[tuple[str, str]]:
-    """That ranks share cores, if they do; a job of a person's own says so when it runs."""
+    """Yield a note if ranks must share cores; within a job the run itself reports this."""
     file, threads = request.machine or case.machine, case.run.threads
     if file is not None:
         machine = read_machine(file)
@@ -125,7 +131,7 @@ def _crowded(request: PlanRequest, case: Case, ranks: int) -> Iterator[tuple[str
 
 
 def _case(request: PlanRequest, options: Mapping[str, object]) -> Case:
-    """The case; how many steps it does may be left out, as that changes nothing."""
+    """Read the case; its number of steps may be missing, since it does not affect the plan."""
     source, here = find_source(request.target), request.machine is None
     try:
         return read_case(source, request.overrides, options, here=here, planning=True)
@@ -136,12 +142,12 @@ def _case(request: PlanRequest, options: Mapping[str, object]) -> Case:
 
 
 def _said(run: Mapping[str, Any]) -> dict[str, Any]:
-    """What the case itself says of how it is to be run: that is kept, the rest is planned."""
+    """Return the decisions that the case itself makes, which are kept; the others are planned."""
     return {key: run[key] for key in ("layout", "mapping", "halo_depth", "overlap") if run.get(key) is not None}
 
 
 def _group(request: PlanRequest, case: Case, work: Work) -> tuple[RankGroup | None, str]:
-    """The ranks to plan for, and where their speeds are from; no ranks on others than the first of a job."""
+    """Return the ranks to plan for, and the source of their speeds; None as ranks on all ranks of a job but rank 0."""
     threads = case.run.threads
     file = request.machine or case.machine
     job = surrounding_job()
@@ -156,7 +162,7 @@ def _group(request: PlanRequest, case: Case, work: Work) -> tuple[RankGroup | No
     from minga.plan.probe.probe import probe_ranks
 
     if job is not None and job.size > 1:
-        world(job, job.size)  # says where the launcher is that of another MPI
+        world(job, job.size)  # raises if the launcher belongs to another MPI
         if request.ranks not in (None, job.size):
             raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
         comm = MPIComm()
@@ -167,7 +173,7 @@ def _group(request: PlanRequest, case: Case, work: Work) -> tuple[RankGroup | No
     check_ranks(ranks)
     if ranks == 1:
         return probe_ranks(case.model, SerialComm(), threads=threads), "this machine, timed"
-    # Threads of this process stand for ranks: they share caches and memory as ranks would.
+    # Threads of this process stand in for ranks: they share caches and memory as ranks would.
     found = run_virtual(ranks, lambda comm: probe_ranks(case.model, comm, threads=threads))
     return found[0], "this machine, timed; messages by shared memory"
 
@@ -180,7 +186,7 @@ def _default_ranks(case: Case) -> int:
 
 def _check_outputs(request: PlanRequest) -> None:
     if request.plot is not None and request.plot.suffix not in (".png", ".svg"):
-        raise CaseError(f"cannot draw into {request.plot}", key="--plot", remedy="name a file .png or .svg")
+        raise CaseError(f"cannot draw into {request.plot}", key="--plot", remedy="name a .png or .svg file")
     check_output(request.out, "-o", force=request.force)
     check_output(request.picture, "--plot", force=request.force)
 
@@ -189,13 +195,13 @@ def _drawn(curves: Scaling, file: Path, title: str) -> Path:
     from minga.view.scaling_plot import draw_scaling
 
     if not curves.strong:
-        raise CaseError("no number of ranks has enough memory for the case", remedy="choose a smaller grid")
+        raise CaseError("the case needs more memory than any number of ranks has", remedy="choose a smaller grid")
     return draw_scaling(curves, file, title)
 
 
-# What is printed -----------------------------------------------------------------------------------------------------
+# Output --------------------------------------------------------------------------------------------------------------
 def as_json(answer: Answer) -> dict[str, Any]:
-    """One JSON object; of very many ranks only a summary."""
+    """Return the answer as one JSON-compatible object, with only a summary of very many ranks."""
     data = answer.plan.as_dict()
     if answer.group.ranks > _MOST_LISTED:
         del data["layout"]
@@ -214,7 +220,7 @@ def as_json(answer: Answer) -> dict[str, Any]:
 
 
 def text(answer: Answer, width: int | None = None) -> str:
-    """Tables for a person."""
+    """Return the answer as tables for the terminal."""
     from rich.console import Console
 
     stream = io.StringIO()
@@ -260,7 +266,7 @@ def _decisions(made: Plan) -> Table:
 
 
 def _ranks(answer: Answer) -> Table:
-    """A row a rank, or a row for all ranks of a speed where there are many."""
+    """Return a table with a row for each rank, or, if there are many, for all ranks of one speed."""
     made, group = answer.plan, answer.group
     cells = made.layout.cells() * answer.work.points
     many = group.ranks > _MOST_ROWS
@@ -301,7 +307,7 @@ def _span(values: np.ndarray, say: Any) -> str:
 
 
 def _left_out(made: Plan) -> list[tuple[str, str]]:
-    """Nodes that get nothing, those with one reason together."""
+    """Return the nodes that get no work, grouped by reason."""
     found: dict[str, list[str]] = {}
     for name, reason in made.left_out:
         found.setdefault(reason, []).append(name)
@@ -309,7 +315,7 @@ def _left_out(made: Plan) -> list[tuple[str, str]]:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """All names, or the first of many."""
+    """Return all names, or the first of many and the number of the others."""
     return ", ".join(names) if len(names) <= _MOST_NAMES else f"{names[0]} and {len(names) - 1} more nodes"
 
 

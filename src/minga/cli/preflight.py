@@ -1,7 +1,7 @@
-"""What a person should know before a run starts, for models that have something to say: see ``Model.notes``.
+"""Notes that are shown before a run starts, for models that have notes of their own: see ``Model.notes``.
 
-To the model's own notes come memory by field, bytes to disk, and how long computing and writing take at least: by what
-this machine copies in memory, and by what the run's directory takes in a moment.
+Added to the notes of the model are memory by field, bytes written to disk, and lower bounds of the times for computing
+and writing, from the copy rate of this machine's memory and from a short write test in the directory of the run.
 """
 
 from __future__ import annotations
@@ -26,17 +26,25 @@ from minga.view.report.page import bytes_text, seconds_text
 __all__ = ["announce", "notes_before", "text_of", "write_rate"]
 
 _NAMED: Final = 4
-"""Fields that are named one by one, the largest first."""
+"""Most fields that are named one by one, the largest first."""
 
 _PROBE: Final = (1 << 20, 1 << 24)
-"""Bytes that are written to see how fast a disk is, at least and at most."""
+"""Fewest and most bytes that are written to measure the speed of a disk."""
 
 
 def notes_before(case: Case, ranks: int, place: Path | None, a_step: float | None = None) -> list[tuple[str, str]]:
-    """Pairs of what and how much; none for a model that has nothing to say.
+    """Return the notes on a run, as pairs of a name and a text; none for a model without notes of its own.
 
-    ``place`` is a directory on the disk that frames will be written to; None leaves that out. ``a_step`` are the
-    seconds that a plan predicts for a step; None says what memory allows.
+    Parameters
+    ----------
+    case
+        The case.
+    ranks
+        Number of ranks.
+    place
+        A directory on the disk that frames will be written to; None leaves out the time for writing.
+    a_step
+        Seconds that a plan predicts for a step; None estimates them from speeds measured before and from memory.
     """
     if not case.model.notes:
         return []
@@ -52,15 +60,18 @@ def notes_before(case: Case, ranks: int, place: Path | None, a_step: float | Non
         rate = write_rate(place, written)
         if rate is not None:
             found.append(
-                ("writing", f"about {seconds_text(written / rate)} at {bytes_text(rate)}/s here, behind computing")
+                ("writing", f"about {seconds_text(written / rate)} at {bytes_text(rate)}/s here, during computation")
             )
     return found
 
 
 def announce(case: Case, ranks: int, directory: RunDirectory) -> None:
-    """Tell what is to be known before a run starts, on standard error, and keep it in the run's directory.
+    """Print the notes on a run to standard error, and write them into its directory.
 
-    CaseError where the disk has no room for the frames.
+    Raises
+    ------
+    CaseError
+        If the disk has no room for the frames.
     """
     need = need_of(directory, case.model, case.fields, case.options)
     warning = check_room(directory.path, need, "output.every")
@@ -73,13 +84,16 @@ def announce(case: Case, ranks: int, directory: RunDirectory) -> None:
 
 
 def text_of(notes: Sequence[tuple[str, str]]) -> str:
-    """The pairs as lines, one below the other."""
+    """Format pairs of a name and a text as aligned lines."""
     width = max(len(what) for what, _ in notes)
     return "\n".join(f"  {what:{width}s}  {value}" for what, value in notes)
 
 
 def write_rate(place: Path, most: int) -> float | None:
-    """Bytes per second that reach the disk of a directory, by writing ``most`` or fewer; None where it refuses."""
+    """Measure the bytes per second that a directory's disk accepts; None if it cannot be written.
+
+    The test writes about ``most`` bytes, but at least 1 MiB and at most 16 MiB.
+    """
     size = min(max(most, _PROBE[0]), _PROBE[1])
     probe = place / f".probe-{os.getpid()}"
     block = os.urandom(1 << 20)
@@ -99,10 +113,10 @@ def write_rate(place: Path, most: int) -> float | None:
 
 
 def _unused_time(case: Case) -> Iterator[tuple[str, str]]:
-    """That the model says how long to go on, and [run] something else, which counts."""
+    """Yield a note if run.steps differs from the number of steps of the model; run.steps has precedence."""
     wanted, steps = case.model.steps, case.run.steps
     if wanted is not None and wanted != steps:
-        yield ("steps", f"{steps:,} as run.steps says, not the {wanted:,} that the model's time would take")
+        yield ("steps", f"{steps:,} as run.steps says, instead of the {wanted:,} that the model's end time would need")
 
 
 def _grid(case: Case) -> str:
@@ -123,7 +137,7 @@ def _unlike(case: Case) -> str:
 
 
 def _computing(case: Case, ranks: int) -> Iterator[tuple[str, str]]:
-    """How long it takes: at least, as memory is not faster than a copy, and as measured before where that is known."""
+    """Yield an estimate of the run time: a lower bound from the copy rate of memory, and from known speeds if any."""
     from minga.view.report.bound import copy_rate
 
     costs = step_costs(case.model)
@@ -132,7 +146,7 @@ def _computing(case: Case, ranks: int) -> Iterator[tuple[str, str]]:
     a_cell = f"{costs['bytes_per_cell']:.0f} bytes and {costs['flops_per_cell']:.0f} operations a cell"
     known = _known_step(case, ranks)
     about = "" if known is None else f"about {seconds_text(case.run.steps * known[0])} by {known[1]}"
-    if case.machine is not None and known is not None:  # what memory here allows says nothing of it
+    if case.machine is not None and known is not None:  # the memory of this machine does not matter then
         yield "computing", f"{case.run.steps} steps, {about}: {a_cell}"
         return
     workers = max(1, ranks * case.run.threads)
@@ -143,7 +157,7 @@ def _computing(case: Case, ranks: int) -> Iterator[tuple[str, str]]:
 
 
 def _known_step(case: Case, ranks: int) -> tuple[float, str] | None:
-    """Seconds of a step without messages, and who says so: the machine file, or what was measured here before."""
+    """Return the seconds of a step without messages, and their source: the machine file, or earlier measurements."""
     from minga.plan.probe.probe import known_speed
 
     cells = case.model.planned_grid.size
@@ -161,7 +175,7 @@ def _known_step(case: Case, ranks: int) -> tuple[float, str] | None:
                 computing, (work.kernel, work.name), case.run.threads, cell_bytes=work.moved or None
             )
         except CaseError:
-            return None  # which is said where it is planned with
+            return None  # planning reports the error
         rates = [float(group.speeds[number].rate(cells / computing)) for number in group.speed_of]
         return cells / sum(rates), f"the speeds in {machine.name or case.machine.name}"
     speed = known_speed(case.model, computing, case.run.threads)

@@ -1,7 +1,7 @@
 """One rank of a run that ``minga run`` has launched: ``python -m minga.cli.rank ORDER``, under a launcher.
 
-ORDER is JSON: ``target``, ``overrides`` and ``options`` say which case, as the command line did; ``run`` is the run's
-directory; ``ranks`` and ``launcher`` say what was started, ``resume`` whether the run goes on.
+ORDER is JSON: ``target``, ``overrides`` and ``options`` specify the case as on the command line; ``run`` is the
+directory of the run, ``ranks`` and ``launcher`` say what was started, and ``resume`` whether the run is resumed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str]) -> int:
-    """Carry out an order as one rank of several; the exit status."""
+    """Carry out an order as one rank of several, and return the exit status."""
     order = json.loads(arguments[0])
     stop = StopRequest(late=end_late)
     with stop.listening():
@@ -39,7 +39,7 @@ def main(arguments: list[str]) -> int:
             _run(order, stop)
         except BaseException as error:
             end_in_error(error, everyone)
-    signal.signal(STOP_SIGNAL, signal.SIG_IGN)  # everything is done
+    signal.signal(STOP_SIGNAL, signal.SIG_IGN)  # nothing is left to be stopped
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``minga run --resume RUN``: whether a run can go on, and as what."""
+"""The command ``minga run --resume RUN``: check that a run can be resumed with its case."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ __all__ = ["check_resumed", "open_resumed", "result_without_end", "resume_hint",
 
 
 def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
-    """The directory of a run that was interrupted; CaseError where ``target`` is none, or where it still goes on."""
+    """Return the directory of an interrupted run; raise CaseError if it is not one, or if the run is still active."""
     path = Path(target)
     path = path.parent if path.name == "case.toml" else path
     if out is not None or force:
         raise CaseError(
-            f"a run that is resumed goes on in its own directory, {path}",
+            f"a resumed run continues in its own directory, {path}",
             key="--out" if out is not None else "--force",
             remedy="leave it out",
         )
     if not (path / "case.toml").is_file():
         raise CaseError(
-            f"{path} is no run directory: it has no case.toml",
+            f"{path} is not a run directory: it has no case.toml",
             key="--resume",
             remedy="name a directory under runs/, such as minga run --resume runs/NAME",
         )
@@ -40,7 +40,7 @@ def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
     progress = read_progress(directory)
     if progress is not None and is_active(progress):
         raise CaseError(
-            f"the run in {path} goes on, as process {progress['pid']} on {progress['host']}",
+            f"the run in {path} is still active, as process {progress['pid']} on {progress['host']}",
             key="--resume",
             remedy="wait until it has ended, or end it",
         )
@@ -48,7 +48,13 @@ def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
 
 
 def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
-    """Whether a run can go on as ``case``; what to tell people. CaseError with the reason where it cannot."""
+    """Check that a run can be resumed as ``case``, and return notes for the user.
+
+    Raises
+    ------
+    CaseError
+        If the run cannot be resumed, with the reason.
+    """
     heads, faults = heads_of(directory.checkpoints)
     check_unfinished(
         directory,
@@ -60,11 +66,11 @@ def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
     )
     before = entries_of(tomllib.loads(directory.case.read_text(encoding="utf-8")))
     changed = changed_entries(before, entries_of(_without_none(case.resolved(ranks))))
-    if changed and (heads or faults or directory.began()):  # its frames would go
+    if changed and (heads or faults or directory.began()):  # otherwise its frames would be lost
         raise CaseError(
-            "a run goes on as what it was:\n  " + "\n  ".join(changed),
+            "a resumed run must not change entries of its case:\n  " + "\n  ".join(changed),
             key="--resume",
-            remedy="leave these entries as they were, or do a run of its own with them",
+            remedy="leave these entries as they were, or start a new run with them",
         )
     if heads and heads[0].step > case.run.steps:
         raise CaseError(
@@ -74,12 +80,15 @@ def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
         )
     notes = [f"minga: checkpoint {fault}" for fault in faults]
     if heads:
-        return [*notes, f"minga: going on after step {heads[0].step} of {case.run.steps}"]
+        return [*notes, f"minga: resuming after step {heads[0].step} of {case.run.steps}"]
     return [*notes] if faults else ["minga: no checkpoint was written yet; the run begins with its first step"]
 
 
 def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | None:
-    """The result of a run that was killed between its result and its end, and is not to be made longer; else None."""
+    """Return the result of a run that was killed after writing it but before its end, unless it is to be extended.
+
+    Return None for any other run.
+    """
     result = finished_result(directory)
     progress = read_progress(directory)
     if result is None or (progress is not None and progress["state"] == "finished"):
@@ -89,29 +98,29 @@ def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | 
         return None
     if not case.options.checkpoint.at_end:
         shutil.rmtree(directory.checkpoints, ignore_errors=True)
-    say([f"minga: all steps of {directory.path} were done; what follows on them is made up for"])
+    say([f"minga: all steps of {directory.path} were done; writing the pictures and the report"])
     return result
 
 
 def write_case(case: Case, directory: RunDirectory, ranks: int) -> None:
-    """Take down as what the run goes on."""
+    """Write the case with which the run is resumed into its directory."""
     case.save(directory, ranks)
 
 
 def resume_hint(directory: RunDirectory) -> str | None:
-    """The command that goes on with a run that has ended early; None where no checkpoint was written."""
+    """Return a hint on how to resume a run that ended early, or None if no checkpoint was written."""
     heads, _ = heads_of(directory.checkpoints)
-    return f"minga run --resume {directory.path} goes on" if heads else None
+    return f"resume it with: minga run --resume {directory.path}" if heads else None
 
 
 def _without_none(value: Any) -> Any:
-    """A table as it reads when it was written as TOML, which leaves out what is None and knows lists only."""
+    """Convert a table to the form that it has after being written as TOML: without None, and with lists for tuples."""
     if isinstance(value, dict):
         return {key: _without_none(inner) for key, inner in value.items() if inner is not None}
     return [_without_none(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def say(notes: Sequence[str]) -> None:
-    """Tell people, where no display of progress is there yet."""
+    """Print notes to standard error, before a display of progress exists."""
     for note in notes:
         sys.stderr.write(note + "\n")

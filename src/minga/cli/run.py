@@ -1,4 +1,4 @@
-"""``minga run``: check the case, choose how many ranks, run it here or on ranks, and say what came out."""
+"""The command ``minga run``: check the case, choose the number of ranks, run it, and report the result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 __all__ = ["RunRequest", "run"]
 
 _CELLS_A_RANK = 4096
-"""Fewest cells a rank that is worth starting when nobody said how many."""
+"""Fewest cells per rank that justify another rank, if the number of ranks was not given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,18 @@ class RunRequest:
 
     @property
     def options(self) -> dict[str, int | str | bool | None]:
-        """The settings, with files where they lie."""
+        """Settings with absolute paths of files."""
         files = {key: self.settings.get(key) for key in ("run.topology", "run.machine")}
         return {**self.settings, **{key: value and str(absolute(str(value))) for key, value in files.items()}}
 
     @property
     def ranks(self) -> int | str | bool | None:
-        """The number of ranks, None if it was not given."""
+        """Number of ranks, None if it was not given."""
         return self.settings.get("run.ranks")
 
 
 def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
-    """Carry out a request: the result, None on ranks other than 0, and the exit status."""
+    """Carry out a request, and return the result, None on ranks other than 0, and the exit status."""
     job = surrounding_job()
     if job is not None and job.size > 1:
         return _run_in_job(request, job)
@@ -106,14 +106,14 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
 
 
 def _source(request: RunRequest) -> Source:
-    """The file of the case; of a run that is resumed its own."""
+    """Return the file of the case, for a resumed run the one in its directory."""
     if request.resume:
         return find_source(str(open_resumed(request.target, request.out, request.force).case))
     return find_source(request.target)
 
 
 def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory:
-    """The run's directory with the resolved case in it, or nothing at all."""
+    """Create the directory of the run with the resolved case in it; leave nothing behind in case of an error."""
     if request.resume:
         directory = open_resumed(request.target, request.out, request.force)
         notes = check_resumed(case, directory, ranks)
@@ -136,13 +136,14 @@ def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory
 
 
 def _check_replaced(case: Case, out: Path) -> None:
-    """CaseError where the run in ``out`` must stay: because it goes on, or because this one begins with its files."""
+    """Raise CaseError if the run in ``out`` must not be replaced: it is still active, or the case reads its files."""
     progress = read_progress(RunDirectory(out))
     if progress is not None and is_active(progress):
         raise CaseError(
-            f"the run in {out} goes on, as process {progress['pid']} on {progress['host']}; nothing is overwritten",
+            f"the run in {out} is still active, as process {progress['pid']} on {progress['host']}; "
+            "nothing is overwritten",
             key="--out",
-            remedy="name another directory, or end that run first",
+            remedy="choose another directory, or end that run first",
         )
     for file in case.files:
         if file.resolve().is_relative_to(out.resolve()):
@@ -150,7 +151,7 @@ def _check_replaced(case: Case, out: Path) -> None:
                 f"the case reads {out / file.resolve().relative_to(out.resolve())}, which --force would remove;"
                 " nothing is overwritten",
                 key="--out",
-                remedy="name another directory",
+                remedy="choose another directory",
             )
 
 
@@ -166,7 +167,7 @@ def _run_alone(case: Case, directory: RunDirectory, listener: Listener, resume: 
     from minga.engine.comm import SerialComm
 
     def late() -> None:
-        """End this process from a thread; the main one is in native code."""
+        """End this process from a thread, while the main thread is in native code."""
         sys.stderr.write(f"minga: the step did not end within {GRACE:g} s; the run is ended\n")
         _leave(case, directory, KeyboardInterrupt(), resume)
         sys.stderr.flush()
@@ -183,7 +184,7 @@ def _run_alone(case: Case, directory: RunDirectory, listener: Listener, resume: 
 
 
 def _leave(case: Case, directory: RunDirectory, error: BaseException, resumed: bool) -> None:
-    """Keep what a run that failed has left, and say how it can go on."""
+    """Finish the output of a run that failed, and print how to resume it."""
     ended = isinstance(error, KeyboardInterrupt)
     kept = leave_unfinished(case, directory, _reason(error), ended=ended, drop=not (resumed or ended))
     if kept and not isinstance(error, CaseError):
@@ -191,10 +192,10 @@ def _leave(case: Case, directory: RunDirectory, error: BaseException, resumed: b
 
 
 def _hint(directory: RunDirectory, ended: bool) -> None:
-    """Say how a run can go on; one that a person ended can in any case, if only with its first step."""
+    """Print how to resume a run; one that the user ended can always be resumed, if only from its first step."""
     hint = resume_hint(directory)
     if hint is None and ended:
-        hint = f"no checkpoint was written; minga run --resume {directory.path} begins with the first step"
+        hint = f"no checkpoint was written; minga run --resume {directory.path} starts from the first step"
     if hint:
         sys.stderr.write(f"minga: {hint}\n")
 
@@ -221,7 +222,7 @@ def _launched(
         said = f"the run on {ranks_text(ranks)} ended with status {status}"
         kept = leave_unfinished(case, directory, said, drop=not resumed and status in REPORTED)
         raise RunError(
-            f"{said}; what was computed before is in {directory.path}" if kept else said,
+            f"{said}; results up to then are in {directory.path}" if kept else said,
             remedy=resume_hint(directory) if kept else None,
         )
     result: dict[str, Any] = json.loads(directory.result.read_text())
@@ -229,7 +230,7 @@ def _launched(
 
 
 def _run_in_job(request: RunRequest, job: Job) -> tuple[dict[str, Any] | None, int]:
-    """Run as one rank of a job that a person started with a launcher of their own."""
+    """Run as one rank of a job that the user started with another launcher."""
     from minga.launch.rank_end import end_late
 
     leaves: list[Callable[[], None]] = []
@@ -246,9 +247,9 @@ def _run_in_job(request: RunRequest, job: Job) -> tuple[dict[str, Any] | None, i
 def _perform_in_job(
     request: RunRequest, job: Job, stop: StopRequest, leaves: list[Callable[[], None]]
 ) -> tuple[Case, RunDirectory, dict[str, Any]] | None:
-    """Run as one of several ranks; on rank 0 what was run, where, and the result.
+    """Run as one of several ranks, and return on rank 0 the case, its directory and the result.
 
-    ``leaves`` gets on rank 0 what is to be done should the run be ended from outside.
+    On rank 0 a function is added to ``leaves``, to be called if the run is ended from outside.
     """
     from minga.cli.perform import perform
     from minga.engine.comm import MPIComm
@@ -286,7 +287,7 @@ def _perform_in_job(
 
 
 def _case_of_job(request: RunRequest, job: Job) -> Case:
-    """The case, as this rank reads it."""
+    """Read the case on this rank."""
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
     case = read_case(_source(request), request.overrides, request.options)
@@ -297,7 +298,7 @@ def _case_of_job(request: RunRequest, job: Job) -> Case:
 
 
 def _agreed_directory(comm: Any, request: RunRequest, case: Case) -> RunDirectory:
-    """The run's directory, which rank 0 makes and names to all."""
+    """Return the directory of the run, which rank 0 creates; collective."""
     answer: RunDirectory | Exception | None = None
     if comm.rank == 0:
         try:
@@ -307,18 +308,18 @@ def _agreed_directory(comm: Any, request: RunRequest, case: Case) -> RunDirector
     agreed = comm.bcast(answer)
     if isinstance(agreed, RunDirectory):
         return agreed
-    raise agreed  # on all ranks, so that all end; rank 0 alone says why
+    raise agreed  # on all ranks, so that all end; only rank 0 reports the reason
 
 
 def _reason(error: BaseException) -> str:
-    """What ended a run, in words for the page and the report."""
+    """Return the reason why a run ended, as text for the live page and the report."""
     if isinstance(error, KeyboardInterrupt):
-        return "a person ended it at once"
+        return "a user ended it at once"
     return str(error) if isinstance(error, MingaError) else f"{type(error).__name__}: {error}"
 
 
 def _default_ranks(case: Case) -> int:
-    """One rank for each GPU or free physical core, but none that would have next to nothing to do."""
+    """Return the default number of ranks: one per GPU or free physical core, limited by the number of cells."""
     if (devices := ranks_by_device(case.run.device)) is not None:
         return devices
     cores = len(available_cores()) // case.run.threads

@@ -1,4 +1,4 @@
-"""``minga show``: a frame of a run as a picture in the terminal, or the path of one."""
+"""The command ``minga show``: show a frame of a run as a picture in the terminal, or print the path of a picture."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ _MOST_ROWS = 1024
 
 
 def show(run: Path, field: str | None, frame: str, protocol: str, stream: TextIO | None = None) -> str:
-    """What to print: the picture as ``protocol`` has it, with a line that says what it is; or the path of a picture.
+    """Return the text to print: the picture encoded in ``protocol`` with a caption, or the path of a picture.
 
-    Where a run has several fields and none is named, its first one is shown.
+    If a run has several fields and none is named, the first is shown.
     """
     stream = stream or sys.stdout
     if protocol not in (AUTO, *PROTOCOLS):
         raise CaseError(
-            f"there is no protocol {protocol!r}; there are {', '.join((AUTO, *PROTOCOLS))}",
+            f"there is no protocol {protocol!r}; the protocols are {', '.join((AUTO, *PROTOCOLS))}",
             key="--protocol",
             suggestion=suggest(protocol, PROTOCOLS),
         )
@@ -40,7 +40,7 @@ def show(run: Path, field: str | None, frame: str, protocol: str, stream: TextIO
     reader = FrameReader.open(directory.fields)
     name = field or (reader.fields[0] if reader.fields else only_field(reader))
     index = frame_number(frame)
-    reader.frame(name, index)  # says where there is no such frame or field
+    reader.frame(name, index)  # raises if there is no such frame or field
     chosen = find_protocol(stream, sys.stdin, os.environ) if protocol == AUTO else protocol
     if chosen == "none":
         return str(_picture(directory, reader, name, index))
@@ -52,14 +52,14 @@ def show(run: Path, field: str | None, frame: str, protocol: str, stream: TextIO
 
 
 def _picture(directory: RunDirectory, reader: FrameReader, name: str, index: int) -> Path:
-    """The file of a frame's picture, drawn where the run has none."""
+    """Return the file of a frame's picture, which is drawn if the run has none."""
     with disk_errors(directory.pictures):
         directory.pictures.mkdir(exist_ok=True)
     return draw_frame(reader, name, index, directory.pictures)
 
 
 def _image(reader: FrameReader, name: str, index: int, protocol: str, room: Room) -> tuple[Image, tuple[str, ...]]:
-    """The frame as large as fits, and where it lies; of a field on one axis all frames up to this one."""
+    """Return the frame, as large as fits, and the position of its plane; for one axis, all frames up to this one."""
     size = (room.columns, 2 * room.rows) if protocol == "blocks" else (room.width, room.height)
     count = len(reader.steps)
     if len(reader.coordinates(name)) == 1:

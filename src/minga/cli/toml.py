@@ -1,4 +1,4 @@
-"""TOML beyond the standard library's reader: writing it, and finding the line a key is on."""
+"""TOML functions missing from the standard library: writing tables, and finding the line of a key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ASSIGNMENT = re.compile(rf"\s*(?P<key>{_WORD}(?:\s*\.\s*{_WORD})*)\s*=")
 
 
 def parse_value(text: str) -> object:
-    """What a person typed for a value: TOML where it is TOML, otherwise a word: ``B3/S23`` needs no quotes."""
+    """Parse a value from the command line: as TOML if it is valid TOML, otherwise as a string, so ``B3/S23`` works."""
     try:
         parsed = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -28,12 +28,12 @@ def parse_value(text: str) -> object:
 
 
 def dump(table: Mapping[str, object]) -> str:
-    """A table as TOML text: plain entries first, then sub-tables; entries that are None are left out."""
+    """Return a table as TOML text, plain entries before sub-tables; entries that are None are left out."""
     return "\n".join(_lines(table, ())) + "\n"
 
 
 def line_of(text: str, key: str) -> int:
-    """The line, counted from 1, on which a dotted key is set; that of its table where it is not; 0 for neither."""
+    """Return the line, counted from 1, that sets a dotted key, else the line of its table, else 0."""
     wanted = _parts(re.sub(r"\[\d+\]", "", key))
     entries = _entries(key)
     seen: Counter[tuple[str, ...]] = Counter()
@@ -49,7 +49,7 @@ def line_of(text: str, key: str) -> int:
             if line.lstrip().startswith("[["):
                 seen[table] += 1
             if any(seen[table[: len(at)]] > 0 and seen[table[: len(at)]] - 1 != entry for at, entry in entries.items()):
-                table = ("",)  # an entry of a list that is not meant
+                table = ("",)  # another entry of the list than the key names
             here = table
         elif assignment := _ASSIGNMENT.match(line):
             here = table + _parts(assignment["key"])
@@ -63,7 +63,7 @@ def line_of(text: str, key: str) -> int:
 
 
 def _entries(key: str) -> dict[tuple[str, ...], int]:
-    """The numbers of entries of lists in a key, by where the list is: {("photodiode", "layers"): 2}."""
+    """Return the indices of list entries in a key by the path of the list: {("photodiode", "layers"): 2}."""
     found = {}
     for match in re.finditer(r"\[(\d+)\]", key):
         found[_parts(re.sub(r"\[\d+\]", "", key[: match.start()]))] = int(match[1])

@@ -1,4 +1,4 @@
-"""``minga watch RUN`` and ``minga run --serve``: the live page of a run, served by a process of its own."""
+"""The commands ``minga watch RUN`` and ``minga run --serve``: serve the live page of a run from a separate process."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from minga.output.directory import RunDirectory
 __all__ = ["newest_run", "start_server", "watch"]
 
 PATIENCE = 120.0
-"""Seconds that the page of `--serve` stays after the run while nobody looks; browsers wake pages in the background once
-a minute."""
+"""Seconds that the page of `--serve` stays available after the run without requests. Browsers wake pages in the
+background once a minute."""
 
 
 def watch(run: Path | None, port: int) -> None:
@@ -31,7 +31,7 @@ def watch(run: Path | None, port: int) -> None:
 
 
 def newest_run(parent: Path = Path("runs")) -> RunDirectory:
-    """The run that was begun last; CaseError where there is none."""
+    """Return the run that was started last; raise CaseError if there is none."""
     cases = list(parent.glob("*/case.toml"))
     if not cases:
         raise CaseError(f"there is no run in {parent}", key="RUN", remedy="name the directory of a run")
@@ -39,10 +39,10 @@ def newest_run(parent: Path = Path("runs")) -> RunDirectory:
 
 
 def start_server(directory: RunDirectory) -> str:
-    """Start a process that serves the page of a run for as long as it goes on and somebody looks; what to tell people.
+    """Start a process that serves the page of a run while either is in use, and return a note for the user.
 
-    The process goes to the background, in a session of its own and with none of this one's files: neither a Ctrl-C here
-    nor its end there reaches the other.
+    The process runs in the background, in its own session and without open files of this process, so neither a Ctrl-C
+    here nor its end there affects the other process.
     """
     try:
         said = subprocess.run(

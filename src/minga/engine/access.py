@@ -1,8 +1,8 @@
-"""Access of Python to fields: those it may read and change, and how long its views may be written.
+"""Access of Python to fields: the fields it may read and change, and the lifetime of its writable views.
 
-Between runs Python may do both with every field. A function that a Program calls may look at the fields it names, and
-change those it names in `writes`: exchanges are placed by these names, so a change of any other field would leave old
-halos behind. Writable views end with the call, or when the next Program is prepared.
+Between runs Python may read and change every field. A function that a Program calls may read the fields it names, and
+change those it names in `writes`: exchanges are placed by these names, so a change of any other field would leave stale
+halos. Writable views become read-only when the call ends, or when the next Program is prepared.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Access"]
 
 @dataclass(slots=True)
 class Access:
-    """The access of one engine's users. `moving`: moves whose messages travel during the present call."""
+    """The access of one engine's users. `moving` holds the moves whose messages travel during the present call."""
 
     call: Call | None = None
     moving: tuple[BoundMove, ...] = ()
@@ -34,7 +34,7 @@ class Access:
 
     @contextlib.contextmanager
     def during(self, call: Call, moving: tuple[BoundMove, ...]) -> Iterator[None]:
-        """Let Python run from a Program. Raise ProgramError if it writes into a read-only view."""
+        """Let Python run from a Program. Raise ProgramError if it writes to a read-only view."""
         self.call, self.moving = call, moving
         self.shown.clear()
         try:
@@ -48,7 +48,7 @@ class Access:
             self.take_back()
 
     def between_runs(self, wish: str, remedy: str) -> None:
-        """Raise ProgramError if Python runs from a Program: what `wish` describes is possible between runs only."""
+        """Raise ProgramError if Python runs from a Program: `wish` names an action possible only between runs."""
         if self.call is not None:
             raise ProgramError(f"{self.call.label!r}, which a Program calls, {wish}", remedy=remedy)
 
@@ -63,7 +63,7 @@ class Access:
             raise self._unnamed(slot, "changes", "writes")
 
     def lend(self, slot: Slot, pieces: Iterable[tuple[Box, np.ndarray]], write: bool) -> list[tuple[Box, np.ndarray]]:
-        """Return the views that Python gets: read-only, or writable for a while."""
+        """Return the views for Python: read-only, or writable for a limited time."""
         given = list(pieces)
         if write:
             self.lent.setdefault(slot, []).extend(view for _, view in given)
@@ -75,7 +75,7 @@ class Access:
         return given
 
     def take_back(self) -> list[Slot]:
-        """End all writing through views and return their slots."""
+        """Make all writable views read-only; return their slots."""
         for view in (view for views in self.lent.values() for view in views):
             view.flags.writeable = False
         slots = list(self.lent)

@@ -1,7 +1,8 @@
-"""Active tiles in memory: which tiles of which blocks changed, kept between the runs of a Program.
+"""Active tiles in memory: a record of which tiles of which blocks changed, kept between runs of a Program.
 
-A tile must be computed if it or a tile around it holds other values than two steps before (see active_check). What is
-known of that is lost, and every tile is computed again, when anything but the Program itself changes its fields.
+A tile must be computed if it, or a tile around it, holds values that differ from those two steps before (see
+active_check). The record is lost, and every tile is computed again, when anything other than the Program itself
+changes its fields.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from minga.space.region import Region
 LINE = 64
 
 PATIENCE = 128
-"""Steps for which a rank computes all tiles, where there is more to compute than one cell in WORTHWHILE."""
+"""Number of steps that compute all tiles after a step in which more than one cell in WORTHWHILE needed computing."""
 WORTHWHILE = 6
-"""A tile that is computed and compared alone takes up to so many times as long as in a sweep over all."""
+"""Upper bound of the cost of computing and comparing one tile separately, relative to a sweep over all tiles."""
 
 
 @dataclass(frozen=True, slots=True)
 class TileCut:
-    """How a block is cut: `count` tiles of `size` along each axis, where the last one takes what is left."""
+    """The division of a block into tiles: `count` tiles of `size` along each axis, the last one extended to the end."""
 
     box: Box
     size: Point
@@ -49,10 +50,11 @@ class TileCut:
 
     @classmethod
     def of(cls, box: Box, size: Sequence[int]) -> TileCut:
+        """Return the division of a box into tiles of at least `size`, or one tile along an axis that is shorter."""
         return cls(box, tuple(size), tuple(max(1, n // s) for n, s in zip(box.shape, size, strict=True)))
 
     def tile(self, axis: int, index: int) -> int:
-        """The tile of an index along an axis: -1 below the block, `count` above it."""
+        """Return the tile of an index along an axis: -1 below the block, `count` above it."""
         if index < self.box.lo[axis]:
             return -1
         if index >= self.box.hi[axis]:
@@ -60,13 +62,13 @@ class TileCut:
         return min((index - self.box.lo[axis]) // self.size[axis], self.count[axis] - 1)
 
     def cuts(self, axis: int) -> list[int]:
-        """Where tiles end along an axis, ghost cells included."""
+        """Return the indices at which tiles begin along an axis, followed by the end of the block."""
         low = self.box.lo[axis]
         return [*(low + k * self.size[axis] for k in range(self.count[axis])), self.box.hi[axis]]
 
     @property
     def largest(self) -> Point:
-        """No tile is larger along any axis."""
+        """Upper bound of the tile size along each axis."""
         last = (n - (c - 1) * s for n, c, s in zip(self.box.shape, self.count, self.size, strict=True))
         return tuple(map(max, self.size, last))
 
@@ -75,7 +77,7 @@ class TileCut:
 class Flags:
     """The flags of one block's tiles in two slots; `table` holds their addresses by slot and rotates with the field.
 
-    An array holds `changed` of all tiles, then `wake`; a ring lies around the tiles.
+    An array holds the `changed` flags of all tiles, then the `wake` flags; a ring of one entry surrounds the tiles.
     """
 
     cut: TileCut
@@ -84,8 +86,9 @@ class Flags:
 
     @classmethod
     def of(cls, cut: TileCut) -> Flags:
+        """Return zeroed flags for the tiles of a block."""
         rows = [count + 2 for count in cut.count]
-        # Eight flags are read at once, also from the last tile on.
+        # Eight flags are read at once, even when the read starts at the last tile.
         rows[-1] = -(-(rows[-1] + 8) // LINE) * LINE
         arrays = np.zeros((2, *rows), np.uint8), np.zeros((2, *rows), np.uint8)
         table = np.array([array.__array_interface__["data"][0] for array in arrays], np.int64)
@@ -93,19 +96,20 @@ class Flags:
 
     @property
     def wake(self) -> int:
-        """Bytes from a tile's `changed` to its `wake`."""
+        """Offset in bytes from a tile's `changed` flag to its `wake` flag."""
         return self.arrays[0].strides[0]
 
     @property
     def strides(self) -> tuple[int, ...]:
+        """Bytes between neighbouring tiles along each axis."""
         return self.arrays[0].strides[1:]
 
     def place(self, tile: Sequence[int]) -> int:
-        """Byte of a tile's `changed`."""
+        """Return the byte offset of a tile's `changed` flag."""
         return sum((k + 1) * stride for k, stride in zip(tile, self.strides, strict=True))
 
     def decided_by(self, box: Box, reach: Sequence[int]) -> list[int]:
-        """Bytes of `wake` of the tiles that lie within reach of a box of ghost cells."""
+        """Return the byte offsets of the `wake` flags of all tiles within reach of a box of ghost cells."""
         near = box.grow(reach, reach) & self.cut.box
         if near.empty:
             return []
@@ -113,7 +117,7 @@ class Flags:
         return [self.wake + self.place(tile) for tile in itertools.product(*tiles)]
 
     def wake_ends(self) -> None:
-        """Wake the tiles beside ghost cells."""
+        """Wake the tiles next to ghost cells."""
         for array in self.arrays:
             inside = array[1][tuple(slice(1, count + 1) for count in self.cut.count)]
             for axis in range(inside.ndim):
@@ -125,11 +129,11 @@ class Flags:
 class Activity:
     """The active tiles of one operation on this rank.
 
-    rotated    the field with whose slots flags rotate; all fields stored have the same tiles
-    counters   cells looked at and computed, one line a worker
-    state      words of `begin_step`
-    reach      how far from a cell lies what decides on it
-    needs      what each step finds valid around the blocks of the slots it reads
+    rotated    field with whose slots the flags rotate; all stored fields have the same tiles
+    counters   numbers of cells examined and computed, one cache line per worker
+    state      words used by `begin_step`
+    reach      distance from a cell within which other cells influence it
+    needs      extent around the blocks that each step finds valid, for the slots it reads
     """
 
     rotated: Field
@@ -144,28 +148,31 @@ class Activity:
     state: np.ndarray
 
     def keeps(self, item: Field, reach: Reach) -> bool:
-        """Whether the ghost cells of a field within reach are as of two steps before, so that a copy of a tile that did
-        not change since can be left out. Farther ones may be older: they are not exchanged every step."""
+        """Return True if the ghost cells of a field within reach date from two steps before.
+
+        Copying a tile that has not changed since can then be skipped. Ghost cells farther out may be older, because
+        they are not exchanged in every step.
+        """
         need = self.needs.get(item.now)
         return need is not None and need.covers(reach)
 
     def forget(self) -> None:
-        """Take every tile for changed."""
+        """Mark every tile as changed."""
         for flags in self.blocks.values():
             for array in flags.arrays:
                 array[...] = 1
-        # The next step computes all tiles, the one after it compares them all: only then is it known what changed.
+        # The next step computes all tiles and the one after it compares them all; only then are the changes known.
         self.state[STATE_LEFT], self.state[STATE_WAIT] = 1, 4
 
     def forget_ghosts(self) -> None:
-        """Take ghost cells for changed."""
+        """Mark ghost cells as changed."""
         for flags in self.blocks.values():
             flags.wake_ends()
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """What a Program changes, and the operations that keep account of it themselves."""
+    """Fields and registers that a Program changes, and the operations that keep track of their own changes."""
 
     active: frozenset[Apply]
     fields: frozenset[Field]
@@ -180,10 +187,10 @@ class ActiveTiles:
     workers: int
     known: dict[Apply, Activity] = field(default_factory=dict)
     counted: np.ndarray = field(default_factory=lambda: np.zeros(COUNTER_WORDS, np.int64))
-    """What activities counted that are no more."""
+    """Counts of activities that no longer exist."""
 
     def of(self, apply: Apply, storage: Storage) -> Activity:
-        """The activity of an operation, with new flags at first use."""
+        """Return the activity of an operation, creating its flags at first use."""
         activity = self.known.get(apply)
         if activity is None:
             tile = tile_of(apply)
@@ -207,18 +214,18 @@ class ActiveTiles:
         return activity
 
     def restart(self) -> None:
-        """Forget all activities, as blocks have changed; what they counted stays."""
+        """Discard all activities because the blocks have changed; their counts are kept."""
         self.counted = sum((activity.counters.sum(axis=0) for activity in self.known.values()), self.counted)
         self.known.clear()
 
     def forget(self, register: Register | None = None) -> None:
-        """Take all tiles for changed: of all operations, or of those that use a register."""
+        """Mark all tiles as changed, either of all operations or of those that use a register."""
         for activity in self.known.values():
             if register is None or register.key in activity.registers:
                 activity.forget()
 
     def enter(self, touched: Touched) -> None:
-        """A Program is about to run: take for changed what it touches of other Programs' active operations."""
+        """Mark what a Program about to run touches in the active operations of other Programs as changed."""
         for apply, activity in self.known.items():
             if apply in touched.active:
                 continue
@@ -229,20 +236,20 @@ class ActiveTiles:
 
     @property
     def cells(self) -> tuple[int, int]:
-        """Cells of tiles left out, and of all tiles looked at, since the engine was made."""
+        """Number of cells in skipped tiles, and in all tiles examined, since the engine was created."""
         total = sum((activity.counters.sum(axis=0) for activity in self.known.values()), self.counted)
         looked = int(total[COUNTER_LOOKED])
         return looked - int(total[COUNTER_COMPUTED]), looked
 
 
 def tile_of(apply: Apply) -> Point:
-    """The shape of an operation's tiles; not narrower than what one tile's cells read beyond it."""
+    """Return the shape of an operation's tiles, at least as wide as one tile's cells read beyond it."""
     assert apply.cells.active is not None
     return tuple(map(max, apply.cells.active, widest_read(apply.graph, apply.operands)))
 
 
 def active_operations(operations: Sequence[Operation]) -> list[Apply]:
-    """The operations on active tiles. ProgramError if the rest of the Program forbids one."""
+    """Return the operations on active tiles. Raise ProgramError if the rest of the Program rules one out."""
     found = [item for item in flat(operations) if isinstance(item, Apply) and item.cells.active is not None]
     for apply in found:
         reason = unfit_program(operations, apply)
@@ -256,7 +263,7 @@ def active_operations(operations: Sequence[Operation]) -> list[Apply]:
 
 
 def on_all_cells(operations: Sequence[Operation]) -> list[Operation]:
-    """The same operations, with none of them on active tiles only."""
+    """Return the same operations with none restricted to active tiles."""
     found: list[Operation] = []
     for operation in operations:
         if isinstance(operation, Apply) and operation.cells.active is not None:
@@ -269,7 +276,7 @@ def on_all_cells(operations: Sequence[Operation]) -> list[Operation]:
 
 
 def touched(operations: Sequence[Operation], exchanged: frozenset[Field]) -> Touched:
-    """What a Program changes; `exchanged`: the fields whose ghost cells it may write."""
+    """Return what a Program changes; `exchanged` holds the fields whose ghost cells it may write."""
     active = frozenset(active_operations(operations))
     fields: set[Field] = set()
     registers: set[str] = set()

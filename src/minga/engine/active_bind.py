@@ -1,4 +1,4 @@
-"""Binding operations on active tiles, and halo exchanges that know which tiles changed."""
+"""Binding of operations on active tiles, and of halo exchanges that track which tiles changed."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from minga.engine.bind import Binder
 
 SEGMENT_TILES: Final = 64
-"""Most tiles of a row that one worker takes at a time."""
+"""Maximum number of tiles of a row that one worker takes at a time."""
 
 
 def bind_begin(binder: Binder, apply: Apply, activity: Activity) -> None:
-    """Forget what was known of the slot that is about to be stored."""
+    """Emit the command that clears the flags of the slot about to be stored."""
     stored = apply.slot(min(apply.graph.written)).index
     args = [
         binder.address(activity.state),
@@ -57,7 +57,7 @@ def bind_active(
     operands: Sequence[tuple[int, int, tuple[int, ...]]],
     scalars: Mapping[str, int],
 ) -> None:
-    """A kernel call that looks at the flags of one box's tiles and computes the active ones."""
+    """Emit a kernel call that examines the flags of one box's tiles and computes the active ones."""
     graph, flags, host = apply.graph, activity.blocks[block], _host(binder.backend)
     shape = tuple(b - a for a, b in zip(part.lo, part.hi, strict=True))
     if min(shape) <= 0:
@@ -66,7 +66,7 @@ def bind_active(
     tiles = [flags.cut.tile(axis, high - 1) - first[axis] + 1 for axis, high in enumerate(part.hi)]
     segments = -(-tiles[-1] // SEGMENT_TILES)
     rows = _rows(graph, flags.cut, tiles, host.workers)
-    # What is computed in one call at most.
+    # Upper bound of the cells computed in one call.
     run = min(shape[-1], SEGMENT_TILES * flags.cut.size[-1] + flags.cut.largest[-1])
     largest = [*map(min, flags.cut.largest[:-1], shape[:-1]), run]
     kept = int(np.prod(largest))
@@ -111,7 +111,7 @@ def bind_active(
 
 
 def _rows(graph: KernelGraph, cut: TileCut, tiles: Sequence[int], workers: int) -> int:
-    """Rows of tiles a worker takes at a time."""
+    """Return the number of rows of tiles that a worker takes at a time."""
     if graph.ndim == 1:
         return 1
     size = max(itemsize(param.dtype) for param in graph.params)
@@ -122,8 +122,11 @@ def _rows(graph: KernelGraph, cut: TileCut, tiles: Sequence[int], workers: int) 
 
 @dataclass(frozen=True, slots=True)
 class NotedCopy:
-    """A copy into ghost cells. source: address of the word that holds the flags' address, and byte of a flag; target:
-    such an address, and bytes of flags."""
+    """A copy into ghost cells that is recorded in flags.
+
+    source  address of the word that holds the address of the source's flags, and the byte offset of a flag
+    target  such an address for the target, and the byte offsets of flags
+    """
 
     copy: Copy
     source: tuple[int, int]
@@ -133,10 +136,11 @@ class NotedCopy:
 def noted_copies(
     copy: Copy, box: Box, slot: Slot, activity: Activity, target: int, source: int | None = None, shift: Point = ()
 ) -> Iterator[NotedCopy]:
-    """A copy into a box of a slot's ghost cells, cut where tiles end on both sides.
+    """Yield a copy into a box of a slot's ghost cells, cut at the ends of tiles on both sides.
 
-    target, source  blocks; index i - shift of the source becomes index i; None for what a message brought, and
-    where ghost cells may be older than two steps
+    target, source  blocks; the source is None for data brought by a message, and where ghost cells may be older
+                    than two steps
+    shift           index i - shift of the source becomes index i
     """
     into = activity.blocks[target]
     whence = None if source is None else activity.blocks[source]
@@ -160,7 +164,7 @@ def noted_copies(
 
 
 def noted_commands(copies: Sequence[NotedCopy], backend: Backend, label: str) -> list[cmd.Command]:
-    """One command for all copies of a phase."""
+    """Return one command for all copies of a phase."""
     if not copies:
         return []
     args = copy_args([noted.copy for noted in copies])
@@ -176,7 +180,7 @@ def noted_commands(copies: Sequence[NotedCopy], backend: Backend, label: str) ->
 
 
 def _host(backend: Backend) -> Host:
-    """The only backend that leaves tiles out."""
+    """Return the host backend, the only one that skips tiles."""
     assert isinstance(backend, Host)
     return backend
 

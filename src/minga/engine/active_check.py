@@ -1,7 +1,7 @@
-"""Checks of operations on active tiles: may they skip tiles in which nothing can change, and if not, why?
+"""Checks of whether operations on active tiles may skip tiles in which nothing can change.
 
-A step `apply(rule, u, u.next); rotate(u)` overwrites in slot `next` the state of two steps before. Where what it reads
-is what it read two steps before, it would store what is there already. So it must be known that nothing else changes
+A step `apply(rule, u, u.next); rotate(u)` overwrites the state of two steps before in slot `next`. If it reads the same
+values as two steps before, it would store what is there already. It must therefore be certain that nothing else changes
 what it reads, or its results: no random numbers, no register that a step sets, no other operation on its fields.
 """
 
@@ -24,7 +24,7 @@ from minga.space.region import Region
 TILE_BYTES = 64
 """Bytes of a default tile along the innermost axis."""
 TILE_ROWS = (1024, 16, 8, 4)
-"""Cells of a default tile along each other axis, by the number of axes of the grid; of all bytes of one in 1-D."""
+"""Cells of a default tile along each other axis, by the number of axes of the grid; in 1-D, bytes of a tile."""
 
 
 def default_tile(fields: Sequence[Field]) -> tuple[int, ...]:
@@ -50,14 +50,14 @@ def check_active(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand]
 
 
 def unfit_operation(graph: KernelGraph, operands: Sequence[Operand], whole: bool) -> str | None:
-    """Return why an operation cannot be done on active tiles only, whatever else its Program does; None if it can."""
+    """Return why an operation cannot run on active tiles only, whatever the rest of its Program; None if it can."""
     slots = [operand for operand in operands if isinstance(operand, Slot)]
     stored = {operand for number in graph.written if isinstance(operand := operands[number], Slot)}
     found = reads(graph)
     if not whole:
-        return "it leaves out cells of its own accord"
+        return "its region leaves out cells"
     if graph.order is not None:
-        return "its cells are done in an order"
+        return "its cells have an order"
     if graph.reductions:
         return "it has reductions, to which every cell adds"
     if any(slot.field.on is not None or any(slot.field.centre) for slot in slots):
@@ -76,7 +76,7 @@ def unfit_operation(graph: KernelGraph, operands: Sequence[Operand], whole: bool
 
 
 def _unfit_boundaries(graph: KernelGraph, operands: Sequence[Operand]) -> str | None:
-    """Return which boundary condition changes cells although no tile near them changes; None if none does."""
+    """Describe a boundary condition that may change cells although no tile near them changes; None if none does."""
     for fill, target in _fills(graph, operands):
         if any(not scalar.name.startswith("@extent") for scalar in fill.graph.scalars):
             return f"the boundary of {target.name!r} depends on a register"
@@ -86,7 +86,7 @@ def _unfit_boundaries(graph: KernelGraph, operands: Sequence[Operand]) -> str | 
 
 
 def unfit_program(operations: Sequence[Operation], apply: Apply) -> str | None:
-    """Return why the rest of a Program forbids doing an operation on active tiles only; None if it does not."""
+    """Return why the rest of a Program prevents an operation from running on active tiles only; None if it does not."""
     fields, used, registers = stored_fields(apply), read_fields(apply), registers_used(apply)
     rotations = 0
     for around, operation in _all(operations):
@@ -110,7 +110,7 @@ def unfit_program(operations: Sequence[Operation], apply: Apply) -> str | None:
             case Call() if {slot.field for slot in operation.writes} & (fields | used):
                 return f"{operation.label!r} writes one of its fields"
             case Move() if operation.target.field in fields | used:
-                return "a field of it is moved to"
+                return "a move writes one of its fields"
             case _:
                 pass
     return None if rotations == 1 else "its fields are not rotated exactly once"
@@ -134,7 +134,7 @@ def registers_used(apply: Apply) -> frozenset[str]:
 
 
 def widest_read(graph: KernelGraph, operands: Sequence[Operand]) -> tuple[int, ...]:
-    """Return how far from a cell the values lie that decide on it, per axis, also by way of ghost cells."""
+    """Return the distance per axis within which other cells influence a cell, including through ghost cells."""
     offsets = [o for number, found in reads(graph).items() if _distributed(operands[number]) for _, o in found]
     widths = [max((abs(o[axis]) for o in offsets), default=0) for axis in range(graph.ndim)]
     for fill, target in _fills(graph, operands):

@@ -1,21 +1,22 @@
-"""Native code for active tiles: kernels that leave out tiles in which nothing can change.
+"""Native code for active tiles: kernels that skip tiles in which nothing can change.
 
-Every tile of a block has two bytes for each of two slots: `changed`, whether the slot holds there something else than
-before it was last written, and `wake`, whether anything changed that decides on the tile's next values. Around the
-block's tiles lies a ring of bytes that nobody reads, and rows are padded, so that eight bytes can be read as one word.
+Every tile of a block has two bytes for each of two slots: `changed`, set if the slot holds values there that differ
+from those before it was last written, and `wake`, set if anything changed that influences the tile's next values. A
+ring of bytes that are never read surrounds the block's tiles, and rows are padded, so that eight bytes can be read as
+one word.
 
 All functions are called as `void f(int64 *args, int64 unit, int64 *worker)`, like traced kernels.
 
 begin_step, one unit: args[0] address of the state, [1] of the counters, [2] workers, [3] blocks, then for each block
     [0] address of the word that holds the flags of `next`  [1] words of flags
-    Clears what is known of `next`. Where much was computed in the step before, looking costs more than it saves: then
-    all tiles are computed for a while, and taken for changed.
+    Clears the flags of `next`. If much was computed in the step before, checking costs more than it saves: then all
+    tiles are computed for a while, and counted as changed.
 active_tiles_N, N axes, unit = some rows of at most args[SEGMENT_TILES] tiles along the innermost axis: calls a kernel
-    for the tiles that are awake in slot `now`, and sets the flags of slot `next`. Words: see below.
+    for the tiles that are awake in slot `now`, and sets the flags of slot `next`. The words are described below.
 copy_noted, unit = number of the copy: the records of copy_boxes, and in words 16-19 of each
-    [16] address of the word that holds the flags of the source, or 0  [17] byte of the source's `changed`
-    [18] address of the word that holds the flags of the target  [19] address of a list: its length, bytes of `wake`
-    Left out where the source did not change. Wakes the tiles of the list if a cell that is overwritten changes.
+    [16] address of the word that holds the flags of the source, or 0  [17] byte offset of the source's `changed`
+    [18] address of the word that holds the flags of the target  [19] address of a list: its length, offsets of `wake`
+    Skipped if the source did not change. Wakes the tiles of the list if a cell that is overwritten changes.
 """
 
 from __future__ import annotations
@@ -31,31 +32,33 @@ from minga.engine.emit import Code, Word
 from minga.engine.helper_kernels import COPY_WORDS, HEADER_WORDS
 
 FUNCTION, CALLS, CALL_BYTES, NOW, NEXT, COUNTERS, SAVED, SAVED_BYTES, STORED, SEGMENTS, SEGMENT_TILES, STATE = range(12)
-"""Words of active_tiles: the kernel; its argument words, one copy a worker, and the bytes of one; addresses of the
-words that hold the flags; counters (one line a worker); room for old values, and the bytes of one worker's; stored
-arrays; segments of a row and tiles of one; the state."""
+"""Words of active_tiles: the kernel; its argument words, one copy per worker, and the bytes of one copy; addresses of
+the words that hold the flags; counters (one cache line per worker); buffer for old values, and the bytes of one
+worker's part; number of stored arrays; segments of a row and tiles of one segment; the state."""
 WAKE, ROWS = 12, 13
-"""Bytes from a tile's `changed` to its `wake`; rows of tiles of a unit, along the axis before the innermost."""
+"""Words of active_tiles: bytes from a tile's `changed` to its `wake`; rows of tiles in a unit, along the axis before
+the innermost."""
 TILES_HEADER: Final = 16
 AXIS_FIRST, AXIS_TILES, AXIS_SIZE, AXIS_ORIGIN, AXIS_COUNT, AXIS_END, AXIS_LO, AXIS_HI, AXIS_STRIDE, AXIS_REACH = range(
     10
 )
-"""Then for each axis: first tile and number of tiles to look at; shape of a tile; the block's low end, number of tiles
-(the last one takes what is left) and high end; ends of the box to be computed; bytes between flags; how far from a cell
-lies what decides on it."""
+"""Words for each axis, which follow: first tile and number of tiles to examine; size of a tile; the block's low end,
+number of tiles (the last one extends to the end) and high end; ends of the box to be computed; bytes between flags;
+distance from a cell within which other cells influence it."""
 AXIS_WORDS: Final = 10
 ARRAY_SLOT, ARRAY_OFFSET, ARRAY_STRIDES = range(3)
-"""Then for each stored array: address of its slot, byte of index 0, strides in bytes."""
+"""Words for each stored array, which follow: address of its slot, byte offset of index 0, strides in bytes."""
 
 COUNTER_LOOKED, COUNTER_COMPUTED = 0, 1
-"""Cells of the tiles looked at, and of those computed."""
+"""Words of the counters: cells of the tiles examined, and of those computed."""
 COUNTER_WORDS: Final = 8
 
 STEP_HEADER: Final = 4
 STEP_WORDS: Final = 2
 STATE_ALL, STATE_LEFT, STATE_WAIT, STATE_LOOKED, STATE_COMPUTED, STATE_PATIENCE, STATE_WORTHWHILE = range(7)
-"""Whether this step computes all tiles; how many more do; steps until it is looked how much was computed; the counters'
-sums at the last step; steps for which all tiles are computed once it was much: more than one cell in WORTHWHILE."""
+"""Words of the state: 1 if this step computes all tiles; number of further steps that do; steps until the amount
+computed is examined; the counters' sums at the last step; number of steps that compute all tiles once the amount was
+large; the threshold for that, more than one cell in WORTHWHILE."""
 STATE_WORDS: Final = 8
 
 Bounds = list[tuple[Word, Word]]
@@ -64,11 +67,12 @@ _EIGHT_BYTES: Final = 0x0101010101010101
 
 
 def array_words(ndim: int) -> int:
-    """Words of a stored array's record."""
+    """Return the number of words of a stored array's record."""
     return ARRAY_STRIDES + ndim
 
 
 def begin_step(module: ir.Module) -> Code:
+    """Build the function that begins a step."""
     code = Code(module, "begin_step", 3)
     args = code.arguments[0]
     state, counters, workers, blocks = (code.load(args + 8 * word) for word in range(4))
@@ -85,7 +89,8 @@ def begin_step(module: ir.Module) -> Code:
     much = computed * code.load(state + 8 * STATE_WORTHWHILE) > looked
     with code.when(wait.get().equals(0) & left.get().equals(0) & much):
         left.set(code.load(state + 8 * STATE_PATIENCE))
-        # When they are over, all tiles are compared, in the next step those that are awake; then it is known.
+        # After those steps all tiles are compared, and in the next step the awake ones; only then are the changes
+        # known.
         wait.set(left.get() + 2)
     everything = left.get() > 0
     code.store(everything, state + 8 * STATE_ALL)
@@ -101,6 +106,7 @@ def begin_step(module: ir.Module) -> Code:
 
 
 def copy_noted(module: ir.Module) -> Code:
+    """Build the kernel that copies boxes and wakes the tiles that the copies influence."""
     code = Code(module, "copy_noted", 3)
     args, unit, _ = code.arguments
     record = args + 8 * HEADER_WORDS + unit * (8 * COPY_WORDS)
@@ -142,11 +148,12 @@ def copy_noted(module: ir.Module) -> Code:
 
 
 def active_tiles(module: ir.Module, ndim: int) -> Code:
+    """Build the function that runs a kernel on active tiles of grids with `ndim` axes."""
     return _ActiveTiles(module, ndim).build()
 
 
 class _ActiveTiles:
-    """The code of `active_tiles_N`; what is known once a call is an attribute."""
+    """Builder of the code of `active_tiles_N`; values computed once per call are attributes."""
 
     def __init__(self, module: ir.Module, ndim: int) -> None:
         self.code = Code(module, f"active_tiles_{ndim}", 3)
@@ -158,12 +165,15 @@ class _ActiveTiles:
         self.saved = self.word(SAVED) + number * self.word(SAVED_BYTES)
 
     def word(self, number: int) -> Word:
+        """Return argument word `number`."""
         return self.code.load(self.args + 8 * number)
 
     def axis(self, axis: int, number: int) -> Word:
+        """Return word `number` of an axis."""
         return self.word(TILES_HEADER + axis * AXIS_WORDS + number)
 
     def build(self) -> Code:
+        """Emit the function."""
         code, last = self.code, self.ndim - 1
         tiles = [*self.outer_tiles(), self.segment()]
         whole = [self.bounds(axis, first, stop) for axis, (first, stop) in enumerate(tiles)]
@@ -182,7 +192,7 @@ class _ActiveTiles:
         return code
 
     def segment(self) -> tuple[Word, Word]:
-        """This unit's tiles along the innermost axis."""
+        """Return this unit's tiles along the innermost axis."""
         axis = self.ndim - 1
         first = self.axis(axis, AXIS_FIRST)
         start = first + self.unit.remainder(self.word(SEGMENTS)) * self.word(SEGMENT_TILES)
@@ -190,7 +200,7 @@ class _ActiveTiles:
         return start, self.code.intrinsic("llvm.smin.i64", start + self.word(SEGMENT_TILES), behind)
 
     def outer_tiles(self) -> list[tuple[Word, Word]]:
-        """This unit's tiles along the other axes: one, but some rows along the last of them."""
+        """Return this unit's tiles along the other axes: one tile, except several rows along the last of these axes."""
         rest = self.unit.quotient(self.word(SEGMENTS))
         tiles: list[tuple[Word, Word]] = []
         for axis in reversed(range(self.ndim - 1)):
@@ -203,7 +213,7 @@ class _ActiveTiles:
         return tiles
 
     def row(self, outer: list[Word], first: Word, stop: Word) -> None:
-        """Find the runs of tiles that are awake."""
+        """Find and compute the runs of awake tiles in a row."""
         code = self.code
         bounds = [self.bounds(axis, tile, tile + 1) for axis, tile in enumerate(outer)]
         own = code.word(1)
@@ -229,18 +239,19 @@ class _ActiveTiles:
                     at.set(end.get())
 
     def ends(self, axis: int, first: Word, stop: Word) -> tuple[Word, Word]:
-        """Where tiles first .. stop - 1 begin and end along an axis."""
+        """Return the indices at which tiles first .. stop - 1 begin and end along an axis."""
         origin, size, count = (self.axis(axis, number) for number in (AXIS_ORIGIN, AXIS_SIZE, AXIS_COUNT))
         high = self.code.select(stop.equals(count), self.axis(axis, AXIS_END), origin + stop * size)
         return origin + first * size, high
 
     def bounds(self, axis: int, first: Word, stop: Word) -> tuple[Word, Word]:
-        """The part of them that is to be computed."""
+        """Return the part of these tiles that must be computed along an axis."""
         low, high = self.ends(axis, first, stop)
         begin = self.code.intrinsic("llvm.smax.i64", low, self.axis(axis, AXIS_LO))
         return begin, self.code.intrinsic("llvm.smin.i64", high, self.axis(axis, AXIS_HI))
 
     def count(self, number: int, box: Bounds) -> None:
+        """Add the cells of a box to a counter."""
         cells = self.code.word(1)
         for low, high in box:
             cells = cells * (high - low)
@@ -248,7 +259,7 @@ class _ActiveTiles:
         self.code.store(self.code.load(place) + cells, place)
 
     def run(self, outer: list[Word], first: Word, stop: Word, after: Word, bounds: Bounds) -> None:
-        """Compute a run of tiles in one call, find out which of them changed, and wake those that this decides on."""
+        """Compute a run of tiles in one call, find the tiles that changed, and wake the tiles they influence."""
         code, last = self.code, self.ndim - 1
         box = [*bounds, self.bounds(last, first, stop)]
         self.old_values(box, box, save=True)
@@ -263,7 +274,7 @@ class _ActiveTiles:
                 self.wake([*outer, tile], box, part, place + self.word(WAKE))
 
     def wake(self, tiles: list[Word], box: Bounds, part: Bounds, place: Word) -> None:
-        """Wake the tiles around a tile that changed, as far as it changed near to them."""
+        """Wake the tiles around a tile that changed, if it changed within reach of them."""
         code = self.code
         sides: list[dict[int, Word]] = []
         for axis, tile in enumerate(tiles):
@@ -285,6 +296,7 @@ class _ActiveTiles:
                     code.store(1, other, bits=8)
 
     def compute(self, box: Bounds) -> None:
+        """Call the kernel for a box."""
         for axis, (low, high) in enumerate(box):
             self.code.store(low, self.call + 8 * axis)
             self.code.store(high, self.call + 8 * (self.ndim + axis))
@@ -292,7 +304,7 @@ class _ActiveTiles:
         self.count(COUNTER_COMPUTED, box)
 
     def old_values(self, box: Bounds, part: Bounds, save: bool) -> Word:
-        """Put the cells of a box aside, or compare a part of them with what was put aside: 1 if a bit differs."""
+        """Save the cells of a box, or compare a part of them with the saved ones: 1 if a bit differs."""
         code, ndim = self.code, self.ndim
         aside, different = code.variable(self.saved), code.variable(0)
         record = code.variable(self.args + 8 * (TILES_HEADER + ndim * AXIS_WORDS))
@@ -335,7 +347,7 @@ def _copy(code: Code, source: Word, target: Word, size: Word) -> None:
 
 
 def _difference(code: Code, one: Word, other: Word, size: Word) -> Word:
-    """0 if two places hold the same `size` bytes."""
+    """Return 0 if two memory areas hold the same `size` bytes."""
     found, lines = code.variable(0), size >> 6
     with code.loop(lines) as k:
         found.set(found.get() | code.lines_differ(one + (k << 6), other + (k << 6)))

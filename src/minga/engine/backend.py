@@ -1,6 +1,6 @@
-"""Where the commands of a bound Program work: on this machine's processor, or on a GPU (`minga.engine.gpu`).
+"""Execution target of a bound Program's commands: this machine's processor, or a GPU (`minga.engine.gpu`).
 
-A backend belongs to one binding: it makes the commands that call kernels, and keeps the memory that they use.
+A backend belongs to one binding: it creates the commands that call kernels, and keeps the memory that they use alive.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ __all__ = ["LINE_WORDS", "Backend", "Host", "KernelCall", "copies_of"]
 Kernels = dict[tuple[str, bool], Compiled]
 
 LINE_WORDS: Final = 8
-"""Words of a cache line."""
+"""Number of words in a cache line."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelCall:
-    """One call of a traced kernel over the box `lo` .. `hi`, in tiles of the shape `tile` where it is cut into such.
+    """One call of a traced kernel over the box `lo` .. `hi`, cut into tiles of the shape `tile`.
 
-    Its other attributes are those of `minga.engine.command.Kernel`.
+    The other attributes are those of `minga.engine.command.Kernel`.
     """
 
     graph: KernelGraph
@@ -48,65 +48,70 @@ class KernelCall:
 
     @property
     def tiles(self) -> int:
+        """Number of tiles of the box."""
         return prod(-(-(b - a) // size) for a, b, size in zip(self.lo, self.hi, self.tile, strict=True))
 
     @property
     def cells(self) -> int:
+        """Number of cells of the box."""
         return prod(b - a for a, b in zip(self.lo, self.hi, strict=True))
 
 
 def copies_of(args: np.ndarray, workers: int) -> np.ndarray:
-    """Arguments that workers change, a row for each, which shares no cache line with others."""
+    """Return one copy of the arguments per worker, for arguments that workers change; no two share a cache line."""
     copies = np.zeros((workers, -(-len(args) // LINE_WORDS) * LINE_WORDS), np.int64)
     copies[:, : len(args)] = args
     return copies
 
 
 class Backend(Protocol):
-    """Commands and memory of one binding."""
+    """The commands and memory of one binding."""
 
     @property
     def workers(self) -> int:
-        """How many accumulate apart from one another."""
+        """Number of workers that accumulate separately."""
 
     @property
     def scratch(self) -> int:
-        """Bytes of scratch memory that a worker needs."""
+        """Bytes of scratch memory that each worker needs."""
 
     def address(self, array: np.ndarray) -> int:
-        """The address at which kernels find an array's first element, as long as the binding lives.
+        """Return the address at which kernels find an array's first element during the life of the binding.
 
-        What is not memory of this backend may be copied there: Python does not see what kernels store in the copy.
+        An array that is not memory of this backend may be copied; Python does not see what kernels store in the copy.
         """
 
     def words(self, count: int, *, ranks: bool = False) -> np.ndarray:
-        """int64 words, all 0, that kernels and Python share; `ranks`: that MPI combines, too."""
+        """Allocate zeroed int64 words shared by kernels and Python, and with `ranks` also combined by MPI."""
 
     def message(self, size: int) -> np.ndarray:
-        """Bytes that kernels pack or unpack, and MPI sends or receives."""
+        """Allocate a buffer that kernels pack or unpack and MPI sends or receives."""
 
     def kernel(self, call: KernelCall) -> Sequence[cmd.Command]:
-        """Call a traced kernel."""
+        """Return the commands that call a traced kernel."""
 
     def helper(self, name: Helper, args: np.ndarray, tiles: int, category: cmd.Category, label: str) -> cmd.Command:
-        """Call one of the engine's own kernels, with its argument words."""
+        """Return the command that calls one of the engine's own kernels with its argument words."""
 
     def rotate(self, tables: tuple[int, ...], slots: int) -> cmd.Command:
-        """Rotate words that kernels read."""
+        """Return the command that rotates words read by kernels."""
 
     def clear(self, flag: np.ndarray) -> Sequence[cmd.Command]:
-        """Set words to 0 before `finish_reductions` is called with them as its flag."""
+        """Return the commands that zero the words used as the flag of `finish_reductions`, to run before it."""
 
     def on_host(self, memory: np.ndarray) -> tuple[Sequence[cmd.Command], int]:
-        """What brings a register's 8 bytes where commands may test them, and the address there."""
+        """Return the commands that move a register's 8 bytes to where commands can test them, and the address there."""
 
     def settled(self, block: int = -1) -> Sequence[cmd.Command]:
-        """What makes MPI and Python see all that kernels stored before. The time is booked as computing (`block`)."""
+        """Return the commands that make all earlier stores of kernels visible to MPI and Python.
+
+        Their time is recorded as computing (of `block`).
+        """
 
 
 @dataclass(slots=True)
 class Host:
-    """The processor: kernels are done when their command is over, and all memory is Python's."""
+    """The processor: kernels are complete when their command ends, and Python accesses all memory directly."""
 
     workers: int
     kernels: Kernels
@@ -115,6 +120,7 @@ class Host:
     helpers: HelperKernels = field(default_factory=helper_addresses)
 
     def compiled(self, graph: KernelGraph, reductions: bool = True) -> Compiled:
+        """Return the compiled kernel of a graph, from the cache if possible."""
         reductions = reductions and bool(graph.reductions)
         key = (graph.code_digest(), reductions)
         if key not in self.kernels:
@@ -122,16 +128,20 @@ class Host:
         return self.kernels[key]
 
     def address(self, array: np.ndarray) -> int:
+        """Return the address of an array's first element and keep the array alive."""
         self.keep.append(array)
         return int(array.__array_interface__["data"][0])
 
     def words(self, count: int, *, ranks: bool = False) -> np.ndarray:
+        """Allocate zeroed int64 words."""
         return np.zeros(count, np.int64)
 
     def message(self, size: int) -> np.ndarray:
+        """Allocate a zeroed message buffer."""
         return np.zeros(size, np.uint8)
 
     def kernel(self, call: KernelCall) -> Sequence[cmd.Command]:
+        """Return the command that calls a traced kernel."""
         code = self.compiled(call.graph, call.reductions)
         self.scratch = max(self.scratch, code.scratch_bytes(call.tile))
         args = self.address(call.args)
@@ -142,6 +152,7 @@ class Host:
         )  # fmt: skip
 
     def helper(self, name: Helper, args: np.ndarray, tiles: int, category: cmd.Category, label: str) -> cmd.Command:
+        """Return the command that calls one of the engine's own kernels."""
         function = {
             "copy_boxes": self.helpers.copy_boxes,
             "combine": self.helpers.combine_workers,
@@ -151,13 +162,17 @@ class Host:
         return cmd.Kernel(function, self.address(args), tiles, category, label)
 
     def rotate(self, tables: tuple[int, ...], slots: int) -> cmd.Command:
+        """Return the command that rotates words."""
         return cmd.Rotate(tables, slots)
 
     def clear(self, flag: np.ndarray) -> Sequence[cmd.Command]:
+        """Return the command that zeroes a flag."""
         return (cmd.Set(self.address(flag), 0),)
 
     def on_host(self, memory: np.ndarray) -> tuple[Sequence[cmd.Command], int]:
+        """Return no commands and the address of the register's memory."""
         return (), self.address(memory)
 
     def settled(self, block: int = -1) -> Sequence[cmd.Command]:
+        """Return no commands: stores are visible at once."""
         return ()

@@ -1,4 +1,4 @@
-"""The beginning of a model's steps: its initial values in an engine, and whether they are numbers."""
+"""Start of a model: setting its initial values in an engine, and checking that they are finite."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["check_start", "start"]
 
 
 def start(model: Model, engine: Engine, values: Iterable[tuple[Slot, FieldValue]] | None = None) -> None:
-    """Put a model's initial values into an engine; collective.
+    """Set a model's initial values in an engine. Collective.
 
     Parameters
     ----------
     model, engine
         The model, and the engine whose fields and registers are set.
     values
-        Initial values of the slots, in place of working out those of the model's fields.
+        Initial values of the slots, instead of evaluating those of the model's fields.
 
     Raises
     ------
     LayoutError
-        If the engine's layout cuts the model's grid at places that its results would depend on.
+        If the engine's layout cuts the model's grid at positions on which its results would depend.
     """
     if model.cuts:
         model.check_cuts(engine.storage.layout(model.grid))
@@ -40,12 +40,12 @@ def start(model: Model, engine: Engine, values: Iterable[tuple[Slot, FieldValue]
 
 
 def check_start(model: Model, engine: Engine) -> None:
-    """Raise RunError on every rank where initial values that were given for an output field are NaN or infinite."""
+    """Raise RunError on every rank if given initial values of an output field are NaN or infinite. Collective."""
     fields = floating_outputs(model)
     slots = [slot for slot in model.given if slot.field in fields]
     present = [slot.field for slot in slots if slot.index == 0]
     if engine.device is not None and len(present) == len(slots) and all_finite(engine, present):
-        return  # without bringing the fields to the host
+        return  # avoids copying the fields to the host
     for slot, cell in first_not_finite(engine, slots):
         raise RunError(
             f"model {model.name!r}: the initial values of {slot!r} are not finite at cell {cell}",

@@ -1,6 +1,7 @@
-"""Binding: turning a schedule into the commands and messages of this rank's blocks.
+"""Binding: conversion of a schedule into the commands and messages of this rank's blocks.
 
-Redone whenever layouts or halo widths change; it takes milliseconds, since kernels are compiled once per engine.
+It is repeated whenever layouts or halo widths change and takes milliseconds, since kernels are compiled once per
+engine.
 """
 
 from __future__ import annotations
@@ -76,11 +77,11 @@ class Binder:
     Parameters
     ----------
     backend
-        Device that the commands work on.
+        Target that executes the commands.
     call
         Returns a function that runs a Python operation, given the moves that are in flight meanwhile.
     polled
-        True if kernels look at messages in flight.
+        True if kernels poll messages in flight.
     clocks
         Grid whose blocks are timed separately; None for none.
     """
@@ -148,26 +149,30 @@ class Binder:
 
     @property
     def polls(self) -> tuple[Channel, ...]:
-        """The channels in flight that a kernel looks at."""
+        """Channels in flight that a kernel polls."""
         return tuple(self.open) if self.polled else ()
 
     # Emitting ------------------------------------------------------------------------------------------------------
     def emit(self, *commands: cmd.Command) -> None:
+        """Append commands."""
         self.pending += [lambda command=command: command for command in commands]  # type: ignore[misc]
 
     def mark(self, label: cmd.Label) -> None:
+        """Set the position of a label to the next command."""
         label.position = len(self.pending)
 
     def jump(self, label: cmd.Label) -> None:
+        """Append a jump to a label."""
         self.pending.append(lambda: cmd.Jump(label.position))
 
     def jump_if(self, memory: np.ndarray, when: bool, label: cmd.Label) -> None:
+        """Append a jump to a label that depends on the truth of a word in memory."""
         commands, address = self.backend.on_host(memory)
         self.emit(*commands)
         self.pending.append(lambda: cmd.JumpIf(address, when, label.position))
 
     def address(self, array: np.ndarray) -> int:
-        """Return the address at which kernels find an array's first element; it is valid as long as the binding."""
+        """Return the address at which kernels find an array's first element, valid as long as the binding."""
         return self.backend.address(array)
 
     def control(self, array: np.ndarray) -> int:
@@ -177,17 +182,19 @@ class Binder:
 
     # Items ---------------------------------------------------------------------------------------------------------
     def items(self, items: Sequence[Item]) -> None:
+        """Emit the commands of items in order."""
         for item in items:
             _BINDERS[type(item)](self, item)
             self.masks.after(self, item)
 
     def operation(self, call: Call) -> None:
-        """Bind an operation that Python does."""
+        """Emit an operation that Python executes."""
         function = self.call(call, tuple(self.moving.values()))
         self.emit(*self.backend.settled(), cmd.Call(function, call.label))
         self.continued(slot for slot in call.writes if slot.field.replicated)
 
     def exchange(self, exchange: HaloExchange) -> BoundExchange:
+        """Return a bound exchange, binding it at first use."""
         bound = self.exchanges.get(id(exchange))
         if bound is None:
             bound = bind_exchange(exchange, self.storage, self.comm, self.next_tag(), self.backend, self.noting)
@@ -197,6 +204,7 @@ class Binder:
         return bound
 
     def begin(self, exchange: HaloExchange) -> None:
+        """Emit packing and sending of an exchange."""
         bound = self.exchange(exchange)
         self.emit(*bound.pack)
         if bound.remote:
@@ -204,6 +212,7 @@ class Binder:
             self.open.append(bound.channel)
 
     def finish(self, exchange: HaloExchange) -> None:
+        """Emit the local copies of an exchange, waiting for its messages, and unpacking."""
         bound = self.exchange(exchange)
         self.emit(*bound.local)
         if bound.remote:
@@ -212,6 +221,7 @@ class Binder:
         self.emit(*bound.unpack)
 
     def rotate(self, rotation: Rotate) -> None:
+        """Emit the rotation of slots, and of the flags that rotate with them."""
         for item in rotation.fields:
             tables = tuple(self.address(b.table) for b in self.storage.stored(item).blocks.values())
             if item in self.noting and self.noting[item].rotated is item:
@@ -220,6 +230,7 @@ class Binder:
                 self.emit(self.backend.rotate(tables, item.slots))
 
     def let(self, let: Let) -> None:
+        """Emit the evaluation of a register's expression."""
         memory = self.storage.of(let.register)
         slot = np.array([self.address(memory)], np.int64)
         self.kernel(
@@ -227,6 +238,7 @@ class Binder:
         )
 
     def loop(self, loop: Loop) -> None:
+        """Emit a loop: for each of its rounds a head, the body, and the exits."""
         counter = self.control(np.zeros(1, np.int64))
         fetched, limit = self.limit(loop)
         heads = [cmd.Label() for _ in loop.rounds]
@@ -269,6 +281,7 @@ class Binder:
         return (), self.control(np.array([UNBOUNDED if loop.limit is None else loop.limit], np.int64))
 
     def branch(self, branch: Branch) -> None:
+        """Emit operations that are executed only if a condition holds."""
         after = cmd.Label()
         self.let(branch.condition)
         self.jump_if(self.storage.of(branch.condition.register).view(np.uint8), False, after)
@@ -277,6 +290,7 @@ class Binder:
 
     # Kernels -------------------------------------------------------------------------------------------------------
     def stage(self, stage: Stage) -> None:
+        """Emit the kernel calls of a stage on all blocks, and its reductions after the last part."""
         apply = stage.apply
         check_layouts(apply, self.storage)
         order = apply.graph.order
@@ -297,7 +311,7 @@ class Binder:
             for block in self.blocks(apply):
                 inner = inner_box(apply, block, self.storage, exchange)
                 for part in stage_parts(apply, block, self.storage, stage, inner):
-                    # Shells are thin, and begin before a mask that is stored beside them is complete.
+                    # Shells are thin, and start before a mask that is stored along with them is complete.
                     remaining = self.masks.of_part(apply, block, part) if last else None
                     self.part(apply, block, part, addresses, remaining)
         if reductions is not None and last and apply.done:
@@ -306,12 +320,12 @@ class Binder:
             self.begun.append(reductions)
 
     def continued(self, slots: Iterable[Slot]) -> None:
-        """Extend fields that every rank holds whole beyond their ends, after they were stored."""
+        """Emit the extension of fields that every rank holds completely beyond their ends, after they were stored."""
         for slot in slots:
             self.emit(*continuation(slot, self.storage, self.backend))
 
     def finish_reductions(self, apply: Apply, reductions: BoundReductions) -> None:
-        """Emit totals over workers and ranks, registers, and the exit if one is not finite."""
+        """Emit totals over workers and ranks, the values of registers, and the exit if one is not finite."""
         self.emit(*reductions.commands)
         self.begun = [other for other in self.begun if other is not reductions]
         if not apply.checked:
@@ -326,7 +340,7 @@ class Binder:
         return self.storage.layout(apply.grid).blocks_of(self.comm.rank)
 
     def clock_of(self, apply: Apply, block: int | None) -> int:
-        """Return a block's number among the timed ones of this rank, or -1 if its grid is cut differently."""
+        """Return a block's number among the timed blocks of this rank, or -1 if its grid is cut differently."""
         if self.clocks is None or block is None:
             return -1
         layout, timed = self.storage.layout(apply.grid), self.storage.layout(self.clocks)
@@ -368,7 +382,7 @@ class Binder:
         strides = tuple(s // array.itemsize for s in array.strides)
         start = -sum(o * s for o, s in zip(origin, strides, strict=True))
         if axes and len(shift) > max(axes):
-            # Whole copies are indexed truly: a periodic image reads where the cell it is an image of reads.
+            # Complete copies are indexed by true indices: a periodic image reads where the original cell reads.
             start += sum(shift[a] * s for a, s in zip(axes, strides, strict=True))
         return slot, start, strides
 
@@ -467,7 +481,7 @@ class Binder:
 
 
 def _given(apply: Apply) -> list[tuple[str, DType, ScalarValue]]:
-    """Return the scalars that an operation was given: name, type, value."""
+    """Return the scalars given to an operation: name, type, value."""
     return [(s.name, s.dtype, apply.scalars[s.name]) for s in apply.graph.scalars if s.name in apply.scalars]
 
 

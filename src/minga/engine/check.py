@@ -1,4 +1,4 @@
-"""What an operation runs over, and what a kernel may do to the fields it is given."""
+"""Checks of the points an operation iterates over and of the accesses a kernel makes to its fields."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ Operand = Slot | Constant
 
 
 def iterated_axes(slots: Sequence[Slot]) -> tuple[int, ...]:
-    """The grid axes a kernel runs over: all, unless every field lacks the same ones."""
+    """Return the grid axes a kernel iterates over: all axes, except those that every field lacks."""
     axes = {axis for slot in slots for axis in slot.field.axes}
     return tuple(sorted(axes))
 
 
 def field_type(slot: Slot, iterated: tuple[int, ...]) -> FieldType:
+    """Return the type of a kernel parameter for a slot, with the field's axes numbered among the iterated ones."""
     item = slot.field
     return FieldType(
         item.dtype,
@@ -37,6 +38,7 @@ def field_type(slot: Slot, iterated: tuple[int, ...]) -> FieldType:
 
 
 def iteration_grid(kernel: Kernel, slots: Sequence[Slot]) -> Grid:
+    """Return the grid a kernel iterates over: the one with the fewest cells."""
     if not slots:
         raise ProgramError(f"apply({kernel.name}): no fields", remedy="pass one field for each positional parameter")
     dims = {slot.field.grid.ndim for slot in slots}
@@ -48,13 +50,14 @@ def iteration_grid(kernel: Kernel, slots: Sequence[Slot]) -> Grid:
 
 
 def written_field(graph: KernelGraph, slots: Sequence[Slot]) -> Field | None:
+    """Return the field of a graph's first store, or None if it stores nothing."""
     return next((slots[store.param].field for store in graph.stores), None)
 
 
 def iteration_points(
     kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], grid: Grid, iterated: tuple[int, ...]
 ) -> Box:
-    """The indices a kernel runs over by default: the points of what it stores (or else reads) at stride 1."""
+    """Return the indices a kernel iterates over by default: the points it stores (or else reads) at stride 1."""
     strided = {n.data[0] for n in graph.nodes() if n.op == "read" and any(s > 1 for s in n.data[1])}
     strided |= {s.param for s in graph.stores if any(x > 1 for x in s.strides)}
     stored = [slots[s.param].field for s in graph.stores if s.param not in strided]
@@ -77,7 +80,7 @@ def iteration_points(
 
 
 def in_region(kernel: Kernel, graph: KernelGraph, cells: Region) -> tuple[KernelGraph, tuple[int, ...]]:
-    """The graph and the colours of an operation on chosen cells. ProgramError for what cannot be chosen."""
+    """Return the graph and the colours of an operation on selected cells. Raise ProgramError for invalid selections."""
     order = graph.order
     if cells.colour is not None:
         if order is not None:
@@ -104,36 +107,36 @@ def in_region(kernel: Kernel, graph: KernelGraph, cells: Region) -> tuple[Kernel
 
 
 def check_mask(mask: Slot) -> Slot:
-    """The mask. ProgramError unless it says of every cell whether it is left out."""
+    """Return the mask. Raise ProgramError unless it is a u1 or bool field with a value for every cell."""
     item = mask.field
     if item.dtype not in ("u1", "bool") or any(item.centre) or item.on is not None or item.replicated:
         raise ProgramError(
-            f"{item!r} is no mask", remedy='declare it as mg.Field(name, grid, "u1"): 0 in cells that are to be done'
+            f"{item!r} is not a mask", remedy='declare it as mg.Field(name, grid, "u1"): 0 in cells that are computed'
         )
     return mask
 
 
 def moved_boxes(source: Slot, target: Slot, box: Box | Sequence[Box] | None, number: object) -> tuple[Box, ...]:
-    """The boxes of the source that a move may copy; none for all points. ProgramError for fields that do not fit."""
+    """Return the source boxes that a move may copy, none for all points. Raise ProgramError for unsuitable fields."""
     a, b = source.field, target.field
     if box is None:
         if a.points != b.points or a.dtype != b.dtype or a.replicated or b.replicated:
             raise ProgramError(f"move from {a!r} to {b!r}", remedy="both need the same points and type, and all axes")
         if number is not None:
-            raise ProgramError("move: a number, but no boxes", remedy="give box= the boxes it chooses from")
+            raise ProgramError("move: number= without boxes", remedy="give box= the boxes to choose from")
         return ()
     if number is not None and is_float(as_node(number).dtype):
-        raise ProgramError("move: the number of a box is no whole number", remedy='count in an mg.Register(name, "i8")')
+        raise ProgramError("move: the number of a box is not an integer", remedy='count in an mg.Register(name, "i8")')
     boxes = (box,) if isinstance(box, Box) else tuple(box)
     if a.grid.ndim != b.grid.ndim or a.dtype != b.dtype or a.replicated or b.replicated:
         raise ProgramError(
             f"move of boxes from {a!r} to {b!r}", remedy="both need the same type and number of axes, and all axes"
         )
     if number is None and len(boxes) != 1:
-        raise ProgramError(f"move: {len(boxes)} boxes", remedy="say which with number=, a register or an expression")
+        raise ProgramError(f"move: {len(boxes)} boxes", remedy="select one with number=, a register or expression")
     for each in boxes:
         if not isinstance(each, Box) or each.ndim != a.grid.ndim or not a.points.contains(each):
-            raise ProgramError(f"move: {each} is no box of {a!r}", remedy=f"choose one inside {a.points}")
+            raise ProgramError(f"move: {each} is not a box of {a!r}", remedy=f"choose one inside {a.points}")
         if any(n > room for n, room in zip(each.shape, b.points.shape, strict=True)):
             raise ProgramError(
                 f"move: {each}, of shape {each.shape}, does not fit into {b!r}", remedy="make the target larger"
@@ -142,8 +145,11 @@ def moved_boxes(source: Slot, target: Slot, box: Box | Sequence[Box] | None, num
 
 
 def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand], cells: Region = WHOLE) -> None:
-    """One array behind two parameters, or read and stored by one: only cell by cell, in a declared order, or at cells
-    of a strided region that are not stored."""
+    """Raise ProgramError if a kernel's result would depend on the order of cells.
+
+    One array may be passed to two parameters, or read and stored through one, only cell by cell, in a declared order,
+    or at cells of a strided region that are not stored.
+    """
     written = {operands[p]: p for p in graph.written}
     if len(written) < len(graph.written):
         raise ProgramError(f"apply({kernel.name}): one field is given to two parameters that are both stored")
@@ -165,18 +171,18 @@ def check_aliases(kernel: Kernel, graph: KernelGraph, operands: Sequence[Operand
 
 
 def _own_points(stored: Sequence[int], strides: Sequence[int], offsets: Sequence[int]) -> bool:
-    """Whether a read at a stride stays among the points that its own cell, and no other, stores."""
+    """Return True if a read at a stride stays among the points that its own cell, and no other, stores."""
     return tuple(strides) == tuple(stored) and all(0 <= o < s for o, s in zip(offsets, stored, strict=True))
 
 
 def _between(stride: Sequence[int], strides: Sequence[int], offsets: Sequence[int]) -> bool:
-    """Whether a read of a strided region's cells finds the cell itself, or one that the region leaves out."""
+    """Return True if a read from a strided region's cells hits the cell itself or one that the region leaves out."""
     one = all(s == 1 for s in strides)
     return one and (not any(offsets) or any(o % n for o, n in zip(offsets, stride, strict=True)))
 
 
 def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], region: Box) -> None:
-    """Every read outside a field's points needs a boundary condition there, or a periodic axis."""
+    """Raise ProgramError if a read outside a field's points meets neither a boundary condition nor a periodic axis."""
     for param, found in reads(graph).items():
         if param >= len(slots):
             continue
@@ -201,7 +207,10 @@ def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], regio
 
 
 def _check_margin(kernel: Kernel, graph: KernelGraph, param: int, target: Field, region: Box) -> None:
-    """A field without all axes is continued a little beyond its ends: periodically, or by its last value."""
+    """Raise ProgramError if a field that lacks axes is read too far beyond its ends.
+
+    Such a field is extended by MARGIN points: periodically, or with its last value.
+    """
     if region.empty:
         return
     axes, bounds = graph.params[param].axes, target.bounds
@@ -219,7 +228,7 @@ def _check_margin(kernel: Kernel, graph: KernelGraph, param: int, target: Field,
 
 
 def check_resolution(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], grid: Grid) -> None:
-    """Fields of several grids: what is accessed at stride s has s cells for each cell of the grid that is run over."""
+    """Raise ProgramError unless a field accessed at stride s has s cells for each cell of the iteration grid."""
     accesses = [(param, strides) for param, found in reads(graph).items() for strides, _ in found]
     accesses += [(store.param, store.strides) for store in graph.stores]
     for param, strides in accesses:
@@ -237,7 +246,7 @@ def check_resolution(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], 
 
 
 def check_colours(kernel: Kernel, slots: Sequence[Slot], graph: KernelGraph) -> None:
-    """Cells of one colour must not read each other, also where a torus closes."""
+    """Raise ProgramError if cells of one colour read each other, including where a torus closes."""
     found = reads(graph)
     for store in graph.stores:
         target = slots[store.param].field

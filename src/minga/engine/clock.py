@@ -1,4 +1,4 @@
-"""The time of a model: how the steps that were done become seconds, or another unit of time."""
+"""The time of a model: conversion of completed steps to seconds or another unit of time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Clock"]
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time of a model, in which its files, datasets and pictures say when a frame was taken.
+    """The time of a model, which its files, datasets and pictures give for a frame.
 
     Parameters
     ----------
     dt
         Length of every step.
     time
-        In place of `dt`, for steps of different lengths: the register that holds the time after each step.
+        Instead of `dt`, for steps of different lengths: the register that holds the time after each step.
     unit
         Unit of both; ``"1"`` is dimensionless.
 
@@ -47,12 +47,12 @@ class Clock:
             raise ProgramError(f"time={self.time!r}: expected a register", remedy="a constant step is mg.Clock(dt=...)")
 
     def at(self, step: int) -> float:
-        """The time after so many steps, NaN where the step alone does not tell.
+        """Return the time after a number of steps.
 
         Parameters
         ----------
         step
-            The number of steps done.
+            The number of completed steps.
 
         Returns
         -------
@@ -62,12 +62,12 @@ class Clock:
         return math.nan if self.dt is None else step * float(self.dt)
 
     def read(self, step: int, engine: Engine) -> float:
-        """The time now, after so many steps.
+        """Return the present time.
 
         Parameters
         ----------
         step
-            The number of steps done.
+            The number of completed steps.
         engine
             The engine that runs the model.
 

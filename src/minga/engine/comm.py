@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 class Envelope:
     """One message of a channel: the other rank and the bytes to send from or receive into (uint8, contiguous).
 
-    `copies`: of how many boxes of cells the values travel in it.
+    `copies` is the number of boxes of cells whose values travel in it.
     """
 
     peer: int
@@ -34,11 +34,11 @@ class Envelope:
 
 
 class Channel(Protocol):
-    """A fixed set of messages that is sent and received again and again."""
+    """A fixed set of messages that is sent and received repeatedly."""
 
     @property
     def sends(self) -> tuple[Envelope, ...]:
-        """Messages that leave this rank at every start."""
+        """Messages that this rank sends at every start."""
 
     @property
     def started(self) -> np.ndarray:
@@ -48,7 +48,7 @@ class Channel(Protocol):
         """Begin all sends and receives."""
 
     def test(self) -> bool:
-        """Make progress, and return True when all are complete."""
+        """Make progress; return True when all messages are complete."""
 
     def wait(self) -> None:
         """Complete all sends and receives."""
@@ -74,7 +74,7 @@ class Comm(Protocol):
 
     @property
     def leads_node(self) -> bool:
-        """True for the first rank of its machine: it compiles, and the others load what it compiled."""
+        """True for the first rank of its machine: it compiles, and the others load the compiled code."""
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
         """Return a channel for messages that are sent and received repeatedly."""
@@ -201,10 +201,10 @@ class _Silent:
         return None
 
 
-# Virtual ranks: threads of one process, for tests and for looking at many ranks on one core --------------------------
+# Virtual ranks: threads of one process, for tests and for studying many ranks on one core -----------------------------
 @dataclass(slots=True)
 class _Shared:
-    """State that virtual ranks share."""
+    """State shared by virtual ranks."""
 
     size: int
     barrier: threading.Barrier
@@ -228,6 +228,7 @@ class VirtualComm:
         return f"VirtualComm(rank {self.rank} of {self.size})"
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
+        """Return a channel for messages that are sent and received repeatedly."""
         return _VirtualChannel(self._shared, self.rank, tuple(sends), tuple(receives), tag)
 
     def _exchange(self, value: Any) -> list[Any]:
@@ -238,20 +239,25 @@ class VirtualComm:
         return values
 
     def allreduce(self, words: np.ndarray, operation: Operation) -> None:
+        """Combine int64 words over all ranks, in place."""
         with np.errstate(over="ignore"):
             words[...] = _COMBINE[operation].reduce(self._exchange(words.copy()))
 
     def gather(self, value: Any) -> list[Any] | None:
+        """Return all ranks' values on rank 0, in rank order; None elsewhere."""
         values = self._exchange(value)
         return values if self.rank == 0 else None
 
     def bcast(self, value: Any) -> Any:
+        """Return rank 0's value on every rank."""
         return self._exchange(value)[0]
 
     def barrier(self) -> None:
+        """Wait until all ranks have called this."""
         self._shared.barrier.wait()
 
     def abort(self, error: BaseException) -> None:
+        """Raise the error, which ends all virtual ranks."""
         raise error
 
 
@@ -296,7 +302,7 @@ class _VirtualChannel:
 
 
 def run_virtual(ranks: int, function: Callable[[Comm], Result]) -> list[Result]:
-    """Run `function(comm)` on virtual ranks and return their results in rank order. The first rank's error is raised.
+    """Run `function(comm)` on virtual ranks and return their results in rank order, or raise the first rank's error.
 
     Parameters
     ----------
@@ -340,7 +346,7 @@ def run_virtual(ranks: int, function: Callable[[Comm], Result]) -> list[Result]:
 
 # MPI -----------------------------------------------------------------------------------------------------------------
 def started_mpi() -> Any:
-    """Return ``mpi4py.MPI`` with MPI started: importing it does not where somebody has only looked for the library."""
+    """Return ``mpi4py.MPI`` with MPI initialised, even if mpi4py was first imported without initialising it."""
     from mpi4py import MPI
 
     if not MPI.Is_initialized():
@@ -350,9 +356,9 @@ def started_mpi() -> Any:
 
 
 class MPIComm:
-    """Ranks of an MPI communicator (mpi4py). The communicator is duplicated, so tags cannot meet the caller's.
+    """Ranks of an MPI communicator (mpi4py). The communicator is duplicated, so that tags never match the caller's.
 
-    With more than one rank, an exception that nobody catches ends the whole job and shows this rank's traceback.
+    With more than one rank, an uncaught exception ends the whole job and shows this rank's traceback.
 
     Parameters
     ----------
@@ -374,7 +380,7 @@ class MPIComm:
             sys.excepthook = self._end_all
 
     def _end_all(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """End the job after an uncaught exception: the other ranks would wait for this one for ever."""
+        """End the job after an uncaught exception: the other ranks would otherwise wait for this one forever."""
         self.abort(error.with_traceback(trace))
 
     def __repr__(self) -> str:
@@ -414,7 +420,7 @@ class MPIComm:
             self.communicator.Allreduce(self._mpi.IN_PLACE, [words, self._mpi.INT64_T], op=kind)
 
     def gather(self, value: Any) -> list[Any] | None:
-        """Gather one value from each rank on rank 0; collective.
+        """Gather one value from each rank on rank 0. Collective.
 
         Parameters
         ----------
@@ -431,12 +437,12 @@ class MPIComm:
         return result
 
     def bcast(self, value: Any) -> Any:
-        """Send a value from rank 0 to all ranks; collective.
+        """Send a value from rank 0 to all ranks. Collective.
 
         Parameters
         ----------
         value
-            Any value that can be pickled; only that of rank 0 counts.
+            Any value that can be pickled; only that of rank 0 is used.
 
         Returns
         -------
@@ -454,7 +460,7 @@ class MPIComm:
             self.communicator.Barrier()
 
     def _meet(self) -> None:
-        """Let patient ranks sleep until all have arrived: MPI's own calls poll all the time."""
+        """Let patient ranks sleep until all have arrived: MPI's own calls poll continuously."""
         if self._patient:
             wait_until(self.communicator.Ibarrier().Test)
 
@@ -474,7 +480,7 @@ class MPIComm:
 
 @contextlib.contextmanager
 def complaining(seconds: float, text: str) -> Iterator[None]:
-    """Write a text to standard error if the block, which waits for other ranks, takes longer; none if it is empty."""
+    """Write a text to standard error if the block, which waits for others, takes longer; nothing if it is empty."""
     timer = threading.Timer(seconds, sys.stderr.write, (text,))
     timer.daemon = True
     if text:
@@ -486,9 +492,9 @@ def complaining(seconds: float, text: str) -> Iterator[None]:
 
 
 def end_job(communicator: Any, status: int) -> NoReturn:
-    """End all ranks of a communicator of mpi4py, this one at once."""
+    """End all ranks of an mpi4py communicator, this one at once."""
     communicator.Abort(status)
-    os._exit(status)  # with ranks on several hosts MPICH's Abort comes back, and leaves the rest to the launcher
+    os._exit(status)  # with ranks on several hosts MPICH's Abort returns and leaves the rest to the launcher
 
 
 class MPIChannel:
@@ -504,28 +510,33 @@ class MPIChannel:
         self.requests += [communicator.Send_init([s.buffer, mpi.BYTE], s.peer, tag) for s in sends]
 
     def start(self) -> None:
+        """Start all requests."""
         if self.requests:
             self._mpi.Prequest.Startall(self.requests)
             self.started += 1
 
     def test(self) -> bool:
+        """Make progress; return True when all messages are complete."""
         return bool(self._mpi.Request.Testall(self.requests)) if self.requests else True
 
     def wait(self) -> None:
+        """Complete all messages."""
         # Waitall spins: with more ranks than cores it would keep the rank it waits for from running.
         wait_until(self.test)
 
     def close(self) -> None:
+        """Free the requests."""
         for request in self.requests:
             request.Free()
         self.requests = []
 
 
 class MPIBroadcast:
-    """Broadcasts of bytes, each from its root to all ranks. `requests` are persistent where the library has such (MPI
-    4); else they are made at every start, and `requests` is empty.
+    """Broadcasts of bytes, each from its root to all ranks.
 
-    `prepare` is collective: all ranks call it for the same broadcasts in the same order, before the first start.
+    `requests` are persistent if the library supports that (MPI 4); otherwise requests are created at every start, and
+    `requests` is empty. `prepare` is collective: all ranks call it for the same broadcasts in the same order, before
+    the first start.
     """
 
     def __init__(
@@ -538,11 +549,13 @@ class MPIBroadcast:
         self._made: list[Any] = []
 
     def prepare(self) -> None:
+        """Create persistent requests if the library supports them. Collective."""
         begin = self._communicator.Bcast_init
         with contextlib.suppress(NotImplementedError):
             self.requests = [begin([buffer, self._mpi.BYTE], root=root) for root, buffer in self._parts]
 
     def start(self) -> None:
+        """Start all broadcasts."""
         for request in self.requests:
             request.Start()
         if not self.requests:
@@ -551,13 +564,16 @@ class MPIBroadcast:
         self.started += 1
 
     def test(self) -> bool:
+        """Make progress; return True when all broadcasts are complete."""
         # One by one, and all of them: MPICH 5.0 fails to test several persistent collectives at once.
         return sum(not request.Test() for request in (*self.requests, *self._made)) == 0
 
     def wait(self) -> None:
+        """Complete all broadcasts."""
         wait_until(self.test)
 
     def close(self) -> None:
+        """Free the persistent requests."""
         for request in self.requests:
             request.Free()
         self.requests, self._made = [], []

@@ -1,6 +1,6 @@
-"""Commands: what a bound Program is made of. A flat list that Python interprets and the native loop runs alike.
+"""Commands of a bound Program, a flat list that Python interprets and the native loop executes with the same effect.
 
-Everything is an address into memory that lives as long as the binding; nothing is looked up while the list runs.
+Every operand is an address of memory that lives as long as the binding; nothing is looked up while the list runs.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from minga.engine.comm import Channel
 
 @dataclass(slots=True)
 class Label:
-    """A place in the list of commands, known once everything is emitted."""
+    """A position in the list of commands, known once everything is emitted."""
 
     position: int = -1
 
 
 class Category(IntEnum):
-    """Where a second goes in the ledger."""
+    """A category of the ledger to which time is assigned."""
 
     COMPUTE = 0
     BOUNDARY = 1
@@ -38,10 +38,11 @@ class Category(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Call `function(args, tile, worker)` for every tile, by all workers. `polls`: channels in flight meanwhile.
+    """Call `function(args, tile, worker)` for every tile, distributed over all workers.
 
-    `cells`: of the box it goes through, where it does; for those who look at events. `block`: its number among those
-    blocks of this rank that are timed one by one, or -1.
+    `polls` holds the channels in flight meanwhile. `cells` is the number of cells of the box that the kernel covers, if
+    it covers one; it is recorded with events. `block` is its number among the blocks of this rank that are timed
+    individually, or -1.
     """
 
     function: int
@@ -55,16 +56,16 @@ class Kernel:
 
     @property
     def column(self) -> int:
-        """Where its time is booked: in its category, or behind all categories in the column of its block."""
+        """Ledger column of its time: its category, or the column of its block, after all categories."""
         return self.category if self.block < 0 else len(Category) + self.block
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Launch `function(args, worker)` on a GPU, after all that was launched before, and go on at once.
+    """Launch `function(args, worker)` on a GPU after all earlier launches, and continue at once.
 
-    `grid` and `threads`: blocks, and threads of a block, along x, y and z. Others are as those of `Kernel`; what is
-    booked is the time of launching.
+    `grid` and `threads` are the numbers of blocks, and of threads in a block, along x, y and z. The other attributes
+    are those of `Kernel`; the recorded time is that of launching.
     """
 
     function: int
@@ -78,25 +79,25 @@ class Launch:
 
     @property
     def column(self) -> int:
-        """Where its time is booked."""
+        """Ledger column of its time."""
         return self.category if self.block < 0 else len(Category) + self.block
 
 
 @dataclass(frozen=True, slots=True)
 class Synchronise:
-    """Wait until all that was launched is done. `block`: whose computing the time is, as for `Kernel`."""
+    """Wait until all launches are complete. `block` is the block to which the time is assigned, as for `Kernel`."""
 
     block: int = -1
 
     @property
     def column(self) -> int:
-        """Where its time is booked: the device computes meanwhile."""
+        """Ledger column of its time, counted as computing because the device computes meanwhile."""
         return Category.COMPUTE if self.block < 0 else len(Category) + self.block
 
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Copy `size` bytes that kernels stored at `source` to `target` on the host, when all that was launched is done."""
+    """Copy `size` bytes that kernels stored at `source` to `target` on the host once all launches are complete."""
 
     source: int
     target: int
@@ -105,7 +106,7 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Begin the messages of a channel (its buffers are packed), and count that in its `started`."""
+    """Start the messages of a channel, whose buffers are packed, and count them in its `started`."""
 
     channel: Channel
 
@@ -127,7 +128,10 @@ class Allreduce:
 
 @dataclass(frozen=True, slots=True)
 class Rotate:
-    """Slot k of each table becomes what slot k + 1 was. tables: addresses of `slots` consecutive words."""
+    """Move the value of slot k + 1 to slot k in each table, cyclically.
+
+    `tables` holds the addresses of `slots` consecutive words.
+    """
 
     tables: tuple[int, ...]
     slots: int
@@ -135,14 +139,14 @@ class Rotate:
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """Go on at command number `target`."""
+    """Continue at command number `target`."""
 
     target: int
 
 
 @dataclass(frozen=True, slots=True)
 class JumpIf:
-    """Go on at `target` if the byte at `address` is non-zero (`when` True) or zero (`when` False)."""
+    """Continue at `target` if the byte at `address` is non-zero (`when` True) or zero (`when` False)."""
 
     address: int
     when: bool
@@ -151,7 +155,7 @@ class JumpIf:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """Go on at the target whose number the int64 word at `address` holds, or at the next command if it has none."""
+    """Continue at the target numbered by the int64 word at `address`, or at the next command if there is none."""
 
     address: int
     targets: tuple[int, ...]
@@ -159,7 +163,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Set:
-    """Store `value` into the word at `address`."""
+    """Store `value` in the word at `address`."""
 
     address: int
     value: int
@@ -167,7 +171,7 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Add 1 to the word at `counter`; go on at `target` while it is below the word at `limit`."""
+    """Add 1 to the word at `counter` and continue at `target` while it is below the word at `limit`."""
 
     counter: int
     limit: int
@@ -176,7 +180,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Run a Python function (the native loop returns for it and is entered again behind it)."""
+    """Call a Python function; the native loop returns to Python for it and is re-entered after it."""
 
     function: Callable[[], None]
     label: str
@@ -184,7 +188,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The program is over; `reason` is a number of `minga.engine.program.REASONS`."""
+    """End the program; `reason` is a number of `minga.engine.program.REASONS`."""
 
     reason: int
 

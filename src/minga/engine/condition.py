@@ -1,4 +1,4 @@
-"""Conditions in words, "population < 10 and step > 100", as expressions of registers."""
+"""Conditions given as text, "population < 10 and step > 100", converted to expressions of registers."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ Observables = Mapping[str, Register | tuple[Register, ...]]
 
 
 def condition(text: str, known: Observables) -> Node:
-    """The expression, a bool, that a condition stands for; CaseError where it is none, or names what is not known.
+    """Return the bool expression that a condition denotes. Raise CaseError for invalid text or unknown names.
 
-    It may compare (chained, too) numbers, observables and their entries (`histogram[2]`), calculate with + - * / and
-    combine comparisons by and, or, not and parentheses.
+    A condition may compare (also in chains) numbers, observables and their entries (`histogram[2]`), compute with
+    + - * /, and combine comparisons by and, or, not and parentheses.
     """
     return _Reader(text, known).truth(_parsed(text))
 
 
 def check_condition(text: str) -> None:
-    """CaseError where a text is not even the form of a condition."""
+    """Raise CaseError if a text is not syntactically a condition."""
     _parsed(text)
 
 
@@ -56,12 +56,13 @@ def _parsed(text: str) -> ast.expr:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Turns the syntax tree of a condition into nodes: nothing of it is ever executed."""
+    """Converts the syntax tree of a condition to nodes; nothing in it is ever executed."""
 
     text: str
     known: Observables
 
     def truth(self, tree: ast.expr) -> Node:
+        """Return a tree as a bool expression."""
         match tree:
             case ast.BoolOp(op, values):
                 combine: Callable[[Any, Any], Any] = operator.and_ if isinstance(op, ast.And) else operator.or_
@@ -78,6 +79,7 @@ class _Reader:
         raise self._error(f"{self._text(tree)!r} is neither true nor false", "compare it with something")
 
     def number(self, tree: ast.expr) -> Any:
+        """Return a tree as a number, a register or an expression of them."""
         match tree:
             case ast.Constant(value) if isinstance(value, int | float) and not isinstance(value, bool):
                 if isinstance(value, int) and abs(value) >= 2**63:
@@ -86,7 +88,7 @@ class _Reader:
             case ast.UnaryOp(ast.USub(), operand):
                 return -self.number(operand)
             case ast.BinOp(left, op, right) if type(op) in _OPERATIONS:
-                # Of floats: whole numbers written out could else grow without bound.
+                # As floats: integer expressions could otherwise grow without bound.
                 sides = (cast(as_node(self.number(left)), "f8"), cast(as_node(self.number(right)), "f8"))
                 return _OPERATIONS[type(op)](*sides)
             case ast.Name(name):

@@ -1,4 +1,4 @@
-"""Copies of a field's cells that leave the engine: at once on a CPU, behind the computing on a GPU."""
+"""Copies of a field's cells out of the engine: immediate on a CPU, concurrent with computing on a GPU."""
 
 from __future__ import annotations
 
@@ -18,44 +18,48 @@ PAGE: Final = 4096
 
 
 class Pending(Protocol):
-    """A copy under way. The field may be computed on meanwhile; what it is copied to is not to be touched."""
+    """A copy in progress. The field may be changed meanwhile; the target must not be accessed."""
 
     def done(self) -> bool:
-        """Whether the copy is complete."""
+        """Return True if the copy is complete."""
 
     def wait(self) -> None:
-        """Return when it is. Any thread may wait, again and again."""
+        """Wait until the copy is complete. Any thread may wait, repeatedly."""
 
 
 class _Done:
-    """A copy that was complete from the beginning."""
+    """A copy that is complete from the start."""
 
     def done(self) -> bool:
+        """Return True."""
         return True
 
     def wait(self) -> None:
-        return None
+        """Return at once."""
+        return
 
 
 DONE: Final[Pending] = _Done()
 
 
 class Together:
-    """Several copies as one."""
+    """Several copies combined into one."""
 
     def __init__(self, parts: Sequence[Pending]) -> None:
         self._parts = tuple(parts)
 
     def done(self) -> bool:
+        """Return True if all copies are complete."""
         return all(part.done() for part in self._parts)
 
     def wait(self) -> None:
+        """Wait until all copies are complete."""
         for part in self._parts:
             part.wait()
 
 
 def check_target(slot: Slot, box: Box, target: np.ndarray) -> None:
-    """LayoutError for an array that cannot take the cells of a box."""
+    """Raise LayoutError for an array that cannot hold the cells of a box."""
     if target.shape != box.shape or target.dtype != np.dtype(slot.field.dtype) or not target.flags.c_contiguous:
         raise LayoutError(
             f"the cells of {slot.field.name!r} on {box} were to be copied to an array of shape {target.shape} and "
@@ -65,7 +69,7 @@ def check_target(slot: Slot, box: Box, target: np.ndarray) -> None:
 
 
 def copy_on_host(storage: Storage, slot: Slot, box: Box, target: np.ndarray) -> Pending:
-    """Copy what this rank owns of a box into an array of the box's shape."""
+    """Copy this rank's cells of a box into an array of the box's shape."""
     for owned, view in storage.pieces(slot):
         part = owned & box
         if not part.empty:
@@ -74,7 +78,7 @@ def copy_on_host(storage: Storage, slot: Slot, box: Box, target: np.ndarray) -> 
 
 
 def page_aligned(size: int) -> np.ndarray:
-    """Bytes that begin at a page."""
+    """Allocate bytes that begin at a page boundary."""
     memory = np.zeros(size + PAGE, np.uint8)
     skip = -int(memory.ctypes.data) % PAGE
     return memory[skip : skip + size]

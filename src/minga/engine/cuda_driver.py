@@ -1,4 +1,4 @@
-"""The driver of NVIDIA GPUs, by its C interface: loading PTX, launching, and what its errors mean.
+"""C interface to the driver of NVIDIA GPUs: loading PTX, launching kernels, and describing errors.
 
 Names and signatures: NVIDIA, "CUDA Driver API".
 """
@@ -24,7 +24,7 @@ _COUNT: Final = ctypes.c_uint
 
 
 class Driver:
-    """The library, loaded. What does not succeed raises RunError."""
+    """The loaded library. Functions that do not succeed raise RunError."""
 
     def __init__(self, library: Any) -> None:
         self._library = library
@@ -42,11 +42,11 @@ class Driver:
         return function
 
     def address(self, name: str) -> int:
-        """Address of a function, for native code."""
+        """Return the address of a function, for native code."""
         return ctypes.cast(getattr(self._library, name), _POINTER).value or 0
 
     def load(self, ptx: str, name: str) -> int:
-        """Translate PTX for the present device: a module. KernelError where the driver refuses it."""
+        """Translate PTX for the current device; return a module. Raise KernelError if the driver refuses it."""
         log = ctypes.create_string_buffer(_LOG_BYTES)
         options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
         values = (_POINTER * 2)(ctypes.cast(log, _POINTER), _LOG_BYTES)
@@ -61,7 +61,7 @@ class Driver:
         return module.value or 0
 
     def function(self, module: int, entry: str) -> int:
-        """A kernel of a module."""
+        """Return a kernel of a module."""
         function = _POINTER()
         self.check(self._find(ctypes.byref(function), module, entry.encode()), f"looking for the kernel {entry!r}")
         return function.value or 0
@@ -71,29 +71,29 @@ class Driver:
         self._unload(module)
 
     def launch(self, function: int, grid: Sequence[int], block: Sequence[int], stream: int, *words: int) -> None:
-        """Launch a kernel of word parameters on a stream."""
+        """Launch a kernel with word parameters on a stream."""
         values = (ctypes.c_uint64 * len(words))(*words)
         first = ctypes.addressof(values)
         params = (_POINTER * len(words))(*(first + 8 * number for number in range(len(words))))
         self.check(self._launch(function, *grid, *block, 0, stream, params, None), "launching a kernel")
 
     def prefetch(self, memory: np.ndarray, device: int, stream: int) -> None:
-        """Bring managed memory to a device, if the system can do that ahead of its use."""
+        """Move managed memory to a device, if the system can do so ahead of its use."""
         low, high = np.lib.array_utils.byte_bounds(memory)
-        self._prefetch(low, high - low, device, stream)  # a hint: without it pages come when they are touched
+        self._prefetch(low, high - low, device, stream)  # a hint: without it pages move when they are accessed
 
     def check(self, code: int, doing: str) -> None:
-        """RunError for a result that is not success."""
+        """Raise RunError for a result other than success."""
         if code:
             raise RunError(
                 f"the GPU reports an error: {self.error(code)}",
                 where=doing,
-                remedy="what failed may be any kernel launched before; see what else uses the GPU (nvidia-smi), or run "
+                remedy="the cause may be any kernel launched before; see what else uses the GPU (nvidia-smi), or run "
                 "on the processor",
             )
 
     def error(self, code: int) -> str:
-        """A result in words."""
+        """Return the description of a result."""
         words = []
         for name in ("cuGetErrorName", "cuGetErrorString"):
             text = ctypes.c_char_p()
@@ -104,7 +104,7 @@ class Driver:
 
 @functools.cache
 def driver() -> Driver:
-    """The driver of this machine; RunError where there is none."""
+    """Return the driver of this machine. Raise RunError if there is none."""
     for name in _NAMES:
         try:
             return Driver(ctypes.CDLL(name))

@@ -1,4 +1,4 @@
-"""An NVIDIA GPU: CuPy gives memory, streams and events; the driver loads and launches kernels."""
+"""An NVIDIA GPU: CuPy provides memory, streams and events; the driver loads and launches kernels."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ __all__ = ["CupyDevice", "device_count", "visible_devices"]
 
 _SMALL: Final = 1 << 16
 _CHUNK: Final = 1 << 20
-"""Small pieces of managed memory share allocations of this size."""
+"""Size of an allocation of managed memory that is shared by small pieces."""
 _LINE: Final = 256
 _CONCURRENT_MANAGED_ACCESS: Final = 89  # cudaDevAttrConcurrentManagedAccess
 _DEVICE_TO_HOST, _ANY_TO_ANY = 2, 4  # cudaMemcpyDeviceToHost, cudaMemcpyDefault
 _NEWEST: Final = 90
-"""Compute capability, in tenths, of the newest architecture that code is made for; newer GPUs run it, too."""
+"""Compute capability, in tenths, of the newest architecture that code is generated for; newer GPUs run it too."""
 
 
 def _cupy() -> Any:
@@ -44,11 +44,11 @@ def _cupy() -> Any:
 
 
 def device_count() -> int:
-    """How many GPUs this process sees. LayoutError for none, or without CuPy."""
+    """Return the number of GPUs visible to this process. Raise LayoutError if there is none, or CuPy is missing."""
     cupy = _cupy()
     try:
         count = int(cupy.cuda.runtime.getDeviceCount())
-    except Exception as error:  # CuPy raises errors of its own where the driver is missing or too old
+    except Exception as error:  # CuPy raises its own errors if the driver is missing or too old
         raise LayoutError(
             f"no GPU can be used here: {error}", remedy="see `nvidia-smi`, or run on the processor"
         ) from error
@@ -58,9 +58,9 @@ def device_count() -> int:
 
 
 def visible_devices() -> tuple[str, ...]:
-    """Names of the GPUs that this process sees, which are theirs alone on a machine. LayoutError as `device_count`."""
+    """Return the names of the visible GPUs, unique on a machine. Raise LayoutError in the cases of `device_count`."""
     count, runtime = device_count(), _cupy().cuda.runtime
-    # The parts of a divided GPU are at one place on the bus; their identifiers differ.
+    # The partitions of a divided GPU have the same bus address but different identifiers.
     return tuple(
         f"{runtime.deviceGetPCIBusId(number)} {runtime.getDeviceProperties(number).get('uuid', b'')[:16]!r}"
         for number in range(count)
@@ -68,7 +68,7 @@ def visible_devices() -> tuple[str, ...]:
 
 
 class _Memory:
-    """Memory at an address, which NumPy makes arrays of; it lives as long as they."""
+    """Memory at an address, wrapped for NumPy arrays, which keep it alive."""
 
     def __init__(self, address: int, size: int, owner: object) -> None:
         self.owner = owner
@@ -76,29 +76,32 @@ class _Memory:
 
 
 class _Tally:
-    """Bytes in use. What is told that memory is gone must not keep the device that has it."""
+    """A count of bytes in use. It is an object of its own so that finalizers of memory do not keep the device alive."""
 
     def __init__(self) -> None:
         self.bytes = 0
 
     def add(self, count: int) -> None:
+        """Add a number of bytes, which may be negative."""
         self.bytes += count
 
 
 class _Ranges:
-    """Ranges of addresses that are in use."""
+    """Address ranges in use."""
 
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._entries: list[tuple[int, weakref.ref[_Memory]]] = []
 
     def add(self, start: int, size: int, memory: _Memory) -> None:
+        """Add a range, and drop the ranges whose memory was released."""
         living = [(s, e) for s, e in zip(self._starts, self._entries, strict=True) if e[1]() is not None]
         living.append((start, (start + size, weakref.ref(memory))))
         living.sort(key=lambda item: item[0])
         self._starts, self._entries = [s for s, _ in living], [e for _, e in living]
 
     def has(self, address: int) -> bool:
+        """Return True if an address lies in a range in use."""
         place = bisect.bisect(self._starts, address) - 1
         if place < 0:
             return False
@@ -107,7 +110,7 @@ class _Ranges:
 
 
 class _Leaving:
-    """A copy to the host; an event of `device` says when it is there."""
+    """A copy to the host; an event of `device` signals its completion."""
 
     def __init__(self, event: Any, device: Any, keep: object) -> None:
         self._event = event
@@ -115,11 +118,13 @@ class _Leaving:
         self._keep: object = keep
 
     def done(self) -> bool:
+        """Return True if the copy is complete."""
         with self._device:
             return bool(self._event.done)
 
     def wait(self) -> None:
-        # A thread that has used no device yet would else get a context on device 0, whoever that belongs to.
+        """Wait until the copy is complete."""
+        # A thread that has not used a device yet would otherwise get a context on device 0, regardless of its owner.
         try:
             with self._device:
                 self._event.synchronize()
@@ -128,7 +133,10 @@ class _Leaving:
 
 
 class CupyDevice:
-    """`minga.engine.device.Device` on GPU `number`; `aware`: MPI sends from its memory; `schedule`: of its kernels."""
+    """`minga.engine.device.Device` on GPU `number`.
+
+    `aware` means that MPI sends directly from its memory; `schedule` is the order in which its kernels visit cells.
+    """
 
     def __init__(self, number: int = 0, *, aware: bool = False, schedule: Schedule = "auto") -> None:
         cupy = _cupy()
@@ -170,10 +178,12 @@ class CupyDevice:
     # Memory --------------------------------------------------------------------------------------------------------
     @property
     def memory(self) -> tuple[int, int]:
-        # By what was asked for: the driver counts managed memory as free as long as it lies on the host.
+        """Free and total bytes of the device."""
+        # Counted by requests: the driver counts managed memory as free as long as it lies on the host.
         return self._free - self._managed.bytes, self._total
 
     def shared(self, size: int) -> np.ndarray:
+        """Allocate zeroed memory that host and device share."""
         size = max(1, size)
         if size >= _SMALL:
             array = np.asarray(self._allocated(size))
@@ -201,6 +211,7 @@ class CupyDevice:
         return memory
 
     def pinned(self, size: int) -> np.ndarray:
+        """Allocate zeroed pinned host memory."""
         size = max(1, size)
         try:
             pointer = self._cuda.alloc_pinned_memory(size)
@@ -211,15 +222,17 @@ class CupyDevice:
         return array
 
     def message(self, size: int) -> np.ndarray:
+        """Allocate a message buffer: device memory if MPI sends from it, otherwise pinned memory."""
         if not self.aware:
             return self.pinned(size)
         pointer = self._cuda.alloc(max(1, size))
-        return self._array(int(pointer.ptr), max(1, size), pointer)  # nobody but MPI and kernels may touch it
+        return self._array(int(pointer.ptr), max(1, size), pointer)  # only MPI and kernels may access it
 
     def staged(self, size: int) -> tuple[int, object]:
+        """Allocate device memory, or pinned memory if the device is full; return its address and its owner."""
         try:
             pointer = self._cuda.alloc(max(1, size))
-        except Exception:  # fields fill the device: the frame waits on the host, which takes the bus longer
+        except Exception:  # fields fill the device: the frame is staged on the host, which occupies the bus longer
             array = self.pinned(size)
             return int(array.ctypes.data), array
         return int(pointer.ptr), pointer
@@ -230,14 +243,17 @@ class CupyDevice:
         return np.asarray(memory)
 
     def owns(self, address: int) -> bool:
+        """Return True if kernels may use an address."""
         return self._ranges.has(address)
 
     def prefetch(self, memory: np.ndarray) -> None:
+        """Move shared memory to the device ahead of its use, if the device supports it."""
         if self._concurrent:
             self._driver.prefetch(memory, self.number, self._stream.ptr)
 
     # Kernels -------------------------------------------------------------------------------------------------------
     def load(self, graph: KernelGraph, reductions: bool) -> int:
+        """Load a traced kernel, once per graph; return its handle."""
         key = graph.code_digest(), reductions
         if key not in self._kernels:
             module = self._driver.load(self._ptx(graph, reductions), graph.name)
@@ -246,7 +262,7 @@ class CupyDevice:
         return self._kernels[key]
 
     def _ptx(self, graph: KernelGraph, reductions: bool) -> str:
-        """The kernel's PTX, from the cache of machine code if it is there."""
+        """Return the kernel's PTX, from the cache of machine code if possible."""
         cache, target = default_cache(), Target(TRIPLE, self.architecture, "", fma=True, rounding=True)
         key = object_key(graph.code_digest(), target, f"reductions={reductions} schedule={self.schedule}")
         known = cache.load(key) if cache else None
@@ -258,6 +274,7 @@ class CupyDevice:
         return text
 
     def helper(self, name: Helper) -> int:
+        """Load one of the engine's own kernels; return its handle."""
         if name not in self._helpers:
             if not self._helpers:
                 self._modules.append(self._driver.load(helper_ptx(self.architecture), "minga"))
@@ -266,15 +283,18 @@ class CupyDevice:
         return self._helpers[name]
 
     def launch(self, function: int, grid: Size, block: Size, args: int) -> None:
+        """Launch a kernel on the stream."""
         self._driver.launch(function, grid, block, self._stream.ptr, args, self.worker)
 
     def synchronise(self) -> None:
+        """Wait until all launches are complete."""
         try:
             self._stream.synchronize()
         except Exception as error:
             raise _failed(error, "waiting for kernels") from error
 
     def fetch(self, source: int, target: int, size: int) -> None:
+        """Copy bytes to host memory after all earlier launches, and wait for the copy."""
         try:
             self._runtime.memcpyAsync(target, source, size, _DEVICE_TO_HOST, self._stream.ptr)
         except Exception as error:
@@ -282,7 +302,8 @@ class CupyDevice:
         self.synchronise()
 
     def copy_staged(self, source: int, target: np.ndarray, keep: object) -> Pending:
-        # Who waits sleeps: it may be the thread that writes frames.
+        """Start a copy of staged memory to the host, concurrently with later launches."""
+        # Waiting threads sleep: one may be the thread that writes frames.
         try:
             filled, there = (self._cuda.Event(block=True, disable_timing=True) for _ in range(2))
             filled.record(self._stream)
@@ -291,17 +312,17 @@ class CupyDevice:
                 int(target.ctypes.data), source, target.nbytes, _ANY_TO_ANY, self._leaving_stream.ptr
             )
             there.record(self._leaving_stream)
-            # What is copied must live until it is there, also where nobody waits for it.
+            # The copied memory must live until the copy is complete, even if nobody waits for it.
             self._leaving = [copy for copy in self._leaving if not copy.done()]
         except Exception as error:
             raise _failed(error, "copying a field from the GPU") from error
         self._leaving.append(_Leaving(there, self._place, (keep, target, filled)))
         if not self._concurrent:
-            self._leaving[-1].wait()  # such systems let nobody touch shared memory while a kernel runs
+            self._leaving[-1].wait()  # on such systems shared memory must not be accessed while a kernel runs
         return self._leaving[-1]
 
     def elapsed(self, work: Callable[[], object]) -> float:
-        """Seconds from the first to the last thing that `work` launches, by the device's clock."""
+        """Return the seconds between the first and the last launch of `work`, by the device's clock."""
         first, last = self._cuda.Event(), self._cuda.Event()
         first.record(self._stream)
         work()
@@ -311,6 +332,7 @@ class CupyDevice:
 
     # Native code ---------------------------------------------------------------------------------------------------
     def functions(self) -> DriverFunctions:
+        """Return the driver functions that native code calls."""
         return DriverFunctions(
             launch=self._driver.address("cuLaunchKernel"),
             copy=self._driver.address("cuMemcpyDtoHAsync_v2"),
@@ -319,10 +341,12 @@ class CupyDevice:
         )
 
     def error(self, code: int) -> str:
+        """Return the description of a driver result code."""
         return self._driver.error(code)
 
     def close(self) -> None:
-        with contextlib.suppress(Exception):  # told where it was met; nothing is left to do about it
+        """Release streams and kernels; arrays stay readable."""
+        with contextlib.suppress(Exception):  # the error was reported where it occurred; nothing is left to do about it
             self._stream.synchronize()
             self._leaving_stream.synchronize()
         self._leaving.clear()
@@ -337,6 +361,6 @@ def _failed(error: Exception, doing: str) -> RunError:
     return RunError(
         f"the GPU reports an error: {error}",
         where=doing,
-        remedy="what failed may be any kernel launched before; see what else uses the GPU (nvidia-smi), or run on the "
+        remedy="the cause may be any kernel launched before; see what else uses the GPU (nvidia-smi), or run on the "
         "processor",
     )

@@ -1,4 +1,4 @@
-"""What the engine needs of a GPU: memory that both sides see, kernels on one stream, copies that leave behind them."""
+"""Interface between the engine and a GPU: shared memory, kernels on one stream, and concurrent copies."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 __all__ = ["HELPERS", "Device", "DriverFunctions", "Helper", "Size", "dealt", "mpi_takes_device_memory", "open_device"]
 
 Size = tuple[int, int, int]
-"""Blocks of a launch, or threads of a block, along x, y and z."""
+"""Number of blocks in a launch, or of threads in a block, along x, y and z."""
 Helper = Literal["copy_boxes", "combine", "arg_candidates", "finish_reductions", "rotate"]
 HELPERS: tuple[Helper, ...] = ("copy_boxes", "combine", "arg_candidates", "finish_reductions", "rotate")
-"""The engine's own kernels; what they do is said in `minga.engine.device_kernels`."""
+"""Names of the engine's own kernels; `minga.engine.device_kernels` describes them."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriverFunctions:
-    """Addresses of functions of the driver, for native code, and the stream they work on.
+    """Addresses of the driver functions that native code calls, and the stream that they work on.
 
     launch        cuLaunchKernel
     copy          cuMemcpyDtoHAsync
@@ -45,78 +45,80 @@ class DriverFunctions:
 
 
 class Device(Protocol):
-    """One GPU, used by one thread. What is launched runs later, in order; the host waits in `synchronise` and `fetch`.
+    """One GPU, used by one thread. Launches run later, in order; the host waits in `synchronise` and `fetch`.
 
-    Memory lives as long as an array of it. RunError where the driver reports an error; it may belong to an earlier
-    command.
+    Memory lives as long as an array refers to it. Methods raise RunError when the driver reports an error, which an
+    earlier command may have caused.
     """
 
     name: str
     architecture: str
-    """As NVIDIA names them: ``sm_90``."""
+    """NVIDIA's name of the architecture, for example ``sm_90``."""
     worker: int
-    """Address of the worker's words (compile/abi.py) that all launches share."""
+    """Address of the worker's words (see compile/abi.py), shared by all launches."""
     schedule: Schedule
-    """How traced kernels go through their cells: ``"auto"``, but for comparing schedules."""
+    """Order in which traced kernels visit their cells: ``"auto"``, except when schedules are compared."""
 
     @property
     def memory(self) -> tuple[int, int]:
-        """Bytes that are free (less than 0 where more was asked for than there is), and all of them."""
+        """Free bytes (negative if more was requested than exists) and total bytes."""
 
     def shared(self, size: int) -> np.ndarray:
-        """Bytes, all 0, at an address that both sides use; Python waits before it touches them."""
+        """Allocate zeroed memory at an address valid on both sides; Python waits before it accesses the memory."""
 
     def pinned(self, size: int) -> np.ndarray:
-        """Bytes of this machine's memory, all 0, that the device reads and writes in place."""
+        """Allocate zeroed host memory that the device reads and writes in place."""
 
     def message(self, size: int) -> np.ndarray:
-        """Bytes that kernels use and MPI is given: pinned memory, or the device's own where MPI knows about it."""
+        """Allocate a buffer for kernels and MPI: pinned memory, or device memory if MPI supports it."""
 
     def owns(self, address: int) -> bool:
-        """Whether kernels may use an address."""
+        """Return True if kernels may use an address."""
 
     def load(self, graph: KernelGraph, reductions: bool) -> int:
-        """A traced kernel, ready to be launched. KernelError for one that a GPU cannot run."""
+        """Load a traced kernel for launching. Raise KernelError if a GPU cannot run it."""
 
     def helper(self, name: Helper) -> int:
-        """One of the engine's own kernels."""
+        """Load one of the engine's own kernels."""
 
     def launch(self, function: int, grid: Size, block: Size, args: int) -> None:
-        """Run a kernel after all that was launched before; `args`: address of its argument words."""
+        """Launch a kernel after all earlier launches; `args` is the address of its argument words."""
 
     def synchronise(self) -> None:
-        """Wait until all that was launched is done."""
+        """Wait until everything launched so far is complete."""
 
     def fetch(self, source: int, target: int, size: int) -> None:
-        """Copy bytes to this machine's memory, after all that was launched, and wait for them."""
+        """Copy bytes to host memory after all earlier launches, and wait for the copy."""
 
     def prefetch(self, memory: np.ndarray) -> None:
-        """Bring shared memory to the device, ahead of its use."""
+        """Move shared memory to the device ahead of its use."""
 
     def copy_staged(self, source: int, target: np.ndarray, keep: object) -> Pending:
-        """Copy from memory that `staged` gave to `target`, beside what is launched from now on; `keep` lives till then.
+        """Copy memory obtained from `staged` to `target`, concurrently with later launches.
 
-        It begins when what was launched before is done. `target` is memory that `pinned` gave.
+        The copy begins when all earlier launches are complete. `target` is memory obtained from `pinned`; `keep` stays
+        alive until the copy ends.
         """
 
     def staged(self, size: int) -> tuple[int, object]:
-        """Memory of the device, or pinned memory where that is full: its address, and what keeps it."""
+        """Allocate device memory, or pinned memory if the device is full; return its address and its owning object."""
 
     def functions(self) -> DriverFunctions:
-        """What native code calls."""
+        """Return the driver functions that native code calls."""
 
     def error(self, code: int) -> str:
-        """What a function of the driver means by a result."""
+        """Return the description of a driver result code."""
 
     def close(self) -> None:
         """Release streams and kernels; arrays stay readable."""
 
 
 def open_device(wish: str, comm: Comm) -> Device | None:
-    """The device for this rank, collectively: None for "cpu", and a GPU for "gpu" or "gpu-shared".
+    """Return the device of this rank: None for "cpu", a GPU for "gpu" or "gpu-shared". Collective.
 
-    Each rank of a machine takes the next of its GPUs, of those that it sees: batch systems show a rank all of them, or
-    one of its own. LayoutError on every rank where one sees none, or where some would share one without being asked to.
+    Each rank of a machine takes the next of the GPUs visible to it: batch systems show a rank either all GPUs of the
+    machine or only its own. Raise LayoutError on every rank if one sees no GPU, or if ranks would share one although
+    "gpu-shared" was not requested.
     """
     if wish == "cpu":
         return None
@@ -144,7 +146,7 @@ def open_device(wish: str, comm: Comm) -> Device | None:
         devices = len({name for other, names in zip(nodes, visible, strict=True) if other == node for name in names})
         if ranks > devices:
             raise LayoutError(
-                f"{ranks} ranks on one machine, which shows them {devices} GPU{'s' if devices != 1 else ''}",
+                f"{ranks} ranks on one machine, where they see {devices} GPU{'s' if devices != 1 else ''}",
                 remedy='start a rank for each GPU, or let ranks share one: device = "gpu-shared"',
             )
     aware = isinstance(comm, MPIComm) and comm.size > 1 and mpi_takes_device_memory()
@@ -152,9 +154,10 @@ def open_device(wish: str, comm: Comm) -> Device | None:
 
 
 def dealt(nodes: Sequence[int], visible: Sequence[Sequence[str]]) -> list[int]:
-    """For each rank, by its node and the names of the devices that it sees: the number of its device among those.
+    """Return the device number of each rank, an index into the devices that the rank sees.
 
-    Ranks choose in their order, each the first of the devices that fewest ranks of its node have.
+    `nodes` holds the node of each rank, `visible` the names of the devices it sees. Ranks choose in rank order, each
+    the first of the devices taken by the fewest ranks of its node.
     """
     taken: Counter[tuple[int, str]] = Counter()
     numbers = []
@@ -166,9 +169,9 @@ def dealt(nodes: Sequence[int], visible: Sequence[Sequence[str]]) -> list[int]:
 
 
 def mpi_takes_device_memory() -> bool:
-    """Whether the MPI library says that it sends from a GPU's memory; MINGA_GPU_AWARE_MPI=on or off overrules it.
+    """Return True if the MPI library can send from GPU memory; MINGA_GPU_AWARE_MPI=on or off overrides its answer.
 
-    It is asked by MPIX_Query_cuda_support (Open MPI, MPICH); MPIs made of MPICH say it in their environment.
+    The query is MPIX_Query_cuda_support (Open MPI, MPICH); MPICH derivatives report support in environment variables.
     """
     said = os.environ.get("MINGA_GPU_AWARE_MPI", "").lower()
     if said in ("on", "off"):

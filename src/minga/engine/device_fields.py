@@ -1,4 +1,4 @@
-"""Fields in a GPU's memory: whether they fit, how they get back there, and copies of them that leave."""
+"""Fields in a GPU's memory: checking that they fit, moving them back there, and copying them out."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from minga.space.ownership import Ownership
 __all__ = ["DeviceFields"]
 
 _KEPT_FREE = 64 << 20
-"""Bytes that kernels, streams and the driver may need beside the fields."""
+"""Bytes that kernels, streams and the driver may need in addition to the fields."""
 _NAMED = 8
-"""Largest fields that a message about memory names."""
+"""Maximum number of fields listed in a message about memory, largest first."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class DeviceFields:
     storage: Storage
 
     def check_room(self, wanted: Mapping[Slot, Reach]) -> None:
-        """LayoutError, which names the largest fields, where those of a Program do not fit into the device's memory."""
+        """Raise LayoutError, listing the largest fields, if a Program's fields do not fit into the device's memory."""
         halos: dict[Field, Reach] = {}
         for slot, reach in wanted.items():
             known = halos.get(slot.field)
@@ -62,7 +62,7 @@ class DeviceFields:
         )
 
     def send_back(self) -> None:
-        """Bring to the device what Python may have looked at, in one go."""
+        """Move everything that Python may have accessed to the device at once."""
         for item in self.storage.seen:
             stored = self.storage.fields.get(item)
             for block in stored.blocks.values() if stored is not None else ():
@@ -71,7 +71,7 @@ class DeviceFields:
         self.storage.seen.clear()
 
     def carry(self, old: BlockArrays, new: BlockArrays) -> None:
-        """Copy what a block's arrays have in common with wider ones, on the device; all slots."""
+        """Copy the common cells of a block's arrays to wider ones on the device, for all slots."""
         box = old.box & new.box
         if box.empty:
             return
@@ -89,7 +89,7 @@ class DeviceFields:
         self.device.synchronise()
 
     def copy_out(self, slot: Slot, box: Box, target: np.ndarray) -> Pending:
-        """Copies of what this rank owns of a box, behind the computing."""
+        """Copy this rank's cells of a box, concurrently with computing."""
         parts = []
         for block in self.storage.stored(slot.field).blocks.values():
             part = block.owned & box
@@ -124,13 +124,13 @@ class DeviceFields:
 
 
 def _offset(block: BlockArrays, box: Box) -> int:
-    """Bytes from a block's first element to the first one of a box."""
+    """Return the bytes from a block's first element to the first element of a box."""
     strides = block.arrays[0].strides
     return sum((b - o) * s for b, o, s in zip(box.lo, block.box.lo, strides, strict=True))
 
 
 class _Scattered:
-    """A copy that must be put in its place when it has come: once, as the target is somebody else's afterwards."""
+    """A copy that is scattered to its target on arrival, only once: afterwards the target belongs to someone else."""
 
     def __init__(self, pending: Pending, landing: np.ndarray, target: np.ndarray) -> None:
         self._pending = pending
@@ -138,12 +138,14 @@ class _Scattered:
         self._lock = threading.Lock()
 
     def done(self) -> bool:
+        """Return True if the copy has arrived; it is then in the target."""
         if not self._pending.done():
             return False
         self.wait()
         return True
 
     def wait(self) -> None:
+        """Wait for the copy and put it into the target."""
         self._pending.wait()
         with self._lock:
             if self._places is not None:
@@ -153,7 +155,7 @@ class _Scattered:
 
 
 def field_bytes(storage: Storage, item: Field, halo: Reach) -> int:
-    """Bytes of a field with a halo on this rank, without padding."""
+    """Return the bytes of a field with a halo on this rank, without padding."""
     size: int = np.dtype(item.dtype).itemsize * item.slots
     if item.replicated:
         return item.bounds.size * size
@@ -163,7 +165,7 @@ def field_bytes(storage: Storage, item: Field, halo: Reach) -> int:
 
 
 def _table(need: Mapping[Field, int]) -> str:
-    """The largest fields, one a line."""
+    """Return a table of the largest fields, one per line."""
     largest = sorted(need.items(), key=lambda pair: -pair[1])
     lines = [f"  {item.name}: {_size(count)}{_slots(item)}" for item, count in largest[:_NAMED]]
     if len(largest) > _NAMED:

@@ -1,14 +1,14 @@
-"""The engine's own kernels for a GPU, and launches to match. What they do is what `minga.engine.helper_kernels` does.
+"""The engine's own kernels for a GPU and their launch sizes. They correspond to those of `minga.engine.helper_kernels`.
 
 They are called as `kernel(int64 *args, int64 *worker)`, with the argument words of the functions for a CPU:
 
-copy_boxes         x of the launch goes through the cells of a box, y through the boxes
-combine            combine_workers of one worker, whose accumulators are spread over the threads of one block
+copy_boxes         x of the launch iterates over the cells of a box, y over the boxes
+combine            combine_workers for one worker, whose accumulators are distributed over the threads of one block
 arg_candidates     one thread
-finish_reductions  one block, whose first thread does it, after clearing the flag; limbs of float sums are brought to
-                   shared memory by all threads: one thread would wait for them one by one
+finish_reductions  one block, whose first thread does the work after clearing the flag; all threads copy limbs of float
+                   sums to shared memory, because one thread would wait for them one by one
 rotate             args[0] tables, [1] slots, then the tables' addresses: slot k of each becomes what slot k + 1 was;
-                   the tables are spread over the threads of one block
+                   the tables are distributed over the threads of one block
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _ONE: Final[Size] = (1, 1, 1)
 
 
 def entry(name: Helper) -> str:
-    """A kernel's name in the PTX."""
+    """Return a kernel's name in the PTX."""
     return f"gpu_{name}"
 
 
 @functools.cache
 def helper_ptx(architecture: str) -> str:
-    """All of them in PTX for one kind of GPU."""
+    """Return the PTX of all kernels for a GPU architecture."""
     module = ir.Module("minga_device", context=ir.Context())
     module.triple = TRIPLE
     for make in (_copy_boxes, _combine, _arg_candidates, _finish_reductions, _rotate):
@@ -65,27 +65,27 @@ def helper_ptx(architecture: str) -> str:
 
 # Launches ------------------------------------------------------------------------------------------------------------
 def copy_launch(args: np.ndarray) -> tuple[Size, Size]:
-    """Blocks and threads for the arguments of `copy_boxes`."""
+    """Return the grid and block sizes for arguments of `copy_boxes`."""
     records = args[HEADER_WORDS:].reshape(-1, COPY_WORDS)
     units = int((records[:, 12:16].prod(axis=1)).max(initial=1)) // _UNITS[0]
     return (max(1, min(-(-units // BLOCK), _MOST_BLOCKS)), max(1, min(len(records), _MOST_BOXES)), 1), (BLOCK, 1, 1)
 
 
 def helper_launch(name: Helper, args: np.ndarray) -> tuple[Size, Size]:
-    """Blocks and threads for a kernel with these arguments."""
+    """Return the grid and block sizes for a kernel with these arguments."""
     if name == "copy_boxes":
         return copy_launch(args)
     return _ONE, (1 if name == "arg_candidates" else BLOCK, 1, 1)
 
 
 def rotate_args(tables: Sequence[int], slots: int) -> np.ndarray:
-    """Arguments of `rotate`."""
+    """Return the arguments of `rotate`."""
     return np.array([len(tables), slots, *tables], np.int64)
 
 
 # Code ----------------------------------------------------------------------------------------------------------------
 class _GlobalCode(Code):
-    """Code that uses no memory of its own, so that all addresses are known to be of the device's memory."""
+    """Code without local memory, so that all addresses are known to be in the device's global memory."""
 
     def _pointer(self, address: Word) -> ir.Value:
         own = self.builder.inttoptr(address.value, ir.PointerType(addrspace=_GLOBAL))
@@ -99,7 +99,7 @@ def _kernel(module: ir.Module, name: Helper, kind: type[Code] = _GlobalCode) -> 
 
 
 def _special(code: Code, name: str) -> Word:
-    """A special register, such as ``tid.x``."""
+    """Read a special register, such as ``tid.x``."""
     full, module = f"llvm.nvvm.read.ptx.sreg.{name}", code.function.module
     kind = ir.FunctionType(ir.IntType(32), [])
     function = module.globals[full] if full in module.globals else ir.Function(module, kind, full)
@@ -119,7 +119,7 @@ def _copy_boxes(module: ir.Module) -> None:
 
 
 def _copy_box(code: Code, record: Word, first: Word, step: Word) -> None:
-    """The cells of a box in units of the largest size that everything is a multiple of, dealt to threads."""
+    """Copy the cells of a box in units of the largest size that divides every offset, distributed over threads."""
     words = [code.load(record + 8 * number) for number in range(16)]
     source, target, shape = words[:6], words[6:12], words[12:16]
     row, column = shape[3], shape[2]
@@ -127,7 +127,7 @@ def _copy_box(code: Code, record: Word, first: Word, step: Word) -> None:
     low = whence | whither | row
     for stride in (*source[2:5], *target[2:5]):
         low = low | stride
-    # 1 if a multiple of 8, and so on; the smallest always fits.
+    # 8 if everything is a multiple of 8, and so on; the smallest unit always fits.
     chosen = code.variable(1)
     for size in reversed(_UNITS):
         chosen.set(code.select((low & (size - 1)).equals(0), size, chosen.get()))
@@ -196,7 +196,7 @@ def _finish_reductions(module: ir.Module) -> None:
 
 
 def _shared(code: Code, name: str, words: int) -> Word:
-    """Address of words that the threads of a block share."""
+    """Return the address of words that the threads of a block share."""
     place = ir.GlobalVariable(code.function.module, ir.ArrayType(ir.IntType(64), words), name, addrspace=_SHARED)
     place.linkage, place.initializer = "internal", ir.Constant(place.value_type, ir.Undefined)
     generic = code.builder.addrspacecast(place, ir.PointerType())
@@ -204,7 +204,7 @@ def _shared(code: Code, name: str, words: int) -> Word:
 
 
 def _meet(code: Code) -> None:
-    """The threads of a block wait for each other."""
+    """Synchronise the threads of a block."""
     code.effect("llvm.nvvm.barrier.cta.sync.aligned.all", ir.Constant(ir.IntType(32), 0))
 
 

@@ -1,6 +1,6 @@
-"""Diagnostics that look for one event while a model runs, until it is found; they do not change the run.
+"""Diagnostics that search the state while a model runs, until they find something, without changing the run.
 
-A check takes time, so it is made when it is due and not in every step: each one says when the next can find anything.
+A check takes time, so it is done when it is due and not in every step: each check sets the step of the next one.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 __all__ = ["Diagnostics", "Finding", "Steps"]
 
 FEW: Final = 64
-"""Smallest number of steps without a check that is worth a loop of its own."""
+"""Minimum number of steps without a check for which a separate loop pays off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What people should know of a run that is over: a sentence, and the same as data by name."""
+    """A result of a completed run that users should know: a sentence, and the same facts as data by name."""
 
     text: str
     facts: Mapping[str, int | str] = field(default_factory=dict)
@@ -31,12 +31,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Diagnostics:
-    """A search for one event while a model runs.
+    """A condition that is searched for while a model runs.
 
-    step   one step of the model that first examines the state before it, where a check is due
-    due    the step before which the next check is made, an i8 register that `step` sets
-    found  the step after which it was found, an i8 register; -1 while it is not
-    tell   says what was found, if it is worth telling; called on every rank when the run is over, if anything was
+    step   one step of the model that first checks the state before it, if a check is due
+    due    step before which the next check is done, an i8 register that `step` sets
+    found  step after which the condition was found, an i8 register; -1 until then
+    tell   returns the finding if it is worth reporting; called on every rank after a run in which something was found
     """
 
     step: Program
@@ -46,34 +46,34 @@ class Diagnostics:
 
 
 class Steps:
-    """The steps of a model: with checks while there is something to find and a check comes due, else plain ones."""
+    """The steps of a model: with checks while there is something to find and a check is due, otherwise plain ones."""
 
     def __init__(self, plain: Program, diagnostics: Diagnostics | None) -> None:
         self._plain, self._diagnostics = plain, diagnostics
 
     @property
     def program(self) -> Program:
-        """One step, with a check if there are diagnostics."""
+        """The program of one step, including the check if it is due."""
         return self._plain if self._diagnostics is None else self._diagnostics.step
 
     def start(self, engine: Engine) -> None:
-        """Forget what was found before, ahead of the first step."""
+        """Discard earlier findings before the first step."""
         if self._diagnostics is not None:
             engine.write(self._diagnostics.due, 0)
             engine.write(self._diagnostics.found, -1)
 
     def run(self, engine: Engine, done: int, count: int) -> tuple[int, Outcome]:
-        """Do `count` steps after `done` ones, or fewer without a check; return their number and their outcome."""
+        """Run `count` steps after `done` ones, or fewer without a check; return their number and the outcome."""
         if self._diagnostics is None or engine.read(self._diagnostics.found) >= 0:
             return count, engine.run(self._plain, count)
         free = int(engine.read(self._diagnostics.due)) - done
-        if engine.halo_depth > 1 and free >= FEW:  # a condition in a loop makes its halos one step deep
+        if engine.halo_depth > 1 and free >= FEW:  # a condition inside a loop limits its halos to a depth of one step
             count = min(count, free)
             return count, engine.run(self._plain, count)
         return count, engine.run(self._diagnostics.step, count)
 
     def findings(self, engine: Engine) -> tuple[Finding, ...]:
-        """What was found."""
+        """Return the findings of the run."""
         if self._diagnostics is None or engine.read(self._diagnostics.found) < 0:
             return ()
         finding = self._diagnostics.tell(engine)

@@ -1,4 +1,4 @@
-"""Curves that belong into one picture, as a model says: what pictures and reports draw of it beyond its fields."""
+"""Curves that a model wants drawn together, in addition to pictures of its fields."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Span:
     Parameters
     ----------
     name
-        Its name.
+        Name of the part.
     low, high
-        Its ends, in the unit of the axis.
+        Ends of the part, in the unit of the axis.
     """
 
     name: str
@@ -35,10 +35,10 @@ class Drawing:
     title
         The title, such as "bands"; pictures are named after it.
     lines
-        What is drawn, by its label: names of fields after the last step, or of observables.
+        Curves by label: names of fields after the last step, or of observables.
     over
-        The observable on the horizontal axis; None: the axis `along`, for fields. The middle of a field's other axes is
-        taken.
+        The observable on the horizontal axis; None: the axis `along`, for fields. Fields are sampled in the middle of
+        their other axes.
     along
         The axis of fields.
     unit
@@ -48,7 +48,7 @@ class Drawing:
     spans
         Named parts of the axis `along`.
     state
-        An observable and its unit that identify the state of the fields in place of the step: ("V", "V").
+        An observable and its unit that identify the state of the fields instead of the step: ("V", "V").
     """
 
     title: str
@@ -72,7 +72,7 @@ class Drawing:
 
     @classmethod
     def of(cls, said: Mapping[str, Any]) -> Drawing:
-        """Return the drawing that `as_dict` wrote.
+        """Return the drawing that `as_dict` converted.
 
         Parameters
         ----------

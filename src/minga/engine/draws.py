@@ -1,4 +1,4 @@
-"""Random numbers that are drawn twice: they differ only where seed, mg.STEP, kernel, cell or draw do."""
+"""Detection of repeated random numbers: draws differ only if seed, mg.STEP, kernel, cell or draw differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADVANCE: Final = "end the step with step.let(mg.STEP, mg.STEP + 1)"
 
 @dataclass(frozen=True, slots=True)
 class RepeatedDraw:
-    """An operation that draws the numbers again that were drawn before.
+    """An operation that draws the same random numbers as before.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class RepeatedDraw:
     text
         Reason, as a clause that begins with the operation's name.
     remedy
-        Instruction to put it right.
+        Instruction to correct it.
     """
 
     apply: Apply
@@ -34,9 +34,9 @@ class RepeatedDraw:
 
 
 def repeated_draw(operations: Sequence[Operation], *, looped: bool) -> RepeatedDraw | None:
-    """Return an operation of a Program that draws random numbers again while mg.STEP is the same; None for none.
+    """Return an operation of a Program that draws random numbers again while mg.STEP is the same, or None.
 
-    ``looped`` tells that the operations are done again and again, as steps are.
+    ``looped`` means that the operations are repeated, as steps are.
     """
     first = drawing(operations)
     if first is None:
@@ -94,7 +94,7 @@ def _advances_step(operation: Operation) -> bool:
 
 
 def _same_numbers(one: Apply, other: Apply) -> bool:
-    """Return True where two operations draw for the same cells with the same key."""
+    """Return True if two operations draw for the same cells with the same key."""
     if one.label != other.label or one.grid != other.grid or (one.region & other.region).empty:
         return False
     return one.colour == other.colour and (one.cells == other.cells or not (one.cells.sparse or other.cells.sparse))

@@ -1,4 +1,4 @@
-"""Writing small native functions of 64-bit words in Python: the engine's own code, as opposed to traced kernels.
+"""Construction of small native functions of 64-bit words in Python: the engine's own code, not traced kernels.
 
     code = Code(module, "add_up", 2)                # void add_up(int64 numbers, int64 count)
     numbers, count = code.arguments
@@ -6,7 +6,7 @@
     with code.loop(count) as i:
         total.set(total.get() + code.load(numbers + i * 8))
 
-A `Word` is a 64-bit integer that LLVM knows how to compute; `+ - * & | ^ << >>` and comparisons work on words as they
+A `Word` is a 64-bit integer expression that LLVM evaluates; `+ - * & | ^ << >>` and comparisons work on words as they
 do on C's int64_t (`>>` keeps the sign, comparisons give 0 or 1). Addresses are words too.
 """
 
@@ -75,7 +75,7 @@ class Word:
         return self._operate("udiv", other)
 
     def remainder(self, other: Word | int) -> Word:
-        """What that division leaves."""
+        """Return the remainder of that division."""
         return self._operate("urem", other)
 
     def _compare(self, relation: str, other: Word | int, *, unsigned: bool = False) -> Word:
@@ -97,18 +97,20 @@ class Word:
         return self._compare(">=", other)
 
     def equals(self, other: Word | int) -> Word:
+        """Return 1 if both words are equal, otherwise 0."""
         return self._compare("==", other)
 
     def differs(self, other: Word | int) -> Word:
+        """Return 1 if the words differ, otherwise 0."""
         return self._compare("!=", other)
 
     def above(self, other: Word | int) -> Word:
-        """Greater, both taken as unsigned."""
+        """Return 1 if this word is greater, comparing both as unsigned numbers."""
         return self._compare(">", other, unsigned=True)
 
 
 class Variable:
-    """A word of the function that changes its value."""
+    """A word of the function whose value can change."""
 
     __slots__ = ("_code", "_place")
 
@@ -117,9 +119,11 @@ class Variable:
         self._place = place
 
     def get(self) -> Word:
+        """Return the current value."""
         return Word(self._code, self._code.builder.load(self._place, typ=I64))
 
     def set(self, value: Word | int) -> None:
+        """Assign a value."""
         self._code.builder.store(self._code.word(value).value, self._place)
 
 
@@ -138,87 +142,94 @@ class Code:
 
     # values ----------------------------------------------------------------------------------------------------------
     def word(self, value: Word | int) -> Word:
-        """`value` as a word; an int is taken modulo 2**64."""
+        """Return `value` as a word; an int is taken modulo 2**64."""
         return value if isinstance(value, Word) else Word(self, ir.Constant(I64, value & 0xFFFFFFFFFFFFFFFF))
 
     def variable(self, initial: Word | int) -> Variable:
+        """Allocate a variable with an initial value."""
         variable = Variable(self, self._allocations.alloca(I64))
         variable.set(initial)
         return variable
 
     def memory(self, words: int) -> Word:
-        """The address of `words` words that belong to this call."""
+        """Return the address of `words` words that are local to this call."""
         place = self._allocations.alloca(ir.ArrayType(I64, words))
         return Word(self, self.builder.ptrtoint(place, I64))
 
     def select(self, condition: Word, yes: Word | int, no: Word | int) -> Word:
+        """Return `yes` if the condition is non-zero, otherwise `no`."""
         return Word(self, self.builder.select(self._bit(condition), self.word(yes).value, self.word(no).value))
 
     def intrinsic(self, name: str, *arguments: Word | int) -> Word:
-        """An LLVM intrinsic of words, such as llvm.smax.i64."""
+        """Call an LLVM intrinsic of words, such as llvm.smax.i64."""
         kind = ir.FunctionType(I64, [I64] * len(arguments))
         function = self._declare(name, kind)
         return Word(self, self.builder.call(function, [self.word(argument).value for argument in arguments]))
 
     def effect(self, name: str, *arguments: ir.Value) -> None:
-        """An LLVM intrinsic without a result."""
+        """Call an LLVM intrinsic that has no result."""
         function = self._declare(name, ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments]))
         self.builder.call(function, arguments)
 
     def leading_zeros(self, value: Word) -> Word:
+        """Return the number of leading zero bits; 64 for 0."""
         return Word(self, self.builder.ctlz(value.value, ir.Constant(ir.IntType(1), 0)))
 
     def trailing_zeros(self, value: Word) -> Word:
+        """Return the number of trailing zero bits; 64 for 0."""
         return Word(self, self.builder.cttz(value.value, ir.Constant(ir.IntType(1), 0)))
 
     # memory ----------------------------------------------------------------------------------------------------------
     def load_unaligned(self, address: Word) -> Word:
-        """The word at any address."""
+        """Load a word from an address of any alignment."""
         return Word(self, self.builder.load(self._pointer(address), align=1, typ=I64))
 
     def load(self, address: Word, bits: int = 64) -> Word:
-        """The number of `bits` bits at `address`, zero-extended."""
+        """Load a number of `bits` bits from `address`, zero-extended."""
         kind = ir.IntType(bits)
         value = self.builder.load(self._pointer(address), align=1 if bits < 64 else 8, typ=kind)
         return Word(self, value if bits == 64 else self.builder.zext(value, I64))
 
     def store(self, value: Word | int, address: Word, bits: int = 64) -> None:
+        """Store the lowest `bits` bits of a word at `address`."""
         word = self.word(value).value
         narrow = word if bits == 64 else self.builder.trunc(word, ir.IntType(bits))
         self.builder.store(narrow, self._pointer(address), align=1 if bits < 64 else 8)
 
     def copy(self, source: Word, target: Word, size: Word) -> None:
-        """Copy `size` bytes between places that do not overlap."""
+        """Copy `size` bytes between memory areas that do not overlap."""
         places = self._pointer(target), self._pointer(source)
         self.effect("llvm.memcpy.p0.p0.i64", *places, size.value, ir.Constant(ir.IntType(1), 0))
 
     def copy_item(self, source: Word, target: Word, size: int) -> None:
-        """Copy one item of `size` bytes, a power of two, of any alignment."""
+        """Copy one item of `size` bytes, a power of two, at any alignment."""
         kind = ir.IntType(8 * size)
         value = self.builder.load(self._pointer(source), align=1, typ=kind)
         self.builder.store(value, self._pointer(target), align=1)
 
     def lines_differ(self, one: Word, other: Word) -> Word:
-        """Whether two places of any alignment differ somewhere in their next 64 bytes."""
+        """Return 1 if the 64 bytes at two addresses of any alignment differ."""
         kind, builder = ir.IntType(512), self.builder
         a, b = (builder.load(self._pointer(place), align=1, typ=kind) for place in (one, other))
         return Word(self, builder.zext(builder.icmp_unsigned("!=", a, b), I64))
 
     def atomic_load(self, address: Word, ordering: Ordering) -> Word:
+        """Load a word atomically."""
         return Word(self, self.builder.load_atomic(self._word_pointer(address), ordering, 8))
 
     def atomic_store(self, value: Word | int, address: Word, ordering: Ordering) -> None:
+        """Store a word atomically."""
         self.builder.store_atomic(self.word(value).value, self._word_pointer(address), ordering, 8)
 
     def atomic(
         self, operation: Literal["add", "sub", "and"], address: Word, value: Word | int, order: Ordering
     ) -> Word:
-        """Change the word at `address` in one go; what it was before."""
+        """Modify the word at `address` atomically; return its previous value."""
         old = self.builder.atomic_rmw(operation, self._word_pointer(address), self.word(value).value, order)
         return Word(self, old)
 
     def compare_exchange(self, address: Word, expected: Word, new: Word) -> Word:
-        """Replace the word at `address` if it is `expected`; whether it was."""
+        """Replace the word at `address` by `new` if it equals `expected`; return 1 if it did."""
         pair = self.builder.cmpxchg(
             self._word_pointer(address), expected.value, new.value, ordering="acq_rel", failordering="monotonic"
         )
@@ -227,18 +238,19 @@ class Code:
     # flow ------------------------------------------------------------------------------------------------------------
     @contextmanager
     def when(self, condition: Word) -> Iterator[None]:
+        """Execute the body if the condition is non-zero."""
         with self.builder.if_then(self._bit(condition)):
             yield
 
     @contextmanager
     def either(self, condition: Word) -> Iterator[tuple[Any, Any]]:
-        """`with code.either(c) as (yes, no)`, then `with yes:` and `with no:`."""
+        """Branch on a condition: `with code.either(c) as (yes, no)`, then `with yes:` and `with no:`."""
         with self.builder.if_else(self._bit(condition)) as branches:
             yield branches
 
     @contextmanager
     def repeat(self, condition: Callable[[], Word]) -> Iterator[None]:
-        """Repeat the body while the condition, computed before each round, is not 0."""
+        """Repeat the body while the condition, evaluated before each iteration, is non-zero."""
         head = self.builder.append_basic_block("while")
         body = self.builder.append_basic_block("do")
         done = self.builder.append_basic_block("done")
@@ -252,7 +264,7 @@ class Code:
 
     @contextmanager
     def loop(self, count: Word | int) -> Iterator[Word]:
-        """Repeat the body with 0, 1, ..., count - 1."""
+        """Repeat the body for 0, 1, ..., count - 1."""
         index = self.variable(0)
         limit = self.word(count)
         with self.repeat(lambda: index.get() < limit):
@@ -262,7 +274,7 @@ class Code:
 
     @contextmanager
     def switch(self, value: Word) -> Iterator[Callable[[int], Any]]:
-        """`with code.switch(x) as case`, then `with case(3):`; other numbers do nothing."""
+        """Branch on a number: `with code.switch(x) as case`, then `with case(3):`; other numbers do nothing."""
         done = self.builder.append_basic_block("switched")
         choice = self.builder.switch(value.value, done)
 
@@ -278,13 +290,13 @@ class Code:
         self.builder.position_at_end(done)
 
     def call(self, function: Word | Code, *arguments: Word | int, returns: Literal[0, 32, 64] = 0) -> Word:
-        """Call a function of words, by its address or as code of the same module. A 32-bit result is zero-extended."""
+        """Call a function of words, by address or as code of the same module. A 32-bit result is zero-extended."""
         values = [self.word(argument).value for argument in arguments]
         if isinstance(function, Code):
             result = self.builder.call(function.function, values)
         else:
             kind = ir.FunctionType(ir.IntType(returns) if returns else ir.VoidType(), [I64] * len(values))
-            # The callee is typed by a pointer to its function type.
+            # The callee's type is given by a pointer to its function type.
             pointer = self.builder.inttoptr(function.value, ir.PointerType(kind))
             result = self.builder.call(pointer, values)
         if returns == 32:
@@ -292,7 +304,7 @@ class Code:
         return Word(self, result)
 
     def finish(self, result: Word | None = None) -> None:
-        """The end of the function."""
+        """End the function."""
         if result is None:
             self.builder.ret_void()
         else:
@@ -313,7 +325,10 @@ class Code:
 
 
 def load(module: ir.Module, functions: Sequence[Code]) -> tuple[dict[str, int], object]:
-    """Compile a module for this machine: addresses of its functions by name, and what must live as long as they."""
+    """Compile a module for this machine.
+
+    Return the addresses of its functions by name, and an object that must live as long as they are used.
+    """
     names = [code.function.name for code in functions]
     table = Code(module, f"{module.name}_functions", 1)
     for number, code in enumerate(functions):
@@ -327,7 +342,7 @@ def load(module: ir.Module, functions: Sequence[Code]) -> tuple[dict[str, int], 
 
 
 def _object(text: str, name: str) -> bytes:
-    """The module's machine code, from the cache if it is there."""
+    """Return the module's machine code, from the cache if possible."""
     target, cache = host_target(), default_cache()
     key = object_key(hashlib.sha256(text.encode()).hexdigest(), target, "engine")
     code = cache.load(key) if cache else None

@@ -1,4 +1,4 @@
-"""The engine: fields in memory, Programs bound to this rank's blocks, values in and out."""
+"""The engine: fields in memory, Programs bound to this rank's blocks, input and output of values."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ if TYPE_CHECKING:
     from minga.engine.device_fields import DeviceFields
 
 TIMES = Register("@times", "i8")
-"""How often a Program is repeated by `Engine.run`."""
+"""Number of times that `Engine.run` repeats a Program."""
 _PATIENCE = 20.0
 """Seconds after which a rank reports that it waits for others to bind a Program."""
 
 
 @dataclass(slots=True)
 class _Prepared:
-    """A Program ready to run, and what is valid after it."""
+    """A Program ready to run, with the validity of halos after it."""
 
     binding: Binding
     valid: Valid
@@ -89,20 +89,20 @@ class Engine:
     overlap
         Whether the shell of a block is sent while its interior is computed.
     native
-        Whether bound Programs run in native code where possible; else Python interprets the same commands.
+        Whether bound Programs run in native code where possible; otherwise Python interprets the same commands.
     cpus
         Logical processors of the threads, one for each; by default they are not pinned.
     trace
-        The number of recent commands that are kept with their times, see `events`.
+        The number of recent commands that are kept with their times; see `events`.
     poll
-        The time between two looks at messages in flight during computation, so that they progress: "auto", seconds, or
-        "off".
+        The time between two polls of messages in flight during computation, so that they make progress: "auto",
+        seconds, or "off".
     device
         "cpu", "gpu" (one for each rank of a machine), or "gpu-shared" (ranks may share one).
     route
         The route by which data for all other ranks travel, see `minga.engine.routes`.
     group
-        The broadcast group of all ranks for the route "group", or a function that makes one from the ranks.
+        The broadcast group of all ranks for the route "group", or a function that creates one from the communicator.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Engine:
 
     # Values --------------------------------------------------------------------------------------------------------
     def set(self, item: Field | Slot, value: FieldValue) -> None:
-        """Set the values of a field; collective.
+        """Set the values of a field. Collective.
 
         All ranks call it together, for the same fields: halos are stale afterwards, and ranks that disagree on which
         halos are stale would wait for each other. Each rank stores the cells that it owns.
@@ -168,7 +168,7 @@ class Engine:
         Parameters
         ----------
         item
-            A field, whose present values are meant, or a slot.
+            A field, meaning its present values, or a slot.
         value
             A number, an array of the field's global shape, a function of the coordinates of all axes in their order
             (`lambda y, x: ...`, with arrays that broadcast), or a function of a box that returns that box's values.
@@ -211,7 +211,7 @@ class Engine:
         self._active.forget(register)
 
     def reset_registers(self) -> None:
-        """Give all registers the values they are declared with."""
+        """Reset all registers to their declared initial values."""
         self._access.between_runs("resets all registers", "write those that are meant: engine.write(register, value)")
         self.storage.reset_registers()
         self._drawn.clear()
@@ -235,16 +235,16 @@ class Engine:
     def blocks(self, item: Field | Slot, *, write: bool = False) -> list[tuple[Box, np.ndarray]]:
         """Return this rank's owned boxes of a field with views of their values.
 
-        In a function that a Program calls, views of the slots that it names in `writes` can be written until it ends.
-        All others are read-only; between runs `write=True`, on all ranks, gives views that can be written until the
-        next Program is prepared or run. Take views anew after that: a Program that reads farther moves the arrays.
+        In a function that a Program calls, views of the slots that it names in `writes` are writable until it ends. All
+        others are read-only; between runs `write=True`, on all ranks, gives views that are writable until the next
+        Program is prepared or run. Request new views after that: a Program that reads farther moves the arrays.
 
         Parameters
         ----------
         item
-            A field, whose present values are meant, or a slot.
+            A field, meaning its present values, or a slot.
         write
-            Whether the views can be written.
+            Whether the views are writable.
 
         Returns
         -------
@@ -260,12 +260,12 @@ class Engine:
         return self._access.lend(slot, self.storage.pieces(slot), write or (call is not None and slot in call.writes))
 
     def touch(self, item: Field | Slot) -> None:
-        """Declare, on all ranks, that a field was changed by other means than `set` and `blocks`, so its halo is stale.
+        """Declare, on all ranks, that a field was changed other than by `set` and `blocks`, so that its halo is stale.
 
         Parameters
         ----------
         item
-            A field, whose present values are meant, or a slot.
+            A field, meaning its present values, or a slot.
         """
         slot = item if isinstance(item, Slot) else item.now
         self._changes(slot, "touch({})")
@@ -273,7 +273,7 @@ class Engine:
             continue_beyond(self.storage.stored(slot.field).blocks[0], slot)
 
     def _changes(self, slot: Slot, how: str) -> None:
-        """Note that Python changes a slot, now or soon, by the function that ``how`` names."""
+        """Record that Python changes a slot, now or soon, by the function that ``how`` names."""
         self._access.check_write(slot)
         if self._access.call is None:
             self._changed[how.format(repr(slot))] = None
@@ -281,12 +281,12 @@ class Engine:
         self._active.forget()
 
     def gather(self, item: Field | Slot) -> np.ndarray | None:
-        """Return a whole field on rank 0; collective.
+        """Return a whole field on rank 0. Collective.
 
         Parameters
         ----------
         item
-            A field, whose present values are meant, or a slot.
+            A field, meaning its present values, or a slot.
 
         Returns
         -------
@@ -299,16 +299,16 @@ class Engine:
         return gathered(self.storage, self.comm, slot)
 
     def copy_out(self, item: Field | Slot, box: Box, target: np.ndarray) -> Pending:
-        """Begin to copy the cells of a box that this rank owns into `target`; `.wait()` returns when they are there.
+        """Start copying this rank's cells of a box into `target`; `.wait()` returns when the copy is complete.
 
-        `target` is contiguous, of the box's shape and the field's dtype; of cells that other ranks own it keeps what it
-        held. Programs may run meanwhile. On a CPU the copy is complete at once; on a GPU it leaves behind the computing
-        if `target` is an array of `buffer`. LayoutError for an array that does not fit.
+        `target` is contiguous, with the box's shape and the field's dtype; cells owned by other ranks keep their
+        values. Programs may run meanwhile. On a CPU the copy is complete at once; on a GPU it runs concurrently with
+        computing if `target` is an array of `buffer`. Raise LayoutError for an array that does not fit.
 
         Parameters
         ----------
         item
-            A field, whose present values are meant, or a slot.
+            A field, meaning its present values, or a slot.
         box
             A box whose cells this rank owns at least in part.
         target
@@ -354,7 +354,7 @@ class Engine:
 
     @property
     def busy(self) -> float:
-        """Seconds that this rank has worked, rather than waited, since the engine was made.
+        """Seconds that this rank has worked, rather than waited, since the engine was created.
 
         They count kernels, boundaries, packing and the model's own Python functions.
         """
@@ -363,7 +363,7 @@ class Engine:
 
     @property
     def spent(self) -> float:
-        """Seconds that this rank worked or waited since the engine was made."""
+        """Seconds that this rank has worked or waited since the engine was created."""
         return float(self.booked[0, : len(cmd.Category)].sum()) * 1e-9 + sum(self.block_seconds.values())
 
     @property
@@ -376,26 +376,26 @@ class Engine:
 
     @property
     def skipped(self) -> tuple[int, int]:
-        """Cell updates that this rank has left out since the engine was made, and those of all examined tiles.
+        """Cell updates that this rank has skipped since the engine was created, and those of all examined tiles.
 
-        Updates are left out in tiles that could not change.
+        Updates are skipped in tiles that cannot change.
         """
         return self._active.cells
 
     @property
     def traffic(self) -> dict[int, Traffic]:
-        """Messages and bytes sent to each other rank since the engine was made, counted when messages start."""
+        """Messages and bytes sent to each other rank since the engine was created, counted when messages start."""
         open_channels = (channel for prepared in self._prepared.values() for channel in prepared.binding.channels)
         return count_sent(open_channels, self._sent)
 
     @property
     def events(self) -> Timeline | None:
-        """Commands of this rank with their times, as far as `trace` left room; None without it."""
+        """Recent commands of this rank with their times, limited by `trace`; None without it."""
         return None if self._events is None else self._events.timeline()
 
     # Running -------------------------------------------------------------------------------------------------------
     def run(self, program: Program, times: int = 1) -> Outcome:
-        """Run a Program, several times in a row if asked to, in one loop without Python in between.
+        """Run a Program, or several times in a row in one loop without Python in between.
 
         Parameters
         ----------
@@ -411,7 +411,7 @@ class Engine:
         """
         if times < 0:
             raise ProgramError(f"run {times} times", remedy="give 0 or more")
-        prepared = self.prepare(program, looped=times != 1)  # raises in a call, whose own loop counts by TIMES
+        prepared = self.prepare(program, looped=times != 1)  # raises an error in a call, whose own loop counts by TIMES
         if prepared.draws is not None:
             self._draws_again(program, prepared.draws)
         self.write(TIMES, times)
@@ -429,7 +429,7 @@ class Engine:
             if self.device is not None:
                 self.device.synchronise()
             if not ended:
-                self._active.forget()  # in the middle of a step nobody knows which tiles changed
+                self._active.forget()  # in the middle of a step it is unknown which tiles changed
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         if code == LEFT:
@@ -443,7 +443,7 @@ class Engine:
         return Outcome(True, "converged" if prepared.binding.converges else REASONS[0])
 
     def _draws_again(self, program: Program, apply: Apply) -> None:
-        """Warn where a Program is run again at the same mg.STEP, so that it draws the same random numbers."""
+        """Warn if a Program is run again at the same mg.STEP, so that it draws the same random numbers."""
         present = self.read(STEP), self.read(SEED)
         if self._drawn.get(program) == present:
             self._warn(
@@ -455,13 +455,13 @@ class Engine:
         self._drawn[program] = present
 
     def _warn(self, program: Program, text: str, remedy: str) -> None:
-        """Warn of a Program, once and on rank 0 only."""
+        """Warn about a Program, once and on rank 0 only."""
         if program not in self._warned and self.comm.rank == 0:
             warnings.warn(f"Program {program.name!r}: {text}; {remedy}", RuntimeWarning, stacklevel=4)
         self._warned.add(program)
 
     def _do(self, prepared: _Prepared) -> int:
-        """Do all commands, and return why they ended."""
+        """Execute all commands; return the reason why they ended."""
         if prepared.native is not None:
             return prepared.native.run()
         return interpret(
@@ -477,14 +477,14 @@ class Engine:
         )
 
     def prepare(self, program: Program, *, looped: bool = True) -> _Prepared:
-        """Compile and bind a Program ahead of its run; all ranks call it together.
+        """Compile and bind a Program ahead of its run. Collective.
 
         Parameters
         ----------
         program
             The Program.
         looped
-            Whether it will run other than once in a row.
+            Whether it will run a number of times other than once.
 
         Returns
         -------
@@ -517,14 +517,14 @@ class Engine:
         return program, len(program.operations), looped, frozenset(self._valid.items()), self._generation
 
     def _known(self, program: Program, looped: bool) -> _Prepared | None:
-        """Return the Program as it was bound before, for fields whose halos are as valid as they are now."""
+        """Return the Program as bound before for fields with the same validity of halos as now, or None."""
         return self._prepared.get(self._key(program, looped))
 
     def _agree(self, program: Program) -> None:
         """Check that all ranks bind the same Program, with halos that are stale in the same fields.
 
-        Ranks that differ would wait for messages that never come. A rank that waits here because it alone has changed
-        a field cannot tell that from slow ranks, so it reports after some time what it waits for.
+        Ranks that differ would wait for messages that never arrive. A rank that waits here because it alone has changed
+        a field cannot distinguish this from slow ranks, so it reports after some time what it waits for.
         """
         if self.comm.size == 1:
             return
@@ -532,14 +532,14 @@ class Engine:
         text = (
             f"minga: rank {self.comm.rank} of {self.comm.size} has waited {_PATIENCE:g} s for the others to run "
             f"Program {program.name!r}. It has changed fields since the last run: {changes}. If they have not done "
-            "the same, they wait for each other for ever: all ranks call these functions together.\n"
+            "the same, they wait for each other forever: all ranks call these functions together.\n"
         )
         with complaining(_PATIENCE, text if self._changed else ""):
             known = sorted(f"{slot!r} {reach}" for slot, reach in self._valid.items())
             answers = self.comm.bcast(self.comm.gather((len(program.operations), known, program.name, changes)))
         *first, program_here, ours = answers[0]
         for rank, (*other, program_there, theirs) in enumerate(answers):
-            if other != first:  # names of Programs may differ: some are made of addresses
+            if other != first:  # names of Programs may differ: some contain addresses
                 raise ProgramError(
                     f"rank 0 runs Program {program_here!r} and has changed by Python since the last run: {ours}; rank "
                     f"{rank} runs {program_there!r} and has changed: {theirs}",
@@ -551,8 +551,8 @@ class Engine:
         key = self._key(program, looped)
         began = time.perf_counter()
         if self.halo_depth > 1 or self.device is not None:
-            # Cells of a deep halo are computed on every rank that holds them: nobody says which of them changed. On a
-            # GPU it costs more to find out than to compute them.
+            # Cells of a deep halo are computed on every rank that holds them, and their changes are not tracked. On a
+            # GPU finding active tiles costs more than computing all.
             operations = on_all_cells(operations)
         operations = settle_masks(operations, possible=self.device is None)
         schedule = infer(
@@ -564,7 +564,7 @@ class Engine:
         for slot, reach in schedule.widest.items():
             self.storage.stored(slot.field, reach)
         if any(self.storage.fields[item].halo != halo for item, halo in before.items()):
-            # Arrays moved: whatever was bound holds old addresses, and new halo cells are not valid.
+            # Arrays moved: all bindings hold old addresses, and new halo cells are not valid.
             self.close_bindings()
             return self._prepare_again(program, operations, looped)
         if not self.comm.leads_node:
@@ -614,13 +614,13 @@ class Engine:
         bool
             True when all messages have arrived.
         """
-        return sum(not move.test() for move in self._access.moving) == 0  # look at all of them
+        return sum(not move.test() for move in self._access.moving) == 0  # tests all of them
 
     # Layouts -------------------------------------------------------------------------------------------------------
     def time_blocks(self, grid: Grid | None) -> None:
-        """Account kernels to the blocks of a grid from now on; all ranks call it together.
+        """Attribute the time of kernels to the blocks of a grid from now on. Collective.
 
-        It costs nothing while Programs run. Operations on other grids count where these have as many blocks.
+        It costs nothing while Programs run. Operations on other grids are included if those have as many blocks.
 
         Parameters
         ----------
@@ -634,19 +634,19 @@ class Engine:
     def relayout(
         self, layouts: Mapping[Grid, Layout], *, dead: Collection[Slot] = (), piece_bytes: int = PIECE_BYTES
     ) -> Moved:
-        """Move all fields of some grids to other layouts; all ranks call it together, with the same layouts.
+        """Move all fields of some grids to other layouts. Collective; all ranks give the same layouts.
 
-        Values, registers and counters are preserved; Programs are bound anew when they run. Views that `blocks`
-        returned become invalid.
+        Values, registers and counters are preserved; Programs are bound again when they run. Views returned by `blocks`
+        become invalid.
 
         Parameters
         ----------
         layouts
             The new layout of each grid that changes.
         dead
-            Slots that are stored anew before anything reads them (:func:`minga.engine.live.dead_slots`): they become 0.
+            Slots that are overwritten before they are read (:func:`minga.engine.live.dead_slots`); they become 0.
         piece_bytes
-            The most bytes of messages in flight at once to or from this rank.
+            The maximum number of bytes of messages in flight at once to or from this rank.
 
         Returns
         -------
@@ -656,7 +656,7 @@ class Engine:
         Raises
         ------
         LayoutError
-            If ranks ask for different layouts, or a layout does not fit its grid.
+            If ranks request different layouts, or a layout does not fit its grid.
         """
         self._access.between_runs("asks for another layout", "call Engine.relayout between runs of Programs")
         self._take_back()
@@ -675,7 +675,7 @@ class Engine:
         return moved
 
     def _new_columns(self) -> None:
-        """Make a ledger with a column for each timed block; the time booked by blocks so far becomes computing."""
+        """Create a ledger with a column for each timed block; the time recorded by block so far becomes computing."""
         before = self.booked
         blocks = 0 if self._clocks is None else len(self.storage.layout(self._clocks).blocks_of(self.comm.rank))
         self.booked = new_ledger(blocks)
@@ -692,7 +692,7 @@ class Engine:
         return function
 
     def _take_back(self) -> None:
-        """End writing through views: copies of whole fields are extended beyond their ends."""
+        """End writing through views, and extend replicated fields that were written beyond their ends."""
         for slot in self._access.take_back():
             if slot.field.replicated:
                 continue_beyond(self.storage.stored(slot.field).blocks[0], slot)

@@ -1,8 +1,8 @@
-"""Events: when a rank did which command, for looking at a run in time rather than in sums.
+"""Events: the times at which a rank executed each command, for viewing a run in time rather than in sums.
 
-The native loop and the interpreter write the same rows into a ring, so a long run keeps its last commands. Native
-workers beside the first one write theirs into rings of their own. Off, it costs one comparison a command; on, one or
-two nanoseconds more.
+The native loop and the interpreter write the same rows to a ring, so that a long run keeps its last commands. Native
+workers other than the first write to rings of their own. Switched off, events cost one comparison per command; switched
+on, one or two nanoseconds more.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from minga.engine.workers import Workers, nanoseconds_per_tick
 __all__ = ["Entry", "EventLog", "Timeline"]
 
 _LONG: Final = 100_000_000
-"""Nanoseconds after which two readings tell a clock's pace better than its calibration does."""
+"""Nanoseconds after which two readings give a clock's rate more accurately than its calibration."""
 
 Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the events of one command have in common.
+    """The properties shared by all events of one command.
 
-    `messages` and `bytes` are what a start sends; `cells` and `tiles` what a kernel goes through.
+    `messages` and `bytes` count what a start sends; `cells` and `tiles` what a kernel covers.
     """
 
     name: str
@@ -47,10 +47,10 @@ class Entry:
 class Timeline:
     """The events of one rank, in order of their starts.
 
-    `rows` has int64 columns: number of the entry, start and duration in nanoseconds of `time.perf_counter_ns`, and
-    nanoseconds of the duration that were spent on moving messages along (the ledger books these as sending).
-    `lost` is the number of earlier events that there was no room for. `workers` are such rows of the other threads: the
-    time that each spent on tiles of a command, which lies within the event of that command.
+    `rows` has int64 columns: number of the entry, start and duration in nanoseconds of `time.perf_counter_ns`, and the
+    nanoseconds of the duration that were spent on progressing messages (the ledger counts these as sending). `lost` is
+    the number of earlier events that were overwritten. `workers` are such rows of the other threads: the time that each
+    spent on tiles of a command, which lies within the event of that command.
     """
 
     entries: tuple[Entry, ...]
@@ -59,7 +59,7 @@ class Timeline:
     workers: tuple[Rows, ...] = ()
 
     def seconds(self) -> dict[str, float]:
-        """Seconds by category, as the ledger books them."""
+        """Return the seconds by category, as the ledger counts them."""
         total = dict.fromkeys((c.name.lower() for c in Category), 0.0)
         for entry, _, duration, polled in self.rows.tolist():
             total[self.entries[entry].category] += (duration - polled) * 1e-9
@@ -68,9 +68,9 @@ class Timeline:
 
 
 class EventLog:
-    """Room for the last `capacity` events (rounded up to a power of two) of one engine, and of each worker.
+    """Storage for the last `capacity` events (rounded up to a power of two) of one engine, and of each worker.
 
-    native      the clock is the one that native code reads; else `time.perf_counter_ns`
+    native      the clock is the one that native code reads; otherwise `time.perf_counter_ns`
     """
 
     def __init__(self, capacity: int, workers: Workers, *, native: bool) -> None:
@@ -85,26 +85,26 @@ class EventLog:
 
     @property
     def address(self) -> int:
-        """Address of the words through which native code writes the events of commands."""
+        """Address of the header through which native code writes the events of commands."""
         return self._rings[0].address
 
     def register(self, commands: Sequence[Command]) -> int:
-        """Make the commands known; the number of the first one's entry."""
+        """Register the commands; return the number of the first one's entry."""
         first = len(self._entries)
         self._entries += [_entry(command) for command in commands]
         return first
 
     def add(self, entry: int, start: int, end: int) -> None:
-        """Write one event, with readings of the clock."""
+        """Record one event, given by readings of the clock."""
         self._rings[0].add(entry, start, end)
 
     def add_ended(self, entry: int, nanoseconds: int) -> None:
-        """Write one event that has just ended and took so long."""
+        """Record one event that has just ended, given its duration."""
         end = self._now()
         self.add(entry, end - round(nanoseconds / self._calibrated()), end)
 
     def timeline(self) -> Timeline:
-        """What is kept now, in nanoseconds."""
+        """Return the events kept now, in nanoseconds."""
         (tick0, ns0), (tick1, ns1) = self._start, self._anchor()
         pace = (ns1 - ns0) / (tick1 - tick0) if ns1 - ns0 > _LONG else self._calibrated()
         commands, *workers = [_in_nanoseconds(ring.rows(), tick0, ns0, pace) for ring in self._rings]
@@ -114,16 +114,16 @@ class EventLog:
         return int(self._ticks()) if self._ticks is not None else time.perf_counter_ns()
 
     def _calibrated(self) -> float:
-        """Nanoseconds of a tick."""
+        """Return the nanoseconds of a tick."""
         return 1.0 if self._ticks is None else nanoseconds_per_tick()
 
     def _anchor(self) -> tuple[int, int]:
-        """One moment on both clocks."""
+        """Return simultaneous readings of both clocks."""
         return self._now(), time.perf_counter_ns()
 
 
 class _Ring:
-    """Rows of events; what the words of `header` mean is said in `minga.engine.loop_code`."""
+    """A ring of event rows; `minga.engine.loop_code` describes the words of `header`."""
 
     def __init__(self, capacity: int) -> None:
         room = 1 << max(0, capacity - 1).bit_length()
@@ -133,14 +133,16 @@ class _Ring:
 
     @property
     def lost(self) -> int:
+        """Number of events that were overwritten."""
         return max(0, int(self._header[RING_COUNT]) - len(self._rows))
 
     def add(self, entry: int, start: int, end: int) -> None:
+        """Record one event."""
         self._rows[self._header[RING_COUNT] & self._header[RING_MASK]] = entry, start, end, 0
         self._header[RING_COUNT] += 1
 
     def rows(self) -> Rows:
-        """The rows that are kept, the oldest first."""
+        """Return the kept rows, oldest first."""
         written = int(self._header[RING_COUNT])
         if written <= len(self._rows):
             return self._rows[:written].copy()
@@ -148,7 +150,7 @@ class _Ring:
 
 
 def _in_nanoseconds(rows: Rows, tick: int, start: int, pace: float) -> Rows:
-    """Rows of readings of a clock as rows of starts and durations; it read `tick` at `start`."""
+    """Convert rows of clock readings to starts and durations in nanoseconds; the clock read `tick` at `start`."""
     ticks = np.stack([rows[:, 1] - tick, rows[:, 2] - rows[:, 1], rows[:, 3]], axis=1)
     times = np.rint(ticks * pace).astype(np.int64)
     return np.column_stack([rows[:, 0], times + np.array([start, 0, 0])])
@@ -172,4 +174,4 @@ def _entry(command: Command) -> Entry:
         case Call():
             return Entry(command.label, "call")
         case _:
-            return Entry(type(command).__name__.lower(), "other")  # takes no time that anyone books
+            return Entry(type(command).__name__.lower(), "other")  # takes no significant time

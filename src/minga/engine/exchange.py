@@ -1,4 +1,4 @@
-"""Exchanges and moves of one rank: what is packed, sent, copied and unpacked. One message a pair of ranks."""
+"""Exchanges and moves of one rank: packing, sending, copying and unpacking, with one message per pair of ranks."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ from minga.space.transfer import Copy, Message, RankTransfer, halo_transfer
 
 @dataclass(slots=True)
 class BoundExchange:
-    """Commands before the messages leave, while they travel, and after they came."""
+    """Commands to be executed before the messages are sent, while they are in flight, and after their arrival."""
 
     channel: Channel
     pack: list[cmd.Command]
     local: list[cmd.Command]
     unpack: list[cmd.Command]
     remote: bool
-    """Whether this rank sends or receives anything."""
+    """True if this rank sends or receives anything."""
     sent: dict[int, list[Box]] = field(default_factory=dict)
 
     def sent_from(self, block: int) -> list[Box]:
-        """The boxes of a block that are sent to other ranks, largest first."""
+        """Return the boxes of a block that are sent to other ranks, largest first."""
         return self.sent.get(block, [])
 
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """One slot's part of a transfer: whence, whither, and the copies.
+    """One slot's part of a transfer: source, target and copies.
 
     Messages are packed from `source`; copies between blocks of one rank are done when messages are unpacked, from the
-    slot that is called `local` then. `reach`: how wide the exchange is.
+    slot that is called `local` then. `reach` is the width of the exchange.
     """
 
     source: Slot
@@ -55,7 +55,7 @@ class Leg:
 
 
 Room = Callable[[object, int], np.ndarray]
-"""Memory of so many bytes for a message, by what it is for."""
+"""Function that allocates a number of bytes for a message, given a key that identifies the message."""
 
 
 def bind_exchange(
@@ -66,7 +66,7 @@ def bind_exchange(
     backend: Backend,
     active: Mapping[Field, Activity],
 ) -> BoundExchange:
-    """A halo exchange of several slots. `active`: what keeps account of the ghost cells that change."""
+    """Bind a halo exchange of several slots; `active` tracks the changes of ghost cells."""
     legs = []
     for start, finish, reach in zip(exchange.start, exchange.finish, exchange.reaches, strict=True):
         item = start.field
@@ -87,7 +87,7 @@ def bind_legs(
     active: Mapping[Field, Activity],
     room: Room,
 ) -> BoundExchange:
-    """Commands and messages of several transfers at once."""
+    """Bind several transfers together: their commands and messages."""
     pack: list[BoxCopy] = []
     local: list[BoxCopy] = []
     unpack: list[BoxCopy] = []
@@ -160,7 +160,7 @@ def bind_legs(
 
 
 def continuation(slot: Slot, storage: Storage, backend: Backend) -> list[cmd.Command]:
-    """Continue a field that every rank holds whole beyond its ends, after it was stored: periodically or evenly."""
+    """Extend a field that every rank holds completely beyond its ends, periodically or with constant values."""
     arrays, commands = storage.stored(slot.field).blocks[0], []
     box = arrays.owned
     for number, axis in enumerate(slot.field.axes):
@@ -177,13 +177,13 @@ def continuation(slot: Slot, storage: Storage, backend: Backend) -> list[cmd.Com
 
 
 def _layer(box: Box, axis: int, low: int, high: int | None = None) -> Box:
-    """A box cut or grown to some indices along an axis, to one by default."""
+    """Return a box restricted or extended to some indices along an axis, to a single index by default."""
     high = low + 1 if high is None else high
     return Box((*box.lo[:axis], low, *box.lo[axis + 1 :]), (*box.hi[:axis], high, *box.hi[axis + 1 :]))
 
 
 def copy_commands(copies: Sequence[BoxCopy], backend: Backend, label: str) -> list[cmd.Command]:
-    """One command for all copies of a phase."""
+    """Return one command for all copies of a phase."""
     if not copies:
         return []
     return [backend.helper("copy_boxes", copy_args(copies), len(copies), cmd.Category.PACK, label)]
@@ -192,7 +192,7 @@ def copy_commands(copies: Sequence[BoxCopy], backend: Backend, label: str) -> li
 def _buffers(
     legs: Sequence[Leg], messages: Sequence[Sequence[Message]], towards: str, room: Room
 ) -> dict[int, np.ndarray]:
-    """One buffer of bytes for each peer, in order of peers."""
+    """Return one byte buffer for each peer, in order of peers."""
     size: dict[int, int] = {}
     for leg, group in zip(legs, messages, strict=True):
         for message in group:
@@ -201,17 +201,19 @@ def _buffers(
 
 
 def word_holding(buffer: np.ndarray, backend: Backend) -> int:
-    """Address of a word that holds the buffer's address."""
+    """Return the address of a word that holds the buffer's address."""
     return backend.address(np.array([backend.address(buffer)], np.int64))
 
 
 def box_place(arrays: BlockArrays, slot: Slot, box: Box) -> BoxAddress:
+    """Return the place of a box in a slot's array."""
     array = arrays.arrays[0]
     first = sum((b - o) * s for b, o, s in zip(box.lo, arrays.box.lo, array.strides, strict=True))
     return BoxAddress(int(arrays.table.ctypes.data) + 8 * slot.index, first, array.strides)
 
 
 def dense_strides(copy: Copy, size: int) -> tuple[int, ...]:
+    """Return the byte strides of a copy's cells packed without gaps."""
     strides = [size]
     for length in reversed(copy.source_box.shape[1:]):
         strides.insert(0, strides[0] * length)

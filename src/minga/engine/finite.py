@@ -1,4 +1,4 @@
-"""Whether fields hold numbers only, found out where they lie."""
+"""Checks that fields are finite, computed where the fields are stored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["all_finite", "check_finite", "first_not_finite", "floating_outputs"]
 
 
 def all_finite(engine: Engine, fields: Sequence[Field]) -> bool:
-    """Return whether no value is NaN or infinite; collective, by a kernel on what the engine computes on."""
+    """Return True if no value is NaN or infinite. Collective; a kernel runs on the engine's device."""
     found = True
     for item in fields:
         program, count = _program(item)
@@ -30,10 +30,10 @@ def all_finite(engine: Engine, fields: Sequence[Field]) -> bool:
 
 
 def check_finite(model: Model, engine: Engine, step: int) -> None:
-    """Raise RunError on every rank, naming the first cell, where an output field is NaN or infinite."""
+    """Raise RunError on every rank, naming the first cell, if an output field is NaN or infinite. Collective."""
     fields = floating_outputs(model)
     if engine.device is not None and all_finite(engine, fields):
-        return  # without bringing the fields to the host
+        return  # avoids copying the fields to the host
     for slot, cell in first_not_finite(engine, [item.now for item in fields]):
         raise RunError(
             f"field {slot.field.name!r} is not finite at cell {cell} after step {step}",
@@ -42,12 +42,12 @@ def check_finite(model: Model, engine: Engine, step: int) -> None:
 
 
 def floating_outputs(model: Model) -> list[Field]:
-    """Return the output fields that can hold values that are not finite, and that ranks have parts of."""
+    """Return the output fields that can hold non-finite values and are distributed over ranks."""
     return [item for item in map(model.field, model.output) if item.dtype in ("f4", "f8") and not item.replicated]
 
 
 def first_not_finite(engine: Engine, slots: Sequence[Slot]) -> Iterator[tuple[Slot, tuple[int, ...]]]:
-    """Yield the slots that hold NaN or infinity somewhere, with the first such cell; collective."""
+    """Yield the slots that contain NaN or infinity, each with its first such cell. Collective."""
     nowhere = np.iinfo(np.int64).max
     first = np.full(max(1, len(slots)), nowhere, np.int64)
     for number, slot in enumerate(slots):

@@ -1,4 +1,4 @@
-"""Layouts of a model's other grids - coarse ones, words of cells - when one of its grids is cut in a new way."""
+"""Layouts of a model's other grids - coarse ones, words of cells - after one of its grids gets a new layout."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ __all__ = ["Hierarchy", "follow"]
 
 
 class Hierarchy(Protocol):
-    """Grids whose layouts follow from that of one grid by a rule of their own, such as the levels of multigrid."""
+    """Grids whose layouts follow from that of one grid by a specific rule, such as the levels of multigrid."""
 
     @property
     def grid(self) -> Grid:
-        """The grid they follow."""
+        """The grid that they follow."""
 
     @property
     def grids(self) -> tuple[Grid, ...]:
-        """The grids that follow it."""
+        """The grids that follow `grid`."""
 
     def layouts(self, layout: Layout) -> Mapping[Grid, Layout]:
-        """The layout of each of `grids` where `layout` is that of `grid`."""
+        """Return the layout of each of `grids` if `layout` is that of `grid`."""
 
 
 def follow(layout: Layout, leader: Grid, grid: Grid, words: Mapping[Grid, Grid]) -> Layout:
-    """The layout of `grid` on the ranks that own the same places of `leader`, which is cut by `layout`.
+    """Return the layout of `grid` on the ranks that own the same regions of `leader`, which is cut by `layout`.
 
-    `words` gives for each grid of words the grid of its cells. A grid whose cells hold a whole number of the leader's
-    (as in :meth:`Layout.coarsen`), or the other way round, is cut in the same places, others as near to them as cells
-    go. Blocks that come out empty vanish. LayoutError for a grid of other axes.
+    `words` maps each grid of words to the grid of its cells. A grid whose cells cover a whole number of the leader's
+    cells (as in :meth:`Layout.coarsen`), or the reverse, is cut at the same positions, other grids at the nearest
+    cells. Blocks that become empty are dropped. Raise LayoutError for a grid with a different number of axes.
     """
     if words.get(leader) == grid:
         return cell_layout(layout, grid)
     if grid.ndim != leader.ndim:
         raise LayoutError(
-            f"{grid!r} has other axes than {leader!r}, so its blocks cannot lie where those of the other do",
-            remedy='give the layout of each grid by a word, such as layout = "cartesian"',
+            f"{grid!r} has a different number of axes from {leader!r}, so its blocks cannot follow",
+            remedy='describe the layout of each grid in words, such as layout = "cartesian"',
         )
     lo, hi = layout.lo.copy(), layout.hi.copy()
     for axis, (fine, count) in enumerate(zip(leader.shape, grid.shape, strict=True)):
@@ -55,7 +55,7 @@ def follow(layout: Layout, leader: Grid, grid: Grid, words: Mapping[Grid, Grid])
 
 
 def _scaled(ends: Ints, fine: int, count: int, factor: int) -> Ints:
-    """Ends of blocks along an axis of `fine` cells as ends on one of `count`; `factor`: cells to one, 0 if unknown."""
+    """Convert block ends on an axis of `fine` cells to one of `count`; `factor`: fine cells per cell, 0 if unknown."""
     factor = factor or -(-fine // count)
     if -(-fine // factor) == count:
         return -(-ends // factor)

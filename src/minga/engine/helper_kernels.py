@@ -1,21 +1,21 @@
-"""The engine's own kernels: copying boxes, combining accumulators, and turning totals into register values.
+"""The engine's own kernels: copying boxes, combining accumulators, and converting totals to register values.
 
 All are called as `void f(int64 *args, int64 tile, int64 *worker)`, like traced kernels. `minga.engine.helpers` builds
 their arguments.
 
-copy_boxes, tile = number of the copy: args[0] copies, [1] unused, then COPY_WORDS words a copy
+copy_boxes, tile = number of the copy: args[0] number of copies, [1] unused, then COPY_WORDS words per copy
     [0] source slot (address of a word that holds the base address)  [1] source byte offset  [2..5] source byte strides
     [6] target slot  [7] target byte offset  [8..11] target byte strides  [12..15] shape
     Axes run from slowest to fastest; the fastest is contiguous bytes on both sides.
-combine_workers: args[0] reductions, [1] workers, then COMBINE_WORDS words a reduction
+combine_workers: args[0] number of reductions, [1] number of workers, then COMBINE_WORDS words per reduction
     [0] kind (COMBINE_*)  [1] address of the workers' accumulators  [2] words of one  [3] address of the result
     The workers' accumulators are left empty, ready for the next kernel.
-arg_candidates: args[0] items, [1] unused, then CANDIDATE_WORDS words an item
+arg_candidates: args[0] number of items, [1] unused, then CANDIDATE_WORDS words per item
     [0] address of this rank's key  [1] of the winning key  [2] of this rank's index, which becomes INT64_MAX for losers
-finish_reductions: args[0] reductions, [1] address of a byte set to 1 when a float result is NaN or infinite, then
-    FINISH_WORDS words a reduction
-    [0] how (FINISH_*)  [1] address of the accumulator  [2] address of the register's 8 bytes  [3] mask that a key is
-    xored with to give the value  [4] the result over no cell, as bits  [5] 1 if the register is an f4
+finish_reductions: args[0] number of reductions, [1] address of a byte set to 1 when a float result is NaN or infinite,
+    then FINISH_WORDS words per reduction
+    [0] kind (FINISH_*)  [1] address of the accumulator  [2] address of the register's 8 bytes  [3] mask that a key is
+    xored with to give the value  [4] the result over no cells, as bits  [5] 1 if the register is an f4
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ FINISH_WORD, FINISH_INDEX, FINISH_KEY, FINISH_FLOAT_KEY, FINISH_FLOAT_SUM = 0, 1
 
 NO_INDEX: Final = (1 << 63) - 1
 DIGITS: Final = SUM_LIMBS + 2
-"""Words that the rounding of a float sum works in."""
+"""Number of words used as workspace by the rounding of a float sum."""
 _INFINITY: Final = 0x7FF0000000000000
 _NAN: Final = 0x7FF8000000000000
 _ITEM_SIZES: Final = (1, 2, 4, 8, 16)
-"""Rows of one item (columns of a field) are copied by strided loops of this size, longer ones by memcpy."""
+"""Row sizes in bytes copied by strided loops of one item (columns of a field); longer rows are copied by memcpy."""
 
 
 def copy_boxes(module: ir.Module) -> Code:
+    """Build the kernel that copies boxes."""
     code = Code(module, "copy_boxes", 3)
     args, tile, _ = code.arguments
     record = args + 8 * HEADER_WORDS + tile * (8 * COPY_WORDS)
@@ -82,6 +83,7 @@ def copy_boxes(module: ir.Module) -> Code:
 
 
 def combine_workers(module: ir.Module) -> Code:
+    """Build the kernel that combines the workers' accumulators."""
     code = Code(module, "combine_workers", 3)
     args = code.arguments[0]
     workers = code.load(args + 8)
@@ -110,7 +112,7 @@ def combine_workers(module: ir.Module) -> Code:
 
 
 def _combine_arg(code: Code, workers: Word, source: Word, target: Word) -> None:
-    """The largest key, and the smallest index that has it."""
+    """Store the largest key, and the smallest index that has it."""
     best, index = code.variable(KEY_EMPTY), code.variable(NO_INDEX)
     with code.loop(workers) as worker:
         place = source + worker * (ACCUMULATOR_WORDS * 8)
@@ -125,6 +127,7 @@ def _combine_arg(code: Code, workers: Word, source: Word, target: Word) -> None:
 
 
 def arg_candidates(module: ir.Module) -> Code:
+    """Build the kernel that drops the indices of ranks whose key is not the winning one."""
     code = Code(module, "arg_candidates", 3)
     args = code.arguments[0]
     with code.loop(code.load(args)) as number:
@@ -137,6 +140,7 @@ def arg_candidates(module: ir.Module) -> Code:
 
 
 def finish_reductions(module: ir.Module) -> Code:
+    """Build the kernel that converts accumulators to register values."""
     code = Code(module, "finish_reductions", 3)
     args = code.arguments[0]
     flag = code.load(args + 8)
@@ -149,7 +153,7 @@ def finish_reductions(module: ir.Module) -> Code:
 
 
 def finish_reduction(code: Code, record: Word, source: Word, flag: Word, digits: Word) -> None:
-    """One record of `finish_reductions`, with the accumulator at `source`. digits: DIGITS words to work in."""
+    """Emit one record of `finish_reductions` with its accumulator at `source`; `digits` is a buffer of DIGITS words."""
     how, _, target, mask, empty, single = (code.load(record + 8 * k) for k in range(6))
     key = code.load(source)
     missing = key.equals(KEY_EMPTY)
@@ -165,7 +169,7 @@ def finish_reduction(code: Code, record: Word, source: Word, flag: Word, digits:
             bits = code.select(bits < 0, bits ^ NO_INDEX, bits)
             bits = code.select(key.equals(KEY_NAN), _NAN, bits)
             result.set(code.select(missing, empty, bits))
-            is_float.set(missing ^ 1)  # the infinity over no cell is no blow-up
+            is_float.set(missing ^ 1)  # the infinity of a reduction over no cells does not count as divergence
         with case(FINISH_FLOAT_SUM):
             result.set(_rounded_sum(code, source, digits))
             is_float.set(1)
@@ -176,16 +180,16 @@ def finish_reduction(code: Code, record: Word, source: Word, flag: Word, digits:
 
 
 def _as_single(code: Code, bits: Word) -> Word:
-    """The f4 nearest to the f8 with these bits, as bits in the low half of a word."""
+    """Return the f4 nearest to the f8 with these bits, as bits in the low half of a word."""
     builder = code.builder
     single = builder.fptrunc(builder.bitcast(bits.value, ir.DoubleType()), ir.FloatType())
     return Word(code, builder.zext(builder.bitcast(single, ir.IntType(32)), ir.IntType(64)))
 
 
 def _rounded_sum(code: Code, limbs: Word, digits: Word) -> Word:
-    """The bits of the f8 nearest to the number held by the limbs of a float sum; ties go to the even one."""
+    """Return the bits of the f8 nearest to the value in the limbs of a float sum, rounding ties to even."""
     negative = _magnitude(code, limbs, digits)
-    # The highest digit that is not 0, and whether anything stands below the three digits that can matter.
+    # The highest non-zero digit, and a flag for anything below the three digits that can matter.
     top = code.variable(SUM_LIMBS + 1)
     with code.repeat(lambda: (top.get() > 2) & code.load(digits + top.get() * 8).equals(0)):
         top.set(top.get() - 1)
@@ -206,7 +210,7 @@ def _rounded_sum(code: Code, limbs: Word, digits: Word) -> Word:
 
 
 def _magnitude(code: Code, limbs: Word, digits: Word) -> Variable:
-    """The sum's absolute value as digits of 32 bits, lowest first; whether it is negative."""
+    """Store the sum's absolute value as 32-bit digits, lowest first; return 1 if the sum is negative."""
     carry = code.variable(0)
     with code.loop(SUM_LIMBS) as k:
         part = code.load(limbs + k * 8) + carry.get()
@@ -225,8 +229,11 @@ def _magnitude(code: Code, limbs: Word, digits: Word) -> Variable:
 
 
 def _rounded_digits(code: Code, top: Variable, high: Word, middle: Word, low: Word, below: Word) -> Word:
-    """The bits of the f8 nearest to `high middle low` (digits of 32 bits, `high` number `top`), `below` for a rest."""
-    # 128 bits: the three digits from bit 125 downwards, and bit 0 for the rest.
+    """Return the bits of the f8 nearest to `high middle low` (32-bit digits, `high` is number `top`).
+
+    `below` is 1 if a non-zero remainder lies below these digits.
+    """
+    # 128 bits: the three digits from bit 125 downwards, and bit 0 for the remainder.
     wide = ir.IntType(128)
     builder = code.builder
 
@@ -242,7 +249,7 @@ def _rounded_digits(code: Code, top: Variable, high: Word, middle: Word, low: Wo
     x = builder.lshr(builder.shl(x, widen(zeros)), constant(2))
     x = builder.or_(x, widen(below))
     exponent = top.get() * 32 + (31 - SUM_BIAS) - zeros
-    # A denormal has fewer bits; nothing is left of it at 65.
+    # A denormal has fewer bits; at a shift of 65 nothing is left of it.
     missing = code.intrinsic("llvm.smax.i64", code.word(-1022) - exponent, 0)
     cut = widen(code.intrinsic("llvm.smin.i64", missing + (62 + 11), 127))
     quotient = builder.lshr(x, cut)

@@ -1,4 +1,4 @@
-"""Addresses of the engine's own kernels and the arguments they take."""
+"""Addresses of the engine's own kernels, and construction of their arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from minga.lang.types import DType, integer_range, is_float
 
 Words = NDArray[np.int64]
 _COPY_AXES: Final = 3
-"""Axes of a copy above its contiguous bytes."""
+"""Number of axes of a copy above its contiguous bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,14 @@ class HelperKernels:
 
 
 def helper_addresses() -> HelperKernels:
-    """The engine's own kernels, compiled for this machine once a process."""
+    """Return the engine's own kernels, compiled for this machine once per process."""
     with _FIRST:
         return _compiled()[0]
 
 
 _FIRST = threading.Lock()
-"""Virtual ranks ask at once: of code compiled twice, one copy would vanish under those who use it."""
+"""Lock for virtual ranks, which request the functions concurrently: a second compilation would release the first one's
+code while it is in use."""
 
 
 @functools.cache
@@ -60,7 +61,7 @@ def _compiled() -> tuple[HelperKernels, object]:
 
 
 def active_tiles(ndim: int) -> int:
-    """Address of `active_tiles_N`, compiled at first use: it takes seconds for grids of four axes."""
+    """Return the address of `active_tiles_N`, compiled at first use: compiling takes seconds for grids of four axes."""
     with _FIRST:
         return _active_tiles(ndim)[0]
 
@@ -74,7 +75,7 @@ class MaskFunctions:
 
 
 def mask_functions() -> MaskFunctions:
-    """The functions for masks, compiled at first use."""
+    """Return the functions for masks, compiled at first use."""
     with _FIRST:
         return _mask_functions()[0]
 
@@ -95,8 +96,11 @@ def _active_tiles(ndim: int) -> tuple[int, object]:
 
 @dataclass(frozen=True, slots=True)
 class BoxAddress:
-    """Where an array's box begins: `slot` is the address of a word that holds the array's base address; the box's
-    first cell lies `offset` bytes behind it, neighbours along each axis (slowest first) `strides` bytes apart."""
+    """The position of a box in an array.
+
+    `slot` is the address of a word that holds the array's base address; the box's first cell lies `offset` bytes after
+    it, and neighbours along each axis (slowest first) are `strides` bytes apart.
+    """
 
     slot: int
     offset: int
@@ -114,9 +118,9 @@ class Copy:
 
 
 def copy_args(copies: Sequence[Copy]) -> Words:
-    """Arguments of `copy_boxes`; it is called with one tile for each copy.
+    """Return the arguments of `copy_boxes`, which is called with one tile for each copy.
 
-    ValueError for a box that has more than three axes after axes that are contiguous on both sides were merged.
+    Raise ValueError for a box that has more than three axes after merging axes that are contiguous on both sides.
     """
     args = _header(len(copies), 0, len(copies) * kernels.COPY_WORDS)
     for record, copy in zip(args[kernels.HEADER_WORDS :].reshape(-1, kernels.COPY_WORDS), copies):
@@ -134,7 +138,7 @@ def copy_args(copies: Sequence[Copy]) -> Words:
 
 
 def _merged(copy: Copy) -> tuple[list[tuple[int, int, int]], int]:
-    """(length, source stride, target stride) of the axes that are not contiguous, and the bytes of what is."""
+    """Return (length, source stride, target stride) of the non-contiguous axes, and the contiguous bytes."""
     row = copy.itemsize
     axes: list[tuple[int, int, int]] = []
     for length, source, target in zip(
@@ -162,14 +166,14 @@ class Combine:
 
 
 def reduction_words(kind: ReductionKind, dtype: DType) -> int:
-    """Words of an accumulator that carry something, from word 0 on; `dtype` is the reduction's."""
+    """Return the number of used words of an accumulator, counted from word 0; `dtype` is the reduction's."""
     if kind == "sum" and is_float(dtype):
         return SUM_NEGATIVE_INFINITY + 1
     return 2 if kind in ("argmax", "argmin") else 1
 
 
 def combine_args(items: Sequence[Combine], workers: int) -> Words:
-    """Arguments of `combine_workers` (one tile). It leaves the workers' accumulators empty."""
+    """Return the arguments of `combine_workers` (one tile), which leaves the workers' accumulators empty."""
     args = _header(len(items), workers, len(items) * kernels.COMBINE_WORDS)
     for record, item in zip(args[kernels.HEADER_WORDS :].reshape(-1, kernels.COMBINE_WORDS), items):
         if item.kind in ("argmax", "argmin"):
@@ -181,7 +185,10 @@ def combine_args(items: Sequence[Combine], workers: int) -> Words:
 
 
 def candidate_args(items: Sequence[tuple[int, int, int]]) -> Words:
-    """Arguments of `arg_candidates` (one tile): addresses of own key, winning key and own index of each reduction."""
+    """Return the arguments of `arg_candidates` (one tile).
+
+    `items` holds the addresses of own key, winning key and own index of each reduction.
+    """
     args = _header(len(items), 0, len(items) * kernels.CANDIDATE_WORDS)
     for record, item in zip(args[kernels.HEADER_WORDS :].reshape(-1, kernels.CANDIDATE_WORDS), items):
         record[:3] = item
@@ -190,7 +197,7 @@ def candidate_args(items: Sequence[tuple[int, int, int]]) -> Words:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Turn the total at `source` into the value of the register at `target` (8 bytes)."""
+    """Convert the total at `source` to the value of the register at `target` (8 bytes)."""
 
     kind: ReductionKind
     dtype: DType
@@ -199,8 +206,11 @@ class Finish:
 
 
 def finish_args(items: Sequence[Finish], not_finite: int) -> Words:
-    """Arguments of `finish_reductions` (one tile). `not_finite` is the address of a byte that becomes 1 when a float
-    result is NaN or infinite; the infinity of a maximum over no cell does not count."""
+    """Return the arguments of `finish_reductions` (one tile).
+
+    `not_finite` is the address of a byte that is set to 1 when a float result is NaN or infinite; the infinity of a
+    maximum over no cells does not count.
+    """
     args = _header(len(items), not_finite, len(items) * kernels.FINISH_WORDS)
     for record, item in zip(args[kernels.HEADER_WORDS :].reshape(-1, kernels.FINISH_WORDS), items):
         mask = -1 if item.kind == "min" else 0
@@ -219,7 +229,7 @@ def _how(item: Finish) -> int:
 
 
 def _over_no_cell(item: Finish) -> int:
-    """Bits of a maximum's or minimum's value over no cell, floats as f8."""
+    """Return the bits of a maximum's or minimum's value over no cells, floats as f8."""
     if is_float(item.dtype):
         return int(np.float64(math.inf if item.kind == "min" else -math.inf).view(np.int64))
     value = integer_range(item.dtype)[1 if item.kind == "min" else 0]

@@ -1,8 +1,8 @@
-"""Moves that travel while other operations go on: where their messages leave, and where they are waited for.
+"""Moves in flight during other operations: selection of the points where messages are sent and waited for.
 
-A move starts where what it copies is complete and the place it goes to is free, and is finished before the first
-operation that looks at that place or stores there. So with two buffers in turn the next panel travels while the present
-one is used, though a Program only says what is read and written. Nothing is in flight where a loop begins a round.
+A move starts where its source is complete and its target is free, and is finished before the first operation that reads
+or stores the target. With two alternating buffers, the next panel thus travels while the present one is used, although
+a Program only states what is read and written. Nothing is in flight at the start of a loop's iteration.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["moves_in_flight"]
 
 
 def moves_in_flight(items: Sequence[Item]) -> list[Item]:
-    """The same items, with moves in two parts where something can be done between them."""
+    """Return the same items, with moves split in two where other items can run between the two parts."""
     return _joined(_started_early(_finished_late([_inside(item) for item in items])))
 
 
@@ -35,7 +35,7 @@ def _inside(item: Item) -> Item:
 
 
 def _finished_late(items: Sequence[Item]) -> list[Item]:
-    """Every move in two parts, the second where its target is needed first."""
+    """Split every move in two, the second part placed just before its target is first needed."""
     behind: list[Item] = []
     for item in reversed(items):
         if not isinstance(item, Move):
@@ -48,8 +48,10 @@ def _finished_late(items: Sequence[Item]) -> list[Item]:
 
 
 def _started_early(items: Sequence[Item]) -> list[Item]:
-    """First parts as early as they can be, but not while an earlier move has yet to be finished: its messages would
-    arrive later for it."""
+    """Place first parts as early as possible, but not before an earlier move is finished.
+
+    They would delay its messages otherwise.
+    """
     out: list[Item] = []
     for item in items:
         place = len(out)
@@ -60,7 +62,7 @@ def _started_early(items: Sequence[Item]) -> list[Item]:
 
 
 def _may_pass(move: Move, before: Item) -> bool:
-    """Whether a move may start before an item that was recorded before it."""
+    """Return True if a move may start before an item that was recorded before it."""
     if isinstance(before, StartMove | FinishMove):
         return False
     use = _use(before)
@@ -70,7 +72,7 @@ def _may_pass(move: Move, before: Item) -> bool:
 
 
 def _joined(items: Sequence[Item]) -> list[Item]:
-    """Moves between whose parts nothing is left, in one."""
+    """Join the parts of moves that have nothing left between them."""
     out: list[Item] = []
     for item in items:
         last = out[-1] if out else None
@@ -83,7 +85,11 @@ def _joined(items: Sequence[Item]) -> list[Item]:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """What an item looks at and what it stores; `renamed`: whose slots it renames; `anything`: nobody knows."""
+    """Slots that an item reads and stores.
+
+    `renamed` holds the fields whose slots it renames, `register` the register it sets; `anything` is True if its
+    accesses are unknown.
+    """
 
     reads: frozenset[Slot] = frozenset()
     writes: frozenset[Slot] = frozenset()
@@ -92,9 +98,11 @@ class _Use:
     anything: bool = False
 
     def changes(self, slot: Slot) -> bool:
+        """Return True if the item may change a slot."""
         return self.anything or slot in self.writes or slot.field in self.renamed
 
     def touches(self, slot: Slot) -> bool:
+        """Return True if the item may read or change a slot."""
         return slot in self.reads or self.changes(slot)
 
 

@@ -1,11 +1,12 @@
 """Inference of halo exchanges and boundary fills from the reads of each operation.
 
-The forward pass knows, for every slot, how far around each block its copy is valid; it inserts an exchange where an
-operation would read further. It is right for any extents, so a backward pass may choose to compute some operations on
-extended blocks (a deep halo) and thereby leave exchanges out. Both work on names: rotation renames slots.
+The forward pass keeps track, for every slot, of how far around each block its copy is valid; it inserts an exchange
+where an operation would read farther. This is correct for any extents, so a backward pass may choose to compute some
+operations on extended blocks (a deep halo) and thereby save exchanges. Both passes work on names: rotation renames
+slots.
 
-A loop keeps an invariant: at its head everything the body reads before writing it is valid. An exchange before the loop
-establishes it, one at the end of each round (started inside the operation that produces the data) restores it.
+A loop maintains an invariant: at its head everything that the body reads before writing it is valid. An exchange before
+the loop establishes it, one at the end of each round (started inside the operation that produces the data) restores it.
 """
 
 from __future__ import annotations
@@ -90,20 +91,21 @@ class _Pass:
 
     # Single operations ---------------------------------------------------------------------------------------------
     def invalidate(self, slot: Slot) -> None:
+        """Record that a slot changed: its halo and the ghost cells computed from it are stale."""
         self.valid.pop(slot, None)
         self.stored(slot)
 
     def stored(self, slot: Slot) -> None:
-        """Note that a slot changed: ghost cells that were made of it are stale."""
+        """Record that a slot changed: ghost cells computed from it are stale."""
         self.filled.pop(slot, None)
         self.unfill(lambda ghosts: slot in ghosts.others)
 
     def set(self, registers: set[str]) -> None:
-        """Note that registers changed: ghost cells that were made of them are stale."""
+        """Record that registers changed: ghost cells computed from them are stale."""
         self.unfill(lambda ghosts: bool(registers & ghosts.registers))
 
     def unfill(self, changed: Callable[[Ghosts], bool]) -> None:
-        """Forget ghost cells whose values depend on something that changed."""
+        """Discard ghost cells whose values depend on something that changed."""
         self.filled = {slot: ghosts for slot, ghosts in self.filled.items() if not changed(ghosts)}
 
     def widen(self, slot: Slot, reach: Reach) -> None:
@@ -124,7 +126,7 @@ class _Pass:
         emit_exchange(missing, out, self.overlap)
         for slot, need in missing.items():
             have = self.valid.get(slot, need)
-            # Around faces widths add up; a wider box would have corners that neither has.
+            # Around faces widths add up; a wider box would have corners that neither exchange delivers.
             self.valid[slot] = have.union(need) if have.star and need.star else need
             self.stored(slot)
 
@@ -160,7 +162,7 @@ class _Pass:
                 self.valid[slot] = self.valid.get(slot, Reach.none(ndim)).meet(extent)
             self.widen(slot, extent)
             if any(s > 1 for s in store.strides):
-                # The last coarse cell of an odd grid stores beyond the end; the array must reach that far.
+                # The last coarse cell of an odd grid stores beyond the end; the array must extend that far.
                 self.widen(slot, Reach((0,) * ndim, store.offsets, False))
 
     def rotate(self, rotation: Rotate) -> None:
@@ -281,7 +283,7 @@ def _extents(operations: Sequence[Operation]) -> dict[int, Reach]:
                 extent = extent.union(need.get(slot, extent))
                 if _overwrites(operation, param):
                     need.pop(slot, None)
-            # An extended computation is done on whole boxes, corners included.
+            # An extended computation covers whole boxes, corners included.
             extents[number] = extent if extent.empty else Reach(extent.lo, extent.hi, False)
             for slot, reach in requirements(operation, extents[number])[0].items():
                 need[slot] = need.get(slot, Reach.none(len(reach.lo))).union(reach)
@@ -313,7 +315,7 @@ def _needed_at_head(operations: Sequence[Operation], extents: dict[int, Reach]) 
 
 @dataclass(slots=True)
 class _Needs:
-    """The reads of operations that nothing has written before, under the names that slots have at the beginning."""
+    """Reads of operations before any write, under the names that slots have at the beginning."""
 
     found: dict[Slot, Reach] = field(default_factory=dict)
     written: set[Slot] = field(default_factory=set)
@@ -321,7 +323,7 @@ class _Needs:
     """The name at the beginning of each slot that has been renamed since."""
 
     def walk(self, operations: Sequence[Operation], extents: dict[int, Reach]) -> None:
-        """Add the reads of operations; those with an extent are also done around blocks."""
+        """Add the reads of operations; those with an extent are also computed around blocks."""
         for number, operation in enumerate(operations):
             match operation:
                 case Apply() if not operation.replicated:

@@ -40,9 +40,9 @@ from minga.errors import RunError
 INTERRUPTED: Final = -1
 """Result of a run that found the stop word set at a Count command."""
 LEFT: Final = -2
-"""Result of a run that was left because all ranks agreed to at a poll."""
+"""Result of a run that was left because all ranks agreed to at an interrupt."""
 Ledger = NDArray[np.int64]
-"""Nanoseconds spent and commands done, by `Category`, then by timed block: of shape (2, categories + blocks)."""
+"""Nanoseconds spent and commands completed, by `Category`, then by timed block, of shape (2, categories + blocks)."""
 
 
 def new_ledger(blocks: int = 0) -> Ledger:
@@ -70,15 +70,15 @@ def interpret(
     comm, workers
         The ranks that run their lists together, and the threads of this one.
     ledger
-        Where time is booked.
+        The ledger that times are added to.
     stop
         One word: if it is not 0, the list is left at the next Count with the reason INTERRUPTED.
     events, first_event
-        Log made for Python's clock, which knows the commands as entries from `first_event` on.
+        Log created for Python's clock, in which the commands are entries from `first_event` on.
     device
         GPU that the list launches on.
     interrupt
-        Asked after some Counts whether to leave.
+        Called after some Counts to decide on leaving the list.
 
     Raises
     ------
@@ -109,15 +109,15 @@ def interpret(
 
 def past_the_end(length: int) -> RunError:
     """Return the error of a list that reaches its last command without an End."""
-    return RunError(f"the program went on past its last command, number {length - 1}", remedy="end it with End")
+    return RunError(f"the program ran past its last command, number {length - 1}", remedy="end it with End")
 
 
 @dataclass(slots=True)
 class _Run:
     """The state of one run of a list.
 
-    Each method does one kind of command, and returns the column of the ledger that its time is booked in; None for a
-    command that takes no time worth booking.
+    Each method executes one kind of command and returns the ledger column of its time, or None for a command that takes
+    no significant time.
     """
 
     comm: Comm
@@ -126,7 +126,7 @@ class _Run:
     stop: NDArray[np.int64] | None
     interrupt: InterruptPoll | None
     rounds: int
-    """Counts until the next poll."""
+    """Number of Counts until the next interrupt."""
     at: int = 0
     """Position of the next command."""
     reason: int | None = None

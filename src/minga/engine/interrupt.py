@@ -1,8 +1,8 @@
 """Interrupts of running Programs: signals are received, and a step that takes long can be left.
 
-Loops in native code keep Python waiting, and with it whoever wants a run to end. So after some rounds of its loops a
-Program turns to Python for a moment, after the same number of rounds on all ranks: there they agree on whether to leave
-it, and on how many rounds it takes until the next poll. Results do not depend on any of this.
+Loops in native code prevent Python from running, and thus a run from being ended. After some rounds of its loops a
+Program therefore calls Python briefly, after the same number of rounds on all ranks: there they agree on whether to
+leave it, and on the number of rounds until the next call. Results do not depend on any of this.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class InterruptPoll:
 
     Attributes
     ----------
-    asked
+    requested
         Returns True once the run is to end; None: Programs never turn to Python.
-    may
+    may_leave
         True if the Program that runs may be left in the middle; the same on all ranks.
     """
 

@@ -1,4 +1,4 @@
-"""Launches in the records of the native loop, which calls the GPU driver's functions by address."""
+"""GPU launches in the records of the native loop, which calls the driver's functions by address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Launcher"]
 
 
 class Launcher:
-    """Encodes the commands of one list that concern a device; it lives as long as the list."""
+    """Encodes the device commands of one list; it lives as long as the list."""
 
     def __init__(self, device: Device) -> None:
         self._device = device
@@ -23,7 +23,7 @@ class Launcher:
         self._worker = device.worker
 
     def encode(self, command: Launch | Synchronise | Fetch) -> tuple[int, ...]:
-        """The words of a command's record."""
+        """Return the words of a command's record."""
         functions = self._functions
         match command:
             case Launch():
@@ -42,7 +42,7 @@ class Launcher:
                 return words.OP_FETCH, copy, Category.COMPUTE
 
     def _launch(self, command: Launch) -> int:
-        """Address of the arguments of cuLaunchKernel: it wants the addresses of the kernel's parameters."""
+        """Return the address of the arguments of cuLaunchKernel, which include the addresses of kernel parameters."""
         values = self._array(command.args, self._worker)
         params = self._array(values, values + 8)
         return self._array(command.function, *command.grid, *command.threads, 0, self._functions.stream, params, 0)
@@ -53,11 +53,11 @@ class Launcher:
         return int(array.ctypes.data)
 
     def failure(self, command: Command, code: int) -> RunError:
-        """The error of a function of the driver that did not return 0."""
+        """Return the error for a driver function that did not return 0."""
         where = f"launching {command.label!r}" if isinstance(command, Launch) else "waiting for the GPU"
         return RunError(
             f"the GPU reports an error: {self._device.error(code)}",
             where=where,
-            remedy="what failed may be any kernel launched before; run with native=False to learn more, "
+            remedy="the cause may be any kernel launched before; run with native=False to learn more, "
             "or on the processor",
         )

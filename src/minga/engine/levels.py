@@ -2,8 +2,8 @@
 
 Slot `next` of a field that rotates holds an old level until something is stored there. Operations that advance part of
 a field (a box, a colour, every n-th cell, a branch that is not always taken) leave that old level in the other cells,
-and `rotate` would make it the present one. So these cells are copied from `now` before the first of the operations.
-What only adjusts `next`, such as a source, or a wall of given values, says nothing of the other cells.
+and `rotate` would make it the present one. These cells are therefore copied from `now` before the first of the
+operations. Operations that only adjust `next`, such as a source or a wall of given values, do not cause a copy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["CopyPoint", "check_levels", "keep", "kept_cells", "untouched"]
 
 @dataclass(frozen=True, slots=True)
 class CopyPoint:
-    """Place of a copy: before operation `number` of a list, of the cells in some boxes."""
+    """The position of a copy: before operation `number` of a list, of the cells in some boxes."""
 
     operations: list[Operation]
     number: int
@@ -44,9 +44,9 @@ def keep(ndim: int) -> Kernel:
 
 
 def kept_cells(item: Field, stack: Sequence[list[Operation]]) -> CopyPoint | None:
-    """Return the copy that has to precede `rotate(item)` at the end of the operations recorded so far; None for none.
+    """Return the copy that must precede `rotate(item)` at the end of the operations recorded so far, or None.
 
-    `stack` holds the lists that are being recorded, the innermost last. Raises ProgramError if the copy would overwrite
+    `stack` holds the lists that are being recorded, the innermost last. Raise ProgramError if the copy would overwrite
     values that an operation uses.
     """
     span = list(_since_rotation(item, stack))
@@ -85,10 +85,10 @@ def _check_kept(item: Field, operations: Sequence[Operation], left: Sequence[Box
             continue
         label = operation.label if isinstance(operation, Apply | Call) else "move"
         raise ProgramError(
-            f"rotate({item.name}): {label!r} changes {item.now!r} in cells that {item.next!r} took over before, as "
-            "nothing advances them, so that the change would be lost",
+            f"rotate({item.name}): {label!r} changes {item.now!r} in cells that {item.next!r} has already taken "
+            "over, because nothing advances them: the change would be lost",
             where=(operation.graph.where or None) if isinstance(operation, Apply) else None,
-            remedy=f"record it before the operations that store {item.next!r}, or change {item.next!r} in its place",
+            remedy=f"record it before the operations that store {item.next!r}, or change {item.next!r} instead",
         )
 
 
@@ -102,7 +102,7 @@ def _check_before_loop(item: Field, stack: Sequence[list[Operation]], left: Sequ
         label = operation.label if isinstance(operation, Apply | Call) else "move"
         raise ProgramError(
             f"rotate({item.name}): {label!r} stores {item.next!r} before the loop, whose operations advance a part of "
-            "it: in the other cells they keep the present values, so that what was stored would be lost",
+            "it: the other cells keep the present values, so that the stored values would be lost",
             where=(operation.graph.where or None) if isinstance(operation, Apply) else None,
             remedy=f"rotate {item.name} before the loop, store {item.next!r} inside it, or use another field",
         )
@@ -134,14 +134,14 @@ def untouched(item: Field, operations: Sequence[Operation]) -> list[Box]:
     if not any(_rotates(operation, item) for operation in everything):
         return []
     if not storing or not all(isinstance(operation, Apply) for operation in storing):
-        return []  # what a call stores nobody knows
+        return []  # the cells that a call stores are unknown
     return _outside(_points(item), [box for slot in slots for box in _covered(slot, storing)])
 
 
 def _since_rotation(
     item: Field, stack: Sequence[list[Operation]]
 ) -> Iterator[tuple[tuple[list[Operation], int], Operation]]:
-    """Yield the operations after a field's last rotation with their places, in order, also from around branches."""
+    """Yield the operations after a field's last rotation with their positions, in order, also from around branches."""
     parts: list[list[tuple[tuple[list[Operation], int], Operation]]] = []
     skip = 0  # the branch that is being recorded is the last operation of the list around it
     for depth in range(len(stack) - 1, -1, -1):
@@ -163,7 +163,8 @@ def _since_rotation(
 def _before_loop(item: Field, stack: Sequence[list[Operation]]) -> list[Operation]:
     """Return the operations between the last rotation of a field and the loop that is being recorded.
 
-    There are none if the field has been rotated inside the loop."""
+    There are none if the field has been rotated inside the loop.
+    """
     found: list[Operation] = []
     looped = False
     for depth in range(len(stack) - 1, -1, -1):
@@ -201,10 +202,10 @@ def _in_branches(operations: Sequence[Operation]) -> set[Operation]:
 
 
 def _advances(operation: Operation, item: Field, index: int = 1, *, doubtful: bool = False) -> bool:
-    """Return True if an operation stores some cells of a slot with values made from another level of the field.
+    """Return True if an operation stores some cells of a slot with values computed from another level of the field.
 
-    An operation that is ``doubtful``, as it need not be done, may also store all of them. One in a branch that makes
-    them from the old values is not: where it is not done, the two levels change places.
+    An operation that is ``doubtful``, because it may not be executed, may also store all of them. One in a branch that
+    computes them from the old values is not doubtful: if it is not executed, the two levels change places.
     """
     if not isinstance(operation, Apply) or operation.grid != item.grid:
         return False
@@ -230,7 +231,7 @@ def _uses(operation: Apply, slot: Slot) -> bool:
 
 
 def _adjusts(operation: Apply, slot: Slot) -> bool:
-    """Return True if an operation only adjusts the values of a slot, as a source does; others store its cells then."""
+    """Return True if an operation only adjusts the values of a slot, as a source does; others then store its cells."""
     stores = (store for store in operation.graph.stores if operation.operands[store.param] == slot)
     return _uses(operation, slot) and not any(_level(operation, store) for store in stores)
 
@@ -240,7 +241,7 @@ def _points(item: Field) -> Box:
 
 
 def _covered(slot: Slot, operations: Sequence[Operation]) -> list[Box]:
-    """Return boxes all of whose cells these operations store in any case."""
+    """Return boxes all of whose cells the operations store in any case."""
     boxes: list[Box] = []
     colours: dict[Box, set[int]] = {}
     for operation in operations:
@@ -263,7 +264,8 @@ def _covered(slot: Slot, operations: Sequence[Operation]) -> list[Box]:
 def _dense(operation: Apply, slot: Slot) -> bool:
     """Return True if an operation stores every cell of its region, or of one colour of it.
 
-    On a coarser grid, all fine cells of the region's cells have to be stored."""
+    On a coarser grid, all fine cells of the region's cells must be stored.
+    """
     if operation.cells.stride is not None or operation.cells.points is not None:
         return False
     stores = [s for s in operation.graph.stores if operation.operands[s.param] == slot]
@@ -276,7 +278,7 @@ def _dense(operation: Apply, slot: Slot) -> bool:
 
 
 def _outside(space: Box, boxes: Sequence[Box]) -> list[Box]:
-    """Return the cells of a box that lie in none of some other boxes, as boxes."""
+    """Return the cells of a box that lie in none of the other boxes, as boxes."""
     left = [] if space.empty else [space]
     for box in boxes:
         left = [part for whole in left for part in _without(whole, box)]

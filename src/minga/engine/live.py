@@ -1,4 +1,4 @@
-"""Which slots hold nothing that is needed any more between two steps, so that they need not move with the work."""
+"""Determination of the slots that are not needed between two steps, and thus need not move with the work."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ __all__ = ["dead_slots"]
 
 
 def dead_slots(model: Model) -> frozenset[Slot]:
-    """The slots that the next step stores whole before anything reads them, such as the next time level.
+    """Return the slots that the next step overwrites completely before they are read, such as the next time level.
 
-    What frames, observables or a watch for repetition look at is not among them, nor is a slot of which it is unknown.
+    Slots read by frames, observables or the detection of repetition are not included, nor are slots whose use is
+    unknown.
     """
     scan = _Scan({item: list(range(item.slots)) for item in model.fields})
     scan.operations(model.step.operations)
@@ -31,14 +32,14 @@ def dead_slots(model: Model) -> frozenset[Slot]:
 
 @dataclass(slots=True)
 class _Scan:
-    """Goes through a step once; slots are called as they are before it. `places`: which of these each slot is now."""
+    """Scan of one step. Slots have the names they have before it; `places` maps present slots to these."""
 
     places: dict[Field, list[int]]
     read: set[Slot] = field(default_factory=set)
     stored: set[Slot] = field(default_factory=set)
 
     def operations(self, operations: Sequence[Operation], certain: bool = True) -> None:
-        """`certain`: whether these operations are done, and once."""
+        """Record the accesses of operations; `certain` is True if they are executed exactly once."""
         for operation in operations:
             match operation:
                 case Apply():
@@ -63,34 +64,38 @@ class _Scan:
                     pass
 
     def before(self, slot: Slot) -> Slot:
+        """Return the name that a slot had before the step."""
         return Slot(slot.field, self.places.setdefault(slot.field, list(range(slot.field.slots)))[slot.index])
 
     def reads(self, slot: Slot) -> None:
+        """Record that a slot is read."""
         if self.before(slot) not in self.stored:
             self.read.add(self.before(slot))
 
     def stores(self, slot: Slot, whole: bool) -> None:
+        """Record that a slot is stored, completely or in part."""
         if whole:
             self.stored.add(self.before(slot))
         else:
-            self.reads(slot)  # what it leaves out stays
+            self.reads(slot)  # the cells that it leaves out keep their values
 
     def rotates(self, item: Field, certain: bool) -> None:
+        """Record that the slots of a field rotate."""
         if certain:
             places = self.places.setdefault(item, list(range(item.slots)))
             places.append(places.pop(0))
-        else:  # from here on nobody knows which slot is which
+        else:  # from here on the order of the slots is unknown
             self.read.update(item.slot(k) for k in range(item.slots))
 
 
 def _reads(apply: Apply) -> set[Slot]:
-    """All slots whose values an operation uses, those that its boundaries look at included."""
+    """Return all slots whose values an operation uses, including those that its boundaries read."""
     mask = set() if apply.mask is None else {apply.mask}
     if apply.replicated:
         return {operand for operand in apply.operands if isinstance(operand, Slot)}
     _, ghosts = requirements(apply, Reach.none(apply.grid.ndim))
     found = set(stencil(apply)).union(*(each.others for each in ghosts.values()))
-    # Fields that lack some axes are in no exchange.
+    # Fields that lack some axes take part in no exchange.
     return found | mask | {o for o in apply.operands if isinstance(o, Slot) and o.field.replicated}
 
 
@@ -99,7 +104,7 @@ def _stores(apply: Apply) -> list[Slot]:
 
 
 def _whole(apply: Apply, slot: Slot) -> bool:
-    """Whether an operation stores every point of a slot, without looking at what was there."""
+    """Return True if an operation stores every point of a slot without reading its old values."""
     cells = apply.cells
     everywhere = not cells.sparse and cells.active is None and apply.region == slot.field.points
     stores = [store for store in apply.graph.stores if apply.slot(store.param) == slot]
@@ -108,7 +113,7 @@ def _whole(apply: Apply, slot: Slot) -> bool:
 
 
 def _mentioned(operations: Sequence[Operation]) -> Iterator[Slot]:
-    """All slots that operations name, by the names they have when the first one begins (or all, once fields rotate)."""
+    """Yield all slots that operations name, by their names when the first one begins (or all, once fields rotate)."""
     for operation in flat(operations):
         match operation:
             case Apply():

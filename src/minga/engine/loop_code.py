@@ -1,15 +1,16 @@
-"""The native code that runs kernels on many threads and lists of commands without Python.
+"""Native code that runs kernels on many threads and lists of commands without Python.
 
-Three functions, made of 64-bit words that the constants below number:
+It has three functions of 64-bit words; the constants below number the words of their arguments.
 
 worker(control, worker)
-    Body of a thread: takes tiles of every dispatch until it is told to stop. Waiting threads first look at the gate
-    for a while, then sleep on a futex.
+    Body of a thread: takes tiles of every dispatch until it is told to stop. Waiting threads first spin on the gate for
+    a while, then sleep on a futex.
 dispatch(control, worker, function, args, tiles, polls) -> ticks spent on polls
-    Do all tiles of a kernel with the help of the waiting threads. A thread that is late is not waited for: it finds
-    the gate closed. Between its own tiles the caller makes progress on the channels of `polls`.
+    Compute all tiles of a kernel with the help of the waiting threads. A thread that is late is not waited for: it
+    finds the gate closed. Between its own tiles the caller makes progress on the channels of `polls`.
 run(context) -> status
-    Interpret records of commands until one ends, calls Python, fails, finds the stop word set or is to look.
+    Interpret records of commands until one ends the program, calls Python or fails, the stop word is set, or an
+    interruption is due.
 """
 
 from __future__ import annotations
@@ -27,51 +28,52 @@ from llvmlite import ir
 from minga.engine.command import Category
 from minga.engine.emit import Code, Variable, Word, load
 
-# Words of the control block; groups that different threads write lie on cache lines of their own.
+# Words of the control block; groups written by different threads lie on separate cache lines.
 GATE: Final = 0
-"""Threads inside (bits 0-15), whether more may enter (bit 16), number of the dispatch (from bit 17 on)."""
+"""Word: number of threads inside (bits 0-15), 1 if more may enter (bit 16), number of the dispatch (from bit 17)."""
 BELL: Final = 16
-"""Counts dispatches; sleeping threads wait for a change of its low half."""
+"""Word: number of dispatches; sleeping threads wait for a change of its low half."""
 SLEEPERS: Final = 17
 STOP: Final = 18
 NEXT: Final = 32
-"""The next tile to be taken."""
+"""Word: the next tile to be taken."""
 FUNCTION, ARGS, TILES = 48, 49, 50
 RINGS, EVENT = 51, 52
-"""Address of a table of rings of events, one for each worker, or 0; what the events of a dispatch are called."""
+"""Words: address of a table of rings of events, one for each worker, or 0; event number of a dispatch."""
 SYSCALL, FUTEX, YIELD, SPIN = 64, 65, 66, 67
-"""Addresses of libc's syscall and sched_yield, the number of the futex call, ticks of looking before sleeping."""
+"""Words: address of libc's syscall, number of the futex call, address of libc's sched_yield, ticks of spinning before
+sleeping."""
 CONTROL_WORDS: Final = 80
 
 _OPEN: Final = 1 << 16
 _DISPATCH: Final = 1 << 17
 _INSIDE: Final = _OPEN - 1
-_FUTEX_WAIT, _FUTEX_WAKE = 128, 129  # the private ones: only threads of this process wait
+_FUTEX_WAIT, _FUTEX_WAKE = 128, 129  # the private variants: only threads of this process wait
 _PATIENCE: Final = 1000
-"""Looks at a gate that should close soon before the processor is offered to others."""
+"""Number of checks of a gate that should close soon before the processor is yielded."""
 
-# Words of a list of channels to be polled: then count and address of the requests of each channel.
+# Words of a list of channels to be polled, followed by count and address of the requests of each channel.
 POLL_TEST, POLL_STATUS, POLL_REQUEST_BYTES, POLL_INTERVAL, POLL_LEAST, POLL_MOST, POLL_LAST, POLL_CHANNELS = range(8)
 POLL_FIRST: Final = 8
 _REST: Final = 32
-"""Ticks between two polls for each tick that the last one took: looking takes about 3 % of the time at most."""
+"""Ticks between two polls for each tick that the last one took: polling takes about 3 % of the time at most."""
 
 # Words of the context of `run`.
 AT, RECORDS, CONTROL, WORKER, TICKS, COUNTS, STOP_ADDRESS, DETAIL = range(8)
 START, STARTALL, TEST, ALLREDUCE, STATUS, REQUEST_BYTES, INT64, COMMUNICATOR, PATIENCE = range(8, 17)
 EVENTS, FIRST_EVENT = 17, 18
-"""Address of the words of a ring of events, or 0; what is added to a command's number to name its event."""
+"""Words: address of the header of a ring of events, or 0; number added to a command's number to identify its event."""
 NAP, NAP_LEAST, NAP_TICKS, USLEEP = range(19, 23)
-"""Microseconds of the longest sleep while waiting, or 0, and of the shortest that is worth it; ticks of waiting for a
+"""Words: longest sleep while waiting in microseconds, or 0; the shortest sleep that is worthwhile; ticks of waiting per
 microsecond of sleep; address of libc's usleep."""
 LOOK: Final = 23
-"""Rounds of loops until the next look: `run` then returns LOOKING."""
+"""Word: iterations of loops until `run` next returns LOOKING."""
 CONTEXT_WORDS: Final = 24
 
-# Words of a ring of events: events ever written, room less one (a power of two less one), address of the rows.
+# Words of a ring of events: events ever written, capacity less one (a power of two less one), address of the rows.
 RING_COUNT, RING_MASK, RING_ROWS = range(3)
 EVENT_WORDS: Final = 4
-"""A row of it: number of the event, ticks at its start and end, ticks of it that were spent on polls."""
+"""Number of words of a row: number of the event, ticks at its start and end, ticks of it spent on polls."""
 
 RECORD_WORDS: Final = 8
 OP_KERNEL, OP_START, OP_WAIT, OP_COLLECTIVE, OP_ALLREDUCE, OP_ROTATE = range(6)
@@ -84,7 +86,7 @@ _CLOCKS: Final = {"x86_64": "llvm.readcyclecounter", "aarch64": "llvm.readsteady
 
 
 def is_supported() -> bool:
-    """Whether this machine can run the native loop and native threads: Linux on x86-64 or 64-bit Arm."""
+    """Return True if this machine supports the native loop and native threads: Linux on x86-64 or 64-bit Arm."""
     return sys.platform == "linux" and platform.machine() in _CLOCKS and sys.byteorder == "little"
 
 
@@ -99,13 +101,14 @@ class LoopFunctions:
 
 
 def loop_functions() -> LoopFunctions:
-    """The functions, compiled for this machine once a process."""
+    """Return the functions, compiled for this machine once per process."""
     with _FIRST:
         return _compiled()[0]
 
 
 _FIRST = threading.Lock()
-"""Virtual ranks ask at once: of code compiled twice, one copy would vanish under those who use it."""
+"""Lock for virtual ranks, which request the functions concurrently: a second compilation would release the first one's
+code while it is in use."""
 
 
 @functools.cache
@@ -124,7 +127,7 @@ def _clock(code: Code) -> Word:
 
 
 def _pause(code: Code) -> None:
-    """Tell the processor that this thread only waits."""
+    """Tell the processor that this thread is spinning."""
     if platform.machine() == "x86_64":
         code.effect("llvm.x86.sse2.pause")
     else:
@@ -162,7 +165,7 @@ def _worker(module: ir.Module, note: Code) -> Code:
 
 
 def _wait_for_dispatch(code: Code, control: Word, seen: Word) -> Word:
-    """The gate as soon as it belongs to another dispatch than `seen`, or at once when the threads shall stop."""
+    """Return the gate once it belongs to a dispatch other than `seen`, or at once when the threads must stop."""
     gate = code.variable(code.atomic_load(control + 8 * GATE, "acquire"))
     start = code.variable(_clock(code))
     spin = code.load(control + 8 * SPIN)
@@ -181,7 +184,7 @@ def _wait_for_dispatch(code: Code, control: Word, seen: Word) -> Word:
 
 
 def _sleep(code: Code, control: Word, seen: Word) -> None:
-    # Whoever rings counts first and then looks for sleepers; a sleeper registers first and then reads the count.
+    # The dispatcher counts first and then checks for sleepers; a sleeper registers first and then reads the count.
     code.atomic("add", control + 8 * SLEEPERS, 1, "seq_cst")
     bell = code.atomic_load(control + 8 * BELL, "seq_cst")
     gate = code.atomic_load(control + 8 * GATE, "seq_cst")
@@ -197,7 +200,7 @@ def _futex(code: Code, control: Word, operation: int, value: Word | int) -> None
 
 
 def _enter(code: Code, control: Word, expected: Word) -> Word:
-    """Step through the gate of the dispatch that `expected` belongs to; 0 if it has closed."""
+    """Enter the gate of the dispatch that `expected` belongs to; return 0 if it has closed."""
     gate, entered = code.variable(expected), code.variable(0)
     dispatch = expected.shift_in_zeros(17)
 
@@ -212,7 +215,7 @@ def _enter(code: Code, control: Word, expected: Word) -> Word:
 
 
 def _take_tiles(code: Code, control: Word, function: Word, args: Word, tiles: Word, worker: Word) -> Word:
-    """Do tiles until none is left; whether there was one."""
+    """Compute tiles until none is left; return 1 if there was one."""
     first = code.atomic("add", control + 8 * NEXT, 1, "monotonic")
     tile = code.variable(first)
     with code.repeat(lambda: tile.get() < tiles):
@@ -251,14 +254,14 @@ def _dispatch(module: ir.Module, poll: Code) -> Code:
 
 
 def _ring(code: Code, control: Word) -> None:
-    """Wake the threads that sleep."""
+    """Wake the sleeping threads."""
     code.atomic("add", control + 8 * BELL, 1, "seq_cst")
     with code.when(code.atomic_load(control + 8 * SLEEPERS, "seq_cst")):
         _futex(code, control, _FUTEX_WAKE, 0x7FFFFFFF)
 
 
 def _poll(module: ir.Module) -> Code:
-    """poll(polls): if the last look is long enough ago, make progress on the channels; ticks that this took."""
+    """Build poll(polls): make progress on the channels if the last poll is long enough ago; return the ticks taken."""
     code = Code(module, "poll", 1, returns=True)
     polls = code.arguments[0]
     start, spent = _clock(code), code.variable(0)
@@ -270,9 +273,9 @@ def _poll(module: ir.Module) -> Code:
             count, request = code.load(pair), code.load(pair + 8)
             code.store(1, flag)
             number = code.variable(0)
-            # Looking at one request that is not complete makes progress on all.
+            # Testing one incomplete request makes progress on all requests.
             with code.repeat(lambda: (number.get() < count) & code.load(flag, bits=32).differs(0)):
-                # An error shows again when the channel is waited for, where it is reported.
+                # An error occurs again when the channel is waited for, where it is reported.
                 code.call(test, request + number.get() * size, flag, status, returns=32)
                 number.set(number.get() + 1)
         now = _clock(code)
@@ -288,12 +291,12 @@ def _poll(module: ir.Module) -> Code:
 
 # Commands ------------------------------------------------------------------------------------------------------------
 def _complete(module: ir.Module) -> Code:
-    """complete(context, count, requests): wait until all requests are complete; what MPI returned.
+    """Build complete(context, count, requests): wait until all requests are complete; return MPI's result.
 
-    MPI's own waiting never lets go of the processor. Where ranks must share one, or others use it too, the rank that
-    is waited for would then have to wait itself for the end of a time slice of milliseconds. Requests are looked at one
-    by one, as MPI_Testall has errors in current libraries: MPICH 5.0 fails on persistent collectives, some releases of
-    Open MPI 5.0 on statuses (open-mpi/ompi issue 13967).
+    MPI's own waiting never yields the processor. Where ranks share a processor, or others use it too, the rank that is
+    waited for would then have to wait for the end of a time slice of milliseconds. Requests are tested one by one
+    because MPI_Testall has bugs in current libraries: MPICH 5.0 fails on persistent collectives, some releases of Open
+    MPI 5.0 on statuses (open-mpi/ompi issue 13967).
     """
     code = Code(module, "complete", 3, returns=True)
     context, count, requests = code.arguments
@@ -321,7 +324,7 @@ def _complete(module: ir.Module) -> Code:
 
 
 def _note(module: ir.Module) -> Code:
-    """note(ring, event, start, end, polled): write a row of a ring of events."""
+    """Build note(ring, event, start, end, polled): write a row of a ring of events."""
     code = Code(module, "note", 5)
     ring, *row = code.arguments
     count = code.load(ring + 8 * RING_COUNT)
@@ -342,7 +345,7 @@ def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code, note: Co
     ring, first_event = code.load(context + 8 * EVENTS), code.load(context + 8 * FIRST_EVENT)
 
     def stamp(event: Word, category: Word | int, elsewhere: Word | int = 0) -> None:
-        """Book the time since the last stamp, `elsewhere` of it as sending."""
+        """Record the time since the last stamp, `elsewhere` of it as sending."""
         now = _clock(code)
         _add(code, ticks + code.word(category) * 8, now - last.get() - elsewhere)
         _add(code, counts + code.word(category) * 8, 1)
@@ -439,7 +442,7 @@ def _add(code: Code, address: Word, amount: Word | int) -> None:
 def _kernel(
     code: Code, context: Word, by: tuple[Code, Code], event: Word, function: Word, args: Word, tiles: Word, polls: Word
 ) -> Word:
-    """All tiles of a kernel; ticks spent on polls."""
+    """Compute all tiles of a kernel; return the ticks spent on polls."""
     dispatch, poll = by
     polled = code.variable(0)
     worker = code.load(context + 8 * WORKER)
@@ -457,7 +460,7 @@ def _kernel(
 
 
 def _fetch(code: Code, record: Word, checked: Callable[[Word], None], status: Variable) -> None:
-    """Copy words from a GPU, and wait for them."""
+    """Copy words from a GPU and wait for them."""
     copy, target, source, size, stream, synchronise = (code.load(record + 8 * k) for k in range(6))
     checked(code.call(copy, target, source, size, stream, returns=32))
     with code.when(status.get().equals(RUNNING)):
@@ -474,5 +477,5 @@ def _rotate(code: Code, tables: Word, addresses: Word, slots: Word) -> None:
 
 
 def futex_number() -> int:
-    """The futex call's number on this processor."""
+    """Return the number of the futex call on this processor."""
     return {"x86_64": 202, "aarch64": 98}[platform.machine()]

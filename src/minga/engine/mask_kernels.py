@@ -1,18 +1,18 @@
-"""Native code for masks: which cells of a block are left out, and kernels that leave them out.
+"""Native code for masks: finds the cells of a block to be skipped, and runs kernels without them.
 
-A row of cells is cut into segments where its true indices are multiples of SEGMENT, which runs of sums are never cut
-by. A segment is left out if the mask is not 0 in all its cells. What remains is a list of boxes: segments of a row that
-follow one another, rows that are alike, planes of rows that are alike. Where cells are done in order along an axis,
-lines along it are left out whole or not at all.
+A row of cells is cut into segments where its true indices are multiples of SEGMENT, which never cuts the runs of sums.
+A segment is skipped if the mask is non-zero in all its cells. What remains is a list of boxes: consecutive segments of
+a row, equal rows, and planes of equal rows. Where cells are ordered along an axis, lines along it are skipped entirely
+or not at all.
 
 All functions are called as `void f(int64 *args, int64 unit, int64 *worker)`, like traced kernels.
 
-scan_mask, one unit: looks at a mask, makes the list anew if a segment changed, and tells the kernels that use it to do
-    all cells the next time, so that the cells which are left out from then on hold what the kernel stores there.
-masked_call, unit = number of a tile, or every units-th box of the list: a kernel on all tiles of its box, or on the
-    boxes of the list as far as they lie in it.
+scan_mask, one unit: scans a mask, rebuilds the list if a segment changed, and tells the kernels that use the list to
+    compute all cells the next time, so that the cells skipped from then on hold the values the kernel stores there.
+masked_call, unit = number of a tile, or every units-th box of the list: runs a kernel on all tiles of its box, or on
+    the parts of the list's boxes that lie in it.
 
-Boxes have four axes; grids of fewer have outer axes of one cell.
+Boxes have four axes; grids with fewer have outer axes of one cell.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ SEGMENT: Final = RUN
 AXES: Final = 4
 
 LIST_WHOLE, LIST_COUNT = 0, 1
-"""Words of a list: whether no cell is left out; its boxes."""
+"""Words of a list: non-zero if no cell is skipped; number of boxes."""
 LIST_HEADER: Final = 8
 BOX_WORDS: Final = 2 * AXES
-"""A box: its low ends, its high ends."""
+"""Words of a box: its low ends, then its high ends."""
 
 FUNCTION, TILES_ARGS, BOX_ARGS, BOX_BYTES, FRESH, LIST, UNITS, NDIM, LO = range(9)
-"""Words of masked_call: the kernel; its arguments in tiles; those for boxes, one copy a worker, and the bytes of one;
-the address of a word that is not 0 if all cells are to be done; the list; units; axes of the grid; low ends of the box
-to be computed along all axes of the grid, followed by its high ends."""
+"""Words of masked_call: the kernel; its arguments for tiles; its arguments for boxes, one copy per worker, and the
+bytes of one copy; the address of a word that is non-zero if all cells must be computed; the list; the number of units;
+the number of grid axes; the low ends of the box to be computed along all grid axes, followed by its high ends."""
 HI: Final = LO + AXES
 CALL_WORDS: Final = HI + AXES
 
@@ -45,12 +45,13 @@ CALL_WORDS: Final = HI + AXES
  TARGET, KNOWN, CALLS, CALL_FLAGS, MOST_ROWS, MOST_PLANES, PRICE, ALONG) = (
     0, 1, 2, 5, 9, 13, 17, 21, 22, 23, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35,
 )  # fmt: skip
-"""Words of scan_mask: address of the word that holds the mask's, byte of the first cell, bytes from cell to cell along
-the three outer axes; cells of the block along each axis, points of what is computed, index of the first cell, whether
-points are faces of the axis; segments of a row of points; flags of the cells' segments, bytes between them along the
-outer axes; flags of the points' segments in rows of so many bytes; the list; address of a word that is 0 if nothing is
-known yet; kernels that use the list, and the address of a list of where their words FRESH are; rows and planes of a box
-at most; what a box costs beside its cells, in cells; the axis of lines that are done whole, 1 to 3, or 0."""
+"""Words of scan_mask: address of the word that holds the address of the mask, byte offset of the first cell, byte
+strides of cells along the three outer axes; cells of the block along each axis, points computed, index of the first
+point, 1 along axes on whose faces points lie; segments in a row of points; flags of the cells' segments, their byte
+strides along the outer axes; flags of the points' segments and the bytes of a row of them; the list; address of a word
+that is 0 while nothing is known; number of kernels that use the list, and address of a table of the addresses of their
+FRESH words; maximum rows and planes of a box; overhead of a box, in cells; the axis of lines that are kept whole, 1 to
+3, or 0."""
 SCAN_WORDS: Final = 36
 
 _ONES: Final = 0x0101010101010101
@@ -58,6 +59,7 @@ _TOPS: Final = 0x8080808080808080
 
 
 def masked_call(module: ir.Module) -> Code:
+    """Build the function that runs a kernel without the skipped cells."""
     code = Code(module, "masked_call", 3)
     args, unit, worker = code.arguments
 
@@ -90,11 +92,12 @@ def masked_call(module: ir.Module) -> Code:
 
 
 def scan_mask(module: ir.Module) -> Code:
+    """Build the function that scans a mask and rebuilds its list of boxes."""
     return _Scan(module).build()
 
 
 class _Scan:
-    """The code of `scan_mask`."""
+    """Builder of the code of `scan_mask`."""
 
     def __init__(self, module: ir.Module) -> None:
         self.code = Code(module, "scan_mask", 3)
@@ -103,9 +106,11 @@ class _Scan:
         self.flag_strides = [*(self.word(FLAG_STRIDES + axis) for axis in range(AXES - 1)), self.code.word(1)]
 
     def word(self, number: int) -> Word:
+        """Return argument word `number`."""
         return self.code.load(self.args + 8 * number)
 
     def build(self) -> Code:
+        """Emit the function."""
         code = self.code
         changed = self.look()
         with code.when(changed | code.load(self.word(KNOWN)).equals(0)):
@@ -121,7 +126,7 @@ class _Scan:
         return code
 
     def look(self) -> Word:
-        """Set the flags of the cells' segments; whether one changed."""
+        """Set the flags of the cells' segments; return 1 if one of them changed."""
         code, changed = self.code, self.code.variable(0)
         first = code.load(self.word(MASK_SLOT)) + self.word(MASK_OFFSET)
         cells = [self.word(CELLS + axis) for axis in range(AXES)]
@@ -136,7 +141,7 @@ class _Scan:
             words = (stop - start) >> 3
             with code.loop(words) as n:
                 value = code.load_unaligned(row + start + n * 8)
-                # Not 0 if one of the eight bytes is.
+                # Non-zero if one of the eight bytes is 0.
                 here.set(here.get() | ((value - _ONES) & (value ^ -1) & _TOPS))
             with code.loop(stop - start - words * 8) as n:
                 here.set(here.get() | code.load(row + start + words * 8 + n, bits=8).equals(0))
@@ -146,18 +151,18 @@ class _Scan:
         return changed.get()
 
     def flag(self, segment: list[Word]) -> Word:
-        """Where the flag of a segment of cells is; around those of the block lie some that are 1."""
+        """Return the address of the flag of a segment of cells; a margin of flags that are 1 surrounds them."""
         place = self.word(FLAGS)
         for number, stride in zip(segment, self.flag_strides, strict=True):
             place = place + (number + 1) * stride
         return place
 
     def row(self, i: Word, j: Word, k: Word) -> Word:
-        """Where the flags of a row of points are."""
+        """Return the address of the flags of a row of points."""
         return self.word(ROWS) + ((i * self.points[1] + j) * self.points[2] + k) * self.word(ROW_BYTES)
 
     def flag_points(self) -> None:
-        """Set the flags of the points' segments: a face is done if a cell beside it is."""
+        """Set the flags of the points' segments: a face is computed if a cell next to it is."""
         code, points = self.code, self.points
         centre = [self.word(CENTRE + axis) for axis in range(AXES)]
         segments = self.word(SEGMENTS)
@@ -169,7 +174,7 @@ class _Scan:
             code.store(value, self.row(i, j, k) + s, bits=8)
 
     def flag_lines(self, axis: int) -> None:
-        """Set the flags of whole lines where one is set."""
+        """Set the flags of whole lines in which one flag is set."""
         code, size = self.code, self.word(ROW_BYTES)
         strides = {1: self.points[2] * size, 2: size, 3: code.word(1)}
         counts = {1: self.points[1], 2: self.points[2], 3: self.word(SEGMENTS)}
@@ -183,7 +188,7 @@ class _Scan:
                 code.store(found.get(), line + k * strides[axis], bits=8)
 
     def make_list(self) -> None:
-        """Write the boxes, and whether they are worth it."""
+        """Write the boxes, and record if using them pays off."""
         code, target = self.code, self.word(TARGET)
         count, cells, most = code.variable(0), code.variable(0), self.code.variable(1)
         for length in self.points:
@@ -201,7 +206,7 @@ class _Scan:
         code.store(count.get(), target + 8 * LIST_COUNT)
 
     def rows(self, i: Word, first_plane: Word, last_plane: Word, count: Variable, cells: Variable) -> None:
-        """Write the boxes of planes that are alike."""
+        """Write the boxes of a group of equal planes."""
         code, k = self.code, self.code.variable(0)
         segments = self.word(SEGMENTS)
         with code.repeat(lambda: k.get() < self.points[2]):
@@ -220,7 +225,7 @@ class _Scan:
                     s.set(start + 1)
 
     def alike(self, first: Word, size: Word, left: Word, most: int) -> Word:
-        """How many pieces of `size` bytes in a row hold the same as the first, of `left`, at most word `most`."""
+        """Return the number of successive pieces of `size` bytes equal to the first, at most `left` and word `most`."""
         code, number, same = self.code, self.code.variable(1), self.code.variable(1)
         limit = code.intrinsic("llvm.smin.i64", left, self.word(most))
         with code.repeat(lambda: same.get() & (number.get() < limit)):
@@ -233,7 +238,7 @@ class _Scan:
         return number.get()
 
     def box(self, first: tuple[Word, ...], last: tuple[Word, ...], count: Variable, cells: Variable) -> None:
-        """Write a box; numbers are of rows and segments of the block."""
+        """Write a box given by row and segment numbers of the block."""
         code = self.code
         place = self.word(TARGET) + 8 * LIST_HEADER + count.get() * (8 * BOX_WORDS)
         size = code.word(1)

@@ -1,10 +1,10 @@
-"""Cells behind a mask: operations leave them out where that changes nothing.
+"""Cells behind a mask, which operations skip where that does not change results.
 
-What a Program records inside `with program.masked(solid)` may be left out in cells where `solid` is not 0. The engine
-looks at masks when a Program begins and whenever an operation stored one, and makes a list of the boxes that remain
-(`minga.engine.mask_kernels`). After a list has changed, an operation is done on all cells once, so that cells which are
-left out from then on hold what it stores there. Everything is this rank's own affair: nothing is exchanged, and values
-do not depend on how blocks are cut.
+Operations recorded inside `with program.masked(solid)` may skip the cells in which `solid` is not 0. The engine scans
+masks when a Program begins and after every operation that stores one, and builds a list of the remaining boxes
+(`minga.engine.mask_kernels`). After a list has changed, an operation runs once on all cells, so that the cells skipped
+from then on hold the values it stores there. Everything is local to a rank: nothing is exchanged, and values do not
+depend on how blocks are cut.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 __all__ = ["Masks", "settle_masks"]
 
 PRICE: Final = 48
-"""What the call of a kernel for a box costs, in cells: measured, half of what a cell of an elliptic operator takes."""
+"""Cost of a kernel call for one box, in cells; measured as half the cost per cell of an elliptic operator."""
 
 
 def settle_masks(operations: Sequence[Operation], *, possible: bool = True) -> list[Operation]:
-    """The same operations, with masks only where they are of use; with none where they are not `possible`."""
+    """Return the same operations with masks kept only where they are useful, or nowhere if they are not `possible`."""
     rotated = {item for operation in flat(operations) if isinstance(operation, Rotate) for item in operation.fields}
 
     def settled(operation: Operation) -> Operation:
@@ -55,7 +55,7 @@ def settle_masks(operations: Sequence[Operation], *, possible: bool = True) -> l
 
 
 def _fits(apply: Apply, rotated: set[Field]) -> bool:
-    """Whether an operation can be done box by box, and what it stores stays where it is."""
+    """Return True if an operation can be computed box by box and the fields it stores do not rotate."""
     graph, mask = apply.graph, apply.mask
     assert mask is not None
     if apply.replicated or apply.grid != mask.field.grid or mask.field in rotated:
@@ -65,13 +65,13 @@ def _fits(apply: Apply, rotated: set[Field]) -> bool:
     if graph.order is not None and graph.order.kind != "red-black" and _along(apply) is None:
         return False
     if any(reduction.kind in ("argmax", "argmin") for reduction in graph.reductions):
-        return False  # among equal values, which one is found first is not for those who look at fewer cells to say
+        return False  # skipping cells could change which of several equal values is found first
     stored = {apply.slot(number).field for number in graph.written}
     return not stored & (rotated | {mask.field})
 
 
 def _along(apply: Apply) -> int | None:
-    """The axis along which an operation's cells are done in order, if they are so along one axis only."""
+    """Return the axis along which an operation's cells are ordered, if there is exactly one such axis."""
     order = apply.graph.order
     if order is None or order.kind == "red-black":
         return None
@@ -81,7 +81,7 @@ def _along(apply: Apply) -> int | None:
 
 
 Key = tuple[Slot, int, tuple[int, ...], int | None]
-"""Mask, block, centre of the points that are computed, and the axis along which they are done in order."""
+"""Mask, block, centre of the computed points, and the axis along which they are ordered."""
 
 
 def _key(apply: Apply, block: int) -> Key:
@@ -91,12 +91,12 @@ def _key(apply: Apply, block: int) -> Key:
 
 @dataclass(slots=True, eq=False)
 class Remaining:
-    """What remains of the points of one block behind a mask.
+    """The points of one block that remain behind a mask.
 
-    points        of the block
+    points        points of the block
     scan, target  argument words of scan_mask, and the list
-    known         0 if the mask has to be looked at anew
-    fresh         of each kernel that uses the list: the address of a word that is not 0 if it is to do all cells
+    known         0 if the mask has to be scanned again
+    fresh         for each kernel using the list, the address of a word that is non-zero if it must compute all cells
     """
 
     points: Box
@@ -106,7 +106,7 @@ class Remaining:
     fresh: list[int] = field(default_factory=list)
 
     def around(self, binder: Binder, call: KernelCall, command: cmd.Command) -> list[cmd.Command]:
-        """A kernel call that leaves out what does not remain of its box."""
+        """Return commands for a kernel call that skips the cells of its box that do not remain."""
         assert isinstance(command, cmd.Kernel)
         ndim, where = call.graph.ndim, offsets(call.graph)
         one = call.args.copy()
@@ -125,7 +125,7 @@ class Remaining:
         return [masked, cmd.Set(fresh, 0)]
 
     def close(self, binder: Binder) -> None:
-        """Say who uses the list, now that all do."""
+        """Store the table of the kernels that use the list, once all of them are known."""
         table = binder.address(np.array([*self.fresh, 0], np.int64))
         self.scan[words.CALLS], self.scan[words.CALL_FLAGS] = len(self.fresh), table
 
@@ -138,7 +138,7 @@ class Masks:
 
     @classmethod
     def of(cls, binder: Binder, applies: Iterable[Apply]) -> Masks:
-        """Get ready for the operations that leave cells out, and look at their masks."""
+        """Prepare the operations that skip cells, and scan their masks."""
         made = cls()
         for apply in applies:
             for block in binder.blocks(apply):
@@ -156,13 +156,13 @@ class Masks:
             binder.emit(cmd.Kernel(scan, args, 1, cmd.Category.COMPUTE, f"mask {key[0].field.name}"))
 
     def after(self, binder: Binder, item: Item) -> None:
-        """Look again at masks that an item stored."""
+        """Scan the masks again that an item stored."""
         if self.remaining:
             changed = _stored(item)
             self._look(binder, [key for key in self.remaining if key[0] in changed or key[0].field in changed])
 
     def of_part(self, apply: Apply, block: int | None, part: Part) -> Remaining | None:
-        """What remains of a part of a block; None where all of it is to be done."""
+        """Return what remains of a part of a block, or None if all of it must be computed."""
         if apply.mask is None or block is None or any(part.shift) or not part.reductions:
             return None
         found = self.remaining.get(_key(apply, block))
@@ -171,13 +171,13 @@ class Masks:
         return found
 
     def close(self, binder: Binder) -> None:
-        """To be called when all is emitted."""
+        """Complete all lists; to be called when everything is emitted."""
         for each in self.remaining.values():
             each.close(binder)
 
 
 def _stored(item: Item) -> set[Slot | Field]:
-    """What an item stores when it is over."""
+    """Return the slots and fields that an item has stored once it is complete."""
     match item:
         case Stage() if item.part != "shell":
             return {item.apply.slot(number) for number in item.apply.graph.written}
@@ -194,7 +194,7 @@ def _stored(item: Item) -> set[Slot | Field]:
 
 
 def _remaining(binder: Binder, key: Key, points: Box) -> Remaining:
-    """Memory and arguments of a list."""
+    """Allocate the memory and arguments of a list."""
     mask, block, centre, along = key
     arrays = binder.storage.stored(mask.field).blocks[block]
     cells, pad = arrays.owned, (1,) * (words.AXES - points.ndim)

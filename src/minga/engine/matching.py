@@ -1,4 +1,4 @@
-"""Kernels that join fields of several grids (other resolutions, other labels) need blocks that lie on one another."""
+"""Matching of layouts for kernels that access fields of several grids (other resolutions, other labels)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def check_layouts(apply: Apply, storage: Storage) -> None:
     """Raise LayoutError unless block n of every field's layout holds what block n of the iteration reads and stores.
 
     At stride s a block that begins at cell c iterates over the fine cells from s * c on: the fine block must begin
-    there, and belong to the same rank. All ranks know all layouts, so they all agree.
+    there, and belong to the same rank. All ranks know all layouts, so all reach the same result.
     """
     if apply.replicated:
         return
@@ -46,7 +46,7 @@ def _lie_on(fine: Layout, coarse: Layout, strides: tuple[int, ...]) -> bool:
 
 
 def _accesses(apply: Apply) -> list[tuple[Field, tuple[int, ...]]]:
-    """Every field that an operation reads or stores, with each stride it does so at."""
+    """Return every field that an operation reads or stores, with each stride of its accesses."""
     found: dict[tuple[Field, tuple[int, ...]], None] = {}
     for param, accesses in reads(apply.graph).items():
         slot = apply.operands[param]

@@ -1,4 +1,4 @@
-"""A model: what is stored, how a step goes, where it starts, and what people want to see of it."""
+"""A model: the fields it stores, the Program of a step, its initial values, and what users observe of it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from minga.space.layout import GRANULE, Layout
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """What a model's future follows from, where equal states have equal futures.
+    """The state from which a model's future follows: equal states have equal futures.
 
-    slots   all that the next step reads; equal contents `cycle` steps apart mean that all repeats from there on
-    before  the slots that hold the same of the step before, where the model keeps that; else empty
-    cycle   2 where even and odd steps differ, else 1
+    slots   everything that the next step reads; equal contents `cycle` steps apart mean that the run repeats from there
+    before  the slots that hold the same of the previous step, if the model keeps it; otherwise empty
+    cycle   2 if even and odd steps differ, otherwise 1
     """
 
     slots: tuple[Slot, ...]
@@ -41,13 +41,13 @@ class Recurrence:
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """An observable that is one sample for each of some points: what its numbers are of, and where.
+    """An observable that consists of one sample at each of some points, with a description of the samples.
 
-    observable  its name
-    positions   where the points lie along the axes of the grid, in its units
-    every       steps from one sample to the next
-    dt          seconds of a step
-    sources     positions of what made the waves, likewise
+    observable  name of the observable
+    positions   positions of the points along the axes of the grid, in its units
+    every       number of steps between samples
+    dt          duration of a step in seconds
+    sources     positions of the sources of the waves, likewise
     """
 
     observable: str
@@ -59,7 +59,7 @@ class Traces:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Over:
-    """When a model has nothing left to do: once a step leaves `register` other than 0. `say` puts it in words."""
+    """The condition that ends a model: a step leaves `register` non-zero. `say` describes it."""
 
     register: Register
     say: Callable[[Engine], str]
@@ -87,7 +87,7 @@ class Model:
     observe
         A Program whose registers are the observables.
     observables
-        Registers by the name that people see; several registers (a histogram) become a list.
+        Registers by the name that users see; several registers (a histogram) become a list.
     registers
         Initial values of registers.
     parameters
@@ -100,18 +100,18 @@ class Model:
         The state that determines the future of the model; None if that is random or unknown.
     cost
         The relative cost of cells, where they differ: a global array, a function of a Box that returns that box's
-        values, or the name of a field whose initial values give it. Cells behind a mask cost 0. It influences the
-        assignment of cells to ranks only.
+        values, or the name of a field whose initial values give it. Cells behind a mask cost 0. It influences only the
+        assignment of cells to ranks.
     mask
-        The name of a field of cells: where it is not 0 cells cost nothing, both now and after it changes.
-        `Program.masked` leaves them out.
+        The name of a field of cells: cells where it is not 0 cost nothing, both now and after it changes.
+        `Program.masked` skips them.
     notes
-        Facts that people should know before the start, as pairs of name and value: ("points a wavelength", "8.2").
+        Facts that users should know before the start, as pairs of name and value: ("points a wavelength", "8.2").
     steps
         The number of steps of a case that does not specify one.
     traces
-        An observable that is sampled at points, such as receivers; a case that does not specify an interval observes as
-        often.
+        An observable that is sampled at points, such as receivers; a case that does not specify an interval observes at
+        the same interval.
     window
         The cells of the grid that frames keep by default.
     velocity
@@ -119,40 +119,39 @@ class Model:
     conserved
         Names of observables of conserved quantities: reports compare the last value with the first.
     hierarchies
-        Grids that follow others by rules of their own, such as the levels of multigrid; their fields are among the
-        fields.
+        Grids that follow other grids by a rule, such as the levels of multigrid; their fields are among the fields.
     explain
         A function that is called on every rank when a step ends without success; it returns an error with cause, place
         and remedy, or None if it knows no more than the engine.
     over
-        The condition that ends a run well before all its steps are done; None: nothing.
+        The condition that ends a run successfully before all its steps are done, or None.
     tables
         Names of observables that form a table, by the name of the table: a row for each step of the run, in the result
         and as NAME.csv. A case that does not specify an interval observes every step.
     updates
-        A register that counts how often all cells have been updated, by which cell updates per second are counted;
-        None: once a step.
+        A register that counts the updates of all cells, from which cell updates per second are computed; None: one
+        update per step.
     cuts
         By the name of an axis, the only indices at which layouts may cut the model's grid there, because results would
-        depend on other cuts. Layouts of words and plans are moved to them, others are refused.
+        depend on other cuts. Layouts given in words and plans are moved to them, other layouts are refused.
     diagnostics
-        An event that is watched for during the run and reported with the result; None: nothing.
+        A condition that is searched for during the run and reported with the result, or None.
     clock
-        The time of steps, which files then hold beside the steps; None: the steps are the time.
+        The time of steps, which files then hold in addition to the steps; None: the steps are the time.
     former
         Present names of observables by their former names, which conditions of older cases may use.
     units
         The unit of each observable by its name, "V", or unit and description: ("V", "of the anode"); "1" for plain
         numbers. Files, summaries and reports show them.
     about
-        Attributes that all files of its runs have.
+        Attributes of all files that its runs write.
     presentation
         The appearance of its fields in pictures, and curves that are drawn together.
 
     Attributes
     ----------
     drawings
-        Moved to `presentation`: an error that says so.
+        Moved to `presentation`; passing it raises an error that names the replacement.
 
     Raises
     ------
@@ -226,7 +225,7 @@ class Model:
             item = self._slot(key).field
             if item not in self.fields:
                 raise ProgramError(
-                    f"model {self.name!r}: initial values for {item!r}, which is none of its fields",
+                    f"model {self.name!r}: initial values for {item!r}, which is not one of its fields",
                     remedy=f"its fields are {', '.join(names)}",
                 )
         masks = [name for name in (self.cost, self.mask) if isinstance(name, str)]
@@ -243,14 +242,14 @@ class Model:
         for name in self.units:
             if name not in self.observables:
                 raise ProgramError(
-                    f"model {self.name!r}: a unit of {name!r}, which is none of its observables",
+                    f"model {self.name!r}: a unit of {name!r}, which is not one of its observables",
                     remedy=f"its observables are {', '.join(self.observables)}",
                 )
         for name, columns in self.tables.items():
             unknown = [column for column in columns if column not in self.observables]
             if unknown:
                 raise ProgramError(
-                    f"model {self.name!r}: table {name!r} of {unknown}, which are none of its observables",
+                    f"model {self.name!r}: table {name!r} of {unknown}, which are not among its observables",
                     remedy=f"its observables are {', '.join(self.observables)}",
                 )
 
@@ -261,7 +260,7 @@ class Model:
 
     @property
     def _shown(self) -> tuple[Field, ...]:
-        """The fields that snapshots hold if nothing is said."""
+        """The fields that snapshots hold by default."""
         followers = self._followers
         return tuple(f for f in self.visible if not f.replicated and f.grid not in followers)
 
@@ -278,11 +277,11 @@ class Model:
 
     @property
     def given(self) -> dict[Slot, FieldValue]:
-        """The initial values that were given, by slot."""
+        """The explicitly given initial values, by slot."""
         return {self._slot(key): value for key, value in self.initial.items()}
 
     def _slot(self, key: Field | Slot | str) -> Slot:
-        """What a key of `initial` means: a slot, or its name (``"u.previous"``); the present values of a field."""
+        """Return the slot of a key of `initial`: a slot, a name (``"u.previous"``), or a field (its present slot)."""
         if isinstance(key, Slot):
             return key
         if isinstance(key, Field):
@@ -331,7 +330,7 @@ class Model:
 
     @property
     def visible(self) -> tuple[Field, ...]:
-        """The fields as people know them: packed ones as cells, the others as they are stored."""
+        """The fields as users know them: packed ones as cells, the others as stored."""
         hidden = {item for packed in self.packed.values() for item in (*packed.planes, *packed.row)}
         return (*(packed.cells for packed in self.packed.values()), *(f for f in self.fields if f not in hidden))
 
@@ -347,13 +346,13 @@ class Model:
 
     @property
     def cut_grids(self) -> tuple[Grid, ...]:
-        """The grids that words and plans cut: all but those of hierarchies, which follow."""
+        """The grids that layout descriptions and plans cut: all except those of hierarchies, which follow others."""
         followers = self._followers
         given = (*self.grids, *(() if self.packed else (self.grid,)))
         return tuple(grid for grid in dict.fromkeys(given) if grid not in followers)
 
     def _followed(self, layouts: dict[Grid, Layout]) -> dict[Grid, Layout]:
-        """The layouts together with those of all hierarchies."""
+        """Return the layouts together with those of all hierarchies."""
         for hierarchy in self.hierarchies:
             layouts.update(hierarchy.layouts(layouts[hierarchy.grid]))
         return layouts
@@ -361,8 +360,8 @@ class Model:
     def layouts(self, text: str, ranks: int) -> dict[Grid, Layout]:
         """Return the layout of each grid for the description in a case; see :func:`minga.plan.parse_layout`.
 
-        Words of cells may be cut anywhere: they hold no floats, whose sums go by runs of cells. So may a grid whose
-        cuts move to places of the model's own.
+        Grids of packed words may be cut anywhere: they hold no floats, whose sums proceed by runs of cells. The same
+        holds for a grid whose cuts move to positions set by the model.
 
         Parameters
         ----------
@@ -382,7 +381,7 @@ class Model:
 
     @property
     def planned_grid(self) -> Grid:
-        """The grid that plans cut, and the others follow: that of the fields which take most bytes together."""
+        """The grid that plans cut, and the others follow: the one whose fields take the most bytes in total."""
         total: dict[Grid, int] = {}
         followers = self._followers
         for item in self.fields:
@@ -392,15 +391,15 @@ class Model:
 
     @property
     def places(self) -> tuple[tuple[int, ...] | None, ...]:
-        """For each axis of the grid where alone layouts may cut it; None: anywhere."""
+        """The only indices at which layouts may cut each axis of the grid; None: any index."""
         return tuple(self.cuts.get(axis) for axis in self.grid.axes)
 
     def _aligned(self, layouts: dict[Grid, Layout]) -> dict[Grid, Layout]:
-        """The layouts with the cuts of the model's grid at the places it allows."""
+        """Return the layouts with the cuts of the model's grid moved to allowed positions."""
         return {grid: one.cut_at(self.places) if grid == self.grid else one for grid, one in layouts.items()}
 
     def check_cuts(self, layout: Layout) -> None:
-        """Raise LayoutError if a layout cuts the model's grid at places that the model does not allow.
+        """Raise LayoutError if a layout cuts the model's grid at positions that the model does not allow.
 
         Parameters
         ----------
@@ -417,16 +416,16 @@ class Model:
                 )
 
     def layouts_like(self, layout: Layout, *, anywhere: bool = False) -> dict[Grid, Layout]:
-        """Return the layout of each grid for a layout of `planned_grid`: equal places belong to equal ranks.
+        """Return the layout of each grid for a layout of `planned_grid`: equal positions belong to equal ranks.
 
-        Cuts move to the places that the model allows.
+        Cuts move to the positions that the model allows.
 
         Parameters
         ----------
         layout
             The layout of `planned_grid`.
         anywhere
-            Whether cuts stay where they are, for measurements, which need no results.
+            Whether cuts stay where they are, for measurements, whose results are not used.
 
         Returns
         -------

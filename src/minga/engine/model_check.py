@@ -48,8 +48,8 @@ def _check_declared(model: Model) -> None:
         for item in (slot.field for slot in _reads(operation)):
             if item not in known:
                 raise ProgramError(
-                    f"model {model.name!r}: {operation.label!r} reads field {item.name!r}, which is none of the fields "
-                    "of the model and which nothing stores: it would be 0 everywhere",
+                    f"model {model.name!r}: {operation.label!r} reads field {item.name!r}, which is not a field of "
+                    "the model and which nothing stores: it would be 0 everywhere",
                     where=operation.graph.where or None,
                     remedy=f"add it to them: mg.Model(..., fields=(..., {item.name}))",
                 )
@@ -67,8 +67,8 @@ def _check_random(model: Model) -> None:
 def _check_observables(model: Model) -> None:
     if model.observables and model.observe is None:
         raise ProgramError(
-            f"model {model.name!r} has observables and no Program that finds them",
-            remedy='give the Program whose results they are: observe = mg.Program("observe"); '
+            f"model {model.name!r} has observables but no Program that computes them",
+            remedy='pass the Program whose results they are: observe = mg.Program("observe"); '
             "seen = observe.apply(...); mg.Model(..., observe=observe, observables={...})",
         )
     known = _set_registers(model)
@@ -78,14 +78,14 @@ def _check_observables(model: Model) -> None:
             if not isinstance(register, Register):
                 parts = ", ".join(getattr(register, "__dict__", {}))
                 raise ProgramError(
-                    f"model {model.name!r}: observable {name!r} is {type(register).__name__}, and no register",
+                    f"model {model.name!r}: observable {name!r} is {type(register).__name__}, not a register",
                     remedy=f"give one of its registers: {parts}"
                     if parts
                     else "give what an apply of a kernel returned",
                 )
             if known is not None and register.key not in known and _RESULT.search(register.name):
                 raise ProgramError(
-                    f"model {model.name!r}: observable {name!r} is a result of another Program than step and observe",
+                    f"model {model.name!r}: observable {name!r} is a result of a Program other than step and observe",
                     remedy="give a result of the Program observe=, or a register that the step sets",
                 )
 
@@ -155,7 +155,7 @@ def _check_stored(model: Model, item: Field) -> None:
             return
     if stored:
         raise ProgramError(
-            f"model {model.name!r}: the step stores {item.name!r}, but {item.name}.now stays what it was at the start",
+            f"model {model.name!r}: the step stores {item.name!r}, but {item.name}.now keeps its initial values",
             remedy=f"store {item.name}.next and rotate once a step: step.rotate({item.name})",
         )
 

@@ -1,4 +1,4 @@
-"""What native code needs of MPI: addresses of its functions, and handles as the library has them in memory."""
+"""MPI for native code: addresses of its functions, and handles as the library represents them in memory."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _FUNCTIONS: Final = ("MPI_Start", "MPI_Startall", "MPI_Test", "MPI_Allreduce")
 
 @functools.cache
 def mpi_functions() -> dict[str, int]:
-    """Addresses of MPI's functions, found as the mpi4py module finds them. AttributeError if the library hides them."""
+    """Return the addresses of MPI's functions as mpi4py finds them. Raise AttributeError if the library hides them."""
     from mpi4py import MPI
 
-    library = ctypes.CDLL(MPI.__file__)  # loaded long ago; its handle shows the libraries that it was linked with
+    library = ctypes.CDLL(MPI.__file__)  # already loaded; its handle gives access to the libraries it is linked with
     return {name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _FUNCTIONS}
 
 
@@ -41,7 +41,7 @@ class Handles:
 
     @property
     def status(self) -> int:
-        """Address of memory for a status, which nobody reads."""
+        """Address of memory for a status, which is never read."""
         return int(self._status.ctypes.data)
 
     @property
@@ -51,18 +51,20 @@ class Handles:
 
     @property
     def communicator(self) -> int:
+        """Handle of the communicator."""
         return self._handle(self._communicator)
 
     @property
     def int64(self) -> int:
+        """Handle of the type MPI_INT64_T."""
         return self._handle(self._mpi.INT64_T)
 
     def channel(self, channel: MPIChannel | MPIBroadcast) -> tuple[int, int]:
-        """Count and address of a channel's requests."""
+        """Return the count and the address of a channel's requests."""
         return self._in_memory(channel, channel.requests)
 
     def collective(self, command: Allreduce) -> tuple[int, int] | None:
-        """Count (1) and address of a persistent collective's request; None if the library has none (before MPI 4)."""
+        """Return the count (1) and address of a persistent collective's request; None if unsupported (before MPI 4)."""
         array = command.words
         key = int(array.ctypes.data), array.size, command.operation
         if key not in self._collectives:
@@ -75,14 +77,14 @@ class Handles:
         return self._in_memory(self._collectives[key], [self._collectives[key]])
 
     def blocking(self, command: Allreduce) -> tuple[int, int, int, int]:
-        """Addresses of a copy and of the words of an Allreduce, their number, and the handle of its operation."""
+        """Return the addresses of a copy and of the words of an Allreduce, their number, and its operation's handle."""
         copy = np.empty_like(command.words)
         self._copies.append(copy)
         operation = self._handle(self._operation(command))
         return int(copy.ctypes.data), int(command.words.ctypes.data), copy.size, operation
 
     def error(self, code: int) -> str:
-        """What an MPI function's result means."""
+        """Return the description of an MPI function's result."""
         return str(self._mpi.Get_error_string(code))
 
     def close(self) -> None:
@@ -95,18 +97,21 @@ class Handles:
         return {"sum": self._mpi.SUM, "max": self._mpi.MAX, "min": self._mpi.MIN}[command.operation]
 
     def _bytes(self, item: Any) -> bytes:
-        """An MPI object's handle: an int in some libraries, a pointer in others."""
+        """Return an MPI object's handle: an int in some libraries, a pointer in others."""
         return ctypes.string_at(self._mpi._addressof(item), self._mpi._sizeof(item))
 
     def _handle(self, item: Any) -> int:
-        """The handle as a word, which is how it is passed to a function."""
+        """Return a handle as a word, which is how it is passed to a function."""
         return int.from_bytes(self._bytes(item), sys.byteorder, signed=True)
 
     def _in_memory(self, owner: object, requests: Sequence[Any]) -> tuple[int, int]:
-        """The requests' handles one after the other. Persistent requests keep their handles until they are freed."""
+        """Return the number and the address of the requests' handles, stored one after another.
+
+        Persistent requests keep their handles until they are freed.
+        """
         if id(owner) not in self._requests:
             data = b"".join(self._bytes(request) for request in requests)
-            # The owner is kept, so that no other object gets its id.
+            # The owner is kept alive so that no other object gets its id.
             self._requests[id(owner)] = np.frombuffer(bytearray(data), np.uint8), len(requests), owner
         memory, count, _ = self._requests[id(owner)]
         return count, int(memory.ctypes.data)

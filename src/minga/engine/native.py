@@ -1,7 +1,7 @@
-"""The native run loop: a list of commands encoded as words, run without Python between them.
+"""The native run loop: a list of commands encoded as words, executed without Python between them.
 
 It calls MPI through the addresses of its functions in the library that mpi4py has loaded. If that or anything else it
-needs is missing, `unsupported` returns the reason, and :mod:`minga.engine.interpret` runs the same list.
+needs is missing, `unsupported` returns the reason, and :mod:`minga.engine.interpret` executes the same list.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ if TYPE_CHECKING:
     from minga.engine.mpi_handles import Handles
 
 POLL_NANOSECONDS: Final = 20_000, 500_000
-"""Shortest and longest time between two looks at channels in flight, unless another one is requested. Within half a
-millisecond a socket's buffer of 64 KiB does not run dry at 1 Gb/s."""
+"""Shortest and longest time between two polls of channels in flight by default. In half a millisecond a socket's
+buffer of 64 KiB does not run empty at 1 Gb/s."""
 _PAST_THE_END: Final = -(1 << 62)
 """Reason of the End that follows every list."""
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)
 
 
 def unsupported(comm: Comm, workers: Workers) -> str | None:
-    """Return why the native loop cannot run a Program of these ranks and workers, or None if it can."""
+    """Return the reason why the native loop cannot run a Program of these ranks and workers, or None if it can."""
     if not words.is_supported():
         return "native code for running programs is made on Linux, for x86-64 and 64-bit Arm"
     if not workers.native:
@@ -78,11 +78,12 @@ def unsupported(comm: Comm, workers: Workers) -> str | None:
 class NativeLoop:
     """A list of commands ready to be run natively, any number of times, by one thread.
 
-    `ledger` (shape and meaning: `minga.engine.interpret.Ledger`) is added to. `stop` is one word: when it is not 0, the
-    list is left at the next Count. Into `events`, made for native code, every command that takes time is written. At
-    channels in flight it looks between tiles, at least and at most `poll` nanoseconds after the last look: the longer,
-    the more that one took (through TCP it is a call to the system). Over MPI, making and closing a loop are collective:
-    all ranks have the same Allreduce commands in the same order. RunError where `unsupported` gives a reason.
+    `ledger` (shape and meaning: `minga.engine.interpret.Ledger`) is added to. `stop` is one word: if it is not 0, the
+    list is left at the next Count. Every command that takes time is recorded in `events`, which must be created for
+    native code. Channels in flight are polled between tiles, at least and at most `poll` nanoseconds after the last
+    poll: the longer that one took, the later the next (through TCP a poll is a system call). Over MPI, creating and
+    closing a loop are collective: all ranks have the same Allreduce commands in the same order. RunError is raised if
+    `unsupported` returns a reason.
     """
 
     def __init__(
@@ -130,7 +131,7 @@ class NativeLoop:
     def run(self) -> int:
         """Run the commands and return the reason of the End that was reached, INTERRUPTED or LEFT.
 
-        Raises RunError if an MPI function fails, or the list ends without an End. Python's lock is free meanwhile.
+        Raise RunError if an MPI function fails, or the list ends without an End. Python's lock is released meanwhile.
         """
         context = self._context
         context[words.AT] = 0
@@ -154,7 +155,7 @@ class NativeLoop:
         return reason
 
     def close(self) -> None:
-        """Free the requests that were made for this list; its channels have other owners."""
+        """Free the requests that were created for this list; its channels have other owners."""
         if self._handles is not None:
             self._handles.close()
 
@@ -167,13 +168,13 @@ class NativeLoop:
         self.close()
 
     def _goes_on(self) -> bool:
-        """Return True if all ranks, which look at this moment, let the list continue."""
+        """Return True if all ranks, which call this together, let the list continue."""
         assert self._interrupt is not None
         self._context[words.LOOK] = rounds = self._interrupt()
         return rounds > 0
 
     def _call(self, number: int) -> None:
-        """Do a command that only Python can do: a function of the model, or messages that are not MPI requests."""
+        """Execute a command that needs Python: a function of the model, or messages that are not MPI requests."""
         command = self._commands[number]
         assert isinstance(command, Call | Start | Wait)
         start = time.perf_counter_ns()
@@ -200,7 +201,7 @@ class NativeLoop:
         return RunError(
             f"MPI reports an error: {self._handles.error(code)}",
             where=f"command {number}, {type(self._commands[number]).__name__}",
-            remedy="look at what the other ranks printed; often one of them has ended",
+            remedy="see the output of the other ranks; often one of them has ended",
         )
 
     # encoding --------------------------------------------------------------------------------------------------------
@@ -255,7 +256,7 @@ class NativeLoop:
         return words.OP_ALLREDUCE, *self._handles.blocking(command)
 
     def _poll_list(self, channels: Sequence[Channel]) -> int:
-        """Return the address of the list of the channels' requests; 0 if there is nothing to look at."""
+        """Return the address of the list of the channels' requests, or 0 if there is nothing to poll."""
         busy = [channel for channel in channels if isinstance(channel, MPIChannel | MPIBroadcast) and channel.requests]
         if self._handles is None or not busy:
             return 0
@@ -268,7 +269,7 @@ class NativeLoop:
         return self._polls[key]
 
     def _array(self, values: Sequence[int]) -> int:
-        """Return the address of the values, as words that live as long as this loop."""
+        """Return the address of the values, stored as words that live as long as this loop."""
         array = np.array(values, np.int64)
         self._kept.append(array)
         return int(array.ctypes.data)
@@ -318,4 +319,4 @@ _ENCODERS: Final[dict[type, Callable[[NativeLoop, Any], tuple[int, ...] | None]]
     Call: lambda loop, call: (words.OP_CALL,),
     End: lambda loop, end: (words.OP_END, end.reason),
 }
-"""Functions that return the words of each kind of command; None for one without effect."""
+"""Functions that return the words of each kind of command, or None for a command without effect."""

@@ -1,4 +1,4 @@
-"""What a model says of its state in numbers."""
+"""Observables of a model, evaluated for its present state."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["observe", "updates_of"]
 
 
 def observe(model: Model, engine: Engine) -> dict[str, Any]:
-    """Return the model's observables of the present state by name; collective."""
+    """Return the model's observables of the present state by name. Collective."""
     if model.observe is None:
         return {}
     engine.run(model.observe)
@@ -22,5 +22,5 @@ def observe(model: Model, engine: Engine) -> dict[str, Any]:
 
 
 def updates_of(model: Model, engine: Engine, done: int) -> int:
-    """Return how often all cells have been updated after ``done`` steps."""
+    """Return the number of updates of all cells after ``done`` steps."""
     return done if model.updates is None else int(engine.read(model.updates))

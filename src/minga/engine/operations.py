@@ -19,12 +19,12 @@ ScalarValue = Register | bool | int | float | np.generic
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apply:
-    """A kernel over a region. `operands` follow the graph's params.
+    """A kernel applied to a region. `operands` are in the order of the graph's params.
 
-    region  the box (in the index space of iteration) around all cells; `cells` says which of its cells
-    colour  of a red-black kernel; `done` after its last colour, when its reductions are complete
-    checked whether reductions that are not finite end the run
-    mask    where it is not 0 nothing needs to be done; see `Program.masked`
+    region   box (in the index space of iteration) around all cells; `cells` selects cells in it
+    colour   colour of a red-black kernel; `done` is True for its last colour, when its reductions are complete
+    checked  True if non-finite reductions end the run
+    mask     cells where it is not 0 may be skipped; see `Program.masked`
     """
 
     graph: KernelGraph
@@ -41,29 +41,30 @@ class Apply:
 
     @property
     def label(self) -> str:
+        """Name of the kernel."""
         return self.graph.name
 
     def slot(self, param: int) -> Slot:
-        """The slot a parameter that is stored stands for."""
+        """Return the slot passed to a stored parameter."""
         slot = self.operands[param]
         assert isinstance(slot, Slot)
         return slot
 
     @property
     def replicated(self) -> bool:
-        """Whether all fields are held whole by every rank, so that every rank does the whole operation."""
+        """True if every rank holds all fields completely, so that every rank executes the whole operation."""
         return all(isinstance(o, Constant) or o.field.replicated for o in self.operands)
 
     @property
     def extent(self) -> tuple[int, ...]:
-        """Cells of the grid along the axes of iteration."""
+        """Number of cells of the grid along the axes of iteration."""
         axes = iterated_axes([o for o in self.operands if isinstance(o, Slot)])
         return tuple(self.grid.shape[axis] for axis in axes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Let:
-    """A register becomes the value of an expression of registers; `graph` stores it as a field of one cell."""
+    """Assign the value of an expression of registers to a register; `graph` stores it as a field of one cell."""
 
     register: Register
     graph: KernelGraph
@@ -72,14 +73,14 @@ class Let:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rotate:
-    """Slot k of each field becomes what slot k + 1 was; the last becomes the first."""
+    """Move the contents of slot k + 1 of each field to slot k, and those of the first to the last, by renaming."""
 
     fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Move:
-    """Copy a slot to a field of the same points on another layout; or of `boxes` the one that `number` says."""
+    """Copy a slot to a field with the same points on another layout, or the one of `boxes` selected by `number`."""
 
     source: Slot
     target: Slot
@@ -89,7 +90,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A Python function between operations, with what it reads and writes (owned cells only)."""
+    """A Python function called between operations, with the slots it reads and writes (owned cells only)."""
 
     function: Callable[..., None]
     reads: tuple[Slot, ...]
@@ -107,7 +108,7 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """A loop. `until` is evaluated before each round; at most `limit` rounds (None: no bound)."""
+    """A loop. `until` is evaluated before each iteration; `limit` is the maximum number of iterations, None without."""
 
     body: list[Operation]
     limit: int | Register | None
@@ -116,7 +117,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class When:
-    """Operations done only if a condition of registers holds."""
+    """Operations executed only if a condition of registers holds."""
 
     body: list[Operation]
     condition: Let
@@ -126,7 +127,7 @@ Operation = Apply | Let | Rotate | Move | Call | Refresh | Repeat | When
 
 
 def flat(operations: Sequence[Operation]) -> Iterator[Operation]:
-    """All operations in their order, each loop and branch before those in it."""
+    """Yield all operations in order, each loop and branch before the operations in it."""
     for operation in operations:
         yield operation
         if isinstance(operation, Repeat | When):

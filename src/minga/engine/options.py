@@ -1,4 +1,4 @@
-"""What an engine is asked for, checked."""
+"""Validation of the options of an engine."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from minga.space.layout import Layout
 __all__ = ["MOST_DEEP", "check_counts", "checked_layouts", "checked_routes", "poll_nanoseconds"]
 
 MOST_DEEP = 32
-"""Deepest halo, in steps: a loop's body is bound that many times over."""
+"""Maximum halo depth, in steps: a loop's body is bound that many times."""
 
 
 def checked_layouts(layouts: Layout | Mapping[Grid, Layout], grid: Grid | None, comm: Comm) -> dict[Grid, Layout]:
-    """The layout of each grid. LayoutError where they are not for the ranks there are."""
+    """Return the layout of each grid. Raise LayoutError if a layout is not for the present number of ranks."""
     if isinstance(layouts, Layout):
         if grid is None:
             raise LayoutError(
@@ -36,18 +36,18 @@ def checked_layouts(layouts: Layout | Mapping[Grid, Layout], grid: Grid | None, 
 
 
 def check_counts(threads: int, halo_depth: int) -> None:
-    """LayoutError for numbers that cannot be meant."""
+    """Raise LayoutError for an invalid number of threads or halo depth."""
     if threads < 1:
         raise LayoutError(f"threads is {threads}", remedy="give 1 or more")
     if not 1 <= halo_depth <= MOST_DEEP:
         raise LayoutError(
             f"halo_depth is {halo_depth}",
-            remedy=f"give 1 (an exchange a step) to {MOST_DEEP}; deeper ones compute too many cells twice",
+            remedy=f"give 1 (an exchange in every step) to {MOST_DEEP}; deeper halos compute too many cells twice",
         )
 
 
 def poll_nanoseconds(poll: object) -> tuple[int, int] | None:
-    """Least and most time between two looks at messages in flight; None for none."""
+    """Return the minimum and maximum time between two polls of messages in flight, or None for no polling."""
     if poll == "auto":
         return POLL_NANOSECONDS
     if poll == "off":
@@ -61,7 +61,7 @@ def poll_nanoseconds(poll: object) -> tuple[int, int] | None:
 def checked_routes(
     route: str | Router, group: Broadcasting | Callable[[Comm], Broadcasting] | None, device: Device | None
 ) -> Routes:
-    """The routes of equal payloads. LayoutError for words that are none, and for a group on a GPU."""
+    """Return the routes of equal payloads. Raise LayoutError for unknown routes, and for a group on a GPU."""
     if group is not None and device is not None:
         raise LayoutError(
             "a group broadcasts from the processor's memory, and the fields are on a GPU",

@@ -1,4 +1,4 @@
-"""How a run of a Program ended, and where the time of a rank went."""
+"""The end of a run of a Program, and the ledger of a rank's time."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Outcome:
     Parameters
     ----------
     ok
-        True unless something did not converge or was not finite.
+        True unless something failed to converge or was not finite.
     reason
-        The reason of the end, such as "converged" or "limit".
+        The reason why the run ended, such as "converged" or "limit".
     place
         The place where it ended.
     """
@@ -34,9 +34,9 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Where this rank's time went since the engine was made: seconds by category, messages and bytes it sent.
+    """The use of this rank's time since the engine was created: seconds by category, messages and bytes sent.
 
-    `traffic`: the same messages and bytes by the rank they went to.
+    `traffic` holds the same messages and bytes by receiving rank.
     """
 
     seconds: Mapping[str, float]

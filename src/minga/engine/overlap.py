@@ -1,4 +1,4 @@
-"""Where an exchange starts: inside the operations that produce its data, so that it travels while they go on."""
+"""Overlap: starting an exchange inside the operations that produce its data, so that computing hides it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from minga.space.field import Register, Slot
 def emit_exchange(missing: Valid, out: list[Item], overlap: bool) -> None:
     """Append an exchange; with overlap, start it inside the trailing operations that produce the data.
 
-    Those are split: their shells are computed first, the messages leave, then their interiors. A stage can be split if
-    it is unordered, and if no stage behind it in the group reads what it stores at neighbours, or what it reduces. A
-    boundary-first stage is split where it splits itself, so it is a group alone.
+    These operations are split: their shells are computed first, the messages are sent, then their interiors are
+    computed. A stage can be split if it is unordered, and if no later stage of the group reads what it stores at
+    neighbours, or what it reduces. A boundary-first stage is split at its own border, so it forms a group of its own.
     """
     slots = tuple(missing)
     reaches = tuple(missing.values())
@@ -51,14 +51,14 @@ def emit_exchange(missing: Valid, out: list[Item], overlap: bool) -> None:
 
 
 def _before(rotation: Rotate, slot: Slot) -> Slot:
-    """The name a slot had before a rotation."""
+    """Return the name that a slot had before a rotation."""
     if slot.field not in rotation.fields:
         return slot
     return Slot(slot.field, (slot.index + 1) % slot.field.slots)
 
 
 def _covered(apply: Apply, names: Sequence[Slot], reaches: Sequence[Reach]) -> bool:
-    """Whether a boundary-first operation does all that is sent of its fields before the rest."""
+    """Return True if a boundary-first operation computes all cells of its fields that are sent before the others."""
     widths = border_widths(apply)
     written = {apply.operands[p] for p in apply.graph.written}
     sent = [reach for name, reach in zip(names, reaches, strict=True) if name in written]
@@ -84,20 +84,20 @@ def _splittable(stage: Stage, later: Sequence[Item], names: Sequence[Slot], reac
     for item in later:
         assert isinstance(item, Stage)
         if lead_field(item.apply).points != lead_field(apply).points:
-            return False  # their shells would not be made of the same cells
+            return False  # their shells would consist of different cells
         if any(not reach.empty for slot, reach in stencil(item.apply).items() if slot in written):
             return False
-        # Nor may a later shell overwrite what this interior still reads.
+        # A later shell must not overwrite what this interior still reads either.
         stored = {item.apply.operands[p] for p in item.apply.graph.written}
         if any(not reach.empty for slot, reach in stencil(apply).items() if slot in stored):
             return False
-        # Nor may it use a number that is complete only after this interior.
+        # It must not use a register that is complete only after this interior either.
         if _registers(item.apply) & {register.key for register in apply.results}:
             return False
     return True
 
 
 def _registers(apply: Apply) -> set[str]:
-    """The registers whose values an operation uses, by their names in graphs."""
+    """Return the registers whose values an operation uses, by their names in graphs."""
     given = {value.key for value in apply.scalars.values() if isinstance(value, Register)}
     return given | {scalar.name for scalar in apply.graph.scalars}

@@ -1,7 +1,7 @@
-"""Moves of one rank: what is packed, sent and unpacked for each box that a move may copy.
+"""Moves of one rank: packing, sending and unpacking for each box that a move may copy.
 
-Where the target is replicated, every other rank takes the same from each rank that owns a part: it is packed once, and
-goes by one of the routes of `minga.engine.routes`.
+If the target is replicated, each rank that owns a part sends the same data to all others: it is packed once, and sent
+by one of the routes of `minga.engine.routes`.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ __all__ = ["BoundMove", "Buffers", "bind_move", "finish_move", "start_move"]
 
 @dataclass(slots=True, eq=False)
 class BoundMove:
-    """A move of one rank: commands and messages for each of its boxes, and the register that chooses one of them."""
+    """A move of one rank: commands and messages for each of its boxes, and the register that selects one of them."""
 
     boxes: list[BoundExchange]
     number: np.ndarray | None
 
     def test(self) -> bool:
-        """Make progress; True when all messages have come."""
+        """Make progress; return True when all messages have arrived."""
         if self.number is None:
             return self.boxes[0].channel.test()
         number = int(self.number[0])
@@ -47,19 +47,19 @@ class BoundMove:
 
     @property
     def channels(self) -> list[Channel]:
-        """Those that send or receive something."""
+        """Channels that send or receive something."""
         return [bound.channel for bound in self.boxes if bound.remote]
 
 
 @dataclass(slots=True)
 class Buffers:
-    """Memory of the messages of moves to one place, which use it in turn: only one is under way at a time."""
+    """Memory for the messages of moves to one target, which use it in turn: only one is in progress at a time."""
 
     backend: Backend
     known: dict[object, np.ndarray] = field(default_factory=dict)
 
     def of(self, key: object, size: int) -> np.ndarray:
-        """So many bytes."""
+        """Return a number of bytes for a key."""
         memory = self.known.get(key)
         if memory is None or memory.nbytes < size:
             memory = self.known[key] = self.backend.message(size)
@@ -67,13 +67,13 @@ class Buffers:
 
 
 def bind_move(binder: Binder, move: Move) -> None:
-    """A move in one go."""
+    """Emit a move as a whole."""
     start_move(binder, move)
     finish_move(binder, move)
 
 
 def start_move(binder: Binder, move: Move) -> None:
-    """Pack, and let the messages leave; then copy what stays on this rank."""
+    """Emit packing and sending, then the copies that stay on this rank."""
     bound = _bound(binder, move)
 
     def start(each: BoundExchange) -> None:
@@ -88,7 +88,7 @@ def start_move(binder: Binder, move: Move) -> None:
 
 
 def finish_move(binder: Binder, move: Move) -> None:
-    """Wait for the messages, and unpack them."""
+    """Emit waiting for the messages and unpacking them."""
     bound = binder.moving.pop(id(move))
 
     def finish(each: BoundExchange) -> None:
@@ -102,7 +102,7 @@ def finish_move(binder: Binder, move: Move) -> None:
 
 
 def _for_chosen(binder: Binder, move: Move, bound: BoundMove, emit: Callable[[BoundExchange], None]) -> None:
-    """Emit commands for every box, of which only those of the chosen one are done."""
+    """Emit commands for every box, of which only those of the selected box are executed."""
     if move.number is None:
         emit(bound.boxes[0])
         return
@@ -145,7 +145,7 @@ def _bound(binder: Binder, move: Move) -> BoundMove:
 
 
 def _spread(binder: Binder, move: Move, transfer: RankTransfer, buffers: Buffers) -> BoundExchange:
-    """A move to a replicated layout: one payload from each rank that owns some of it, to all others."""
+    """Bind a move to a replicated layout: one payload from each rank that owns a part of it to all others."""
     storage, size = binder.storage, np.dtype(move.source.field.dtype).itemsize
     sources, targets = storage.stored(move.source.field).blocks, storage.stored(move.target.field).blocks
     pack: list[BoxCopy] = []
@@ -156,7 +156,7 @@ def _spread(binder: Binder, move: Move, transfer: RankTransfer, buffers: Buffers
         payloads[transfer.rank] = transfer.sends[0]
     for root in sorted(payloads):
         message = payloads[root]
-        buffer = buffers.of(("spread", len(spreads)), message.cells * size)  # not by root: boxes have others
+        buffer = buffers.of(("spread", len(spreads)), message.cells * size)  # not by root: roots differ between boxes
         spreads.append(Spread(root, buffer, len(message.copies)))
         word = word_holding(buffer, binder.backend)
         for copy, at in zip(message.copies, message.offsets, strict=True):

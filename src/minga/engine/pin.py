@@ -1,8 +1,8 @@
-"""Which cores a rank may use, and keeping it on its share of them.
+"""Selection of the cores that a rank may use, and pinning of the rank to its share of them.
 
-A rank is pinned before it allocates: memory then lies near the core that touches it, and the operating system does not
-move the rank away from its caches. Cores are physical ones; their hardware threads count once, since two ranks on one
-core share its arithmetic units and gain nothing here.
+A rank is pinned before it allocates: its memory then lies near the core that accesses it, and the operating system does
+not move the rank away from its caches. Cores are physical; the hardware threads of a core count once, because two
+ranks on one core share its arithmetic units and gain nothing here.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ _LOCAL = (
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """What :func:`pin` did: the logical processors this rank may now use, and why."""
+    """Result of :func:`pin`: the logical processors this rank may now use, and the reason."""
 
     cpus: tuple[int, ...]
     pinned: bool
     reason: str
     workers: tuple[int, ...] | None = None
-    """Where pinned: one logical processor for each thread, on cores of their own."""
+    """If pinned, one logical processor per thread, each on a different core."""
 
 
 def available_cores(topology: Path = _TOPOLOGY, root: Path = Path("/")) -> tuple[tuple[int, ...], ...]:
-    """The physical cores this process may use, each as the logical processors of it that are allowed, ascending.
+    """Return the physical cores this process may use, each as its allowed logical processors in ascending order.
 
-    Honours the affinity mask (``taskset``, batch systems, launchers that bind) and the tightest quota of the control
-    groups of this process below ``root`` (containers, services, labs).
+    Honours the affinity mask (``taskset``, batch systems, launchers that bind ranks) and the tightest quota of the
+    control groups of this process below ``root`` (containers, services, labs).
     """
     allowed = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
     cores: dict[str, list[int]] = {}
@@ -57,9 +57,9 @@ def available_cores(topology: Path = _TOPOLOGY, root: Path = Path("/")) -> tuple
 
 
 def local_place(comm_rank: int = 0, comm_size: int = 1) -> tuple[int, int]:
-    """This rank's number among the ranks of its node, and how many they are, as the launcher told.
+    """Return this rank's number among the ranks of its node and their count, as reported by the launcher.
 
-    Where it told nothing, all ranks are taken to be on this node.
+    If the launcher reports nothing, all ranks are assumed to be on this node.
     """
     for rank, size in _LOCAL:
         if rank in os.environ and size in os.environ:
@@ -68,18 +68,18 @@ def local_place(comm_rank: int = 0, comm_size: int = 1) -> tuple[int, int]:
 
 
 def share(cores: Sequence[tuple[int, ...]], rank: int, ranks: int, threads: int) -> tuple[tuple[int, ...], ...]:
-    """The ``threads`` cores of local rank ``rank`` out of ``ranks``: spread evenly, ranks in the order of the cores."""
+    """Return the ``threads`` cores of local rank ``rank`` of ``ranks``; ranks are spread evenly in core order."""
     first = rank * len(cores) // ranks
     return tuple(cores[first : first + threads])
 
 
 def pin(rank: int, ranks: int, threads: int) -> Pinning:
-    """Keep this process on ``threads`` physical cores of its own.
+    """Restrict this process to ``threads`` physical cores of its own.
 
-    ``rank`` and ``ranks`` count within the node. Nothing is done where that would not help: one rank that needs less
-    than the machine may move freely (other programs may be busy on any core we chose), more threads than cores are
-    left to the operating system, and a launcher that has bound the rank already has decided. ``MINGA_PIN=off``
-    switches pinning off.
+    ``rank`` and ``ranks`` count within the node. Nothing is done where it would not help: a single rank that needs only
+    part of the machine may move freely (other programs may occupy any core chosen here), more threads than cores are
+    left to the operating system, and a launcher that has bound the rank has already decided. ``MINGA_PIN=off`` disables
+    pinning.
     """
     cores = available_cores()
     everything = tuple(cpu for core in cores for cpu in core)
@@ -101,6 +101,6 @@ def pin(rank: int, ranks: int, threads: int) -> Pinning:
 
 
 def _quota_cores(root: Path) -> int:
-    """Whole cores that the quota of this process amounts to; a very large number without one."""
+    """Return the number of whole cores that the quota of this process allows; a very large number without a quota."""
     limit = quota(root)
     return 1 << 30 if limit is None else max(1, math.ceil(round(limit[0] / limit[1], 6)))

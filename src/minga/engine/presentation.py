@@ -115,7 +115,7 @@ class Presentation:
         for name, style in self.fields.items():
             if name not in fields:
                 raise ProgramError(
-                    f"model {model!r}: a style of {name!r}, which is none of its fields",
+                    f"model {model!r}: a style of {name!r}, which is not one of its fields",
                     remedy=f"its fields are {', '.join(fields)}",
                 )
             for axis in (*(style.section or ())[:1], *([style.along] if style.along else [])):

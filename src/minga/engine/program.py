@@ -1,6 +1,6 @@
-"""Recording: a step as a list of eight operations - apply, let, repeat, when, rotate, move, call, refresh.
+"""Recording of Programs: a step as a list of eight operations - apply, let, repeat, when, rotate, move, call, refresh.
 
-A Program knows nothing of layouts or ranks. What has to be exchanged, and when, is inferred from it later.
+A Program is independent of layouts and ranks. The necessary exchanges and their times are inferred from it later.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from minga.space.metric import metric_of, supplied_constant, supplied_scalar
 from minga.space.region import Region
 
 REASONS: Final = ("finished", "converged", "limit", "not finite", "stop")
-"""Why a Program ended, by number."""
+"""Reasons why a Program ended, by number."""
 
 
 @dataclass(eq=False)
@@ -65,9 +65,9 @@ class Program:
     Parameters
     ----------
     name
-        The name, for messages and explanations.
+        Name for messages and explanations.
     operations
-        The operations, which the methods record.
+        Operations, which the methods record.
     """
 
     name: str = "program"
@@ -82,7 +82,7 @@ class Program:
 
     @property
     def hidden(self) -> int:
-        """Registers the Program made for itself: results, conditions, expressions."""
+        """Number of registers that the Program created itself: results, conditions, expressions."""
         return self._hidden
 
     def __repr__(self) -> str:
@@ -218,7 +218,7 @@ class Program:
 
         Later operations examine them.
 
-        It is for attempts that may fail and are then given up, such as a time step that proves too long.
+        It is meant for attempts that may fail and are then abandoned, such as a time step that proves too long.
 
         Returns
         -------
@@ -233,18 +233,19 @@ class Program:
 
     @contextmanager
     def masked(self, mask: Field | Slot | None) -> Iterator[None]:
-        """Return a context whose operations may leave out cells where a mask is not 0, such as solid ones.
+        """Return a context whose operations may skip cells where a mask is not 0, such as solid cells.
 
-        What they store there must not change while the mask does not, nothing else may store something else there, and
-        their sums and extremes must be those of the other cells; then results are those of all cells, and cells left
-        out cost nothing. A face may be left out where the mask is not 0 on both sides, beyond the ends of the grid
-        included. Whole pieces of rows are left out, and nothing by operations on other grids, with mg.local, an order
-        along several axes, argmax or argmin, or that store what the Program rotates.
+        The values that they store in such cells must not change while the mask does not change, nothing else may store
+        other values there, and sums and extremes must equal those over the other cells; then results are the same as
+        without skipping, and skipped cells cost nothing. A face may be skipped if the mask is not 0 on both sides of
+        it, including outside the grid. Whole segments of rows are skipped. Nothing is skipped by operations on other
+        grids, with mg.local, with an order along several axes, with argmax or argmin, or that store fields which the
+        Program rotates.
 
         Parameters
         ----------
         mask
-            A field of u1 or bool with one value a cell; None: nothing is left out.
+            A field of u1 or bool with one value per cell; None: no cell is skipped.
 
         Returns
         -------
@@ -261,16 +262,16 @@ class Program:
     def repeat(
         self, count: int | Register | None = None, *, until: object = None, limit: int | Register | None = None
     ) -> Iterator[None]:
-        """Return a context whose operations are repeated: `count` times, or until a condition holds before a round.
+        """Return a context whose operations are repeated `count` times, or until a condition holds before an iteration.
 
         Parameters
         ----------
         count
-            The number of rounds.
+            The number of iterations.
         until
             A condition of registers.
         limit
-            The most rounds, for `until`.
+            The maximum number of iterations, for `until`.
 
         Returns
         -------
@@ -296,7 +297,7 @@ class Program:
 
     @contextmanager
     def when(self, condition: object) -> Iterator[None]:
-        """Return a context whose operations are done only if a condition of registers holds.
+        """Return a context whose operations are executed only if a condition of registers holds.
 
         Parameters
         ----------
@@ -316,8 +317,8 @@ class Program:
     def rotate(self, *fields: Field) -> None:
         """Advance time levels: next becomes now, now becomes previous (without copying).
 
-        Where operations of this Program stored part of `next` from other levels of the field, the other cells keep
-        their value: a copy from `now` is recorded before the first of these operations.
+        If operations of this Program stored only part of `next` from other levels of the field, the other cells keep
+        their values: a copy from `now` is recorded before the first of these operations.
 
         Parameters
         ----------
@@ -342,11 +343,11 @@ class Program:
     def move(
         self, source: Field | Slot, target: Field | Slot, box: Box | Sequence[Box] | None = None, number: object = None
     ) -> None:
-        """Copy a field to one with the same points whose grid (by its label) lives on another layout.
+        """Copy a field to one with the same points on a grid that, by its label, has another layout.
 
-        With `box` only these points of the source, to the first points of a target of any grid. Of several boxes the
-        one of a number is copied, and nothing where none has it: `number` is a register or an expression of registers.
-        Messages travel while operations go on that do not touch what is moved.
+        With `box`, only these points of the source are copied, to the first points of a target on any grid. Of several
+        boxes the one selected by `number`, a register or an expression of registers, is copied, or none if the number
+        is out of range. Messages travel while operations proceed that do not access the moved data.
 
         Parameters
         ----------
@@ -369,8 +370,8 @@ class Program:
     ) -> None:
         """Run `function(engine)` in Python between operations.
 
-        The function may look at owned cells of the fields named in `reads`, and look at and change those named in
-        `writes`; anything else raises ProgramError. It may read and write all registers.
+        The function may read owned cells of the fields named in `reads`, and read and change those named in `writes`;
+        access to other fields raises ProgramError. It may read and write all registers.
 
         Parameters
         ----------
@@ -383,7 +384,7 @@ class Program:
         self._add(Call(function, tuple(map(_as_slot, reads)), tuple(map(_as_slot, writes)), label))
 
     def refresh(self, item: Field | Slot, width: int = 1) -> None:
-        """Make the halo of a field valid to `width` cells, boundaries included (for a call that reads it).
+        """Make the halo of a field valid to a width of `width` cells, boundaries included, for a call that reads it.
 
         Parameters
         ----------
@@ -397,7 +398,7 @@ class Program:
         self._add(Refresh(_as_slot(item), width))
 
     def include(self, other: Program) -> None:
-        """Record the operations of another Program here, as if they were recorded anew.
+        """Record the operations of another Program here, as if they were recorded again.
 
         Parameters
         ----------
@@ -411,14 +412,14 @@ class Program:
 
     # Helpers -------------------------------------------------------------------------------------------------------
     def _keep_levels(self, fields: Sequence[Field]) -> None:
-        """Record what has to precede the rotation of some fields."""
+        """Record the copies that must precede the rotation of some fields."""
         for item in fields:
             place = kept_cells(item, self._stack)
             if place is not None:
                 self._keep(item, place)
 
     def _keep(self, item: Field, place: CopyPoint) -> None:
-        """Record a copy of cells from `now` to `next` where they belong."""
+        """Record a copy of cells from `now` to `next` at the position where it belongs."""
         copies: list[Operation] = []
         before, self._mask = self._mask, None
         with self._inside(copies):
@@ -439,7 +440,7 @@ class Program:
         if isinstance(condition, bool | np.bool_):
             raise ProgramError(
                 f"a condition is {condition}, which Python found while the Program was recorded",
-                remedy="compare registers: P.repeat(until=residual < 1e-6); for what is known now use Python's if",
+                remedy="compare registers: P.repeat(until=residual < 1e-6); for values known now use Python's if",
             )
         node = as_node(condition)
         return _let(self._register("bool", "condition"), cast(node, "bool"))
@@ -495,7 +496,7 @@ class Program:
 
 
 def _rounds(given: object) -> int:
-    """How many rounds a loop has. ProgramError for what is no whole number."""
+    """Return the number of iterations of a loop. Raise ProgramError if it is not a whole number."""
     if isinstance(given, bool) or not isinstance(given, Integral):
         raise ProgramError(f"repeat: {shown(given)} rounds", remedy="give a whole number, or a register of i8")
     if int(given) < 0:

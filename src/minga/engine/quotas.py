@@ -1,4 +1,4 @@
-"""The control groups of this process, of versions 1 and 2: what of the machine they leave it."""
+"""Control groups (versions 1 and 2) of this process, and the processor time that they allow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _ROOT: Final = Path("/")
 
 
 def quota(root: Path = _ROOT) -> tuple[float, float] | None:
-    """The tightest limit of processor time of this process's cgroups: so many seconds in every so many seconds.
+    """Return the tightest limit on processor time of this process's cgroups, as (seconds, period in seconds).
 
-    Reads versions 1 and 2; None without a limit.
+    Versions 1 and 2 are read; None without a limit.
     """
     found = []
     for folder in cgroup_folders("cpu", root):
@@ -28,7 +28,7 @@ def quota(root: Path = _ROOT) -> tuple[float, float] | None:
 
 
 def cgroup_folders(controller: str, root: Path) -> Iterator[Path]:
-    """The control groups of this process for a controller, the innermost first, without the root's."""
+    """Yield the control groups of this process for a controller, innermost first, without the root's."""
     for line in read_text(root / "proc/self/cgroup").splitlines():
         _, controllers, place = [*line.split(":", 2), "", "", ""][:3]
         if controllers == "":  # version 2: one tree for all
@@ -44,7 +44,7 @@ def cgroup_folders(controller: str, root: Path) -> Iterator[Path]:
 
 
 def read_text(file: Path) -> str:
-    """What a file says; an empty text where it cannot be read."""
+    """Return the text of a file, or an empty text if it cannot be read."""
     with contextlib.suppress(OSError):
         return file.read_text(encoding="utf-8", errors="replace").strip()
     return ""

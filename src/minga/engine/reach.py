@@ -22,10 +22,12 @@ class Reach:
 
     @classmethod
     def none(cls, ndim: int) -> Reach:
+        """Return the reach of width 0."""
         return cls((0,) * ndim, (0,) * ndim, True)
 
     @property
     def empty(self) -> bool:
+        """True if all widths are 0."""
         return not any(self.lo) and not any(self.hi)
 
     def covers(self, other: Reach) -> bool:
@@ -34,12 +36,14 @@ class Reach:
         return wide and (other.star or not self.star or other.empty)
 
     def union(self, other: Reach) -> Reach:
+        """Return the smallest reach that covers both."""
         lo = tuple(map(max, self.lo, other.lo))
         hi = tuple(map(max, self.hi, other.hi))
         star = (self.star or self.empty) and (other.star or other.empty)
         return Reach(lo, hi, star)
 
     def meet(self, other: Reach) -> Reach:
+        """Return the widths that both reaches cover."""
         return Reach(tuple(map(min, self.lo, other.lo)), tuple(map(min, self.hi, other.hi)), self.star or other.star)
 
     def grown(self, other: Reach) -> Reach:
@@ -50,7 +54,7 @@ class Reach:
         return Reach(lo, hi, star)
 
 
-# Loops within loops are looked at again and again, always the same kernels.
+# Nested loops are analysed repeatedly, always with the same kernels.
 _KNOWN = functools.lru_cache(maxsize=1 << 13)
 
 
@@ -58,7 +62,7 @@ _KNOWN = functools.lru_cache(maxsize=1 << 13)
 def stencil(apply: Apply, *, exchanged: bool = True) -> Mapping[Slot, Reach]:
     """Return the reach that an operation reads around the block it computes, by distributed slot.
 
-    `exchanged`: without what a sweep gets from the blocks before it while it goes on.
+    With `exchanged`, values that a sweep receives from the blocks before it while it proceeds are left out.
     """
     needs: dict[Slot, Reach] = {}
     for param, found in reads(apply.graph).items():
@@ -70,8 +74,8 @@ def stencil(apply: Apply, *, exchanged: bool = True) -> Mapping[Slot, Reach]:
             own = ((1,) * ndim, (0,) * ndim)
             found = frozenset(access for access in found if not _updated(apply, slot, access)) | {own}
         lo = tuple(max(0, *(-o[a] for _, o in found)) for a in range(ndim))
-        # At stride s a block of cells [lo, hi) reads up to s * (hi - 1) + offset: s - 1 less than the fine block's end,
-        # but where s does not divide the fine axis, its last block ends early.
+        # At stride s a block of cells [lo, hi) reads up to s * (hi - 1) + offset: s - 1 less than the fine block's end.
+        # If s does not divide the fine axis, however, its last block ends early.
         shape = slot.field.points.shape
         hi = tuple(max(0, *(o[a] - (s[a] - 1) + -shape[a] % s[a] for s, o in found)) for a in range(ndim))
         star = all(sum(map(bool, o)) <= 1 for _, o in found)
@@ -80,8 +84,11 @@ def stencil(apply: Apply, *, exchanged: bool = True) -> Mapping[Slot, Reach]:
 
 
 def _updated(apply: Apply, slot: Slot, access: Access) -> bool:
-    """Whether an exact sweep reads there what it has updated already, which comes from the blocks before, not from an
-    exchange. (On a periodic axis the first cells read old values beyond the end.)"""
+    """Return True if an exact sweep reads a value there that it has updated already.
+
+    Such a value comes from the blocks before, not from an exchange. (On a periodic axis the first cells read old values
+    beyond the end.)
+    """
     order, (_, offsets) = apply.graph.order, access
     if order is None or order.kind == "red-black" or order.across != "exact":
         return False
@@ -93,7 +100,7 @@ def _updated(apply: Apply, slot: Slot, access: Access) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ghosts:
-    """Ghost cells beyond the ends of the domain: `layers` deep, along `reach` of each block; what they depend on."""
+    """Ghost cells beyond the ends of the domain, `layers` deep, along `reach` of each block, and their dependencies."""
 
     reach: Reach
     layers: Reach
@@ -101,11 +108,12 @@ class Ghosts:
     others: frozenset[Slot] = frozenset()
 
     def covers(self, other: Ghosts) -> bool:
+        """Return True if these ghost cells include others."""
         return self.reach.covers(other.reach) and self.layers.covers(other.layers)
 
 
 def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Reach], Ghosts]:
-    """Return the reaches, of the field and of those it reads, that filling `layers` of ghosts along `need` requires."""
+    """Return the reaches, of the field and of those it reads, required to fill `layers` of ghosts along `need`."""
     target = slot.field
     star = need.star and layers.star
     lo, hi = list(need.lo), list(need.hi)
@@ -120,14 +128,14 @@ def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Re
                 fill = trace_fill(target, axis, side, layer)
                 if fill is None:
                     continue
-                # A block at an end of the domain has a cell inside; one beside the box of a partial field may not.
+                # A block at an end of the domain has a cell inside it; one next to the box of a partial field may not.
                 apart = 0 if target.on is None else (need.hi if side == "low" else need.lo)[axis] + layer
                 width[axis] = max(width[axis], fill.depth - 1 + apart)
                 registers.update(scalar.name for scalar in fill.graph.scalars)
                 others.update(o.now for o in fill.operands if isinstance(o, Field) and o is not target)
     wide = Reach(tuple(lo), tuple(hi), star)
     needs = dict.fromkeys(others, wide) | {slot: wide}
-    # At corners a ghost cell is made of ghost cells of earlier axes, as far inside as it looks.
+    # At corners a ghost cell is computed from ghost cells of earlier axes, as far inside as its condition reads.
     along = Reach(tuple(map(max, wide.lo, layers.lo)), tuple(map(max, wide.hi, layers.hi)), star)
     return needs, Ghosts(along, layers, frozenset(registers), frozenset(others))
 
@@ -135,7 +143,7 @@ def with_boundary(slot: Slot, need: Reach, layers: Reach) -> tuple[dict[Slot, Re
 def layers_read(apply: Apply, slot: Slot) -> Reach:
     """Return the number of ghost cells that an operation reads of a slot beyond each end of the domain (or its box).
 
-    Not a star where faces, or cells of another box, read neighbours aside of an end that is not theirs.
+    The reach is not a star if faces, or cells of another box, read diagonal neighbours at an end that is not theirs.
     """
     target, region = slot.field, apply.region
     ndim = target.grid.ndim
@@ -149,7 +157,7 @@ def layers_read(apply: Apply, slot: Slot) -> Reach:
             last = max(s[axis] * (region.hi[axis] - 1) + o[axis] for s, o in found)
             lo[axis] = max(0, target.points.lo[axis] - first)
             hi[axis] = max(0, last + 1 - target.points.hi[axis])
-    # Axes along which the cells computed go on beyond the field's.
+    # Axes along which the computed cells extend beyond the field's.
     further = [
         lo[a] > max(0, *(-o[a] for _, o in found)) or hi[a] > max(0, *(o[a] for _, o in found)) for a in range(ndim)
     ]

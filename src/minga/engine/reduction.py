@@ -1,4 +1,4 @@
-"""Reductions of one operation: accumulators of workers, totals of ranks, values of registers."""
+"""Reductions of one operation: accumulators of workers, totals over ranks, values of registers."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, eq=False)
 class BoundReductions:
-    """Where kernels accumulate, and what turns it into registers.
+    """The accumulators of kernels, and the commands that convert them to registers.
 
-    combine   adds up the workers' accumulators and leaves them empty; `commands` begin with it
+    combine   adds up the workers' accumulators and empties them; `commands` begins with it
     """
 
     accumulators: tuple[int, ...]
@@ -45,7 +45,7 @@ class BoundReductions:
 
 
 def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
-    """Accumulators (shared by the shell and the interior of one operation) and the commands after the last cell."""
+    """Return the accumulators (shared by shell and interior of an operation) and the commands after the last cell."""
     # Both colours of a red-black operation, and both parts of a split one, accumulate into the same words.
     known = binder.reductions.get(id(apply.results))
     if known is not None:
@@ -86,7 +86,7 @@ def bind_reductions(binder: Binder, apply: Apply) -> BoundReductions:
 
 
 def _check_runs(binder: Binder, apply: Apply) -> None:
-    """Sums of floats have the same bits on every layout that keeps runs of cells whole: LayoutError for others."""
+    """Raise LayoutError if the layout cuts runs of cells, on which the bits of sums of floats depend."""
     if apply.replicated or not sums_floats(apply.graph):
         return
     grid = lead_field(apply).grid
@@ -108,7 +108,7 @@ def _call(binder: Binder, name: Helper, args: np.ndarray) -> cmd.Command:
 def _over_ranks(
     binder: Binder, totals: np.ndarray, sums: list[int], extremes: list[int], places: list[tuple[int, int]]
 ) -> list[cmd.Command]:
-    """Integer collectives: one sum, one maximum; where an extreme's place is asked for, one minimum of indices more."""
+    """Return the integer collectives: one sum and one maximum, and one minimum of indices for positions of extremes."""
     commands: list[cmd.Command] = []
     if sums:
         commands += _gathered(binder, totals, sums, "sum")
@@ -128,7 +128,7 @@ def _over_ranks(
 
 
 def _gathered(binder: Binder, totals: np.ndarray, words: list[int], operation: str) -> list[cmd.Command]:
-    """An allreduce of some words of the totals."""
+    """Return the commands of an allreduce of some words of the totals."""
     if words == list(range(words[0], words[0] + len(words))):
         part = totals[words[0] : words[0] + len(words)]
         return [*binder.backend.settled(), cmd.Allreduce(part, operation)]  # type: ignore[arg-type]

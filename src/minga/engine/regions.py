@@ -1,4 +1,4 @@
-"""Which boxes of a block an operation computes: shells, interiors, extended frames, periodic images, ghost layers."""
+"""Boxes of a block that an operation computes: shells, interiors, extended frames, periodic images, ghost layers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from minga.space.region import Region
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A box of iteration indices; `shift` makes an index true (that of the cell a periodic image stands for).
+    """A box of iteration indices; adding `shift` gives the true index (of the cell that a periodic image stands for).
 
-    With a stride, the box counts chosen cells: number k is index `stride * k + phase`.
+    With a stride, the box counts selected cells: number k has the index `stride * k + phase`.
     """
 
     lo: tuple[int, ...]
@@ -40,11 +40,12 @@ class Part:
 
     @classmethod
     def of(cls, box: Box, shift: Sequence[int] | None = None, reductions: bool = True) -> Part:
+        """Return a part that covers a box, without a stride."""
         return cls(box.lo, box.hi, tuple(shift) if shift is not None else (0,) * box.ndim, reductions)
 
 
 def lead_field(apply: Apply) -> Field:
-    """The field whose points an operation runs over: one it stores at stride 1, or else one it reads so."""
+    """Return the field whose points an operation iterates over: one stored at stride 1, or else one read so."""
     strided = {s.param for s in apply.graph.stores if any(x > 1 for x in s.strides)}
     stored = [s.param for s in apply.graph.stores if s.param not in strided]
     for param in (*stored, *range(len(apply.operands))):
@@ -56,13 +57,13 @@ def lead_field(apply: Apply) -> Field:
 
 
 def own_box(apply: Apply, block: int, storage: Storage) -> Box:
-    """The points of the operation's iteration that a block owns."""
+    """Return the points of an operation's iteration space that a block owns."""
     lead = lead_field(apply)
     return Ownership.of(lead.grid, storage.layout(lead.grid), lead.centre, None, lead.on).owned(block)
 
 
 def inner_box(apply: Apply, block: int, storage: Storage, exchange: object) -> Box | None:
-    """What a split operation computes after its exchange has begun: the block without all that is sent from it."""
+    """Return the box that a split operation computes after its exchange has begun: the block without the cells sent."""
     if boundary_first(apply.graph):
         return _inside_borders(apply, block, storage)
     if exchange is None:
@@ -84,12 +85,12 @@ def inner_box(apply: Apply, block: int, storage: Storage, exchange: object) -> B
 
 
 def boundary_first(graph: KernelGraph) -> bool:
-    """Whether an operation does the cells at borders between blocks before all others, whatever is exchanged."""
+    """Return True if an operation updates cells at block borders before all others, regardless of the exchange."""
     return graph.order is not None and graph.order.kind == "boundary-first"
 
 
 def border_widths(apply: Apply) -> tuple[int, ...]:
-    """Planes that a boundary-first operation does first at a border across each axis: as far as neighbours read."""
+    """Return the number of planes per axis that a boundary-first operation updates first: as far as neighbours read."""
     widths = [0] * len(apply.region.lo)
     written = {apply.operands[p] for p in apply.graph.written}
     for slot, reach in stencil(apply).items():
@@ -99,7 +100,7 @@ def border_widths(apply: Apply) -> tuple[int, ...]:
 
 
 def _inside_borders(apply: Apply, block: int, storage: Storage) -> Box:
-    """A block without the planes at its borders with other blocks."""
+    """Return a block without the planes at its borders with other blocks."""
     own, points = own_box(apply, block, storage), lead_field(apply).points
     lo, hi = list(own.lo), list(own.hi)
     for axis, width in enumerate(border_widths(apply)):
@@ -113,12 +114,12 @@ def _inside_borders(apply: Apply, block: int, storage: Storage) -> Box:
 
 
 def sums_floats(graph: KernelGraph) -> bool:
-    """Whether a kernel has a sum of floats, whose runs of cells along the innermost axis must not be cut."""
+    """Return True if a kernel sums floats, in which case runs along the innermost axis must not be cut."""
     return any(r.kind == "sum" and is_float(r.value.dtype) for r in graph.reductions)
 
 
 def _whole_runs(inner: Box, own: Box) -> Box:
-    """The part of an inner box that can be summed apart from the rest of its block."""
+    """Return the part of an inner box that can be summed separately from the rest of its block."""
     lo, hi = inner.lo[-1], inner.hi[-1]
     lo = lo if lo == own.lo[-1] else -(-lo // RUN) * RUN
     hi = hi if hi == own.hi[-1] else hi // RUN * RUN
@@ -130,7 +131,7 @@ def _put(values: Point, axis: int, value: int) -> Point:
 
 
 def stage_parts(apply: Apply, block: int, storage: Storage, stage: Stage, inner: Box | None) -> Iterator[Part]:
-    """The kernel calls of one block in one (part of a) stage."""
+    """Yield the kernel calls of one block in one stage, or in one part of a stage."""
     own = own_box(apply, block, storage)
     wide = own if stage.extent.empty else own.grow(stage.extent.lo, stage.extent.hi)
     if own.empty:
@@ -159,7 +160,7 @@ def stage_parts(apply: Apply, block: int, storage: Storage, stage: Stage, inner:
 
 
 def select(part: Part, cells: Region) -> Iterator[Part]:
-    """The chosen cells of a part: itself, one part a point, or one that counts every n-th cell."""
+    """Yield the selected cells of a part: the part itself, one part per point, or one that counts every n-th cell."""
     if cells.points is not None:
         for point in cells.points:
             at = tuple(p - s for p, s in zip(point, part.shift, strict=True))
@@ -176,7 +177,7 @@ def select(part: Part, cells: Region) -> Iterator[Part]:
 
 
 def every_nth(graph: KernelGraph, stride: Sequence[int], phase: Sequence[int], shift: Sequence[int]) -> KernelGraph:
-    """A kernel that does cell `stride * k + phase` at iteration k."""
+    """Return a kernel that updates cell `stride * k + phase` in iteration k."""
 
     def along(param: int, values: Sequence[int]) -> tuple[int, ...]:
         return tuple(values[a] for a in graph.params[param].axes)
@@ -206,7 +207,7 @@ def every_nth(graph: KernelGraph, stride: Sequence[int], phase: Sequence[int], s
 
 
 def images(apply: Apply, box: Box, reductions: bool = True) -> Iterator[Part]:
-    """A box that may reach into periodic images of the region, as parts with one shift each."""
+    """Yield a box that may extend into periodic images of the region as parts with one shift each."""
     lead = lead_field(apply)
     periodic = lead.periodic
     if apply.region == lead.points and not _indexes_truly(apply):
@@ -224,7 +225,7 @@ def images(apply: Apply, box: Box, reductions: bool = True) -> Iterator[Part]:
 
 
 def _indexes_truly(apply: Apply) -> bool:
-    """Whether a cell's value depends on its index, so that periodic images must be told their true one."""
+    """Return True if a cell's value depends on its index, so that periodic images need the true index."""
     whole = any(isinstance(o, Constant) or o.field.replicated for o in apply.operands)
     return (
         whole
@@ -235,11 +236,11 @@ def _indexes_truly(apply: Apply) -> bool:
 
 
 def ghost_parts(target: Field, position: Box, stored: Box, ghosts: Ghosts) -> Iterator[GhostPart]:
-    """The fills of a block's ghost cells beyond the domain, in order: axis after axis, nearest layer first.
+    """Yield the fills of a block's ghost cells beyond the domain, in order: axis by axis, nearest layer first.
 
-    `position` has the points that would be the block's if the field existed everywhere, `stored` is what it stores: of
-    a partial field perhaps nothing. With each fill goes, for parts beside the domain along other axes, the index at
-    which other fields are read there.
+    `position` holds the points that the block would own if the field existed everywhere; `stored` is the box that it
+    stores, which may be empty for a partial field. Each fill comes with the index at which other fields are read, for
+    parts that lie outside the domain along other axes too.
     """
     points, periodic = target.points, target.periodic
     limits = points.grow(ghosts.layers.lo, ghosts.layers.hi)
@@ -275,7 +276,7 @@ GhostPart = tuple[Fill, Part, Mapping[int, int]]
 
 
 def merged(parts: Iterable[GhostPart]) -> list[GhostPart]:
-    """The same fills in fewer parts: layers that are stored without reading anything are one box."""
+    """Return the same fills in fewer parts: layers stored without reading anything are joined into one box."""
     found: list[GhostPart] = []
     for fill, part, nearest in parts:
         if found and found[-1][2] == nearest and _alike(found[-1][0], fill):
@@ -288,14 +289,14 @@ def merged(parts: Iterable[GhostPart]) -> list[GhostPart]:
 
 
 def _alike(one: Fill, other: Fill) -> bool:
-    """Whether two fills store the same, wherever they do."""
+    """Return True if two fills store the same values, independently of the position."""
     if any(node.op == "read" for node in one.graph.nodes()) or one.graph.digest() != other.graph.digest():
         return False
     return len(one.operands) == len(other.operands) and all(map(operator.is_, one.operands, other.operands))
 
 
 def _joined(one: Part, other: Part) -> Part | None:
-    """Two parts as one, if they make up a box."""
+    """Return two parts as one if their union is a box, otherwise None."""
     if one.shift != other.shift or one.stride is not None or other.stride is not None:
         return None
     differ = [a for a in range(len(one.lo)) if (one.lo[a], one.hi[a]) != (other.lo[a], other.hi[a])]
@@ -308,7 +309,7 @@ def _joined(one: Part, other: Part) -> Part | None:
 
 
 def _within(target: Field, box: Box, limits: Box) -> Box:
-    """A box cut to limits along the axes that are not periodic."""
+    """Clip a box to limits along the axes that are not periodic."""
     for axis in range(box.ndim):
         if not target.periodic[axis]:
             box = _cut(box, axis, limits)
@@ -321,9 +322,9 @@ def _cut(box: Box, axis: int, limits: Box) -> Box:
 
 
 def _beside(target: Field, axis: int, box: Box, fill: Fill) -> list[tuple[Box, dict[int, int]]]:
-    """A ghost box cut where it lies beside the domain along other axes, if the condition reads other fields there.
+    """Split a ghost box where it lies outside the domain along other axes, if the condition reads other fields there.
 
-    Those have no ghost cells of their own at that time: they are read at the nearest index instead.
+    Those fields have no valid ghost cells at that time; they are read at the nearest index instead.
     """
     pieces: list[tuple[Box, dict[int, int]]] = [(box, {})]
     if not any(isinstance(operand, Field) and operand is not target for operand in fill.operands):
@@ -345,20 +346,20 @@ def _check_depth(target: Field, axis: int, side: Side, fill: Fill) -> None:
     extent = target.points.shape[axis]
     if fill.depth > extent:
         raise LayoutError(
-            f"the {side} boundary of {target.name!r} along {target.grid.axes[axis]!r} looks {fill.depth} cells inside, "
+            f"the {side} boundary of {target.name!r} along {target.grid.axes[axis]!r} reads {fill.depth} cells inside, "
             f"but there are only {extent}",
-            remedy="use more cells along the axis, a smaller stencil, or a boundary that looks less deep",
+            remedy="use more cells along the axis, a smaller stencil, or a boundary that reads fewer cells",
         )
 
 
 def _ghost_images(target: Field, axis: int, box: Box, fill: Fill) -> Iterator[Part]:
-    """A ghost box, cut at periodic images along the other axes if the condition depends on where the ghost is."""
+    """Yield a ghost box, split at periodic images along the other axes if the condition depends on the position."""
     depends = any(isinstance(operand, Position | FaceArray) for operand in fill.operands)
     depends |= any(node.op == "index" for node in fill.graph.nodes())
     if not depends or not any(target.periodic):
         yield Part.of(box)
         return
-    # Where along axes that are not periodic the ghost lies does not matter for which images it is in.
+    # The position of the ghost along non-periodic axes does not affect which images it lies in.
     inside = Box(
         tuple(b if p else a for a, b, p in zip(target.points.lo, box.lo, target.periodic, strict=True)),
         tuple(b if p else a + 1 for a, b, p in zip(target.points.lo, box.hi, target.periodic, strict=True)),
@@ -379,7 +380,7 @@ def _ghost_images(target: Field, axis: int, box: Box, fill: Fill) -> Iterator[Pa
 
 
 def _with_constants(target: Field, axis: int, fill: Fill, margin: int) -> Fill:
-    """A fill whose descriptions of coordinates and face arrays became constants."""
+    """Return a fill in which descriptions of coordinates and face arrays are replaced by constants."""
     operands: list[FillOperand] = []
     for operand in fill.operands:
         match operand:
@@ -393,7 +394,7 @@ def _with_constants(target: Field, axis: int, fill: Fill, margin: int) -> Fill:
 
 
 def _face_constant(target: Field, axis: int, face: FaceArray, margin: int) -> Constant:
-    """A face's values, continued beyond its edges for corners."""
+    """Return the values of a face as a constant, extended beyond its edges for the corners."""
     expected = tuple(target.points.shape[a] for a in face.axes)
     if face.values.shape != expected:
         raise LayoutError(

@@ -1,8 +1,8 @@
-"""Fields brought to other layouts between two runs: the transfer that moves work from rank to rank.
+"""Transfer of fields to other layouts between two runs, which moves work from rank to rank.
 
-Slot after slot goes through :func:`minga.space.transfer.move_transfer`, in messages of bounded size, so that a rank
-holds beside its fields one of them twice and a few megabytes of messages. Sender and receiver cut the copies between
-them alike, so they agree on every message without a word.
+Slots pass one after another through :func:`minga.space.transfer.move_transfer`, in messages of bounded size, so that a
+rank holds, in addition to its fields, one of them twice and a few megabytes of messages. Sender and receiver cut the
+copies between them in the same way, so they agree on every message without communicating.
 """
 
 from __future__ import annotations
@@ -29,16 +29,22 @@ from minga.space.transfer import Copy, Message, RankTransfer, move_transfer
 __all__ = ["PIECE_BYTES", "Moved", "in_pieces", "move_fields"]
 
 PIECE_BYTES: Final = 16 << 20
-"""Bytes of messages that a rank has under way at once, each way, while fields move."""
+"""Bytes of messages that a rank has in flight at once, in each direction, while fields move."""
 
 _Kind = tuple[Grid, tuple[int, ...], Box | None]
-"""What fields that own points alike have in common: grid, centre, box."""
+"""Key shared by fields with the same point ownership: grid, centre, box."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What one rank did to change layouts: bytes and messages it sent, bytes it copied within its own memory, seconds;
-    `peak` is the most bytes that its fields and messages filled meanwhile, `resting` what the fields fill after it."""
+    """Statistics of one rank's layout change.
+
+    bytes, messages  sent to other ranks
+    copied           bytes copied within its own memory
+    seconds          duration
+    peak             largest number of bytes held by its fields and messages during the change
+    resting          bytes held by its fields after the change
+    """
 
     bytes: int
     messages: int
@@ -56,10 +62,11 @@ def move_fields(
     dead: Collection[Slot] = (),
     piece_bytes: int = PIECE_BYTES,
 ) -> tuple[Moved, dict[int, Traffic], int]:
-    """Bring all fields of the grids in `layouts` there; collective. Also what was sent, and the last tag used.
+    """Move all fields of the grids in `layouts` to their new layouts. Collective.
 
-    `tag` is the last one that this rank used so far, `dead` the slots that need not move. LayoutError on all ranks
-    where they disagree, or where a layout does not fit.
+    Return the statistics, what was sent to each rank, and the last tag used. `tag` is the last tag that this rank has
+    used so far, `dead` the slots that need not move. Raise LayoutError on all ranks if they disagree or a layout does
+    not fit.
     """
     began = time.perf_counter()
     changed = {grid: layout for grid, layout in layouts.items() if storage.layouts.get(grid) != layout}
@@ -84,7 +91,7 @@ def move_fields(
             if item.slot(index) not in dead:
                 mover.move(old, new, index, transfers[_kind(item)])
         storage.fields[item] = new
-        del old, new  # before the next field asks for memory
+        del old, new  # before the next field allocates memory
     sent = mover.sent
     resting = sum(map(_bytes, storage.fields.values()))
     moved = Moved(
@@ -99,7 +106,7 @@ def move_fields(
 
 
 def in_pieces(copies: Sequence[Copy], most: int) -> list[list[Copy]]:
-    """The copies of a message in groups of at most `most` cells, in order, large ones cut; at least a cell each."""
+    """Split the copies of a message, in order, into groups of at most `most` cells (at least one); cut large copies."""
     groups: list[list[Copy]] = []
     room = 0
     for part in itertools.chain.from_iterable(_cut(copy, most) for copy in copies):
@@ -113,7 +120,7 @@ def in_pieces(copies: Sequence[Copy], most: int) -> list[list[Copy]]:
 
 
 def _cut(copy: Copy, most: int) -> Iterator[Copy]:
-    """A copy as several of at most `most` cells, cut across the outermost axis that is long enough."""
+    """Yield a copy as pieces of at most `most` cells, cut across the outermost axis that is long enough."""
     box = copy.source_box
     if box.size <= most or box.size == 1:
         yield copy
@@ -131,7 +138,7 @@ def _cut(copy: Copy, most: int) -> Iterator[Copy]:
 
 @dataclass(slots=True)
 class _Mover:
-    """Does transfers one after the other, and keeps account. `most`: bytes of a message."""
+    """Executes transfers one after another and keeps statistics. `most` limits the bytes of a message."""
 
     comm: Comm
     tag: int
@@ -142,12 +149,12 @@ class _Mover:
     sent: dict[int, Traffic] = field(default_factory=dict)
 
     def holds(self, count: int) -> None:
-        """So many bytes are filled by fields now."""
+        """Record the number of bytes that fields hold now."""
         self.held = count
         self.peak = max(self.peak, count)
 
     def move(self, old: Stored, new: Stored, index: int, transfer: RankTransfer) -> None:
-        """Bring one slot from the old blocks to the new ones."""
+        """Move one slot from the old blocks to the new ones."""
         dtype = np.dtype(old.field.dtype)
         most = max(1, self.most // dtype.itemsize)
         sends, receives = _by_round(transfer.sends, most), _by_round(transfer.receives, most)
@@ -174,14 +181,14 @@ class _Mover:
 
 
 def _by_round(messages: Sequence[Message], most: int) -> list[dict[int, list[Copy]]]:
-    """What goes between this rank and each peer in the first round of messages, in the second, and so on."""
+    """Return the copies exchanged between this rank and each peer, one dictionary per round of messages."""
     pieces = {message.peer: in_pieces(message.copies, most) for message in messages}
     rounds = max(map(len, pieces.values()), default=0)
     return [{peer: groups[k] for peer, groups in pieces.items() if k < len(groups)} for k in range(rounds)]
 
 
 def _packed(stored: Stored, index: int, copies: Sequence[Copy], dtype: np.dtype) -> np.ndarray:
-    """The cells of several boxes in a row."""
+    """Return the cells of several boxes packed one after another."""
     buffer, at = np.empty(_cells(copies), dtype), 0
     for copy in copies:
         size = copy.source_box.size
@@ -210,7 +217,7 @@ def _kind(item: Field) -> _Kind:
 
 
 def _bytes(stored: Stored) -> int:
-    """Bytes of a field's arrays on this rank, with their padding."""
+    """Return the bytes of a field's arrays on this rank, including padding."""
     arrays = (array for block in stored.blocks.values() for array in block.arrays)
     return sum((array if array.base is None else array.base).nbytes for array in arrays)
 
@@ -219,7 +226,7 @@ def _misfit(layouts: Mapping[Grid, Layout], comm: Comm) -> LayoutError | None:
     for grid, layout in layouts.items():
         if layout.domain != grid.box or layout.ranks != comm.size:
             return LayoutError(
-                f"{layout!r} is no layout of {grid!r} for {comm.size} ranks",
+                f"{layout!r} is not a layout of {grid!r} for {comm.size} ranks",
                 remedy="make it for the grid's box and all ranks of the run; ranks may own nothing",
             )
     return None
@@ -234,9 +241,9 @@ def _agreed(
     peers: int,
     misfit: LayoutError | None,
 ) -> tuple[int, int]:
-    """A tag that no rank has used, and the largest number of peers of any; LayoutError unless all ranks do the same.
+    """Return a tag that no rank has used and the largest number of peers of any rank.
 
-    ``misfit`` is what this rank has found wrong.
+    ``misfit`` is the error found by this rank. Raise LayoutError unless all ranks do the same.
     """
     described = [layout.fingerprint() for layout in changed.values()]
     described += [f"{item.name} {[item.slot(k) in dead for k in range(item.slots)]}" for item in fields]
@@ -247,7 +254,7 @@ def _agreed(
         raise misfit
     if words[0] != -words[1]:
         raise LayoutError(
-            "the ranks ask for different layouts, or hold different fields",
+            "the ranks request different layouts, or hold different fields",
             remedy="decide on rank 0 and broadcast the layouts: every rank calls Engine.relayout with the same ones",
         )
     return int(words[2]) + 1, int(words[3])

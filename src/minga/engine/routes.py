@@ -1,14 +1,14 @@
-"""Routes of equal payloads: the ways in which one rank's data reaches all others.
+"""Routes of equal payloads: methods of distributing one rank's data to all others.
 
-    pairwise    a message to each of them
-    collective  MPI's broadcast, persistent where the library has it
+    pairwise    one message to each rank
+    collective  MPI's broadcast, persistent if the library supports it
     chain       from rank to rank, in segments, so that all links of a switch are busy at once
 
-Packages add others through the group ``minga.routes``; minga's own use nothing else, among them "group", a broadcast of
-the network itself (`minga.network.broadcast`), one transmission for all.
+Packages add others through the group ``minga.routes``; minga registers its own in the same way, among them "group", a
+broadcast by the network itself (`minga.network.broadcast`), with one transmission for all.
 
-The bits that arrive are the same. `auto` is pairwise for fewer than three receivers, where little can be won; beyond,
-MPI's broadcast where there is MPI. A model of the network (`minga.plan.broadcasting`) chooses better.
+All routes deliver the same bits. `auto` is pairwise for fewer than three receivers, where there is little to gain, and
+otherwise MPI's broadcast if there is MPI. A model of the network (`minga.plan.broadcasting`) makes a better choice.
 """
 
 from __future__ import annotations
@@ -40,33 +40,34 @@ __all__ = [
 ]
 
 GROUP: Final = "minga.routes"
-"""The group of entry points whose names are routes; each is a Route."""
+"""Entry point group of routes; each entry point is a Route."""
 FEW: Final = 3
-"""Receivers below which `auto` sends to each."""
+"""Number of receivers below which `auto` sends to each."""
 SEGMENT: Final = 16384
-"""Bytes of a piece of a chain by default: what Open MPI's pipeline takes best at 100 Mb/s."""
+"""Default size in bytes of a piece of a chain: the best size for Open MPI's pipeline at 100 Mb/s."""
 
 Router = Callable[[int, int], str]
-"""A function of the bytes of a payload and the number of receivers that returns a route; "chain:65536" says how long
-the pieces of a chain are."""
+"""Function of the bytes of a payload and the number of receivers that returns a route; "chain:65536" includes the size
+of a chain's pieces."""
 
 
 class Broadcasting(Protocol):
-    """A group of all ranks that broadcasts by itself; its members are numbered as the ranks are."""
+    """A group of all ranks with its own broadcast; its members have the same numbers as the ranks."""
 
     def bcast(self, data: Any, root: int = 0, *, wait: str = "all") -> Any:
         """Fill `data`, writable bytes, with those of the root."""
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Leave the group."""
 
 
 Members = Broadcasting | Callable[[Comm], Broadcasting] | None
-"""The argument ``group`` of an engine: a group of all ranks, or a function that makes one of the ranks."""
+"""Argument ``group`` of an engine: a group of all ranks, or a function that creates one from the communicator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The data of one rank for all others: bytes (uint8) that are sent from there or filled here, of `copies` boxes."""
+    """The data of one rank for all others: bytes (uint8) sent by the root and filled elsewhere, from `copies` boxes."""
 
     root: int
     buffer: np.ndarray
@@ -77,25 +78,25 @@ class Carrier(Protocol):
     """A route in use by one engine."""
 
     def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
-        """Return messages that bring every spread to all ranks, which ask for the same ones in the same order."""
+        """Return messages that deliver every spread to all ranks, which request the same ones in the same order."""
 
     def ready(self, comm: Comm) -> None:
-        """Complete the channels that were asked for since the last time; collective."""
+        """Complete the channels requested since the last call. Collective."""
 
     def close(self) -> None:
-        """Release what the route holds."""
+        """Release the resources of the route."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A way of bringing equal payloads to all ranks.
+    """A method of distributing equal payloads to all ranks.
 
     Parameters
     ----------
     make
         ``make(argument, group)`` returns the `Carrier` of one engine. ``argument`` is the text after the colon of
-        "name:argument", "" without one, and ``group`` the argument of that name of the engine. It raises ValueError,
-        with what was expected, for an argument that the route does not take.
+        "name:argument", or "", and ``group`` the argument of that name of the engine. It raises ValueError, with a
+        description of what was expected, for an invalid argument.
     description
         One line for lists of routes.
     """
@@ -113,9 +114,9 @@ class Routes:
     choose
         One route for all payloads, "auto", or a function of payload and receivers, the same on all ranks.
     group
-        A group of all ranks that broadcasts by itself, or a function that makes one of the ranks.
+        A group of all ranks with its own broadcast, or a function that creates one from the communicator.
 
-    Channels may be asked for while other ranks do something else; `ready`, which all call together, completes them.
+    Channels may be requested while other ranks do something else; `ready`, which all call together, completes them.
     """
 
     choose: str | Router = "auto"
@@ -128,7 +129,7 @@ class Routes:
             self._carrier(self.choose)
 
     def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
-        """Return messages that bring every spread to all ranks, which ask for the same ones in the same order."""
+        """Return messages that deliver every spread to all ranks, which request the same ones in the same order."""
         if not spreads:
             return comm.channel([], [], next_tag())
         word = self._chosen(comm, max(spread.buffer.nbytes for spread in spreads))
@@ -143,7 +144,7 @@ class Routes:
         return "collective" if comm.size > FEW else "pairwise"
 
     def _carrier(self, word: str) -> Carrier:
-        """Return the carrier of a route, made when it is first used; LayoutError for an unknown route."""
+        """Return the carrier of a route, created at first use. Raise LayoutError for an unknown route."""
         if word not in self._carriers:
             name, _, argument = word.partition(":")
             remedy = f'give "auto", {", ".join(map(repr, names(GROUP)))}, or "chain:65536" (bytes)'
@@ -157,8 +158,10 @@ class Routes:
         return self._carriers[word]
 
     def ready(self, comm: Comm) -> None:
-        """Complete the channels that were asked for since the last time; collective. LayoutError on all ranks where
-        they were told different routes."""
+        """Complete the channels requested since the last call. Collective.
+
+        Raise LayoutError on all ranks if they were given different routes.
+        """
         if self._answers:
             digest = int.from_bytes(hashlib.sha256(" ".join(self._answers).encode()).digest()[:7], "little")
             words = np.array([digest, -digest], np.int64)
@@ -167,28 +170,30 @@ class Routes:
             if words[0] != -words[1]:
                 self.close()
                 raise LayoutError(
-                    "route= gives other routes on other ranks", remedy="make it of numbers that rank 0 has broadcast"
+                    "route= gives different routes on different ranks",
+                    remedy="compute it from numbers that rank 0 has broadcast",
                 )
         for carrier in self._carriers.values():
             carrier.ready(comm)
 
     def close(self) -> None:
-        """Release what the routes hold."""
+        """Release the resources of the routes."""
         for carrier in self._carriers.values():
             carrier.close()
         self._carriers.clear()
 
 
 def to_all(rank: int, size: int, spread: Spread) -> list[Envelope]:
-    """Return what a root sends by a message to each other rank, which is also how payloads are counted."""
+    """Return the messages of a root to each other rank, which are also how payloads are counted."""
     return [Envelope(peer, spread.buffer, spread.copies) for peer in range(size) if peer != rank]
 
 
 # minga's own routes --------------------------------------------------------------------------------------------------
 class Pairwise:
-    """A message from each root to each other rank."""
+    """Sends a message from each root to each other rank."""
 
     def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
+        """Return the messages of this rank."""
         sends, receives = [], []
         for spread in spreads:
             if spread.root == comm.rank:
@@ -198,44 +203,50 @@ class Pairwise:
         return comm.channel(sends, receives, next_tag())
 
     def ready(self, comm: Comm) -> None:
+        """Do nothing: the messages are complete."""
         return
 
     def close(self) -> None:
+        """Do nothing: there are no resources to release."""
         return
 
 
 class Collective(Pairwise):
-    """MPI's broadcasts; messages to each rank without MPI."""
+    """Uses MPI's broadcasts, or pairwise messages without MPI."""
 
     def __init__(self) -> None:
         self._broadcasts: list[MPIBroadcast] = []
 
     def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
+        """Return the broadcasts of the spreads."""
         if not isinstance(comm, MPIComm):
             return super().channel(comm, spreads, next_tag)
         from mpi4py import MPI
 
-        # Nobody counts what broadcasts save: each rank that gets something counts as a message.
+        # The savings of broadcasts are not counted: each receiving rank counts as one message.
         sends = [e for s in spreads if s.root == comm.rank for e in to_all(comm.rank, comm.size, s)]
         self._broadcasts.append(MPIBroadcast(MPI, comm.communicator, [(s.root, s.buffer) for s in spreads], sends))
         return self._broadcasts[-1]
 
     def ready(self, comm: Comm) -> None:
+        """Prepare the broadcasts requested since the last call."""
         for each in self._broadcasts:
             each.prepare()
         self._broadcasts.clear()
 
     def close(self) -> None:
+        """Drop broadcasts that were not prepared."""
         self._broadcasts.clear()
 
 
 class Chains(Pairwise):
-    """From rank to rank, in pieces of so many bytes."""
+    """Passes data from rank to rank in pieces of a given number of bytes."""
 
     def __init__(self, segment: int) -> None:
         self._segment = segment
 
     def channel(self, comm: Comm, spreads: Sequence[Spread], next_tag: Callable[[], int]) -> Channel:
+        """Return a chain for each spread."""
         return Together([Chain(comm, spread, next_tag(), self._segment) for spread in spreads])
 
 
@@ -263,7 +274,7 @@ CHAIN = Route(_chain, "from rank to rank in pieces, such as chain:65536")
 
 
 class Together:
-    """Several channels as one."""
+    """Several channels combined into one."""
 
     def __init__(self, channels: Sequence[Channel]) -> None:
         self._channels = tuple(channels)
@@ -271,27 +282,32 @@ class Together:
         self.started = np.zeros(1, np.int64)
 
     def start(self) -> None:
+        """Start all channels."""
         for channel in self._channels:
             channel.start()
         self.started += 1
 
     def test(self) -> bool:
-        return sum(not channel.test() for channel in self._channels) == 0  # all of them, so that each gets on
+        """Return True if all channels are complete."""
+        return sum(not channel.test() for channel in self._channels) == 0  # tests all, so that each makes progress
 
     def wait(self) -> None:
-        # Not one after the other: the ranks behind this one wait for what it passes on of all of them.
+        """Wait until all channels are complete."""
+        # Not one after another: later ranks wait for the data of all channels that this rank passes on.
         wait_until(self.test)
 
     def close(self) -> None:
+        """Close all channels."""
         for channel in self._channels:
             channel.close()
 
 
 class Chain:
-    """One spread from rank to rank in pieces: each is passed on as soon as it has come.
+    """One spread passed from rank to rank in pieces, each forwarded as soon as it arrives.
 
-    With k pieces of s bytes the last of P receivers has all after (k + P - 1)(alpha + s beta): little more on a switch
-    than one message, whatever P. Ranks follow one another from the root on, so that those of one node are neighbours.
+    With k pieces of s bytes the last of P receivers has everything after (k + P - 1)(alpha + s beta): on a switch
+    little more than one message, for any P. Ranks are ordered by number starting at the root, so that the ranks of one
+    node are neighbours.
     """
 
     def __init__(self, comm: Comm, spread: Spread, tag: int, segment: int) -> None:
@@ -308,6 +324,7 @@ class Chain:
         self._passed = self._left = 0
 
     def start(self) -> None:
+        """Start receiving, or sending at the root."""
         self._passed = self._left = 0
         self._incoming, self._outgoing = [], []
         if self._before is not None:
@@ -319,6 +336,7 @@ class Chain:
         self.started += 1
 
     def test(self) -> bool:
+        """Forward the pieces that have arrived; return True if everything is complete."""
         if self._incoming:
             while self._passed < len(self._pieces) and self._incoming[self._passed].test():
                 if self._outgoing:
@@ -334,9 +352,11 @@ class Chain:
         return True
 
     def wait(self) -> None:
+        """Wait until everything is complete."""
         wait_until(self.test)
 
     def close(self) -> None:
+        """Close the channels of all pieces."""
         for channel in (*self._incoming, *self._outgoing):
             channel.close()
         self._incoming, self._outgoing = [], []

@@ -14,7 +14,8 @@ from minga.space.field import Register, Slot
 class Stage:
     """An operation on every block, extended by `extent`.
 
-    A split stage appears twice: its shell (what `exchange` sends) before the exchange begins, its interior after.
+    A split stage appears twice: its shell (the cells that `exchange` sends) before the exchange begins, its interior
+    after.
     """
 
     apply: Apply
@@ -25,7 +26,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HaloExchange:
-    """A halo exchange of several slots, by their names at its start and at its finish (a rotation may lie between)."""
+    """A halo exchange of several slots, named as at its start and at its finish (a rotation may lie between them)."""
 
     start: tuple[Slot, ...]
     finish: tuple[Slot, ...]
@@ -34,11 +35,15 @@ class HaloExchange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Begin:
+    """The start of an exchange."""
+
     exchange: HaloExchange
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finish:
+    """The end of an exchange."""
+
     exchange: HaloExchange
 
 
@@ -66,7 +71,7 @@ class Boundaries:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """A loop of `rounds` (one list of items each, in turn); `restore` re-establishes validity after leaving early."""
+    """A loop over `rounds` (lists of items, executed in turn); `restore` re-establishes validity on leaving early."""
 
     rounds: tuple[list[Item], ...]
     limit: int | Register | None
@@ -76,6 +81,8 @@ class Loop:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Branch:
+    """Items that are executed only if a condition holds."""
+
     body: list[Item]
     condition: Let
 
@@ -86,8 +93,14 @@ Valid = dict[Slot, Reach]
 
 @dataclass(slots=True)
 class Schedule:
-    """The result: items in order, validity at the end, the widest reach of every slot (what must be allocated), and the
-    operations that are done on active tiles only, and those that leave out what is behind a mask."""
+    """The result of inference.
+
+    items   stages, exchanges and other items in order
+    valid   validity at the end
+    widest  the widest reach of every slot, which must be allocated
+    active  operations on active tiles only
+    masked  operations that skip cells behind a mask
+    """
 
     items: list[Item]
     valid: Valid

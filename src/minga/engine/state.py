@@ -1,8 +1,8 @@
-"""What of a running model has to be kept, so that it can go on elsewhere: the state between two steps.
+"""The state of a running model between two steps, from which the run can resume elsewhere.
 
-All of it is in the engine's fields and registers (DESIGN section 8): a driver keeps nothing else but how many steps it
-has done. Fields that no Program of the model writes hold their initial values, slots that the next step stores whole
-before anything reads them hold nothing of use.
+All of it lies in the engine's fields and registers (DESIGN section 8): the only other state of a driver is the number
+of steps completed. Fields that no Program of the model writes hold their initial values; slots that the next step
+overwrites completely before they are read need not be kept.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from minga.space.field import SEED, STEP, Field, Slot
 __all__ = ["BEGINNING", "Beginning", "Position", "State", "state_of", "write_registers"]
 
 _ROOM = 1 << 28
-"""Bytes of a rank's state that is kept beside."""
+"""Limit on the bytes of a rank's state that is kept as a copy in memory."""
 _SHARE = 0.05
-"""Of the time of steps that keeping the state before them may take."""
+"""Fraction of the time of steps that keeping the state before them may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a run stands: `step` steps are done, which took `seconds` (as `minga.running.loop.Result` counts them)."""
+    """The position of a run: `step` steps completed in `seconds` (counted as in `minga.running.loop.Result`)."""
 
     step: int
     seconds: float
@@ -47,9 +47,9 @@ BEGINNING = Position(0, 0.0)
 class State:
     """The slots that make up the state of a model between two steps, by names that are the same in every process.
 
-    fields    all fields of its Programs by name; of two that are called alike the later one is `NAME#2`
-    changing  what steps change, and later steps (or frames) read
-    constant  what nothing changes: the initial values
+    fields    all fields of its Programs by name; a second field of the same name becomes `NAME#2`
+    changing  slots that steps change and later steps (or frames) read
+    constant  slots that nothing changes, which hold the initial values
     """
 
     fields: Mapping[str, Field]
@@ -57,10 +57,10 @@ class State:
     constant: Mapping[str, Slot]
 
     def registers(self, engine: Engine) -> dict[str, tuple[str, int]]:
-        """Type and the 8 bytes, as an unsigned number, of every register that goes from step to step.
+        """Return the type and the 8 bytes, as an unsigned number, of every register that is carried from step to step.
 
-        Left out are those of the engine, which differ with the layout, and of Programs that have other names in every
-        process: they are written before they are read.
+        The engine's own registers, which differ with the layout, and registers of Programs whose names differ between
+        processes are left out: they are written before they are read.
         """
         memory = engine.storage.registers
         own = {SEED.key, STEP.key}
@@ -72,7 +72,7 @@ class State:
 
 
 class Beginning:
-    """The state before some steps, kept in memory on every rank, so that they can be left in the middle. Collective."""
+    """The state before some steps, kept in memory on every rank, so that they can be abandoned midway. Collective."""
 
     def __init__(self, engine: Engine, state: State) -> None:
         self._engine, self._state = engine, state
@@ -86,15 +86,15 @@ class Beginning:
 
     @property
     def possible(self) -> bool:
-        """Whether there is room; the same on all ranks."""
+        """Availability of enough memory for the copy, the same on all ranks."""
         return not self._far and self._size <= _ROOM
 
     def costly(self, seconds: float) -> bool:
-        """Whether it takes much of this rank's time before steps that take so many seconds."""
+        """Return True if keeping the state takes a large share of this rank's time before steps of so many seconds."""
         return self._seconds > _SHARE * seconds
 
     def keep(self) -> None:
-        """Keep the state as it is now."""
+        """Copy the current state."""
         began = time.perf_counter()
         for name, slot in self._state.changing.items():
             for number, (_, values) in enumerate(self._engine.blocks(slot)):
@@ -107,7 +107,7 @@ class Beginning:
         self._seconds = time.perf_counter() - began
 
     def restore(self) -> None:
-        """Give fields and registers what was kept last."""
+        """Restore fields and registers to the state kept last."""
         engine = self._engine
         for name, slot in self._state.changing.items():
             for number, (_, values) in enumerate(engine.blocks(slot, write=True)):
@@ -116,18 +116,18 @@ class Beginning:
 
 
 def write_registers(engine: Engine, values: Mapping[str, tuple[str, int]]) -> None:
-    """Give registers the bytes that `State.registers` said."""
+    """Set registers to the bytes returned by `State.registers`."""
     for name, (dtype, bits) in values.items():
         engine.storage.register(name, as_dtype(dtype))
         engine.storage.registers[name].view("u8")[0] = bits
 
 
 def state_of(model: Model, watching: Program | None = None) -> State:
-    """The state of a model that is driven by its step, or by a Program that `watching` for its end includes that."""
+    """Return the state of a model driven by its step, or by a Program `watching` for its end that includes the step."""
     programs = [p for p in (watching or model.step, model.observe) if p is not None]
     fields = _named([*model.fields, *_fields(programs)])
     written = {item for program in programs for item in touched(program.operations, frozenset()).fields}
-    dead = {slot for slot in dead_slots(model) if slot.index}  # slot 0 may be looked at
+    dead = {slot for slot in dead_slots(model) if slot.index}  # observers may read slot 0
     changing: dict[str, Slot] = {}
     constant: dict[str, Slot] = {}
     for name, item in fields.items():
@@ -152,7 +152,7 @@ def _named(items: Sequence[Field]) -> dict[str, Field]:
 
 
 def _fields(programs: Sequence[Program]) -> Iterator[Field]:
-    """All fields that Programs name, in the order of their operations."""
+    """Yield all fields that Programs name, in the order of their operations."""
     for program in programs:
         for slot in _slots(program.operations):
             yield slot.field

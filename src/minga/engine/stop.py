@@ -1,4 +1,4 @@
-"""When a run ends before its last step: what is asked for, and the Program that watches for it."""
+"""Ending of a run before its last step: the conditions, and the Program that checks them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ Reason = Literal[
 ]
 
 WATCHED: Final = "stop.watched "
-"""Names of Programs that watch begin like this; their registers are of no use to any other Program."""
+"""Prefix of the names of Programs that check conditions; other Programs do not use their registers."""
 
 _SECONDS: Final[Mapping[str, float]] = {"": 1, "s": 1, "sec": 1, "min": 60, "h": 3600, "d": 86400}
 _DURATION: Final = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,12})?)\s*([a-z]{0,3})")
 
 
 def duration(value: float | str, key: str) -> float:
-    """Seconds, from a number of them or words such as "10 min"; CaseError for what entry `key` cannot mean."""
+    """Return seconds from a number or text such as "10 min". Raise CaseError for an invalid value of entry `key`."""
     found = _DURATION.fullmatch(str(value).strip().lower())
     unit = None if found is None else _SECONDS.get(found[2])
     if found is None or unit is None or not float(found[1]) > 0:
@@ -45,21 +45,21 @@ def duration(value: float | str, key: str) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """When to end a run before its last step; whatever comes first.
+    """Conditions that end a run before its last step; the first one that holds applies.
 
     Parameters
     ----------
     when
-        A condition on observables and `step`, "population < 10"; checked after every `every` steps.
+        A condition on observables and `step`, "population < 10"; checked every `every` steps.
     fixed_point
-        A step that changes nothing, from where on nothing can change.
+        End after a step that changes nothing, after which nothing can change.
     period
-        The state comes back after at most so many steps (a fixed point is a period of 1).
+        End when a state recurs after at most this number of steps (a fixed point is a period of 1).
     wall_time
         Seconds of steps and observation, or "10 min", "2 h".
     every
-        Steps from one check to the next. With 1 the first fixed point or return is found at once; with more, a return
-        is looked for during the first `period` steps after each check.
+        Steps between checks. With 1 the first fixed point or recurrence is found at once; with more, a recurrence is
+        searched for during the first `period` steps after each check.
     """
 
     when: str | None = None
@@ -75,23 +75,23 @@ class Stop:
                 raise CaseError(f"expected a whole number of at least {least}, found {value!r}", key=f"stop.{name}")
         if self.when is not None:
             check_condition(self.when)
-        self.seconds  # noqa: B018 - raises where the duration cannot be read
+        self.seconds  # noqa: B018 - raises an error if the duration is invalid
 
     @property
     def seconds(self) -> float | None:
-        """The wall time in seconds; None for any."""
+        """The wall time in seconds; None for no limit."""
         return None if self.wall_time is None else duration(self.wall_time, "stop.wall_time")
 
     @property
     def longest(self) -> int:
-        """The longest period that is looked for, 0 for none."""
+        """The longest period that is searched for, 0 for none."""
         return self.period or int(self.fixed_point)
 
 
 def stop_of(settings: StopSettings) -> Stop | None:
-    """Return what the table [stop] asks for; None where it asks for nothing.
+    """Return the conditions of the table [stop], or None if it has none.
 
-    Raises CaseError for a condition or a duration that is invalid.
+    Raise CaseError for an invalid condition or duration.
     """
     asked = settings.when is not None or settings.fixed_point or settings.period is not None
     return Stop(**settings.model_dump()) if asked or settings.wall_time is not None else None
@@ -99,14 +99,14 @@ def stop_of(settings: StopSettings) -> Stop | None:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Why a run ended, after `step` steps.
+    """The reason why a run ended, after `step` steps.
 
     reason  "steps" (all were done), "over" (the model has nothing left to do), "condition", "fixed point", "period",
-            "wall time"; "asked" by a person, or "time limit", after which the run may go on another time
-    period  steps after which the state comes back, where that is the reason
-    since   the step of the state that came back. With checks after every step it is the first one for a fixed point
-            that is looked for alone; else the cycle may have begun fewer steps before than the longest period
-    words   what the model says of its being over
+            "wall time"; "asked" by a person, or "time limit", after which the run may be resumed
+    period  number of steps after which the state recurs, if that is the reason
+    since   step of the state that recurred. With checks after every step it is the first possible one if only fixed
+            points are searched for; otherwise the cycle may have begun earlier, by less than the longest period
+    words   the model's description of why it is over
     """
 
     reason: Reason
@@ -128,7 +128,7 @@ class Ended:
         return f"{self.reason} at step {self.step}"
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON; entries that do not apply are left out."""
+        """Return the data for JSON; entries that do not apply are left out."""
         found = {
             "reason": self.reason,
             "step": self.step,
@@ -140,11 +140,11 @@ class Ended:
 
 
 class Watch:
-    """A model's steps together with the checks of a Stop, as one Program that ends where a check says so.
+    """A model's steps together with the checks of a Stop, as one Program that ends when a check requires it.
 
-    `run` does some steps; `ended` then says whether, and why, there are no more to do. A state is known again by
-    comparing it, cell by cell, with one that was kept: every `period` steps (or `every`, where that is longer) the
-    present one takes its place. For fixed points alone the state before does, where the model keeps that anyway.
+    `run` does some steps; `ended` then returns the reason if there are no more to do. A recurring state is recognised
+    by comparing it, cell by cell, with a stored one, which is replaced by the present state every `period` steps (or
+    `every`, if that is longer). For fixed points alone the previous state is used if the model stores it anyway.
     """
 
     def __init__(self, model: Model, stop: Stop, step: Program | None = None) -> None:
@@ -161,7 +161,7 @@ class Watch:
             finished = finished | (model.over.register != 0)
         program = self.program
         program.let(self._done, 0)
-        # Without a limit of its own: that a limit was reached is news of a loop within the model's step.
+        # No limit of its own: an outcome of "limit" must refer to a loop within the model's step.
         with program.repeat(until=finished | (as_node(self._done) >= self._chunk)):
             if kept:
                 with program.when(self._lap == 0):
@@ -178,7 +178,7 @@ class Watch:
                 self._observe(model, stop.when, stop.every)
 
     def _compare_with_kept(self, kept: Mapping[Slot, Field], longest: int, cycle: int, every: int) -> None:
-        """Record the comparison with the state of `lap` steps ago, and when the next one is kept."""
+        """Record the comparison with the state `lap` steps ago, and the steps at which a new state is stored."""
         program, lap = self.program, self._lap
         program.let(lap, lap + 1)
         with program.when((lap <= longest) & (lap % cycle == 0)):
@@ -187,7 +187,7 @@ class Watch:
             program.let(lap, 0)
 
     def _compare_with_before(self, recurrence: Recurrence, every: int) -> None:
-        """Record the comparison with the state one step ago, in all steps of a cycle: one of them may change cells."""
+        """Record the comparison with the state one step ago, in all steps of a cycle: any may change cells."""
         program, quiet = self.program, self._quiet
         before = dict(zip(recurrence.slots, recurrence.before, strict=True))
         program.let(self._lap, 1)
@@ -197,7 +197,7 @@ class Watch:
             program.let(self._again, quiet >= recurrence.cycle if recurrence.cycle > 1 else self._same(before))
 
     def _same(self, pairs: Mapping[Slot, Field | Slot]) -> Any:
-        """Whether all slots equal their partners."""
+        """Record the comparison of slots with their partners; return an expression that is true if all are equal."""
         same: Any = True
         for slot, other in pairs.items():
             differing: Any = self.program.apply(_DIFFERING, slot, other)
@@ -214,20 +214,20 @@ class Watch:
             program.let(self._holds, holds)
 
     def start(self, engine: Engine) -> None:
-        """Forget what was seen before, ahead of the first step."""
+        """Reset the registers of the checks before the first step."""
         for register in (self._step, self._lap, self._quiet, self._again, self._holds):
             engine.write(register, 0)
 
     def run(self, engine: Engine, count: int) -> tuple[int, Outcome]:
-        """Do `count` steps, or fewer where a check ends the run: how many were done, and whether they are good."""
+        """Do `count` steps, or fewer if a check ends the run; return their number and the outcome."""
         engine.write(self._chunk, count)
         outcome = engine.run(self.program)
-        if outcome.reason == "converged":  # all steps done, or a check that ends them
+        if outcome.reason == "converged":  # all steps done, or ended by a check
             outcome = Outcome(True, "finished")
         return int(engine.read(self._done)), outcome
 
     def ended(self, engine: Engine, step: int) -> Ended | None:
-        """Why the run is over after `step` steps; None where it is not."""
+        """Return the reason if the run is over after `step` steps, otherwise None."""
         if self._over is not None and engine.read(self._over.register):
             return Ended("over", step, words=self._over.say(engine))
         if engine.read(self._again):
@@ -238,11 +238,11 @@ class Watch:
 
 
 def _recurrence(model: Model, stop: Stop) -> Recurrence:
-    """What the model's future follows from; CaseError where equal states do not mean equal futures."""
+    """Return the model's recurrence. Raise CaseError if equal states may have different futures."""
     if model.recurrence is None:
         raise CaseError(
-            f"model {model.name!r} may go on differently from equal states (it draws random numbers, or does not say "
-            "what its state is), so it has no period",
+            f"model {model.name!r} may continue differently from equal states (it draws random numbers, or does not "
+            "declare its state), so it has no period",
             key="stop.period" if stop.period else "stop.fixed_point",
             remedy='stop on a condition instead, such as when = "residual == 0"',
         )
@@ -250,7 +250,7 @@ def _recurrence(model: Model, stop: Stop) -> Recurrence:
 
 
 def _kept(recurrence: Recurrence) -> dict[Slot, Field]:
-    """For each slot of a model's state a field that keeps one."""
+    """Return a field for each slot of a model's state that stores a copy of it."""
     return {
         slot: Field(f"kept {number}", slot.field.grid, slot.field.dtype, centre=_faces(slot.field), on=slot.field.on)
         for number, slot in enumerate(recurrence.slots)

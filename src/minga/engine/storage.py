@@ -1,4 +1,4 @@
-"""The memory of one rank: arrays of its blocks, tables of slots, registers. Addresses stay until a field must widen."""
+"""Memory of one rank: arrays of its blocks, tables of slots, registers. Addresses are fixed until a halo must widen."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ class BlockArrays:
     table: np.ndarray
 
     def array(self, slot: int) -> np.ndarray:
-        """The array that is slot number `slot` at present."""
+        """Return the array that is slot number `slot` at present."""
         address = int(self.table[slot])
         return next(a for a in self.arrays if a.__array_interface__["data"][0] == address)
 
     def view(self, slot: int, box: Box) -> np.ndarray:
-        """A box of a slot's array, by index."""
+        """Return a box of a slot's array, given by index."""
         return self.array(slot)[box.slices(self.box.lo)]
 
 
 @dataclass(slots=True)
 class Stored:
-    """A field on this rank."""
+    """The arrays of a field on this rank."""
 
     field: Field
     ownership: Ownership | None
@@ -52,28 +52,29 @@ class Stored:
 
 
 Room = Callable[[int], np.ndarray]
-"""Memory of so many bytes, all 0."""
+"""Function that allocates a number of zeroed bytes."""
 Carry = Callable[[BlockArrays, BlockArrays], None]
-"""Copy what two sets of arrays of a block have in common, from the first to the second, all slots."""
+"""Function that copies the common cells of all slots from the first set of a block's arrays to the second."""
 
 
 def ordinary(size: int) -> np.ndarray:
-    """Python's own memory."""
+    """Allocate ordinary zeroed host memory."""
     return np.zeros(size, np.uint8)
 
 
 def carry(old: BlockArrays, new: BlockArrays) -> None:
-    """Copy on the processor."""
+    """Copy the common cells of all slots on the processor."""
     shared = old.box & new.box
     for k in range(len(old.arrays)):
         new.view(k, shared)[...] = old.view(k, shared)
 
 
 def allocate(box: Box, owned: Box, dtype: DType, number: int, room: Room = ordinary) -> np.ndarray:
-    """Zeros over `box`, placed well in memory from `room`.
+    """Allocate a zeroed array over `box` with favourable alignment, in memory obtained from `room`.
 
-    The first owned cell of a row is line-aligned, no stride is a multiple of a page, and the bases of successive arrays
-    (`number`) are staggered within a page: caches and the store buffer alias on equal low address bits.
+    The first owned cell of a row is aligned to a cache line, no stride is a multiple of a page, and the base addresses
+    of successive arrays (`number`) are staggered within a page: caches and the store buffer alias on equal low address
+    bits.
     """
     size = np.dtype(dtype).itemsize
     lead = max(0, owned.lo[-1] - box.lo[-1]) * size
@@ -94,7 +95,7 @@ def allocate(box: Box, owned: Box, dtype: DType, number: int, room: Room = ordin
 
 @dataclass(slots=True)
 class Storage:
-    """All fields and registers of one rank."""
+    """The fields and registers of one rank."""
 
     layouts: Mapping[Grid, Layout]
     rank: int
@@ -105,13 +106,13 @@ class Storage:
     room: Room = ordinary
     carry: Carry = carry
     settle: Callable[[], None] | None = None
-    """Wait until nobody else uses the fields."""
+    """Function that waits until nothing else uses the fields."""
     seen: set[Field] = field(default_factory=set)
-    """Fields that Python was given views of, or set."""
+    """Fields that Python has been given views of, or has set."""
     _count: int = 0
 
     def layout(self, grid: Grid) -> Layout:
-        """The layout of a grid's blocks."""
+        """Return the layout of a grid's blocks."""
         if grid not in self.layouts:
             raise ProgramError(
                 f"the engine has no layout for {grid!r}",
@@ -120,15 +121,15 @@ class Storage:
         return self.layouts[grid]
 
     def check_known(self, item: Field) -> None:
-        """ProgramError for a field without values where there is another one of its name."""
+        """Raise ProgramError for a field without values if another field of the same name exists."""
         if item not in self.fields and any(known.name == item.name for known in self.fields):
             raise ProgramError(
-                f"the engine has a field {item.name!r}, and it is another one than the {item!r} that is asked for",
+                f"the engine has a field {item.name!r}, which is not the {item!r} that is requested",
                 remedy="use the object that its Programs were recorded with, such as model.field(name)",
             )
 
     def stored(self, item: Field, halo: Reach | None = None) -> Stored:
-        """A field's arrays, allocated at first use and again (contents kept) when it needs a wider halo."""
+        """Return a field's arrays; allocate them at first use, and again (keeping contents) for a wider halo."""
         stored = self.fields.get(item)
         need = halo or Reach.none(item.grid.ndim)
         if stored is not None and stored.halo.covers(Reach(need.lo, need.hi, True)):
@@ -142,7 +143,7 @@ class Storage:
         return fresh
 
     def allocate_field(self, item: Field, halo: Reach) -> Stored:
-        """New arrays for a field on the present layouts; the old ones stay where they are."""
+        """Allocate new arrays for a field on the present layouts; the old arrays are unaffected."""
         if item.replicated:
             box = item.bounds.grow((MARGIN,) * item.bounds.ndim, (MARGIN,) * item.bounds.ndim)
             return Stored(item, None, halo, {0: self._block(item, 0, item.bounds, box)})
@@ -164,7 +165,7 @@ class Storage:
         return BlockArrays(number, owned, box, arrays, table)
 
     def register(self, name: str, dtype: DType, initial: bool | int | float = 0) -> np.ndarray:
-        """The 8 bytes of a register, by its name in graphs, as an array of one value."""
+        """Return the 8 bytes of a register, given by its name in graphs, as an array of one value."""
         memory = self.registers.get(name)
         if memory is None:
             memory = self.registers[name] = self.room(8).view(np.int64)
@@ -178,7 +179,7 @@ class Storage:
         return memory.view(np.dtype(dtype))[:1]
 
     def of(self, register: Register) -> np.ndarray:
-        """A register's value, as an array of one element."""
+        """Return a register's value as an array of one element."""
         known = self.initials.setdefault(register.key, register.initial)
         if known != register.initial:
             raise ProgramError(
@@ -188,18 +189,18 @@ class Storage:
         return self.register(register.key, register.dtype, register.initial)
 
     def reset_registers(self) -> None:
-        """Give all registers that are known here the values they are declared with."""
+        """Reset all registers known here to their declared initial values."""
         for key, initial in self.initials.items():
             self.register(key, self.dtypes[key], initial)[0] = initial
 
     def before_access(self, item: Field) -> None:
-        """To be called before Python touches a field's values."""
+        """Prepare for Python's access to a field's values; to be called before it."""
         self.seen.add(item)
         if self.settle is not None:
             self.settle()
 
     def pieces(self, slot: Slot) -> Iterator[tuple[Box, np.ndarray]]:
-        """This rank's owned boxes of a slot with views of their values."""
+        """Yield this rank's owned boxes of a slot with views of their values."""
         self.before_access(slot.field)
         for block in self.stored(slot.field).blocks.values():
             if not block.owned.empty:

@@ -1,8 +1,8 @@
-"""Ordered sweeps across blocks with the bits of one process: a pipeline.
+"""Ordered sweeps across blocks that give the bits of one process, executed as a pipeline.
 
-A block waits for what the blocks before it have updated, computes, and sends on. Each block is cut into units along an
-axis, so that the next block starts when the first unit is done. Old values (behind the sweep's front) are in the halo
-already: they were exchanged before the sweep.
+A block waits for the updates of the blocks before it, computes, and sends its own. Each block is cut into units along
+an axis, so that the next block can start when the first unit is complete. Old values, ahead of the sweep's front, are
+in the halo already because they were exchanged before the sweep.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from minga.engine.bind import Binder
 
 UNIT_CELLS = 1 << 14
-"""Cells worth a unit of the pipeline: its message should cost less than its computing."""
+"""Minimum number of cells in a unit of the pipeline, so that sending costs less than computing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """How far a cell reads values that the sweep has updated already: per written slot, widths below and above."""
+    """Distance over which a cell reads values already updated by the sweep: widths below and above, for a slot."""
 
     slot: Slot
     lo: tuple[int, ...]
@@ -50,7 +50,7 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A piece of a block that is computed in one go."""
+    """A piece of a block that is computed in one call."""
 
     block: int
     owner: int
@@ -90,7 +90,7 @@ def bind_sweep(binder: Binder, apply: Apply) -> None:
                 for target in range(len(units))
                 if (number, target) in tags
             ]
-    # Sends complete at the end: waiting for one at once could wait for a rank that waits for a later one.
+    # Sends complete at the end: waiting for one at once could deadlock with a rank that waits for a later one.
     for channel in sending:
         binder.emit(cmd.Wait(channel))
     if reductions is not None:
@@ -98,13 +98,13 @@ def bind_sweep(binder: Binder, apply: Apply) -> None:
 
 
 def split_axes(layout: Layout) -> tuple[bool, ...]:
-    """Which axes some block does not span."""
+    """Return True for each axis along which the layout is cut."""
     whole = (layout.lo == np.array(layout.domain.lo)) & (layout.hi == np.array(layout.domain.hi))
     return tuple(bool(x) for x in ~whole.all(axis=0))
 
 
 def upstream_reads(apply: Apply, split: Sequence[bool]) -> list[Upstream]:
-    """Reads of updated neighbours. ProgramError where blocks would have to wait for one another in turns."""
+    """Return the reads of updated neighbours. Raise ProgramError if two blocks would have to wait for each other."""
     order = apply.graph.order
     assert order is not None
     found: dict[Slot, tuple[list[int], list[int]]] = {}
@@ -133,13 +133,13 @@ def upstream_reads(apply: Apply, split: Sequence[bool]) -> list[Upstream]:
 
 
 def cut_units(apply: Apply, lead: Field, layout: Layout, ranks: int) -> list[Unit]:
-    """Blocks cut along one axis at places common to all of them; whole blocks where there is one rank."""
+    """Cut blocks along one axis at positions common to all of them; keep whole blocks if there is one rank."""
     order = apply.graph.order
     assert order is not None
     ownership = Ownership.of(lead.grid, layout, lead.centre, None, lead.on)
     boxes = [ownership.owned(block) for block in range(len(layout))]
     split = split_axes(layout)
-    # Along a free axis units do not wait for one another; along a swept axis that no cut crosses they follow in order.
+    # Along a free axis units are independent; along a swept axis that no cut crosses they run in order.
     axis = next((a for a, d in enumerate(order.directions) if not d and not split[a]), None)
     if axis is None:
         axis = next((a for a in range(len(split)) if order.directions[a] and not split[a] and a != 0), None)
@@ -148,7 +148,7 @@ def cut_units(apply: Apply, lead: Field, layout: Layout, ranks: int) -> list[Uni
     extent = lead.points.shape[axis]
     cells = max(box.size for box in boxes)
     pieces = max(1, min(extent, cells // UNIT_CELLS, 4 * ranks))
-    # Along the innermost axis whole runs of cells stay together, so that sums of floats keep their bits.
+    # Along the innermost axis whole runs of cells stay together, so that sums of floats stay bitwise identical.
     step = RUN if axis == len(split) - 1 else 1
     inside = {round((lead.points.lo[axis] + extent * k / pieces) / step) * step for k in range(1, pieces)}
     ends = lead.points.lo[axis], lead.points.hi[axis]
@@ -164,7 +164,7 @@ def cut_units(apply: Apply, lead: Field, layout: Layout, ranks: int) -> list[Uni
 
 
 def _crosses(apply: Apply, axis: int) -> bool:
-    """Whether an updated neighbour is read aslant to an axis, so that units cut along it would depend on later ones."""
+    """Return True if an updated neighbour is read diagonally to an axis: units cut along it would need later ones."""
     order = apply.graph.order
     assert order is not None
     written = {apply.operands[p] for p in apply.graph.written}
@@ -182,7 +182,7 @@ def _crosses(apply: Apply, axis: int) -> bool:
 
 
 def dependencies(units: Sequence[Unit], upstream: Sequence[Upstream]) -> list[list[int]]:
-    """For every unit, those whose updated cells it reads."""
+    """Return, for every unit, the units whose updated cells it reads."""
     before: list[list[int]] = []
     for number, unit in enumerate(units):
         found = []
@@ -194,7 +194,7 @@ def dependencies(units: Sequence[Unit], upstream: Sequence[Upstream]) -> list[li
 
 
 def in_order(units: Sequence[Unit], before: Sequence[Sequence[int]]) -> list[int]:
-    """An order all ranks agree on in which every unit comes after those it depends on."""
+    """Return an order, the same on all ranks, in which every unit comes after the units it depends on."""
     waiting = [len(b) for b in before]
     after: list[list[int]] = [[] for _ in units]
     for number, sources in enumerate(before):
@@ -212,7 +212,7 @@ def in_order(units: Sequence[Unit], before: Sequence[Sequence[int]]) -> list[int
                 heapq.heappush(ready, follower)
     if len(order) < len(units):
         raise ProgramError(
-            "an ordered sweep finds blocks that wait for one another in a circle",
+            "an ordered sweep finds blocks that wait for one another cyclically",
             remedy='use a layout of slabs or an uneven Cartesian one, or declare across="block"',
         )
     return order

@@ -1,4 +1,4 @@
-"""How a box is cut into tiles: the units workers take, and between which messages are polled."""
+"""Division of a box into tiles: the units that workers take, and between which messages are polled."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from minga.lang.graph import KernelGraph
 from minga.lang.types import itemsize
 
 TILE_BYTES = 1 << 18
-"""Bytes of a field worth a tile: some tens of microseconds, long against taking it from the counter."""
+"""Bytes of a field per tile: they take some tens of microseconds, long compared with taking a tile from the counter."""
 PER_WORKER = 4
 
 
 def tile_shape(graph: KernelGraph, shape: Sequence[int], workers: int) -> tuple[int, ...]:
-    """Full rows, cut along the outer axes; ordered kernels are one tile, as their cells depend on one another."""
+    """Return full rows, cut along the outer axes. Ordered kernels are one tile, because their cells are dependent."""
     if graph.order is not None and graph.order.kind != "red-black":
         return tuple(shape)
     if graph.locals:

@@ -1,4 +1,4 @@
-"""What a rank sends, counted where messages start: by the rank they go to."""
+"""Counts of the messages that a rank sends, recorded by receiving rank when they start."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Traffic", "count_sent"]
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What went from one rank to another.
+    """Messages, bytes and copies sent from one rank to another.
 
-    One message carries all that an exchange has for a rank; `copies` counts the boxes of cells in it. So on a torus two
-    blocks wide, where a rank is its neighbour's neighbour on both sides, a message carries two copies.
+    One message carries everything that an exchange sends to a rank; `copies` counts the boxes of cells in it. On a
+    torus two blocks wide, for example, a rank neighbours another on both sides, and a message carries two copies.
     """
 
     messages: int = 0
@@ -27,7 +27,7 @@ class Traffic:
 
 
 def count_sent(channels: Iterable[Channel], before: Mapping[int, Traffic]) -> dict[int, Traffic]:
-    """What was sent through the channels, by receiving rank in ascending order, added to what was sent `before`."""
+    """Return what was sent through the channels plus `before`, by receiving rank in ascending order."""
     total = dict(before)
     for channel in channels:
         times = int(channel.started[0])

@@ -1,4 +1,4 @@
-"""Values given to fields: they are checked against the field's type, and extended beyond the ends of whole copies."""
+"""Values given to fields: checking them against the field's type, and extending replicated fields beyond their ends."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _called(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
             f"array of shape box.shape; {indices}",
         ) from error
     except ValueError:
-        pass  # functions in C need not tell what they take
+        pass  # functions in C may have no signature
     try:
         given = function(box)
     except MingaError:
@@ -89,7 +89,7 @@ def _called(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
 
 
 def is_of_position(function: Callable[..., Any], target: Field) -> bool:
-    """Return whether a function takes coordinates: its parameters are called like the axes, or are several."""
+    """Return True if a function takes coordinates: its parameters have the names of the axes, or their number."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -117,12 +117,12 @@ def at_points(function: Callable[..., Any], target: Field, box: Box) -> np.ndarr
         raise LayoutError(
             f"the function of position for {target.name!r} failed for {box}: {type(error).__name__}: {error}",
             where=_place(function, error),
-            remedy=f"it gets the coordinates {names}, arrays that broadcast against each other, and returns such a one",
+            remedy=f"it gets the coordinates {names}, arrays that broadcast against each other, and returns one",
         ) from error
 
 
 def _shape(given: Any) -> tuple[int, ...] | str:
-    """Return the shape of a function's values; in words if rows differ in length."""
+    """Return the shape of a function's values, or a text if rows differ in length."""
     try:
         return tuple(np.shape(given))
     except ValueError:
@@ -130,7 +130,7 @@ def _shape(given: Any) -> tuple[int, ...] | str:
 
 
 def _place(function: Callable[..., Any], error: BaseException | None = None) -> tuple[str, int] | None:
-    """Return file and line of a function, or of the line of it that raised an error."""
+    """Return the file and line of a function, or of its line that raised an error."""
     code = getattr(function, "__code__", None)
     if code is None:
         return None
@@ -140,7 +140,7 @@ def _place(function: Callable[..., Any], error: BaseException | None = None) -> 
 
 
 def gathered(storage: Storage, comm: Comm, slot: Slot) -> np.ndarray | None:
-    """Return the whole field on rank 0, None elsewhere; collective."""
+    """Return the whole field on rank 0, None elsewhere. Collective."""
     target = slot.field
     mine = [(box, view.copy()) for box, view in storage.pieces(slot)]
     if target.replicated or storage.layout(target.grid).replicated:
@@ -194,7 +194,7 @@ def fitting(target: Field, given: Any) -> np.ndarray:
 
 
 def continue_beyond(arrays: BlockArrays, slot: Slot) -> None:
-    """Continue a replicated field beyond its ends: periodically, or by its last value."""
+    """Extend a replicated field beyond its ends: periodically, or with its last value."""
     target = slot.field
     inside = arrays.view(slot.index, arrays.owned).copy()
     for number, axis in enumerate(target.axes):

@@ -1,7 +1,7 @@
-"""Workers: threads that do the tiles of a kernel together. The calling thread is worker 0.
+"""Workers: threads that compute the tiles of a kernel together. The calling thread is worker 0.
 
 On Linux the threads wait in native code, and a dispatch costs a microsecond or two. Elsewhere they wait in Python,
-which costs some tens of microseconds a dispatch; results are the same.
+where a dispatch costs some tens of microseconds; results are the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from minga.engine.pin import available_cores
 
 _ALIGNMENT: Final = 64
 _SPIN_NANOSECONDS: Final = 50_000
-"""How long an idle thread looks for work before it sleeps, if there is a core for each thread."""
+"""Nanoseconds for which an idle thread spins before it sleeps, if there is a core for each thread."""
 
 Words = NDArray[np.int64]
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)
@@ -39,8 +39,8 @@ _DISPATCH = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
 class Workers:
     """`count` workers with `scratch_bytes` of aligned scratch memory each; one thread may call `run` at a time.
 
-    Worker number w is pinned to core `cpus[w]` where the system allows it; worker 0, the caller, is not moved.
-    `native=False` makes the threads wait in Python, as they do where native waiting is not supported.
+    Worker number w is pinned to core `cpus[w]` if the system allows it; worker 0, the caller, is not moved.
+    `native=False` makes the threads wait in Python, as on systems where native waiting is not supported.
     """
 
     def __init__(
@@ -62,34 +62,34 @@ class Workers:
         self._finalizer = weakref.finalize(self, self._team.close)
 
     def words(self, worker: int) -> int:
-        """Address of a worker's words: its number, its scratch's address and bytes."""
+        """Return the address of a worker's words: its number, the address and the bytes of its scratch memory."""
         return int(self._words.ctypes.data) + 8 * WORKER_WORDS * worker
 
     @property
     def control(self) -> int:
-        """Address of the block through which native threads are given work."""
+        """Address of the block through which native threads receive work."""
         return self._team.control
 
     def note(self, rings: int) -> None:
-        """Let native workers beside the first one write events; `rings`: address of a table of rings, one a worker."""
+        """Let native workers other than the first record events; `rings` is the address of a table of their rings."""
         self._team.note(rings)
 
     def reserve(self, scratch_bytes: int) -> None:
-        """Give each worker at least so much scratch memory. What it held before is lost."""
+        """Give each worker at least this many bytes of scratch memory; its previous contents are lost."""
         if self._scratch and scratch_bytes <= self._words[0, 2]:
             return
-        # Not touched here: a page belongs to the memory that is nearest to the thread that first writes to it.
+        # Not initialised here: a page is placed near the thread that first writes to it.
         self._scratch = [np.empty(scratch_bytes + _ALIGNMENT, np.uint8) for _ in range(self.count)]
         for words, memory in zip(self._words, self._scratch):
             words[1] = -(-memory.ctypes.data // _ALIGNMENT) * _ALIGNMENT
             words[2] = scratch_bytes
 
     def run(self, function: int, args: int, tiles: int) -> None:
-        """Call `function(args, tile, worker)` for all tiles below `tiles`, on all workers; return when all are done."""
+        """Call `function(args, tile, worker)` for all tiles below `tiles`, on all workers; return at completion."""
         self._team.run(function, args, tiles)
 
     def close(self) -> None:
-        """End the threads. Called again, or at the end of the interpreter, it does nothing more."""
+        """End the threads. Further calls, also at interpreter exit, have no effect."""
         self._finalizer()
 
     def __enter__(self) -> Self:
@@ -102,7 +102,7 @@ class Workers:
 
 
 class _NativeTeam:
-    """Threads that wait in native code; Python's lock is released meanwhile."""
+    """Threads that wait in native code, with Python's lock released."""
 
     def __init__(self, places: Sequence[int], cpus: Sequence[int] | None, keep: object) -> None:
         functions = loop_functions()
@@ -133,7 +133,7 @@ class _NativeTeam:
 
     def close(self) -> None:
         self._words[loop_code.STOP] = 1
-        self._dispatch(self.control, self._first, 0, 0, 0, 0)  # nothing to do, but it wakes all
+        self._dispatch(self.control, self._first, 0, 0, 0, 0)  # no work, but it wakes all threads
         for thread in self._threads:
             thread.join()
         self._threads = []
@@ -176,7 +176,7 @@ class _PythonTeam:
         kernel, numbers = _KERNEL(function), itertools.count()
 
         def take(worker: int) -> None:
-            while (tile := next(numbers)) < tiles:  # one step of Python: no two threads get the same tile
+            while (tile := next(numbers)) < tiles:  # atomic in Python: no two threads get the same tile
                 kernel(args, tile, worker)
 
         if tiles <= 1 or not self._others:
@@ -208,15 +208,15 @@ def _no_tiles(worker: int) -> None:
 
 
 def _thread(worker: int, cpus: Sequence[int] | None, body: Callable[[], object]) -> threading.Thread:
-    """A running thread, pinned to its core."""
+    """Start a thread, pinned to its core."""
 
     def pinned() -> None:
         if cpus is not None and hasattr(os, "sched_setaffinity"):
-            with contextlib.suppress(OSError):  # a core that this process may not use: stay where we are
+            with contextlib.suppress(OSError):  # the process may not use this core: the thread is not moved
                 os.sched_setaffinity(0, {cpus[worker]})
         body()
 
-    # A daemon, as the interpreter would wait for others before it calls the finalizer that ends them.
+    # A daemon, because the interpreter waits for other threads before it calls the finalizer that ends them.
     thread = threading.Thread(target=pinned, name=f"minga worker {worker}", daemon=True)
     thread.start()
     return thread
@@ -228,7 +228,7 @@ def _address(function: object) -> int:
 
 @functools.cache
 def nanoseconds_per_tick() -> float:
-    """Length of a tick of the clock that native code reads, measured once against the system's clock."""
+    """Return the length of a tick of the clock that native code reads, measured once against the system's clock."""
     ticks = ctypes.CFUNCTYPE(ctypes.c_int64)(loop_functions().ticks)
     rates: list[float] = []
     for _ in range(3):

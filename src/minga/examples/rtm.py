@@ -1,8 +1,8 @@
 """An image of the rock below a survey, by reverse time migration (E. Baysal, D. Kosloff and J. Sherwood, 1983).
 
-A flat wave goes down, a fold reflects it, and receivers at the surface record what comes back. Then the wave is turned
-back in time while the records travel down from the receivers: where both meet, something reflected. `image` is the sum
-over time of p times the waves of the records; frames show how it grows, and that it does so from below.
+A plane wave travels down, a fold reflects it, and receivers at the surface record the reflection. Then the wave is
+propagated back in time while the records travel down from the receivers: where the two waves coincide, there is a
+reflector. `image` is the sum over time of p times the wave of the records; frames show how it grows, from below.
 """
 
 import functools
@@ -26,7 +26,7 @@ from minga.models.waves import (
 )
 
 STEPS = 420
-"""Of the survey; as many go back, and one turns."""
+"""Steps of the survey. The way back takes the same number, and one step in between reverses the direction of time."""
 
 SPACING, DT, SURFACE = 10.0, 1.2e-3, 20.0  # m, s, m
 ABOVE, BELOW = 2000.0, 2500.0  # m/s
@@ -37,17 +37,18 @@ output = {"every": 60}
 
 @mg.kernel
 def correlate(p, adjoint, image):
+    """Add the product of both waves to the image."""
     image[0, 0, 0] = image[0, 0, 0] + p[0, 0, 0] * adjoint[0, 0, 0]
 
 
 def fold(shape):
-    """The depth in cells of what reflects, over x: a fold in the middle, 12 % of the model high."""
+    """Return the depth of the reflector over x, in cells: a fold in the middle, 12 % of the height of the model."""
     x = np.arange(shape[2]) / (shape[2] - 1) - 0.5
     return shape[0] * (0.7 - 0.12 * np.exp(-np.square(6 * x)))
 
 
 def survey(shape, steps, wavelet):
-    """What receivers record of the fold alone, for each step from 0 on: with it, less without it."""
+    """Return the records of the reflection for each step from 0 on: records with the fold minus those without it."""
 
     def rock(box):
         z, _, x = np.ogrid[box.slices((0, 0, 0))]
@@ -64,26 +65,27 @@ def survey(shape, steps, wavelet):
 
 
 def source(wavelet):
+    """Return the source, a plane below the surface."""
     return PlaneSource("z", SURFACE, wavelet)
 
 
 def receivers(shape):
-    """One above every second cell along x, and every fourth along y."""
+    """Return receivers above every second cell along x and every fourth along y."""
     y, x = (SPACING * np.arange(0, n, every) for n, every in zip(shape[1:], (4, 2)))
     return Receivers([(SURFACE, b, a) for b in y.tolist() for a in x.tolist()])
 
 
 def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
-    """`steps` of a survey with a Ricker wavelet of so many Hz at its peak, and the way back."""
+    """Return the model: a survey of `steps` steps with a Ricker wavelet of peak `frequency` in Hz, and its way back."""
     waves = prepare(shape, SPACING, dt=DT, medium=Medium(ABOVE), boundary=Random(12))
     adjoint = adjoint_fields(waves)
     image = mg.Field("image", waves.grid, "f8", description="reflectors")
     taps = Taps.of(receivers(shape).placed(waves.shape, waves.spacing, waves.layers))
     ricker = Ricker(frequency)
-    records = functools.cache(lambda: survey(shape, steps, ricker))  # when they are needed first
+    records = functools.cache(lambda: survey(shape, steps, ricker))  # computed when they are first needed
 
-    # Step k goes from time k to k + 1; step `steps` turns; step 2 steps - n goes back from n to n - 1, where what the
-    # source had added at n is taken from the waves when these are the previous ones.
+    # Step k goes from time k to k + 1, step `steps` reverses time, and step 2 steps - n goes back from n to n - 1:
+    # there the source's amplitude at n is subtracted from the previous waves.
     sent = ricker.at(DT * np.arange(steps))
     there = Wavelet(np.concatenate([sent, np.zeros(steps + 1)]))
     back = Wavelet(np.concatenate([np.zeros(steps + 1), [0.0], -sent[:0:-1]]))
@@ -101,7 +103,7 @@ def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
         record_adjoint_step(step, waves, adjoint)
     with step.when(steps != mg.STEP):
         waves.record_kernel(step)
-    step.rotate(*here)  # all that the turn is: what comes next and what was before change places
+    step.rotate(*here)  # reversing time needs nothing else: the next and the previous waves are exchanged
     step.let(mg.STEP, mg.STEP + 1)
     return mg.Model(
         name="rtm", grid=waves.grid, fields=(*here, *adjoint, image, *waves.medium), step=step, initial=waves.start(),

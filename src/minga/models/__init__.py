@@ -1,4 +1,4 @@
-"""Models that ship with minga, one package each: its maker and the parts that the maker takes.
+"""Models that ship with minga, one package each, with a function that makes the model and the parts that it takes.
 
 Each package has a `ModelSpec` (`minga.models.spec`), an entry point of the group ``minga.models``: the class of its
 settings and a function that makes its Model. `minga.models.case.load_model` finds a model, or a Python file, by the

@@ -1,4 +1,4 @@
-"""Boundary conditions in words, as a case file writes them."""
+"""Boundary conditions as case files specify them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEY = "grid.boundary"
 WORDS = ("periodic", "fixed", "reflect", "zero-gradient")
 FORMS = (
     'one of "periodic", "fixed", "reflect", "zero-gradient", ["fixed", value], ["reflect", "cell"], {shift = cells}; '
-    "or a list with one of these an axis, where a list of two is for the low and the high side"
+    "or a list with one of these for each axis, where a pair is for the low and the high side"
 )
 
 Shift = Mapping[str | int, int]
@@ -26,7 +26,7 @@ Pair = tuple[Condition, Condition]
 
 @dataclass(frozen=True, slots=True)
 class Boundaries:
-    """What lies beyond the ends of each axis: joined ends (perhaps shifted), or a condition for each side."""
+    """Boundary conditions of all axes: for each axis, periodic ends, possibly shifted, or a condition for each side."""
 
     sides: tuple[Pair | None, ...]
     shift: tuple[Shift, ...]
@@ -34,21 +34,39 @@ class Boundaries:
 
     @property
     def conditions(self) -> dict[str | int, Pair]:
-        """The `boundary` of the fields: a pair for each axis that is not periodic."""
+        """Argument `boundary` of fields: a pair of conditions for each axis that is not periodic."""
         return {axis: pair for axis, pair in enumerate(self.sides) if pair is not None}
 
     def grid(self, shape: Sequence[int]) -> Grid:
-        """The grid of this shape whose axes are joined as said."""
+        """Return the grid of this shape with these periodic axes and shifts."""
         try:
             joined = [pair is None for pair in self.sides]
-            rows = [0] if len(shape) == 2 else []  # which are written from top to bottom
+            rows = [0] if len(shape) == 2 else []  # rows are written from top to bottom
             return Grid(shape, periodic=joined, shift=dict(enumerate(self.shift)), down=rows)
         except LayoutError as error:
             raise CaseError(error.message, key="grid", remedy=error.remedy) from error
 
 
 def parse_boundary(value: object, ndim: int) -> Boundaries:
-    """Boundary conditions as a case writes them, for `ndim` axes."""
+    """Parse the boundary conditions of a case for a grid of `ndim` axes.
+
+    Parameters
+    ----------
+    value
+        The entry of the case; `FORMS` describes the forms that it may have.
+    ndim
+        Number of axes.
+
+    Returns
+    -------
+    Boundaries
+        The conditions.
+
+    Raises
+    ------
+    CaseError
+        If the entry is invalid.
+    """
     axes = [value] * ndim if isinstance(value, str | Mapping) or _is_condition(value) else value
     if not isinstance(axes, Sequence):
         raise CaseError(f"found {value!r}", key=KEY, remedy=f"write {FORMS}")
@@ -56,14 +74,14 @@ def parse_boundary(value: object, ndim: int) -> Boundaries:
         raise CaseError(
             f"{len(axes)} entries for a grid of {ndim} axes: {value!r}",
             key=KEY,
-            remedy="give one entry an axis, or one word for all; a pair for two sides is a list in that list",
+            remedy="give one entry for each axis, or one word for all; a pair for the two sides is a nested list",
         )
     parsed = [_axis(entry, axis, ndim) for axis, entry in enumerate(axes)]
     return Boundaries(tuple(pair for pair, _ in parsed), tuple(shift for _, shift in parsed), tuple(_values(axes)))
 
 
 def _axis(entry: object, axis: int, ndim: int) -> tuple[Pair | None, Shift]:
-    """The conditions at the two sides of one axis, None where it is periodic, and its shift."""
+    """Return the conditions at the two sides of one axis, None if it is periodic, and its shift."""
     if entry == "periodic":
         return None, {}
     if isinstance(entry, Mapping):
@@ -75,13 +93,15 @@ def _axis(entry: object, axis: int, ndim: int) -> tuple[Pair | None, Shift]:
         raise CaseError(f"found {entry!r} for axis {axis}", key=KEY, remedy=f"write {FORMS}")
     if "periodic" in entry:
         raise CaseError(
-            f"{list(entry)!r}: an axis is periodic at both sides or at none", key=KEY, remedy='write "periodic" alone'
+            f"{list(entry)!r}: an axis is periodic at both sides or at neither",
+            key=KEY,
+            remedy='write "periodic" alone',
         )
     return (_condition(entry[0]), _condition(entry[1])), {}
 
 
 def _is_condition(value: object) -> bool:
-    """Whether a list is one condition, ["fixed", 1.0] or ["reflect", "cell"], not a list of conditions."""
+    """Return True if a list is one condition, ["fixed", 1.0] or ["reflect", "cell"], not a list of conditions."""
     return (
         isinstance(value, Sequence)
         and not isinstance(value, str)
@@ -92,7 +112,7 @@ def _is_condition(value: object) -> bool:
 
 
 def _values(entry: object) -> Iterator[bool | int | float]:
-    """The numbers that cells beyond an end are fixed at."""
+    """Yield the values to which cells beyond the ends of an axis are fixed."""
     if entry == "fixed":
         yield 0
     elif _is_condition(entry):
@@ -119,7 +139,10 @@ def _condition(entry: object) -> Condition:
 
 
 def _shift(entry: Mapping[Any, Any], axis: int, ndim: int) -> Shift:
-    """{shift = 5} (two axes: along the other one) or {shift = {x = 5}}: a periodic axis that is joined displaced."""
+    """Return the shift of a periodic axis whose ends are joined with a displacement.
+
+    The forms are {shift = {x = 5}} and, on two axes, {shift = 5}, which shifts along the other axis.
+    """
     shift = entry.get("shift")
     if set(entry) != {"shift"}:
         close = suggest(str(next(iter(entry), "")), ["shift"])
@@ -129,5 +152,5 @@ def _shift(entry: Mapping[Any, Any], axis: int, ndim: int) -> Shift:
     if isinstance(shift, Mapping) and all(isinstance(v, int) and not isinstance(v, bool) for v in shift.values()):
         return dict(shift)
     raise CaseError(
-        f"found shift = {shift!r}", key=KEY, remedy="name the axis the ends are displaced along: {shift = {x = 5}}"
+        f"found shift = {shift!r}", key=KEY, remedy="name the axis along which the ends are shifted: {shift = {x = 5}}"
     )

@@ -1,4 +1,4 @@
-"""From the name in a case to a Model: installed models, and Python files that define one."""
+"""Making the Model that a case names: installed models, and Python files that define one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,26 @@ __all__ = ["PythonCase", "load_model", "python_case", "read_settings"]
 
 _FIELD: Final = "parameter_"
 _PLAIN: Final = "plain"
-"""A mark of parameters without annotation, whose values are handed on as they are."""
+"""Mark of parameters without annotation, whose values are passed on unchanged."""
 TABLES: Final = ("run", "stop", "output")
-"""Tables of a case that a Python file may give defaults for, as dicts of these names."""
+"""Tables of a case for which a Python file may give defaults, as dicts of these names."""
 
 
 def read_settings(name: str, table: Mapping[str, Any]) -> Any:
-    """Check the table of an installed model; return an instance of its settings class. Raises CaseError."""
+    """Check the table of an installed model, and return an instance of its settings class.
+
+    Parameters
+    ----------
+    name
+        Name of the model.
+    table
+        Table of the case with the settings of the model.
+
+    Raises
+    ------
+    CaseError
+        If the model is unknown, or an entry is invalid.
+    """
     return validate(model_spec(name).settings, table, name)
 
 
@@ -40,21 +53,27 @@ def load_model(
     Parameters
     ----------
     name
-        The case's entry "model": the name of an installed model, which reads the table of that name, or "file.py", a
-        Python file, which reads the table [parameters].
+        The entry "model" of the case: the name of an installed model, which reads the table of that name, or "file.py",
+        a Python file, which reads the table [parameters].
     tables
         All tables of the case.
     grid
-        Its table [grid].
+        The table [grid] of the case.
     directory
         The directory of the case file.
     planning
-        Whether the model will not be run: what takes long on a large grid may be estimated from a part of it.
+        True if the model is only planned and not run; then quantities that take long to compute on a large grid may be
+        estimated from a part of it.
+
+    Returns
+    -------
+    Model
+        The model.
 
     Raises
     ------
     CaseError
-        For an unknown model, a missing table, or whatever is wrong in one.
+        If the model is unknown, or a table is missing or invalid.
     """
     if name.endswith(".py"):
         return python_case(directory / name).model(grid, tables.get("parameters", {}))
@@ -69,12 +88,12 @@ def load_model(
 class PythonCase:
     """A Python file that defines a simulation.
 
-    It has a function `model` that returns a Model: its parameter `shape` is the case's grid.shape, `boundary` its
-    grid.boundary, and its other parameters are the table [parameters], all with defaults. A file without anything to
-    choose may have the Model itself instead. Parameters may be annotated with types, limits and units:
+    The file has a function `model` that returns a Model. Its parameter `shape` is grid.shape of the case, `boundary` is
+    grid.boundary, and all other parameters, which need defaults, are the table [parameters]. A file without parameters
+    may define the Model itself instead. Parameters may be annotated with types, limits and units:
     ``rate: Annotated[float, Field(gt=0, description="...")] = 0.2``, ``time: Seconds = 40.0``.
 
-    Dicts `run`, `stop` and `output` in it are defaults of these tables.
+    Dicts named `run`, `stop` and `output` in the file are defaults of these tables.
     """
 
     path: Path
@@ -83,24 +102,24 @@ class PythonCase:
 
     @property
     def parameters(self) -> dict[str, inspect.Parameter]:
-        """The parameters of its function `model`, by name."""
+        """Parameters of the function `model`, by name."""
         return {} if isinstance(self._model, Model) else dict(inspect.signature(self._model).parameters)
 
     def model(self, grid: GridSettings, parameters: Mapping[str, Any]) -> Model:
-        """Make the Model for what a case chose.
+        """Make the Model with the parameters that a case chooses.
 
         Parameters
         ----------
         grid
             The table [grid], whose entries are the parameters `shape` and `boundary`.
         parameters
-            The table [parameters]. Values of annotated parameters are checked, and converted, as those of settings
-            are; of others, the type of a default that is a number, true or false, or text.
+            The table [parameters]. Values of annotated parameters are checked and converted like settings; for other
+            parameters only the type is checked, if the default is a number, a Boolean or a string.
 
         Raises
         ------
         CaseError
-            If the function has no such parameter, for an invalid value, or if the function fails.
+            If the function has no such parameter, if a value is invalid, or if the function fails.
         """
         if isinstance(self._model, Model):
             self._check_names(grid, parameters)
@@ -114,7 +133,7 @@ class PythonCase:
         return self._call({**found[0], **found[1]})
 
     def _check_names(self, grid: Iterable[tuple[str, Any]], parameters: Mapping[str, Any]) -> None:
-        """Raise CaseError where the function has no parameter of a name that a case gives."""
+        """Raise CaseError if a case gives a parameter that the function does not have."""
         known = self.parameters
         keys = [f"grid.{key}" for key, value in grid if value is not None]
         for key in (*keys, *(f"parameters.{name}" for name in parameters)):
@@ -150,9 +169,24 @@ class PythonCase:
 
 
 def parameter_settings(function: Callable[..., object], path: Path) -> dict[str, type[BaseModel]]:
-    """Return the schema of the parameters of a Python file's function: "grid" of those of the grid, and "parameters".
+    """Return the schemas of the parameters of a function in a Python file.
 
-    Raises CaseError for an annotation that has no meaning.
+    Parameters
+    ----------
+    function
+        The function `model`.
+    path
+        The file, for errors.
+
+    Returns
+    -------
+    dict
+        The schema "grid" of the parameters that the table [grid] sets, and the schema "parameters" of the others.
+
+    Raises
+    ------
+    CaseError
+        If an annotation is invalid.
     """
     fields: dict[str, dict[str, Any]] = {"grid": {}, "parameters": {}}
     config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
@@ -164,7 +198,7 @@ def parameter_settings(function: Callable[..., object], path: Path) -> dict[str,
             default = ... if parameter.default is parameter.empty else parameter.default
             annotation = hints.get(name, _type_of_default(default))
             entries = fields["grid" if name in GridSettings.model_fields else "parameters"]
-            # Under names of their own: a class of pydantic has attributes that parameters may be called like.
+            # With a prefix, since a parameter may have the name of an attribute of pydantic's classes.
             entries[_FIELD + name] = (annotation, Field(default, alias=name))
         return {table: create_model(table, __config__=config, **entries) for table, entries in fields.items()}
     except (NameError, TypeError, PydanticUserError) as error:
@@ -177,7 +211,7 @@ def parameter_settings(function: Callable[..., object], path: Path) -> dict[str,
 
 
 def _type_of_default(default: object) -> Any:
-    """Return the type of a parameter without annotation, as far as its default tells."""
+    """Derive the type of a parameter without annotation from its default."""
     if isinstance(default, bool):
         return Annotated[bool, _PLAIN]
     if isinstance(default, int | float):
@@ -186,7 +220,7 @@ def _type_of_default(default: object) -> Any:
 
 
 def _validated(kind: type[BaseModel], given: Mapping[str, Any], table: str) -> dict[str, Any]:
-    """Return the arguments that a case gives: checked, and converted where they are annotated."""
+    """Check the arguments that a case gives, and convert those that are annotated."""
     settings = validate(kind, given, table)
     plain = [name for name, field in kind.model_fields.items() if _PLAIN in field.metadata]
     return {
@@ -195,7 +229,7 @@ def _validated(kind: type[BaseModel], given: Mapping[str, Any], table: str) -> d
 
 
 def python_case(path: Path) -> PythonCase:
-    """Run a Python file and find the simulation it defines. Raises CaseError where there is none."""
+    """Run a Python file, and return the simulation that it defines; raise CaseError if there is none."""
     names = run_file(path, "model")
     found = names.get("model")
     if not (isinstance(found, Model) or inspect.isfunction(found)):

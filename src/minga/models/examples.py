@@ -1,4 +1,4 @@
-"""Cases to begin with: those that ship with minga, and those of models that packages add."""
+"""Example cases: those that ship with minga, and those of models that packages add."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def examples() -> dict[str, Path]:
 
 
 def example(name: str) -> Path | None:
-    """Return the file of an example, None if there is none of this name."""
+    """Return the file of an example, or None if there is none of this name."""
     name = name.replace("_", "-")
     return _shipped().get(name) or _of_packages().get(name)
 
 
 def first_example(model: str) -> Path | None:
-    """Return the first example of an installed model, None if it has none; CaseError for an unknown model."""
+    """Return the first example of an installed model, or None if it has none; raise CaseError for an unknown model."""
     of_model = model_spec(model).examples
     if not of_model:
         return None
@@ -36,7 +36,7 @@ def _shipped() -> dict[str, Path]:
 
 
 def _of_packages() -> dict[str, Path]:
-    """Return the examples that are files of the packages that add models; a package that fails has none."""
+    """Return the examples in packages that add models, leaving out packages that cannot be imported."""
     found: dict[str, Path] = {}
     for name in names(GROUP):
         try:

@@ -1,4 +1,4 @@
-"""Where the files that a case names are looked for."""
+"""Locating the files that a case names."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["SHIPPED", "find_file", "locate", "nearest"]
 _MOST_FILES = 1000
 
 SHIPPED = Path(str(files("minga"))) / "examples"
-"""The directory of the examples, with their patterns and rules."""
+"""Directory of the examples, with their patterns and rules."""
 
 
 def locate(name: str | Path, directory: Path) -> Path:
-    """A file beside the case, or else one that ships with minga, such as "patterns/r-pentomino.rle"."""
+    """Return the path of a file next to the case, or of one that ships with minga: "patterns/r-pentomino.rle"."""
     beside = directory / name
     shipped = SHIPPED / name
     return shipped if not beside.exists() and shipped.is_file() else beside
 
 
 def find_file(name: str | Path, directory: Path, key: str) -> Path:
-    """Like :func:`locate`; CaseError where there is no such file, with the one that was probably meant."""
+    """Locate a file as :func:`locate` does; raise CaseError with a suggestion if there is none."""
     path = locate(name, directory)
     if not path.is_file():
         raise CaseError(
@@ -37,7 +37,7 @@ def find_file(name: str | Path, directory: Path, key: str) -> Path:
 
 
 def nearest(name: str, directory: Path) -> str | None:
-    """The file of the same kind that was probably meant by a name that is none: beside the case, or shipped."""
+    """Return the file with the same suffix and a similar name, next to the case or shipped; None if there is none."""
     wanted = PurePath(name)
     there: dict[str, str] = {}
     for root, pattern in ((directory, "*"), (directory, "*/*"), (SHIPPED, "*/*")):

@@ -1,4 +1,4 @@
-"""What observables are: their units and descriptions, which a model's files, pictures and summaries tell."""
+"""Units and descriptions of observables, which appear in the files, pictures and summaries of a run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,24 @@ from collections.abc import Iterable, Mapping
 __all__ = ["quantities"]
 
 Quantity = tuple[str, str]
-"""A unit ("1" for numbers) and a description."""
+"""A unit, "1" if dimensionless, and a description."""
 
 
 def quantities(names: Iterable[str], known: Mapping[str, Quantity]) -> dict[str, Quantity]:
-    """The entry in `known` of each name; one that is not there has that of the longest prefix, written `PREFIX*`.
+    """Return the unit and the description of each name.
 
-    "{}" in the description of a prefix stands for the rest of the name. Names without an entry are left out.
+    Parameters
+    ----------
+    names
+        Names of observables.
+    known
+        Entries by name or by prefix, written ``PREFIX*``. A name without its own entry gets that of its longest prefix;
+        "{}" in the description stands for the rest of the name.
+
+    Returns
+    -------
+    dict
+        Entries by name; names without an entry are left out.
     """
     prefixes = sorted((key[:-1] for key in known if key.endswith("*")), key=len, reverse=True)
     found: dict[str, Quantity] = {}

@@ -1,4 +1,4 @@
-"""Running a Python file that a case names, and finding what it defines."""
+"""Running a Python file that a case names, to get the names that it defines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ __all__ = ["run_file"]
 
 
 def run_file(path: Path, key: str) -> dict[str, Any]:
-    """The names a Python file defines; it can import modules beside it. A CaseError names `key` and the line."""
+    """Run a Python file, which can import modules next to it, and return the names that it defines.
+
+    Raises
+    ------
+    CaseError
+        If there is no such file, or if it fails; the error names `key` and the line.
+    """
     if not path.is_file():
         raise CaseError(
             f"there is no file {str(path)!r}", key=key, remedy="paths are relative to the case file's directory"

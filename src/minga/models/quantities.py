@@ -1,4 +1,4 @@
-"""Quantities as people write them in cases: ``"500 um"``, ``"0.1 M"``, ``"5 mA/cm2"``; plain numbers have a unit."""
+"""Quantities in cases: text such as ``"500 um"``, ``"0.1 M"`` or ``"5 mA/cm2"``, or numbers in a default unit."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _PLAIN: Final = str.maketrans({"µ": "u", "μ": "u", "³": "3", "²": "2", "Å":
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A kind of quantity, which also annotates a number: ``Annotated[float, Quantity(...), Field(gt=0)]``.
+    """A kind of quantity, which can also annotate a number: ``Annotated[float, Quantity(...), Field(gt=0)]``.
 
     Parameters
     ----------
     expected
-        Words for what is to be written, for messages.
+        Description of valid values, for messages.
     units
-        The factor of each unit.
+        Factor of each unit.
     plain
-        The unit of numbers without one.
+        Unit of numbers without a unit.
     """
 
     expected: str
@@ -33,7 +33,7 @@ class Quantity:
     plain: str
 
     def read(self, value: object) -> float:
-        """Return a number in the unit whose factor is 1. Raises ValueError that says what was expected.
+        """Convert a value to a number in the unit whose factor is 1.
 
         Parameters
         ----------
@@ -48,7 +48,7 @@ class Quantity:
         Raises
         ------
         ValueError
-            If the value is neither; the message says what was expected.
+            If the value is neither; the message is `expected`.
         """
         number = self._number(value)
         if number is None or not math.isfinite(number):
@@ -63,14 +63,14 @@ class Quantity:
         return None if found is None or factor is None else _times(float(found[1]), factor)
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:
-        """Let pydantic read the quantity before it checks the number."""
+        """Make pydantic convert the quantity before it checks the number."""
         from pydantic_core import core_schema
 
         return core_schema.no_info_before_validator_function(self.read, handler(source))
 
 
 def _times(number: float, factor: float) -> float:
-    # By division where that is exact: "500 um" is to be the number that 500e-6 is.
+    # Factors below 1 divide by their inverse, which is exact: "500 um" must be the same number as 500e-6.
     return number / round(1 / factor) if factor < 1 else number * factor
 
 

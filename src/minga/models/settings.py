@@ -1,4 +1,4 @@
-"""The case's table [grid]."""
+"""Settings of the table [grid] of a case."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ Length = Annotated[int, Field(strict=True, gt=0)]
 
 
 class GridSettings(BaseModel):
-    """Table [grid] of a case. `shape` and `boundary` are None where the case leaves them to the model.
+    """Settings of the table [grid] of a case.
 
     Parameters
     ----------
     shape
-        Cells along each axis; None if the case leaves them to the model.
+        Number of cells along each axis; None if the case leaves it to the model.
     boundary
         Boundary conditions; None if the case leaves them to the model.
     """

@@ -1,4 +1,4 @@
-"""The description of a model by which case files, commands and plans know it."""
+"""Specification of a model, from which case files, commands and plans get what they need."""
 
 from __future__ import annotations
 
@@ -18,35 +18,36 @@ if TYPE_CHECKING:
 __all__ = ["GROUP", "Make", "ModelSpec", "model_spec"]
 
 GROUP = "minga.models"
-"""The group of entry points whose names cases may give as their model; each is a ModelSpec."""
+"""Entry-point group of models: cases may name these entry points as their model, and each one is a ModelSpec."""
 
 Make = Callable[[Any, "GridSettings", Path], "Model"]
-"""A function of the checked settings of a model, the table [grid] and the case's directory that makes the Model."""
+"""A function that makes the Model from the checked settings, the table [grid] and the directory of the case."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSpec:
-    """Everything that minga needs to know of a model; packages add theirs to the group ``minga.models``.
+    """Everything that minga needs to know about a model; packages add theirs to the entry-point group ``minga.models``.
 
     The schema of the model's table, errors with key and line, completion of ``--set``, ``minga list`` and ``minga new``
-    follow from it.
+    are derived from it.
 
     Parameters
     ----------
     settings
-        The class (of pydantic) that the case's table of the model's name is checked against.
+        The pydantic class that validates the case's table with the name of the model.
     make
         ``make(settings, grid, directory)`` returns the Model. ``settings`` is an instance of the class above, ``grid``
-        the case's table [grid], and ``directory`` that of the case file: names of files are relative to it.
+        the table [grid] of the case, and ``directory`` the directory of the case file, to which file names are
+        relative.
     make_to_plan
-        The same for a Model that is planned with and never run: what takes long on a large grid may be estimated from a
-        part of it. By default `make`.
+        Like `make`, for a Model that is only planned and never run: quantities that take long to compute on a large
+        grid may be estimated from a part of it. By default `make`.
     bytes_per_cell
-        Bytes that the model stores for each cell at least. A case that needs more than the machine has is refused
-        before anything is made.
+        Lower bound of the bytes that the model stores for each cell. A case that needs more than the memory of the
+        machine is refused before anything is created.
     examples
         Cases of the model: names of examples that ship with minga, or files of the package that adds the model. The
-        first one is what ``minga new --from MODEL`` begins with.
+        command ``minga new --from MODEL`` starts from the first one.
     description
         One line for lists of models.
     """
@@ -60,6 +61,6 @@ class ModelSpec:
 
 
 def model_spec(name: str) -> ModelSpec:
-    """Return the description of an installed model by the name that cases give; CaseError if there is none."""
+    """Return the specification of an installed model by name; raise CaseError if there is none."""
     found: ModelSpec = load(GROUP, name, "model", key="model", remedy=", or a Python file that defines a model")
     return found

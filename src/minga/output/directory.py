@@ -174,9 +174,11 @@ class RunDirectory:
         """
         run = cls(path)
         if not path.is_dir():
-            raise CaseError(f"{path} is no run directory: it {'is a file' if path.exists() else 'does not exist'}")
+            raise CaseError(f"{path} is not a run directory: it {'is a file' if path.exists() else 'does not exist'}")
         if not run.fields.exists():
-            raise CaseError(f"{path} is no run directory: it has no fields.zarr", remedy="name a directory under runs/")
+            raise CaseError(
+                f"{path} is not a run directory: it has no fields.zarr", remedy="name a directory under runs/"
+            )
         return run
 
     @classmethod

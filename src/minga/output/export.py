@@ -1,4 +1,4 @@
-"""Formats of ``minga export``, which packages add through the group ``minga.formats``; minga's own among them."""
+"""Formats of ``minga export``, including minga's own, which packages add through the group ``minga.formats``."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 __all__ = ["GROUP", "Export", "ExportFormat", "export_format"]
 
 GROUP = "minga.formats"
-"""The group of entry points whose names are the endings of files; each is an ExportFormat."""
+"""Entry-point group of formats: the name of each entry point is a file suffix, and its object an ExportFormat."""
 
 REMOVED = {"vti": "vtr", "vtkhdf": "vtr"}
-"""Endings of earlier versions, and those that have taken their place."""
+"""Suffixes of earlier versions, and those that have replaced them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """The content of one file that is to be written.
+    """The content of one file to be written.
 
     Parameters
     ----------
@@ -37,15 +37,15 @@ class Export:
     reader
         The frames of the run.
     fields
-        Names of the fields; one for formats that hold one.
+        Names of the fields; a single one for formats that hold one field.
     frames
-        Numbers of the frames from 0; one for formats that hold one.
+        Numbers of the frames, from 0; a single one for formats that hold one frame.
     path
         The file to write.
     every
-        Whether these are all fields because none was named.
+        True if these are all fields because none was named.
     scale
-        Pixels of the side of a cell, for pictures of cells alone; None otherwise.
+        Pixels along the side of a cell, for pictures without axes and colour bar; otherwise None.
     """
 
     run: RunDirectory
@@ -58,22 +58,22 @@ class Export:
 
     @property
     def field(self) -> str:
-        """The first field."""
+        """Name of the first field."""
         return self.fields[0]
 
     @property
     def frame(self) -> int:
-        """The number of the first frame."""
+        """Number of the first frame."""
         return self.frames[0]
 
     @property
     def step(self) -> int:
-        """The step after which the first frame was taken."""
+        """Step after which the first frame was taken."""
         return self.reader.steps[self.frame]
 
     @property
     def time(self) -> float:
-        """The time of the first frame by the model's clock; its step, if the model has no clock."""
+        """Time of the first frame on the model's clock, or its step if the model has no clock."""
         return self.reader.times[self.frame]
 
     def values(self) -> NDArray[Any]:
@@ -89,26 +89,27 @@ class Export:
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """A format of files for other programs; the name of its entry point is the ending of the files.
+    """A file format of other programs; the name of its entry point is the suffix of the files.
 
     Parameters
     ----------
     description
         One line for lists of formats: the programs that read it.
     write
-        ``write(export)`` writes a file, and may return a line to be told. It raises CaseError before it writes anything
-        where the format cannot hold the field. None for formats of receivers' samples alone.
+        ``write(export)`` writes a file, and may return a line to be shown to the user. If the format cannot hold the
+        field, it raises CaseError before it writes anything. None for formats that only hold samples of receivers.
     frames
-        Whether one file holds several frames; otherwise ``--frame all`` writes a file for each.
+        Whether one file holds several frames; otherwise ``--frame all`` writes one file for each frame.
     fields
-        Whether one file holds several fields, and all where none is named.
+        Whether one file holds several fields, and all fields if none is named.
     write_receivers
-        ``write_receivers(path, recorded)`` writes the samples of receivers, likewise; None if the format has no place
-        for them.
+        ``write_receivers(path, recorded)`` writes the samples of receivers in the same way; None if the format does not
+        support them.
     scale
-        Whether the format takes ``--scale``.
+        Whether the format supports ``--scale``.
     collection
-        The ending of a file that lists those of several frames, and a function that makes its text of times and files.
+        The suffix of a file that lists the files of several frames, and a function that makes its text from pairs of
+        time and file.
     """
 
     description: str
@@ -121,12 +122,12 @@ class ExportFormat:
 
 
 def export_format(name: str) -> ExportFormat:
-    """Return a format by the ending of its files; CaseError if there is none."""
+    """Return a format by the suffix of its files; raise CaseError if there is none."""
     if not name:
-        raise CaseError("the format is missing: the name of the file has no ending", key="--format", remedy=_known())
+        raise CaseError("the format is missing: the file name has no suffix", key="--format", remedy=_known())
     if name in REMOVED and name not in names(GROUP):
         raise CaseError(
-            f"the format {name!r} has been removed: {REMOVED[name]!r} holds the same, all fields and unequal cells",
+            f"the format {name!r} was removed; {REMOVED[name]!r} replaces it, with all fields and stretched grids",
             key="--format",
             remedy=f"write {REMOVED[name]}",
         )

@@ -1,4 +1,4 @@
-"""Formats of ``minga export`` that need nothing but the frames: for NumPy, ParaView, xarray and seismic programs."""
+"""Formats of ``minga export`` that need only the frames: for NumPy, ParaView, xarray and seismic programs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["NETCDF", "NPY", "RSF", "SEGY", "VTR", "XDMF"]
 
 _NOTICED: Final = 1.0
-"""Microseconds by which the last sample may be off without a note."""
+"""Largest error in the time of the last sample, in microseconds, that is not reported."""
 
 
 def _write_npy(export: Export) -> None:
@@ -46,7 +46,7 @@ def _write_vtr(export: Export) -> str | None:
 
     write_whole(export.path, rectilinear(export.reader, export.frame, None if export.every else export.fields))
     names = left_out(export.reader) if export.every else ()
-    return f"left out: {', '.join(names)}, which lie at other points; write them with --field" if names else None
+    return f"left out: {', '.join(names)}, which lie at other points; export them with --field" if names else None
 
 
 def _list_vtr(files: Sequence[tuple[float, Path]]) -> str:
@@ -64,7 +64,7 @@ def _write_xdmf(export: Export) -> str:
         raw = reader.raw(field, index)
         if raw is None:
             raise CaseError(
-                f"frame {index} of {field} is no file of plain values: it is compressed, in several chunks, or missing",
+                f"frame {index} of {field} is not one raw file: it is compressed, in several chunks, or missing",
                 key="--format",
                 remedy='write vtr, or run with [output] codec = "none"',
             )
@@ -72,7 +72,7 @@ def _write_xdmf(export: Export) -> str:
     folder = export.path.parent
     write_whole(export.path, xdmf(field, reader.dtype(field), reader.coordinates(field), frames, folder))
     down = " and ".join(axis.name for axis in reader.coordinates(field) if axis.down)
-    said = f"; {down} goes upwards there, as values are not copied: scale it by -1, or write vtr" if down else ""
+    said = f"; {down} is shown upwards, since values are not copied: scale it by -1, or write vtr" if down else ""
     return f"the values stay in {os.path.relpath(reader.path.resolve(), folder.resolve())}{said}"
 
 
@@ -98,7 +98,7 @@ def _write_netcdf(export: Export) -> None:
 
 
 def _variable(reader: FrameReader, field: str, indices: Sequence[int]) -> NetcdfVariable:
-    """Return frames of a field as a variable, read one by one while it is written."""
+    """Return frames of a field as a variable; they are read one by one while it is written."""
     from minga.output.netcdf import NetcdfVariable
 
     def frames() -> Iterator[NDArray[Any]]:
@@ -139,25 +139,25 @@ def _write_receivers_segy(path: Path, recorded: Recorded) -> str | None:
 
 
 def rounded(interval: float, samples: int) -> str | None:
-    """Return a note for an interval in seconds that is no whole number of microseconds, which is all SEG-Y keeps."""
+    """Return a note if an interval in seconds is not a whole number of microseconds, the unit of SEG-Y."""
     exact = interval * 1e6
     late = abs(round(exact) - exact) * (samples - 1)
     if late < _NOTICED:
         return None
     return (
-        f"SEG-Y keeps whole microseconds: the file says {round(exact)}, so that its last sample is"
-        f" {late:.3g} microseconds off; give a time step in whole microseconds to have it exact"
+        f"SEG-Y stores whole microseconds: the file says {round(exact)}, so that its last sample is"
+        f" {late:.3g} microseconds off; choose a time step in whole microseconds to avoid this"
     )
 
 
 NPY = ExportFormat("NumPy: numpy.load", _write_npy, write_receivers=_write_receivers_npy)
 VTR = ExportFormat(
-    "ParaView, VisIt, PyVista: all fields of a frame, also on unequal cells and nodes",
+    "ParaView, VisIt, PyVista: all fields of a frame, also on stretched grids and at nodes",
     _write_vtr,
     fields=True,
     collection=(".pvd", _list_vtr),
 )
-XDMF = ExportFormat("ParaView, VisIt: describes frames where they lie, without a copy", _write_xdmf, frames=True)
+XDMF = ExportFormat("ParaView, VisIt: refers to the frames of the run without copying", _write_xdmf, frames=True)
 NETCDF = ExportFormat("xarray, Panoply, CDO, ...: NetCDF", _write_netcdf, frames=True, fields=True)
 RSF = ExportFormat("Madagascar", _write_rsf)
 SEGY = ExportFormat(

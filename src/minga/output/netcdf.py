@@ -1,7 +1,7 @@
-"""NetCDF files of the classic formats, which need no library to be written.
+"""Writing NetCDF files of the classic formats, without a library.
 
 Source: "NetCDF Classic Format Specifications" (Unidata NetCDF Users Guide, appendix), formats CDF-2 (64-bit offsets)
-and CDF-5 (64-bit sizes), which is used only where CDF-2 has no word for a type or a size.
+and CDF-5 (64-bit sizes), which is used only if CDF-2 cannot represent a type or a size.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _CHAR: Final = 2
 _TYPES: Final = {"int8": 1, "int16": 3, "int32": 4, "float32": 5, "float64": 6}
 _TYPES_5: Final = {"uint8": 7, "uint16": 8, "uint32": 9, "int64": 10, "uint64": 11}
 _MOST_2: Final = (1 << 31) - 4
-"""Bytes of a variable in CDF-2, at most."""
+"""Most bytes of a variable in CDF-2."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetcdfVariable:
-    """One variable: its dimensions, and a function that gives its values in parts, in order along the first axis."""
+    """A variable: its dimensions, and a function that returns its values in parts, in order along the first axis."""
 
     name: str
     dims: tuple[str, ...]
@@ -40,17 +40,17 @@ class NetcdfVariable:
 
     @property
     def stored(self) -> np.dtype[Any]:
-        """The type in the file: bytes of the classic format have a sign, which an attribute takes away."""
+        """Type in the file: bytes of the classic formats are signed, and an attribute marks them as unsigned."""
         return np.dtype("i1") if self.dtype.name in ("bool", "uint8") else self.dtype
 
     @property
     def nbytes(self) -> int:
-        """Size of the values."""
+        """Size of the values in bytes."""
         return math.prod(self.shape) * self.stored.itemsize
 
     @property
     def described(self) -> dict[str, Any]:
-        """The attributes, with those that say what the bytes stand for."""
+        """Attributes, including those that state the meaning of bytes."""
         extra = {"bool": {"dtype": "bool"}, "uint8": {"_Unsigned": "true"}}.get(self.dtype.name, {})
         return {**self.attributes, **extra}
 
@@ -60,9 +60,21 @@ class _Sink(Protocol):
 
 
 def write_netcdf(path: Path, variables: Sequence[NetcdfVariable], attributes: Mapping[str, Any]) -> None:
-    """Write variables over their dimensions, whole or not at all; RunError where the disk refuses.
+    """Write variables with their dimensions to a file, which appears only when it is complete.
 
-    Attributes are text and numbers; others are left out.
+    Parameters
+    ----------
+    path
+        The file to write.
+    variables
+        The variables.
+    attributes
+        Attributes of the file. Text and numbers are written; other values are left out.
+
+    Raises
+    ------
+    RunError
+        If the disk fails.
     """
     wide = any(v.stored.name in _TYPES_5 or v.nbytes > _MOST_2 for v in variables)
     header = _Header(wide)
@@ -82,7 +94,7 @@ def _write_values(stream: _Sink, variable: NetcdfVariable) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """Writes the header; `wide`: as CDF-5, with counts of 8 bytes."""
+    """Encoder of the header; with `wide` in the format CDF-5, whose counts have 8 bytes."""
 
     wide: bool
 
@@ -98,7 +110,7 @@ class _Header:
         return head + self.variables(variables, order, at)
 
     def variables(self, variables: Sequence[NetcdfVariable], order: Mapping[str, int], at: int) -> bytes:
-        """The list of variables, whose values begin at byte `at`."""
+        """Encode the list of variables, whose values begin at byte `at`."""
         entries = []
         for variable in variables:
             size = variable.nbytes + -variable.nbytes % 4

@@ -1,10 +1,10 @@
-"""NetCDF files of the classic formats, read without a library: variables mapped into memory, with their attributes.
+"""Reading NetCDF files of the classic formats, without a library: memory-mapped variables with their attributes.
 
 Source: "NetCDF Classic Format Specifications" (Unidata NetCDF Users Guide, appendix): CDF-1, CDF-2 and CDF-5. Variables
-over a record dimension, whose values lie apart, are left out.
+with a record dimension, whose values are not contiguous, are left out.
 
-SciPy reads CDF-1 and CDF-2 only: 64-bit integers and variables beyond 2 GiB, which `minga export` writes as CDF-5, need
-this reader.
+SciPy reads only CDF-1 and CDF-2. This reader is needed for 64-bit integers and variables beyond 2 GiB, which `minga
+export` writes as CDF-5.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _TYPES: Final = {
     11: ">u8",
 }
 _HEADER: Final = 1 << 22
-"""Bytes of a header at most."""
+"""Most bytes of a header."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClassicVariable:
-    """A variable: names of its dimensions, its values as they lie in the file, and its attributes."""
+    """A variable: the names of its dimensions, its values mapped from the file, and its attributes."""
 
     dims: tuple[str, ...]
     values: NDArray[Any]
@@ -48,24 +48,30 @@ class ClassicVariable:
 
 
 def is_classic(path: Path) -> bool:
-    """Whether a file begins as the classic formats do; others are HDF5."""
+    """Return True if a file begins with the signature of a classic format; other NetCDF files are HDF5."""
     with path.open("rb") as stream:
         start = stream.read(4)
     return start[:3] == b"CDF" and start[3:] in (b"\x01", b"\x02", b"\x05")
 
 
 def read_classic(path: Path) -> dict[str, ClassicVariable]:
-    """The variables of a file by name; their values are read when they are looked at. CaseError where it is damaged."""
+    """Return the variables of a file by name; their values are read from disk when they are accessed.
+
+    Raises
+    ------
+    CaseError
+        If the file is damaged.
+    """
     with path.open("rb") as stream:
         header = _Header(stream.read(_HEADER))
     try:
         return header.variables(path)
     except (ValueError, KeyError, IndexError, OverflowError) as error:
-        raise CaseError(f"{path.name} is a NetCDF file that is damaged or cut off: {error}") from error
+        raise CaseError(f"{path.name} is a damaged or truncated NetCDF file: {error}") from error
 
 
 class _Header:
-    """The words of a header, one after the other."""
+    """Sequential reader of a header."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 4
@@ -82,13 +88,13 @@ class _Header:
             own = [dims[self._count()] for _ in range(self._count())]
             attributes = self._attributes()
             dtype = np.dtype(_TYPES[self._number(4)])
-            self._count()  # bytes, which the dimensions tell as well
+            self._count()  # size in bytes, which follows from the dimensions
             begin = self._number(self._offsets)
             shape = tuple(length for _, length in own)
             if math.prod(shape) == 0:
                 continue
             if path.stat().st_size < begin + math.prod(shape) * dtype.itemsize:
-                raise ValueError(f"the values of {name} lie beyond its end")
+                raise ValueError(f"the values of {name} lie beyond the end of the file")
             values = np.memmap(path, dtype, mode="r", offset=begin, shape=shape)
             found[name] = ClassicVariable(tuple(word for word, _ in own), values, attributes)
         return found
@@ -96,7 +102,7 @@ class _Header:
     def _number(self, size: int) -> int:
         word = self._data[self._at : self._at + size]
         if len(word) < size:
-            raise ValueError("its header has no end")
+            raise ValueError("the header is not complete")
         self._at += size
         return int.from_bytes(word, "big")
 
@@ -104,13 +110,13 @@ class _Header:
         return self._number(8 if self._long else 4)
 
     def _list(self) -> int:
-        self._number(4)  # what the list is of
+        self._number(4)  # tag of the list
         return self._count()
 
     def _bytes(self, size: int) -> bytes:
         found = self._data[self._at : self._at + size]
         if len(found) < size:
-            raise ValueError("its header has no end")
+            raise ValueError("the header is not complete")
         self._at += -(-size // 4) * 4
         return found
 

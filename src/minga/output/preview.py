@@ -1,4 +1,4 @@
-"""Previews of a running field, taken only while somebody watches.
+"""Previews of a field during a run, taken only while somebody watches.
 
 A reader that wants to see the run repeatedly touches the file ``watching`` in the run's directory; its text is the name
 of the field. Rank 0 checks its age about once a second. While it is fresh, each rank reduces its part of the field,
@@ -33,7 +33,7 @@ LONGEST = 512
 """Largest number of points along the longer side of a preview."""
 
 _PATIENCE = 5.0
-"""Seconds without a sign after which a reader counts as gone."""
+"""Seconds without a sign of life after which a reader counts as gone."""
 _INTERVAL = 1.0
 _SHARE = 0.05
 """Largest share of the run's time that previews may take."""
@@ -45,7 +45,7 @@ Values = NDArray[Any]
 class Preview:
     """One field after ``step`` steps, every ``stride``-th point of a plane.
 
-    The plane is that of :mod:`minga.output.plane`, its axes in the order of the field's.
+    The plane is that of :mod:`minga.output.plane`, with its axes in the order of the field's axes.
     """
 
     field: str
@@ -55,7 +55,7 @@ class Preview:
 
 
 class WatchDetector:
-    """Rank 0's detection of watching readers."""
+    """Detection of watching readers on rank 0."""
 
     def __init__(self, directory: RunDirectory) -> None:
         self._watching = directory.watching
@@ -64,7 +64,7 @@ class WatchDetector:
         self._since = 0.0
 
     def __call__(self) -> bool:
-        """Return whether a preview is wanted now: at most once a second, and less often if previews are slow."""
+        """Return True if a preview is due now: at most once a second, and less often if previews are slow."""
         now = time.monotonic()
         if now < self._next:
             return False
@@ -78,12 +78,12 @@ class WatchDetector:
         return now - self._since < _PATIENCE
 
     def took(self, seconds: float) -> None:
-        """Delay the next preview after one that took so long, so that previews take a small share of the time."""
+        """Delay the next preview after one that took ``seconds``, so that previews take a small share of the time."""
         self._next = max(self._next, time.monotonic() + seconds / _SHARE)
 
     @property
     def field(self) -> str:
-        """The watched field; empty if the reader names none."""
+        """Name of the watched field; empty if the reader names none."""
         try:
             return self._watching.read_text(encoding="utf-8", errors="replace").strip()
         except OSError:
@@ -91,9 +91,9 @@ class WatchDetector:
 
 
 def take_preview(model: Model, engine: Engine, step: int, field: str) -> Preview | None:
-    """Take a preview: return it on rank 0, None on the others; collective.
+    """Take a preview, and return it on rank 0, None on the other ranks; collective.
 
-    If `field` is not an output field, the first one is taken.
+    If `field` is not an output field, the first output field is taken.
     """
     name = engine.comm.bcast(field if field in model.output else model.output[0])
     item = model.field(name)
@@ -122,7 +122,7 @@ def write_preview(directory: RunDirectory, preview: Preview) -> None:
 
 
 def read_preview(directory: RunDirectory) -> Preview | None:
-    """Return the last preview; None if there is none."""
+    """Return the last preview, or None if there is none."""
     try:
         with np.load(io.BytesIO(directory.preview.read_bytes()), allow_pickle=False) as found:
             return Preview(str(found["field"]), int(found["step"]), int(found["stride"]), found["values"])
@@ -131,14 +131,14 @@ def read_preview(directory: RunDirectory) -> Preview | None:
 
 
 def stride_of(extents: Sequence[int]) -> int:
-    """Return the cells of a plane along each side of one point of its preview."""
+    """Return the number of cells along each side of one point of a preview."""
     return max(1, -(-max(extents) // LONGEST))
 
 
 def small_part(
     box: Box, values: Values, bounds: Box, stride: int, at: Sequence[int | slice]
 ) -> tuple[tuple[slice, ...], Values] | None:
-    """Return the contribution of a box of a field to its preview: the place, and the points.
+    """Return the part of a preview that a box of a field contributes: its slices, and its points.
 
     ``at`` is the plane, counted from ``bounds``. A point of integers is the largest state among its cells, so that a
     single live cell shows; parts of one point in several boxes are combined by ``np.maximum``. A point of floats is the

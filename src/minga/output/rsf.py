@@ -1,4 +1,4 @@
-"""RSF, the format of Madagascar: a header of text that names the file of the values, or comes before them.
+"""RSF, the format of Madagascar: a text header that names the file of the values, or precedes them.
 
 Source: "Guide to RSF file format" (ahay.org/wiki/Guide_to_RSF_file_format).
 """
@@ -28,14 +28,27 @@ _END_OF_HEADER = b"\x0c\x0c\x04"
 def rsf(
     name: str, dtype: np.dtype[Any], axes: Sequence[Coordinate], data: Path | NDArray[Any], title: str = ""
 ) -> bytes:
-    """A field as an RSF file: a header for the raw values in the file ``data``, or header and values of an array.
+    """Return the content of an RSF file for a field.
 
-    Axis 1 of RSF is the fastest one, the field's last. CaseError for types that RSF has no word for, and for points
-    that are not evenly spaced.
+    Axis 1 of RSF is the fastest, which is the last axis of the field.
+
+    Parameters
+    ----------
+    name, dtype, axes
+        Name, type and coordinates of the field.
+    data
+        A file of raw values, to which the header then refers, or an array, which is written after the header.
+    title
+        Title of the data set.
+
+    Raises
+    ------
+    CaseError
+        If RSF does not support the type, or if the points are not evenly spaced.
     """
     if dtype.name not in _FORMATS:
         raise CaseError(
-            f"RSF has no word for values of type {dtype}; it knows {', '.join(_FORMATS)}",
+            f"RSF does not support values of type {dtype}; it supports {', '.join(_FORMATS)}",
             key="--format",
             remedy="write it as npy",
         )
@@ -56,5 +69,5 @@ def rsf(
 
 
 def _word(text: str) -> str:
-    """Text that may stand between quotes."""
+    """Make text safe between double quotes."""
     return text.replace('"', "'").replace("\n", " ")

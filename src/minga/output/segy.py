@@ -1,8 +1,8 @@
-"""SEG-Y, the seismic industry's trace files: what revision 1 says of them, as far as volumes and shot records need.
+"""SEG-Y, the trace format of the seismic industry: the part of revision 1 that volumes and shot records need.
 
-A file is 3200 bytes of text in EBCDIC, 400 bytes about the whole file, and traces: 240 bytes about each and its
-samples, all big-endian; samples are IEEE or IBM floats of four bytes. Source: SEG Y rev 1 Data Exchange format,
-SEG Technical Standards Committee, 2002 (byte numbers in comments count from 1, as they do there).
+A file consists of a textual header of 3200 bytes in EBCDIC, a binary header of 400 bytes, and traces, each with a
+header of 240 bytes and its samples. All numbers are big-endian; samples are IEEE or IBM floats of four bytes. Source:
+SEG Y rev 1 Data Exchange format, SEG Technical Standards Committee, 2002. Byte numbers count from 1, as they do there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TRACE_KEYS: Final = {
     "interval": (117, ">u2"), "cdp_x": (181, ">i4"), "cdp_y": (185, ">i4"), "inline": (189, ">i4"),
     "crossline": (193, ">i4"),
 }  # fmt: skip
-"""Entries of a trace's header by the names used here: first byte, type."""
+"""First byte and type of entries of trace headers, by the names used here."""
 
 
 def _record(keys: Mapping[str, tuple[int, str]], size: int) -> np.dtype[Any]:
@@ -54,22 +54,21 @@ def _record(keys: Mapping[str, tuple[int, str]], size: int) -> np.dtype[Any]:
 
 @dataclass(frozen=True, slots=True)
 class SegyFile:
-    """A SEG-Y file of traces of equal length, mapped into memory: only what is looked at is read.
-
-    interval  microseconds between samples as the file says, which for depths is by custom millimetres
-    headers   the traces' headers, one record each with the names of TRACE_KEYS
-    """
+    """A memory-mapped SEG-Y file of traces of equal length, of which only accessed parts are read."""
 
     path: Path
     samples: int
+    """Samples of each trace."""
     interval: int
+    """Interval between samples as stated in the file, in microseconds; for depths, by convention, in millimetres."""
     headers: NDArray[Any]
+    """Trace headers, one record each with the names of TRACE_KEYS."""
     _raw: NDArray[Any]
     _form: int
 
     @classmethod
     def open(cls, path: Path) -> SegyFile:
-        """Open a file. Raises CaseError where it is no SEG-Y file that can be read, which says why."""
+        """Open a file; raise CaseError with the reason if it cannot be read as SEG-Y."""
         try:
             size = path.stat().st_size
             with path.open("rb") as stream:
@@ -78,7 +77,7 @@ class SegyFile:
         except OSError as error:
             raise CaseError(f"cannot read {path}: {error.strerror}") from error
         if len(head) < _BINARY:
-            raise _broken(path, f"it has {size} bytes, and headers alone are {_TEXT + _BINARY}")
+            raise _broken(path, f"it has {size} bytes, but the headers alone need {_TEXT + _BINARY}")
         about = np.frombuffer(head, _record(_FILE_KEYS, _BINARY))[0]
         form, samples, extra = int(about["format"]), int(about["samples"]), int(about["more_text"])
         if form not in (_IBM, _IEEE):
@@ -94,11 +93,11 @@ class SegyFile:
         return cls(path, samples, int(about["interval"]), traces["header"], traces["samples"], form)
 
     def __len__(self) -> int:
-        """Number of traces."""
+        """Return the number of traces."""
         return len(self._raw)
 
     def traces(self, which: Any, samples: slice = slice(None)) -> NDArray[np.float32]:
-        """Samples of some traces (an index array or a slice), a row a trace."""
+        """Return samples of the traces given by an index array or a slice, with one row per trace."""
         words = np.asarray(self._raw[which, samples] if isinstance(which, slice) else self._raw[which][..., samples])
         if self._form == _IEEE:
             return words.view(">f4").astype("f4")
@@ -106,7 +105,7 @@ class SegyFile:
 
 
 def ibm_to_ieee(words: NDArray[np.uint32]) -> NDArray[np.float32]:
-    """IBM System/360 floats of four bytes as IEEE ones: sign, exponent of 16 less 64, fraction of 24 bits."""
+    """Convert 4-byte IBM System/360 floats (sign, exponent of 16 with bias 64, fraction of 24 bits) to IEEE floats."""
     sign = np.where(words >> 31, -1.0, 1.0)
     exponent = ((words >> 24) & 0x7F).astype("i4")
     fraction = (words & 0xFFFFFF).astype("f8")
@@ -122,26 +121,34 @@ def write_segy(
     headers: Mapping[str, Any] | None = None,
     text: Sequence[str] = (),
 ) -> None:
-    """Write traces as a SEG-Y file of revision 1 with IEEE floats, whole or not at all.
+    """Write traces as a SEG-Y file of revision 1 with IEEE floats, which appears only when it is complete.
 
     Parameters
     ----------
+    path
+        The file to write.
     traces
-        Samples, a row a trace; anything that slices like an array, so that it need not be in memory whole.
+        Samples, one row per trace. Any object that can be sliced like an array, so it need not fit into memory.
     interval
-        Seconds between samples (for depths: kilometres). Kept in whole microseconds; the text says it exactly.
+        Seconds between samples; for depths kilometres. It is stored in whole microseconds; the textual header has the
+        exact value.
     headers
-        Entries of the traces' headers by the names of TRACE_KEYS, a number or one for each trace.
+        Entries of trace headers by the names of TRACE_KEYS: a number, or one number for each trace.
     text
-        Lines for the text at the beginning, 76 characters each; at most 36 of them.
+        Lines of the textual header, at most 36 of 76 characters each.
 
-    Raises CaseError where the format cannot hold this, RunError where the disk refuses.
+    Raises
+    ------
+    CaseError
+        If the format cannot hold the traces.
+    RunError
+        If the disk fails.
     """
     count, samples = traces.shape
     micro = round(interval * 1e6)
     if not 0 < micro <= 65535:
         raise CaseError(
-            f"SEG-Y keeps 1 to 65535 microseconds between samples; these have {interval * 1e6:.6g}",
+            f"SEG-Y allows 1 to 65535 microseconds between samples; these have {interval * 1e6:.6g}",
             remedy="write another format, such as npy",
         )
     if not 0 < samples <= _MOST_SAMPLES:
@@ -171,11 +178,11 @@ def write_segy(
 
 
 def _text_header(lines: Sequence[str]) -> bytes:
-    """Forty lines of eighty EBCDIC characters, the last two as the standard wants them."""
+    """Encode the textual header: forty lines of eighty EBCDIC characters, the last two as the standard requires."""
     body = [line.upper().encode("ascii", "replace").decode()[:76] for line in lines][:37]
     body += [""] * (38 - len(body)) + ["SEG Y REV1", "END TEXTUAL HEADER"]
     return "".join(f"C{number:2d} {line:76s}" for number, line in enumerate(body, 1)).encode("cp037")
 
 
 def _broken(path: Path, why: str) -> CaseError:
-    return CaseError(f"{path} is no SEG-Y file that can be read: {why}", remedy="give Zarr, NetCDF, .npy or RSF")
+    return CaseError(f"{path} cannot be read as SEG-Y: {why}", remedy="give a Zarr, NetCDF, .npy or RSF file instead")

@@ -1,4 +1,4 @@
-"""Frames of three axes as SEG-Y volumes: a trace for each column of cells along the first axis, the depth."""
+"""Frames of three axes as SEG-Y volumes, with a trace for each column of cells along the first axis, the depth."""
 
 from __future__ import annotations
 
@@ -19,8 +19,12 @@ _CENTIMETRES = 100.0
 def write_frame(reader: FrameReader, field: str, index: int, path: Path) -> None:
     """Write a frame as a sorted volume: in-lines along the second axis, cross-lines along the third.
 
-    Samples are metres apart as the axis says, coordinates are kept in centimetres. CaseError for other than three axes
-    and for points that are not evenly spaced.
+    Coordinates are stored in centimetres, and the spacing of samples in depth in millimetres.
+
+    Raises
+    ------
+    CaseError
+        If the field does not have three axes, or if its points are not evenly spaced.
     """
     axes = reader.coordinates(field)
     if len(axes) != 3:
@@ -48,5 +52,5 @@ def write_frame(reader: FrameReader, field: str, index: int, path: Path) -> None
         f"{field} AT {reader.when(index)}",
         f"SAMPLES ALONG {depth.name} FROM {float(depth.values[0])!r}, {steps[0]!r} APART, IN {unit}",
     ]
-    # The interval of samples in depth is by custom in millimetres where that of times is in microseconds.
+    # By convention, the interval of samples in depth is in millimetres in place of microseconds.
     write_segy(path, values.reshape(len(depth.values), -1).T, steps[0] * 1e-3, headers=headers, text=text)

@@ -1,7 +1,7 @@
-"""Samples at points over time as a Zarr store that xarray opens: a row for each time, a column for each receiver.
+"""Samples of receivers over time as a Zarr store that xarray can open.
 
-The store has ``samples`` over (time, receiver), the seconds of each row as ``time``, and the positions of the points
-along the grid's axes. It is written when a run ends; until then the samples are only in ``series.json``.
+The store has ``samples`` over (time, receiver), the time of each row in seconds as ``time``, and the positions of the
+receivers along the axes of the grid. It is written when a run ends; until then the samples are only in ``series.json``.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Recorded:
     samples
         One row for each time, one column for each point.
     seconds
-        Time of each row.
+        Time of each row, in seconds.
     positions
-        Position of each point along z, y, x, metres.
+        Position of each point along z, y, x, in metres.
     sources
-        Likewise for the sources of the waves.
+        Positions of the sources of the waves, likewise.
     """
 
     samples: NDArray[np.float64]
@@ -52,12 +52,12 @@ class Recorded:
 
     @property
     def interval(self) -> float:
-        """Seconds from one row to the next."""
+        """Interval between rows in seconds; 0 if there is only one row."""
         return float(self.seconds[1] - self.seconds[0]) if len(self.seconds) > 1 else 0.0
 
 
 def check_observed(model: Model, observe: int | None) -> None:
-    """Raise CaseError unless a run that observes every `observe` steps has all samples of the model's receivers."""
+    """Raise CaseError if observing every `observe` steps would miss samples of the model's receivers."""
     every = None if model.traces is None else model.traces.every
     if every is not None and observe is not None and every % observe:
         raise CaseError(
@@ -85,7 +85,7 @@ def write_traces(path: Path, traces: Traces, series: Series) -> None:
     Raises
     ------
     RunError
-        If the disk refuses.
+        If the disk fails.
     """
     recorded = samples_of(traces, series)
     samples, seconds, positions = recorded.samples, recorded.seconds, recorded.positions
@@ -145,17 +145,17 @@ def read_traces(path: Path) -> Recorded:
 
 
 def traces_to_segy(path: Path, recorded: Recorded) -> None:
-    """Write the samples as a shot record: one trace for each receiver, with its position and that of the first source.
+    """Write samples as a shot record: one trace for each receiver, with its position and that of the first source.
 
     Raises
     ------
     CaseError
         If there are fewer than two samples.
     RunError
-        If the disk refuses.
+        If the disk fails.
     """
     if recorded.interval <= 0:
-        raise CaseError("a SEG-Y file needs two samples or more", remedy="run more steps")
+        raise CaseError("a SEG-Y file needs at least two samples", remedy="run more steps")
     source = recorded.sources[0] if len(recorded.sources) else np.zeros(len(_AXES))
     depth, y, x = (np.rint(recorded.positions[:, k] * _CENTIMETRES).astype("i4") for k in range(len(_AXES)))
     away = np.hypot(recorded.positions[:, 1] - source[1], recorded.positions[:, 2] - source[2])

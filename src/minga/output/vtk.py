@@ -24,17 +24,19 @@ TYPES = {
 
 
 def order_of(axes: Sequence[Coordinate]) -> tuple[int, ...]:
-    """The numbers of the axes from the one that is VTK's z to the one that is its x: three by their names, where these
-    are x, y and z; others as they are, the last one along x."""
+    """Return the indices of the axes in the order of VTK's z, y and x.
+
+    Three axes named x, y and z are ordered by name; any others keep their order, with the last one along x.
+    """
     names = [axis.axis for axis in axes]
     return tuple(map(names.index, "zyx")) if sorted(names) == ["x", "y", "z"] else tuple(range(len(axes)))
 
 
 def upright(values: NDArray[Any], axes: Sequence[Coordinate]) -> tuple[NDArray[Any], list[Coordinate]]:
-    """Values and their axes as VTK's programs show them: z, y, x in this order, all upwards.
+    """Return values and their axes in the order z, y, x, all pointing upwards, as programs based on VTK expect them.
 
-    An axis that goes downwards, such as depth, is turned round: its positions become negative, and grow upwards.
-    Further axes of `values`, such as that of components, stay as they are.
+    An axis that points downwards, such as depth, is reversed: its positions become negative and increase upwards.
+    Further axes of `values`, such as one of components, are not changed.
     """
     order = order_of(axes)
     values = values.transpose((*order, *range(len(axes), values.ndim)))
@@ -44,7 +46,7 @@ def upright(values: NDArray[Any], axes: Sequence[Coordinate]) -> tuple[NDArray[A
 
 
 def time_of_file(time: float | None) -> str:
-    """The element that says when a frame was taken; nothing where that is not known."""
+    """Return the XML element with the time of a frame, or an empty string if the time is unknown."""
     if time is None:
         return ""
     array = '<DataArray type="Float64" Name="TimeValue" NumberOfTuples="1" format="ascii">'
@@ -52,7 +54,7 @@ def time_of_file(time: float | None) -> str:
 
 
 def pvd(files: Sequence[tuple[float, Path]]) -> str:
-    """The collection that lists a file for each time, all in one directory."""
+    """Return the text of a ``.pvd`` collection, which lists one file for each time, all in one directory."""
     entries = "".join(f'    <DataSet timestep="{time!r}" file={quoteattr(path.name)}/>\n' for time, path in files)
     return (
         '<?xml version="1.0"?>\n<VTKFile type="Collection" version="1.0">\n  <Collection>\n'

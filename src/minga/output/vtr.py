@@ -1,7 +1,7 @@
-"""A frame of a run as a VTK rectilinear grid (``.vtr``): all its fields, the velocity as a vector, unequal cells.
+"""Frames as VTK rectilinear grids (``.vtr``): all fields, velocity as a vector, and cells of unequal size.
 
-ParaView, VisIt and PyVista open it. Source of the format: "VTK File Formats" (vtk.org/doc, XML formats), version 1.0
-with appended raw data.
+ParaView, VisIt and PyVista open these files. Source of the format: "VTK File Formats" (vtk.org/doc, XML formats),
+version 1.0 with appended raw data.
 """
 
 from __future__ import annotations
@@ -28,16 +28,20 @@ Values = NDArray[Any]
 def rectilinear(reader: FrameReader, index: int, fields: Sequence[str] | None = None) -> bytes:
     """Return the content of a file with one frame.
 
+    Axes are ordered and oriented by `minga.output.vtk.upright`.
+
     Parameters
     ----------
     reader, index
-        The frames of a run, and the number of one.
+        The frames of a run, and the number of one frame.
     fields
-        Names of the fields. By default all that lie at the same points; velocities on faces become one vector at the
-        centres.
+        Names of the fields. By default all fields that lie at the same points; velocity components on faces are
+        combined into one vector at the cell centres.
 
-    Axes are as `minga.output.vtk.upright` brings them. CaseError for fields of four axes, and for fields that were
-    named and lie at other points.
+    Raises
+    ------
+    CaseError
+        If the fields have four axes, or if named fields lie at different points.
     """
     names = velocity_of(reader) if fields is None else ()
     axes, together = _together(reader, names, reader.fields if fields is None else fields)
@@ -50,7 +54,7 @@ def rectilinear(reader: FrameReader, index: int, fields: Sequence[str] | None = 
         )
     if len(axes) > 3:
         raise CaseError(
-            f"VTK grids have three axes at most, {'this run' if fields is None else fields[0]} has {len(axes)}",
+            f"VTK grids have at most three axes, {'this run' if fields is None else fields[0]} has {len(axes)}",
             key="--format",
             remedy="write it as npy, or open the run's fields.zarr",
         )
@@ -72,7 +76,7 @@ def rectilinear(reader: FrameReader, index: int, fields: Sequence[str] | None = 
 
 
 def left_out(reader: FrameReader) -> list[str]:
-    """The fields that a file of all fields has no place for, as they lie at other points."""
+    """Return the fields that a file of all fields leaves out because they lie at other points."""
     names = velocity_of(reader)
     _, together = _together(reader, names, reader.fields)
     return [name for name in reader.fields if name not in together and (len(names) < 2 or name not in names)]
@@ -81,10 +85,13 @@ def left_out(reader: FrameReader) -> list[str]:
 def _together(
     reader: FrameReader, names: Sequence[str], wanted: Sequence[str]
 ) -> tuple[Sequence[Coordinate], list[str]]:
-    """The axes of a file, and those of the wanted fields that lie at its points; `names` are those of a velocity."""
+    """Return the axes of a file, and the wanted fields that lie at its points.
+
+    `names` are the components of the velocity, if there is one.
+    """
     axes: Sequence[Coordinate] = centres_of(reader, names) if len(names) > 1 else ()
     together = []
-    # Fields of cells or nodes come first: they decide where the others have to lie.
+    # Fields at cells or nodes come first: they determine the points of the file.
     for name in sorted(wanted, key=lambda each: any(axis.on_faces for axis in reader.coordinates(each))):
         found = reader.coordinates(name)
         axes = axes or found
@@ -100,9 +107,18 @@ def vtr(
     *,
     points: bool = False,
 ) -> bytes:
-    """Values of cells between faces along one to three axes, the last one VTK's x; vectors have a last axis of 3.
+    """Return the content of a file with the values of cells.
 
-    `points`: of nodes that lie at these positions.
+    Parameters
+    ----------
+    cells
+        Values by name, with one to three axes, the last along VTK's x; vectors have a further last axis of length 3.
+    faces
+        Positions of the cell faces along each axis, or with `points` those of the nodes.
+    time
+        Time of the frame, None if unknown.
+    points
+        True if the values belong to nodes instead of cells.
     """
     thin = min((float(np.diff(edge).min()) for edge in faces if len(edge) > 1), default=1.0)
     kind, missing = ("PointData", [0.0]) if points else ("CellData", [0.0, thin])

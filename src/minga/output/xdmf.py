@@ -1,4 +1,4 @@
-"""XDMF: a description in XML of the very bytes of a run's frames, which ParaView and VisIt open as a film.
+"""XDMF: an XML description of a run's frames, which stay in place and which ParaView and VisIt open as an animation.
 
 Source of the format: XDMF Model and Format, version 3 (xdmf.org).
 """
@@ -25,17 +25,32 @@ _NUMBERS = {"b": "UChar", "u": "UInt", "i": "Int", "f": "Float"}
 def xdmf(
     name: str, dtype: np.dtype[Any], axes: Sequence[Coordinate], frames: Sequence[tuple[float, Path]], folder: Path
 ) -> str:
-    """A field of one to three axes over time as cells of an image; ``frames`` are times and files of raw values.
+    """Return the XDMF text that describes a field of one to three axes over time as an image.
 
-    Files are named relative to ``folder``, where the text is to lie. CaseError for four axes, and for points that are
-    not evenly spaced.
+    Parameters
+    ----------
+    name
+        Name of the field.
+    dtype
+        Type of the values.
+    axes
+        Coordinates of the field, slowest first.
+    frames
+        Pairs of a time and a file of raw values.
+    folder
+        Directory of the XDMF file, to which file names are relative.
+
+    Raises
+    ------
+    CaseError
+        If the field has four axes, or its points are not evenly spaced.
     """
     if len(axes) > 3:
-        raise CaseError(f"XDMF images have three axes at most, {name} has {len(axes)}", key="--format")
+        raise CaseError(f"XDMF images have at most three axes, {name} has {len(axes)}", key="--format")
     missing = 3 - len(axes)
     place = placed(axes, name, "XDMF images")
     lengths = [1] * missing + [len(axis.values) for axis in axes]
-    thin = min(place.steps)  # along axes that the field does not have
+    thin = min(place.steps)  # spacing along axes that the field does not have
     steps, origin = [thin] * missing + place.steps, [0.0 if place.points else -0.5 * thin] * missing + place.origin
     number = "UChar" if dtype.kind == "u" and dtype.itemsize == 1 else _NUMBERS[dtype.kind]
     nodes, cells = _text(length + (not place.points) for length in lengths), _text(lengths)

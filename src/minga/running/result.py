@@ -17,7 +17,7 @@ __all__ = ["result_of"]
 
 
 def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, directory: RunDirectory) -> dict[str, Any]:
-    """Return the result of a run as data; RunError for an observable that JSON cannot hold."""
+    """Return the result of a run as data; raise RunError for an observable that JSON cannot represent."""
     return (
         {
             "model": model.name,
@@ -42,7 +42,7 @@ def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, director
 
 
 def _known_before(directory: RunDirectory) -> dict[str, Any]:
-    """Return the notes before the first step, if there are any."""
+    """Return the notes that were shown before the first step, if there are any."""
     try:
         return {"preflight": json.loads(directory.preflight.read_text())}
     except (OSError, ValueError):
@@ -57,7 +57,7 @@ def _found(outcome: Outcome) -> dict[str, Any]:
 
 
 def _plain(value: Any, name: str) -> Any:
-    """Return a value for JSON, which has no numbers that are not finite: these become strings."""
+    """Convert a value for JSON, in which numbers that are not finite become strings."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list | tuple):

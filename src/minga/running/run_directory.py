@@ -1,4 +1,4 @@
-"""Runs from Python in a directory: they begin or resume there, and leave the same files as runs of the command line."""
+"""Runs from Python with a directory: they start or resume there, and write the same files as the command line."""
 
 from __future__ import annotations
 
@@ -35,22 +35,42 @@ __all__ = ["PreparedDirectory", "finished_result_in", "prepare_directory", "run_
 
 @dataclass(frozen=True, slots=True)
 class PreparedDirectory:
-    """Directory of a run, and whether the run is resumed there.
-
-    made      whether the directory was made for this run
-    finished  whether the run that is kept there is finished, and nothing more is asked for
-    """
+    """Directory of a run, and its state."""
 
     directory: RunDirectory
     resumes: bool
+    """True if the run in the directory is resumed from a checkpoint."""
     made: bool
+    """True if the directory was created for this run."""
     finished: bool = False
+    """True if the run in the directory is finished, and no further steps are requested."""
 
 
 def prepare_directory(comm: Comm, out: Path, resume: bool, steps: int) -> PreparedDirectory:
-    """Make a directory for a run of so many steps, or with `resume` examine that of an interrupted run; collective.
+    """Create a directory for a run, or with `resume` examine that of an interrupted run; collective.
 
-    CaseError on every rank if it holds something else, or a run that cannot be resumed; RunError if the disk fails.
+    Parameters
+    ----------
+    comm
+        The ranks.
+    out
+        Path of the directory.
+    resume
+        Whether a run in the directory may be resumed.
+    steps
+        Requested number of steps.
+
+    Returns
+    -------
+    Place
+        The directory and its state, equal on all ranks.
+
+    Raises
+    ------
+    CaseError
+        On every rank, if the directory contains other files, or a run that cannot be resumed.
+    RunError
+        On every rank, if the disk fails.
     """
     answer: RunDirectory | MingaError | None = None
     finished = False
@@ -82,9 +102,9 @@ def run_in_directory(
     stop: Callable[[], bool],
     observers: Sequence[Observer] = (),
 ) -> tuple[Outcome, Series]:
-    """Run a model, or resume it; return the result, and on rank 0 all observations; collective.
+    """Run or resume a model, and return the outcome, and on rank 0 all observations; collective.
 
-    An error carries what was kept until then: see `minga.output.dataset.attach_dataset`.
+    An error carries the output kept until then: see `minga.output.dataset.attach_dataset`.
     """
     directory = place.directory
     try:
@@ -113,7 +133,7 @@ def run_in_directory(
             raise
     except BaseException:
         if comm.rank == 0 and place.made:
-            directory.discard()  # if it never began
+            directory.discard()  # only if the run never began
         raise
     if comm.rank == 0:
         with noticing_removal(directory.path):
@@ -124,7 +144,7 @@ def run_in_directory(
 def _check_room(
     place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
 ) -> None:
-    """Raise CaseError on every rank if the disk has no room for the frames; rank 0 warns if it may not suffice."""
+    """Raise CaseError on every rank if the disk has no room for the frames; warn on rank 0 if it may not suffice."""
     answer: str | CaseError | None = None
     if comm.rank == 0:
         need = need_of(place.directory, model, fields, options)
@@ -142,7 +162,7 @@ def _check_room(
 def _open_output(
     place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
 ) -> RunOutput:
-    """Return the writers of a run that begins or resumes; collective."""
+    """Create the writers of a run that starts or resumes; collective."""
     return RunOutput.of(
         place.directory,
         model,
@@ -157,7 +177,7 @@ def _open_output(
 
 
 def _case(options: RunOptions, fields: Sequence[Field]) -> dict[str, Any]:
-    """Return the settings that have to be equal in a resumed run, beside the model and the conditions of its end."""
+    """Return the settings that must not change when a run is resumed, besides the model and its end conditions."""
     output = options.output
     entries = {"every": output.every, "fields": [field.name for field in fields], "observe": output.observe}
     return entries | output.model_dump(include={"region", "decimate", "codec"}, exclude_defaults=True)
@@ -168,22 +188,25 @@ def finished_result_in(
 ) -> tuple[dict[str, Any], Series]:
     """Return the result of a finished run, and on rank 0 all observations; collective.
 
-    CaseError on every rank where it was a run of something else.
+    Raises
+    ------
+    CaseError
+        On every rank, if the run had another model or other settings.
     """
     result = comm.bcast(finished_result(place.directory) if comm.rank == 0 else None)
     was = result.get("identity")
     if was is None:
         raise CaseError(
-            f"the run in {place.directory.path} is finished, and an earlier version of minga did not note of what",
-            remedy=f"open it: xarray.open_zarr({str(place.directory.fields)!r}), or name another directory",
+            f"the run in {place.directory.path} is finished, and an earlier version of minga did not record its model",
+            remedy=f"open it: xarray.open_zarr({str(place.directory.fields)!r}), or choose another directory",
         )
     changed = changed_entries(was["case"], _case(options, fields))
     changed += [f"the {part} of the model" for part in changed_parts(was["model"], _identity(model, comm, options))]
     if changed:
         raise CaseError(
-            f"the run in {place.directory.path} is finished, and was another one; what differs:\n  "
+            f"the run in {place.directory.path} is finished, and was a different run; these parts differ:\n  "
             + "\n  ".join(changed),
-            remedy="resume it as it was, or name another directory",
+            remedy="resume it as it was, or choose another directory",
         )
     series = SeriesFile(place.directory)
     if comm.rank == 0:
@@ -192,7 +215,7 @@ def finished_result_in(
 
 
 def _identity(model: Model, comm: Comm, options: RunOptions) -> dict[str, str]:
-    """Return the identity of a model, its initial values included; collective."""
+    """Return the identity of a model, including its initial values; collective."""
     until = stop_of(options.stop)
     watch = None if until is None and model.over is None else Watch(model, until or Stop())
     state = state_of(model, None if watch is None else watch.program)
@@ -204,22 +227,22 @@ def _identity(model: Model, comm: Comm, options: RunOptions) -> dict[str, str]:
 
 
 def _made(path: Path) -> RunDirectory | None:
-    """Return a directory for a new run; None if there is something already."""
+    """Create a directory for a new run; return None if the path exists and is not an empty directory."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         return None
     return RunDirectory.create(path, path.name)
 
 
 def _check(directory: RunDirectory, resume: bool, steps: int) -> bool:
-    """Return whether the run in a directory is finished; CaseError if it cannot be resumed."""
+    """Return True if the run in a directory is finished; raise CaseError if it cannot be resumed."""
     path = directory.path
     ours = directory.fields.exists() or directory.checkpoints.exists()
     if directory.case.exists() or not (ours and resume):
         raise CaseError(
             f"out={str(path)!r} holds {'a run' if ours else 'files'} already; nothing is overwritten",
-            remedy=f"minga run --resume {path} goes on with it, or name another directory"
+            remedy=f"resume it with minga run --resume {path}, or choose another directory"
             if directory.case.exists()
-            else "name another directory" + (", or go on with what it left: resume=True" if ours else ""),
+            else "choose another directory" + (", or resume the run with resume=True" if ours else ""),
         )
     heads, _ = heads_of(directory.checkpoints)
     result = finished_result(directory)

@@ -1,7 +1,7 @@
 """Files that a run writes and resumes from: frames, observables, checkpoints.
 
-They are the same for the command line and for :func:`minga.run`. :class:`minga.output.directory.RunDirectory` says
-where each of them lies.
+They are the same for the command line and for :func:`minga.run`. :class:`minga.output.directory.RunDirectory` has
+their paths.
 """
 
 from __future__ import annotations
@@ -67,15 +67,33 @@ class RunOutput:
         note: Note = lambda text: None,
         remembers: bool = False,
     ) -> RunOutput:
-        """Return the writers of a run in a directory, or with `resume` resume the run there; collective.
+        """Create the writers of a run in a directory; collective.
 
-        options    how frames are kept and when checkpoints are written
-        case       what has to be equal in a run that goes on, beside the model and [stop]; rank 0's counts
-        attributes of the store of frames, beside what the model says of itself
-        note       told on rank 0 what people should know
-        remembers  whether the values that the run began with, and what it is, are noted, where no case tells
+        Parameters
+        ----------
+        directory
+            The directory of the run.
+        model, fields, comm
+            The model, its output fields, and the ranks.
+        options
+            Settings that say how frames are kept and when checkpoints are written.
+        resume
+            True to resume the run in the directory.
+        case
+            Entries that must not change when the run is resumed, besides the model and [stop]; rank 0's are used.
+        attributes
+            Attributes of the store of frames, in addition to those of the model.
+        cpus
+            Logical processors for the writer threads.
+        note
+            Called on rank 0 with notes for the user.
+        remembers
+            True to record the identity of the model and its initial values, for runs without a case file.
 
-        Raises CaseError and RunError as :class:`Snapshots` does.
+        Raises
+        ------
+        CaseError, RunError
+            As :class:`Snapshots` does.
         """
         about = {**model_attributes(model), **(attributes or {})}
         every, observe = options.output.every, options.output.observe
@@ -91,7 +109,7 @@ class RunOutput:
 
         def rewind(step: int) -> None:
             if comm.rank == 0:
-                directory.result.unlink(missing_ok=True)  # of the run as it was when it was interrupted
+                directory.result.unlink(missing_ok=True)  # the result of the interrupted run
             damaged = snapshots.truncate(step - step % every if every else 0)
             if comm.rank == 0 and (snapshots.gone or damaged):
                 note(_loss(directory, snapshots.gone, damaged, step))
@@ -113,7 +131,7 @@ class RunOutput:
         return cls(directory, snapshots, series, keeper, Series(series.add, strides))
 
     def abandon(self, model: Model) -> None:
-        """Write the results so far, on one rank alone after an error, which no other error may hide."""
+        """Write the output so far, on a single rank after an error; further errors are suppressed."""
         self.snapshots.abandon()
         series = self.series.series
         if series.values:  # on rank 0
@@ -140,7 +158,7 @@ class RunOutput:
             write_tables(directory, model, tables)
             self._write_traces(model)
             write_whole(directory.ledger, outcome.ledger)
-        finally:  # a run that has a result is finished; should the disk be full, this is what matters
+        finally:  # a run with a result is finished: this file matters most if the disk is full
             write_whole(directory.result, result)
         if outcome.traces is not None:
             write_trace(directory.trace, outcome.traces)
@@ -154,13 +172,16 @@ def _loss(directory: RunDirectory, gone: bool, damaged: Sequence[int], step: int
     if gone:
         return f"minga: {directory.fields} is gone, and with it the frames up to step {step}; later ones are kept there"
     numbers = ", ".join(map(str, damaged[:10])) + (", ..." if len(damaged) > 10 else "")
-    return f"minga: frames {numbers} in {directory.fields} are damaged or missing; what is gone reads as NaN or 0"
+    return f"minga: frames {numbers} in {directory.fields} are damaged or missing; lost values read as NaN or 0"
 
 
 def has_checkpoints(comm: Comm, directory: RunDirectory) -> bool:
-    """Return whether a resumed run has checkpoints, whole or not; if not, remove its files. Collective.
+    """Return True if a resumed run has checkpoints, complete or not; otherwise remove its files. Collective.
 
-    RunError on every rank if the disk fails.
+    Raises
+    ------
+    RunError
+        On every rank, if the disk fails.
     """
     answer: bool | MingaError = False
     if comm.rank == 0:
@@ -187,12 +208,27 @@ def _begin_anew(directory: RunDirectory) -> None:
 def check_unfinished(
     directory: RunDirectory, heads: Sequence[Head], steps: int, *, keys: tuple[str, str], longer: str, kept: str
 ) -> None:
-    """Raise CaseError if a run has done all its steps and no more are asked for.
+    """Raise CaseError if a run cannot be resumed because it is finished.
 
-    heads  its checkpoints
-    steps  that it is to do now
-    keys   what the person wrote to have it go on, and to have so many steps
-    longer, kept  how to ask for more steps, "{}" being how many, and for a checkpoint of the last one
+    Parameters
+    ----------
+    directory
+        The directory of the run.
+    heads
+        Its checkpoints.
+    steps
+        The number of steps that is now requested.
+    keys
+        Keys for errors: the entry that asks to resume, and the one that sets the number of steps.
+    longer
+        Instruction that requests more steps, with "{}" for their number.
+    kept
+        Entry that requests a checkpoint of the last step.
+
+    Raises
+    ------
+    CaseError
+        If no further steps are requested, or if no checkpoint of the last step was kept.
     """
     result = finished_result(directory)
     if result is None:
@@ -206,18 +242,18 @@ def check_unfinished(
         raise CaseError(
             f"the run in {directory.path} is finished: all {done} steps are done",
             key=keys[0],
-            remedy=f"to make it longer, {longer.format(2 * done or 100)}" if heads else None,
+            remedy=f"to extend it, {longer.format(2 * done or 100)}" if heads else None,
         )
     if not heads:
         raise CaseError(
             f"the run in {directory.path} is finished, and no checkpoint of its last step was kept",
             key=keys[1],
-            remedy=f"begin it again with {kept}; then it can be made longer",
+            remedy=f"run it again with {kept}; then it can be extended",
         )
 
 
 def finished_result(directory: RunDirectory) -> dict[str, Any] | None:
-    """Return the result of a finished run; None if it is not finished."""
+    """Return the result of a run, or None if it is not finished."""
     try:
         found = json.loads(directory.result.read_text())
     except (OSError, ValueError):

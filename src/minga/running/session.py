@@ -1,4 +1,4 @@
-"""One run from beginning to end on the ranks there are: frames, digest, observables and ledger of a model.
+"""One run of a model from beginning to end on given ranks: frames, digest, observables and ledger.
 
 :func:`minga.running.run.run` is the entry from Python; the command line writes the same files to a directory.
 """
@@ -46,7 +46,7 @@ class Outcome:
     """Result of a run, equal on all ranks except for gathered data (ledger and traces), which rank 0 has."""
 
     steps: int
-    """Steps that were done."""
+    """Number of completed steps."""
     seconds: float
     """Wall time of these steps, without output."""
     cells_per_second: float
@@ -61,11 +61,11 @@ class Outcome:
     """Blocks of cells: ``rank``, ``lo``, ``hi``."""
     traces: list[RankTrace] | None = None
     findings: tuple[Finding, ...] = ()
-    """Findings that people should know."""
+    """Findings to be shown to the user."""
 
     @property
     def facts(self) -> dict[str, int | str]:
-        """The findings as data, by name."""
+        """Findings as data, by name."""
         return {name: value for finding in self.findings for name, value in finding.facts.items()}
 
 
@@ -87,22 +87,28 @@ def execute(
     Parameters
     ----------
     model, comm, options
-        What, on which ranks, how.
+        The model, the ranks, and the settings of the run.
     fields
-        The output fields; they also make up the digest, in this order.
+        The output fields; the digest is also computed from them, in this order.
     observers
-        What happens between steps beside frames, checkpoints and balance: see :class:`minga.running.observer.Observer`.
+        Observers in addition to frames, checkpoints and balance: see :class:`minga.running.observer.Observer`.
     recorder
-        Takes frames at step 0, every ``output.every`` steps, and at the end. They are all complete when this returns.
+        Takes frames at step 0, every ``output.every`` steps, and at the end. They are all complete on return.
     keeper
-        Writes checkpoints, and may begin with one: output up to there is not repeated, and its steps and seconds count.
+        Writes checkpoints, and may resume from one: output up to that step is not repeated, and the steps and seconds
+        of the checkpoint are included in the result.
     asked
-        Asked on every rank now and then; where it says yes on any, all stop at the same step, or raise
-        KeyboardInterrupt where ranks are timed before the first one.
+        Called on every rank from time to time. If it returns True on any rank, all ranks stop at the same step, or
+        raise KeyboardInterrupt if ranks are still being timed before the first step.
     on_plan
-        Called on rank 0 before the first step with how the run is done, also as data for ``plan.json``.
+        Called on rank 0 before the first step with the resolved plan, and with its data for ``plan.json``.
     cpus
-        A logical processor for each thread to stay on; by default they move freely.
+        The logical processor to which each thread is pinned; by default threads are not pinned.
+
+    Returns
+    -------
+    Outcome
+        The result of the run.
     """
     output = Stopwatch(keep=options.output.trace)
     resolved = resolve(model, comm, options, cpus, asked)
@@ -149,7 +155,7 @@ def execute(
 
 
 def _of_shares(resolved: ResolvedPlan) -> tuple[Finding, ...]:
-    """Return a finding if nodes had equal shares because they were not measured."""
+    """Return a finding if nodes were given equal shares because they were not measured."""
     text = resolved.unmeasured
     return () if text is None else (Finding(text, {"shares": "equal, nodes not measured"}),)
 
@@ -162,7 +168,7 @@ def _whole_ledger(
     result: Result,
     sessions: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Return ``ledger.json`` from the lines of all ranks, on rank 0."""
+    """Return the content of ``ledger.json`` from the entries of all ranks, on rank 0."""
     prediction = None if resolved.plan is None else resolved.plan.prediction
     first = result.resumed.step
     steps, seconds = result.steps - first, result.seconds - result.resumed.seconds
@@ -181,9 +187,9 @@ def _whole_ledger(
 
 
 def state_digest(engine: Engine, model: Model, fields: Sequence[Field]) -> str:
-    """Return the digest of the present state of fields of a model; collective, equal on all ranks."""
+    """Return the digest of the current state of fields of a model; collective, equal on all ranks."""
     mine = digest_of_blocks(
-        # Of a field that every rank holds whole, one copy counts.
+        # A replicated field, which every rank holds completely, is counted once.
         [
             (f.bounds, blocks_of_cells(engine, model, f.name) if engine.comm.rank == 0 or not f.replicated else ())
             for f in fields

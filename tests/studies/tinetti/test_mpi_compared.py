@@ -54,7 +54,7 @@ def test_other_bits_are_said() -> None:
     [
         (["--mpi", "mpihc"], "did you mean 'mpich'"),
         (["-n", "1"], "1 ranks send no messages"),
-        (["--seconds", "0"], "0 seconds are no time"),
+        (["--seconds", "0"], "0 seconds are not enough"),
         (["--lab", "three-aegs"], "three-ages"),
         (["-o", "nowhere/found.json"], "nowhere/found.json cannot be written"),
         (["--picture", "both.jpeg"], "neither .png nor .svg"),

@@ -1,4 +1,4 @@
-"""The cyclic automaton of D. Griffeath: each state is eaten by the next one; R. Fisch, Physica D 45 (1990) 19."""
+"""The cyclic automaton of D. Griffeath, in which each state is eaten by the next; R. Fisch, Physica D 45 (1990) 19."""
 
 import minga as mg
 
@@ -7,5 +7,6 @@ STATES = 14
 
 @mg.rule(states=STATES, neighbourhood=mg.von_neumann(1))
 def cyclic(cell, near):
+    """Change to the next state if a neighbour has it."""
     eater = (cell + 1) % STATES
     return mg.where(near.any(eater), eater, cell)

@@ -7,6 +7,7 @@ EMPTY, TREE, FIRE = 0, 1, 2
 
 @mg.rule(states=3, neighbourhood=mg.von_neumann(1))
 def forest_fire(cell, near, *, growth=0.01, lightning=1e-4):
+    """Let trees grow, catch fire from neighbours or lightning, and burn down in one step."""
     chance = mg.random()
     burns = near.any(FIRE) | (chance < lightning)
     tree = mg.where(burns, FIRE, TREE)

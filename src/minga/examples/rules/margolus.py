@@ -1,5 +1,7 @@
-"""Two reversible rules for blocks of 2 x 2 cells, by N. Margolus (Physica D 10 (1984) 81; T. Toffoli and N. Margolus,
-Cellular Automata Machines, MIT Press 1987): what they do can be undone step by step."""
+"""Two reversible rules for blocks of 2 x 2 cells by N. Margolus, whose effects can be undone step by step.
+
+Sources: Physica D 10 (1984) 81; T. Toffoli and N. Margolus, Cellular Automata Machines, MIT Press 1987.
+"""
 
 import numpy as np
 
@@ -8,7 +10,7 @@ import minga as mg
 
 @mg.block_rule(states=2)
 def critters(block):
-    """A block of two live cells stays; any other is inverted, and turned half around where three were alive."""
+    """Keep a block of two live cells; invert any other, and also rotate it by half a turn if three cells were alive."""
     n = block.sum()
     inverted = [1 - cell for cell in block]
     return [
@@ -19,7 +21,7 @@ def critters(block):
 
 @mg.block_rule(states=2)
 def billiard_balls(block):
-    """A ball alone crosses its block; two that meet on a diagonal leave on the other one; all else stays."""
+    """Let a single ball cross its block, and two on a diagonal leave on the other one; keep all other blocks."""
     n = block.sum()
     nw, _, _, se = cells = list(block)
     return [
@@ -29,14 +31,14 @@ def billiard_balls(block):
 
 
 def disc(shape, y, x):
-    """A disc of random cells in the middle."""
+    """Return a disc of random cells in the middle."""
     number = (y * shape[1] + x).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     number = (number ^ (number >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     return ((number >> np.uint64(63)) == 1) & (np.hypot(y - shape[0] // 2, x - shape[1] // 2) < min(shape) / 6)
 
 
 def table(shape, y, x):
-    """Four discs of balls between walls. Where a ball is in its block says where it goes: to the middle."""
+    """Return four discs of balls between walls; all balls move to the middle, as their places in their blocks say."""
     cells = (y == 0) | (y == shape[0] - 1) | (x == 0) | (x == shape[1] - 1)
     for down in (0, 1):
         for right in (0, 1):

@@ -1,4 +1,4 @@
-"""Cars on a ring road: K. Nagel and M. Schreckenberg, J. Phys. I France 2 (1992) 2221, with a largest speed of 5."""
+"""Cars on a ring road: K. Nagel and M. Schreckenberg, J. Phys. I France 2 (1992) 2221, with a maximum speed of 5."""
 
 import minga as mg
 
@@ -7,11 +7,11 @@ FASTEST = 5
 
 @mg.rule(fields=("car", "dawdles"), states=FASTEST + 2, neighbourhood=mg.moore(FASTEST))
 def traffic(cell, near, *, p=0.3):
-    """Field `car` is 0 where there is none, else one more than its speed; `dawdles` marks the cells whose cars will.
+    """Move all cars at once: each speeds up by one, brakes for the car ahead, dawdles with probability p, and moves.
 
-    Each car speeds up by one, brakes for the car ahead, dawdles with probability p, and moves; all at once. So a cell
-    looks back for the one car that arrives. It draws now for the car that may stand here in the next step, so that the
-    cells ahead can see what was drawn.
+    `car` is 0 in a cell without a car, else one more than the car's speed; `dawdles` marks cells whose car dawdles. A
+    cell looks back for the one car that arrives in it. It also draws the random number of the car that may be here in
+    the next step, so that the cells ahead can see the result.
     """
 
     def at(field, place):

@@ -1,4 +1,4 @@
-"""my_rule: particles that diffuse. None is ever lost, and no two come to the same place.
+"""my_rule: diffusing particles. No particle is ever lost, and no two are ever in the same cell.
 
 Try it:
 
@@ -10,17 +10,18 @@ import numpy as np
 
 import minga as mg
 
-run = {"steps": 2000}  # what [run] and [output] of a case file would say; --set wins over it
+run = {"steps": 2000}  # entries of the tables [run] and [output] of a case; --set overrides them
 output = {"every": 100}
 
 
-# The grid is cut into blocks of 2 x 2 cells, each of which becomes another block; at the next step the cuts lie one
-# cell farther along both axes. The function describes one block. It runs once, with symbols, so there is no `if` on
-# a cell: mg.where(condition, then, otherwise) takes its place. What it returns are the cells of the next block.
-# A rule that only moves what is there, as this one does, keeps the number of particles.
-# Parameters after the star can be changed from outside.
+# The grid is divided into blocks of 2 x 2 cells, each of which is replaced by another block; in the next step the
+# blocks are shifted by one cell along both axes. The function describes one block and returns the cells of the next.
+# It is called once, with symbols, so `if` cannot be used on a cell: use mg.where(condition, then, otherwise) instead.
+# A rule that only moves cells, like this one, conserves the number of particles.
+# Parameters after the star can be set from the command line or by a case.
 @mg.block_rule(states=2)
 def my_rule(block, *, turning=1.0):
+    """Return the next cells of a block."""
     north_west, north_east, south_west, south_east = block
     chance = mg.random()  # one number for the block: all its cells turn the same way
     left, turns = chance < 0.5 * turning, chance < turning
@@ -35,18 +36,20 @@ def my_rule(block, *, turning=1.0):
     ]
 
 
-# Where cells start: a function of the grid's shape and the indices of the cells that are wanted. Here a full disc.
 def start(shape, y, x):
+    """Return the initial states of the cells with the indices `y` and `x`, here a full disc."""
     return np.hypot(y - shape[0] / 2, x - shape[1] / 2) < min(shape) / 5
 
 
-# What is reported besides the usual, at every frame: one number for the whole grid (mg.count, sum, min, max).
+# An observable, reported at every frame in addition to the usual ones: a number for the whole grid (mg.count, sum, min,
+# max).
 def particles(cell):
+    """Return the number of particles."""
     return mg.count(cell == 1)
 
 
-# On a periodic axis the number of cells must be even, so that blocks fit.
 def model(shape=(240, 320), boundary="periodic", *, turning=1.0, seed=0):
+    """Return the model. On a periodic axis the number of cells must be even, so that the blocks fit."""
     return mg.automaton(
         my_rule,
         shape,

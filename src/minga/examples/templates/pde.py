@@ -1,4 +1,4 @@
-"""my_rule: two phases that separate, u_t = D lap(u) + u - u^3 (S. M. Allen, J. W. Cahn, Acta Metall. 27 (1979) 1085).
+"""my_rule: phase separation, u_t = D lap(u) + u - u^3 (S. M. Allen, J. W. Cahn, Acta Metall. 27 (1979) 1085).
 
 Try it:
 
@@ -10,28 +10,32 @@ import numpy as np
 
 import minga as mg
 
-run = {"steps": 2000}  # what [run] and [output] of a case file would say; --set wins over it
+run = {"steps": 2000}  # entries of the tables [run] and [output] of a case; --set overrides them
 output = {"every": 100}
 
 
-# A kernel describes one cell: u[dy, dx] reads a neighbour, new[0, 0] = ... stores. It runs once, with symbols, so there
-# is no `if` on a value: mg.where(condition, then, otherwise) takes its place. Parameters after the star are scalars.
+# A kernel describes one cell: u[dy, dx] reads a neighbour, new[0, 0] = ... stores a value. It is called once, with
+# symbols, so `if` cannot be used on a value: use mg.where(condition, then, otherwise) instead. Parameters after the
+# star are scalars.
 @mg.kernel
 def my_rule(u, new, *, D, dt):
+    """Do one explicit step."""
     here = u[0, 0]
     laplacian = u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * here
     new[0, 0] = here + dt * (D * laplacian + here - here * here * here)
 
 
-# What is reported at every frame: one number for the whole grid (mg.sum, min, max, count, argmax).
+# Observables, which are reported at every frame: numbers for the whole grid (mg.sum, min, max, count, argmax).
 @mg.kernel
 def look(u):
+    """Return the observables."""
     return {"total": mg.sum(u[0, 0]), "least": mg.min(u[0, 0]), "most": mg.max(u[0, 0])}
 
 
-# The parameters of model() are those of the table [parameters] of a case. The explicit step is stable for
-# dt <= 1 / (4 D + 1) or so; mg.Grid(shape, spacing=...) gives cells a width.
+# A case sets the parameters of model() in its table [parameters]. The explicit step is stable for about
+# dt <= 1 / (4 D + 1); mg.Grid(shape, spacing=...) sets the width of the cells.
 def model(shape=(240, 320), *, D=0.5, dt=0.2, seed=1):
+    """Return the model."""
     grid = mg.Grid(shape, periodic=True)
     u = mg.Field("u", grid, slots=2, description="order parameter")
 
@@ -51,7 +55,7 @@ def model(shape=(240, 320), *, D=0.5, dt=0.2, seed=1):
         initial={"u": start},
         observe=observe,
         observables=vars(seen),
-        units={"total": "1", "least": "1", "most": "1"},  # or with words: {"total": ("kg", "mass")}
+        units={"total": "1", "least": "1", "most": "1"},  # or with a description: {"total": ("kg", "mass")}
         parameters={"D": D, "dt": dt},
         clock=mg.Clock(dt=dt, unit="1"),
     )

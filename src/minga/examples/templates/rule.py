@@ -1,4 +1,4 @@
-"""my_rule: waves that are kindled by their neighbours, burn for a step, and leave ash behind them for another.
+"""my_rule: waves of fire. A cell is ignited by burning neighbours, burns for one step, and is ash for another.
 
 Try it:
 
@@ -8,37 +8,43 @@ Try it:
 
 import minga as mg
 
-run = {"steps": 400}  # what [run] and [output] of a case file would say; --set wins over it
+run = {"steps": 400}  # entries of the tables [run] and [output] of a case; --set overrides them
 output = {"every": 20}
 
 REST, ASH, FIRE = 0, 1, 2
 
 
-# The function describes one cell. It runs once, with symbols for `cell` and its neighbours `near`, so there is no `if`
-# on a cell: mg.where(condition, then, otherwise) takes its place, and & | ~ take that of and, or, not.
-# Parameters after the star can be changed from outside.
+# The function describes one cell. It is called once, with symbols for `cell` and its neighbours `near`, so `if` cannot
+# be used on a cell: use mg.where(condition, then, otherwise) instead, and & | ~ instead of and, or, not.
+# Parameters after the star can be set from the command line or by a case.
 @mg.rule(states=3, neighbourhood=mg.moore(1))
 def my_rule(cell, near, *, spark=0.0):
+    """Return the next state of a cell."""
     kindled = near.any(FIRE) | (mg.random() < spark)
     fresh = mg.where(kindled, FIRE, REST)
     return mg.where(cell == REST, fresh, mg.where(cell == FIRE, ASH, REST))
 
 
-# Where cells start: a function of the grid's shape and the indices of the cells that are wanted. Here a front across
-# half of the grid, with ash on one side only: its open end curls up to a spiral.
 def start(shape, y, x):
+    """Return the initial states of the cells with the indices `y` and `x`; `shape` is the shape of the grid.
+
+    Here a front reaches across half of the grid, with ash on one side only: its open end curls up into a spiral.
+    """
     front = x < shape[1] // 2
     return FIRE * (front & (y == shape[0] // 2)) + ASH * (front & (y == shape[0] // 2 + 1))
 
 
-# What is reported besides the usual, at every frame: one number for the whole grid (mg.count, sum, min, max).
+# An observable, reported at every frame in addition to the usual ones: a number for the whole grid (mg.count, sum, min,
+# max).
 def burning(cell):
+    """Return the number of burning cells."""
     return mg.count(cell == FIRE)
 
 
 # Another neighbourhood: mg.von_neumann(1), mg.moore(2), mg.circular(3), mg.hex(), mg.offsets([(-1, 0), (0, 2)]).
-# More than one value a cell: @mg.rule(fields={"u": "f8", "v": "f8"}), then cell.u, near.sum("u"), and a dict returned.
+# Several values per cell: @mg.rule(fields={"u": "f8", "v": "f8"}), with cell.u, near.sum("u"), and a dict as result.
 def model(shape=(240, 320), boundary="periodic", *, spark=0.0, seed=0):
+    """Return the model."""
     return mg.automaton(
         my_rule,
         shape,
