@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from crews import PLENTY, crew_of
 from minga.models.matmul.plan import Plan, Size, make_plan
 from minga.models.matmul.workers import Wire, Workers
+from rank_groups import PLENTY, group_of
 
 
 def workers_of(
@@ -17,8 +17,8 @@ def workers_of(
 ) -> Workers:
     """A node for each of these multiply-adds a second, at a switch or a hub with a broadcast of its own."""
     count = len(speeds)
-    crew = crew_of(f"{count}x1", speeds, list(range(count)), shared=hub, memory=memory)
-    return Workers(crew, (1e-10,) * count, (0.0,) * count, Wire(alpha, beta, count, hub, hub), "made by hand")
+    group = group_of(f"{count}x1", speeds, list(range(count)), shared=hub, memory=memory)
+    return Workers(group, (1e-10,) * count, (0.0,) * count, Wire(alpha, beta, count, hub, hub), "made by hand")
 
 
 def plan_for(

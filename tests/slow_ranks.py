@@ -17,8 +17,8 @@ import numpy as np
 import minga as mg
 from minga.engine.comm import Comm, MPIComm
 from minga.plan.balance import Balancer
-from minga.plan.crew import Crew
 from minga.plan.links import Links
+from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
 from minga.plan.topology import Tree
 from minga.plan.work.work import Work
@@ -60,12 +60,12 @@ def slow_model(pace: float) -> mg.Model:
     )
 
 
-def equal_crew(ranks: int) -> Crew:
+def equal_group(ranks: int) -> RankGroup:
     """Ranks that nobody has measured."""
     seats = Tree.parse(str(ranks)).seats(ranks)
     links = Links.uniform(len(seats.levels), [(5e-5, 1e-9)])
     zeros = np.zeros(ranks, np.int64)
-    return Crew((Speed.constant(1e7),), zeros, np.full(ranks, 1 << 40), seats, links)
+    return RankGroup((Speed.constant(1e7),), zeros, np.full(ranks, 1 << 40), seats, links)
 
 
 def work() -> Work:
@@ -84,7 +84,7 @@ def run(
 ) -> dict[str, Any]:
     """A run, balanced after every so many steps or not at all; what rank 0 finds, and the last step's length."""
     model = slow_model(pace if comm.rank == comm.size - 1 else 1.0)
-    balancer = None if look is None else Balancer(work(), equal_crew(comm.size), look)  # type: ignore[arg-type]
+    balancer = None if look is None else Balancer(work(), equal_group(comm.size), look)  # type: ignore[arg-type]
     with mg.Engine(model.layouts_like(layout or slabs(GRID.box, comm.size)), comm=comm, poll=poll) as engine:
         watching = [*observers, *([] if balancer is None else [Balance(balancer)])]
         result = mg.drive(model, engine, steps, watching, until=until)

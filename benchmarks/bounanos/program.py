@@ -38,7 +38,7 @@ def meet(world: MPI.Intracomm) -> None:
         time.sleep(0.002)
 
 
-def how_of(order: Mapping[str, Any], device: Any) -> Pointwise:
+def pointwise_options(order: Mapping[str, Any], device: Any) -> Pointwise:
     """The scheme: so many iterations, none of which is the last."""
     absorber = next(layer for layer in device.layers if layer.name == "Absorp")
     return Pointwise(
@@ -57,7 +57,7 @@ def how_of(order: Mapping[str, Any], device: Any) -> Pointwise:
 def distributed(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
     """Seconds of all iterations on the engine, neighbours to neighbours."""
     device = paper_device(order["coarsen"])
-    model = pointwise(device, Problem((VOLTAGE,), ("lit",), ionisation=False), how_of(order, device))
+    model = pointwise(device, Problem((VOLTAGE,), ("lit",), ionisation=False), pointwise_options(order, device))
     ends = np.asarray(order["ends"])
     owner = np.arange(len(ends) - 1) % world.size
     layout = Layout(model.grid.box, world.size, ends[:-1, None], ends[1:, None], owner)
@@ -86,7 +86,7 @@ def distributed(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any
 def centralised(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
     """The same through a parent, on rank 0."""
     device = paper_device(order["coarsen"])
-    how = how_of(order, device)
+    how = pointwise_options(order, device)
     seconds = []
     for _ in range(order["rounds"]):
         meet(world)
@@ -100,7 +100,7 @@ def centralised(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any
 def adaptive(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
     """Distributed, and rows change segments a few times on the way."""
     device = paper_device(order["coarsen"])
-    how, window = how_of(order, device), order["iterations"] // WINDOWS
+    how, window = pointwise_options(order, device), order["iterations"] // WINDOWS
     seconds, pauses = [], []
     for _ in range(order["rounds"]):
         meet(world)

@@ -14,7 +14,7 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import Electrode, Held, Problem, Species, Steps
-from minga.models.electrodeposition.relaxation.scheme import Scheme, Settings, start_values
+from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, Scheme, start_values
 from minga.solve.krylov import copy
 from minga.space.grid import Grid
 from minga.space.layout import Layout
@@ -100,7 +100,7 @@ def _time(model: Model, engine: Engine) -> float:
 
 def _residual(problem: Problem, fields: dict[str, np.ndarray]) -> float:
     """The largest scaled residual that a sweep of the relaxation meets in these fields."""
-    scheme = Scheme.of(problem, Settings())
+    scheme = Scheme.of(problem, RelaxationOptions())
     program = Program("one sweep")
     scheme.iteration(program, problem.steps.first)
     state, grid = scheme.state, problem.grid
@@ -116,7 +116,7 @@ def _residual(problem: Problem, fields: dict[str, np.ndarray]) -> float:
 
 def _relaxation(problem: Problem, tolerance: float, most: int, threads: int) -> dict[str, Any]:
     """The time step by sweeps, to a residual below `tolerance` or until there were `most`."""
-    scheme = Scheme.of(problem, Settings())
+    scheme = Scheme.of(problem, RelaxationOptions())
     state, grid = scheme.state, problem.grid
     begin, sweep = Program("begin"), Program("sweeps")
     for item in scheme.moving:

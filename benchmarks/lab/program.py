@@ -26,10 +26,10 @@ from minga.engine.engine import Engine
 from minga.models.examples import examples
 from minga.plan.balance import Balancer
 from minga.plan.cost import predict, work_of
-from minga.plan.crew import Crew
 from minga.plan.plan import Plan
 from minga.plan.planner import make_plan
-from minga.plan.probe.probe import probe_crew
+from minga.plan.probe.probe import probe_ranks
+from minga.plan.ranks import RankGroup
 from minga.running.session import state_digest
 from minga.space.layout import Layout
 from minga.studies.changing import lose_share
@@ -103,7 +103,7 @@ def interface() -> tuple[int, int]:
     return int((counters / "tx_bytes").read_text()), int((counters / "tx_packets").read_text())
 
 
-def in_turns(world: MPI.Intracomm, variants: Mapping[str, Variant], seconds: float, rounds: int) -> None:
+def round_robin(world: MPI.Intracomm, variants: Mapping[str, Variant], seconds: float, rounds: int) -> None:
     """Samples of all variants, each about so many seconds long, every second round in the opposite order."""
     counts = {}
     for name, variant in variants.items():
@@ -159,12 +159,12 @@ def hetero(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
     """
     name, seconds, rounds = order["model"], order["seconds"], order["rounds"]
     model, comm = model_of(name, order["shape"]), MPIComm(world)
-    crew, plan = planned(model, comm)
+    group, plan = planned(model, comm)
     slabs = next(iter(model.layouts("slabs", world.size).values()))
     run = Variant.of(model, comm, plan.layout, halo_depth=plan.halo_depth, overlap=plan.overlap)
     equal = Variant.of(model, comm, slabs)
     work = work_of(model)
-    balancer = Balancer(work, crew, "auto")
+    balancer = Balancer(work, group, "auto")
     balancer.start(model, run.engine)
     settle(world, run, balancer, 2 * seconds)
     run.clear()
@@ -177,18 +177,18 @@ def hetero(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
         layout = run.engine.storage.layout(model.planned_grid)
         speeds.append(speeds_of_nodes(world, name, layout, seconds, at_once=True))
         ideals.append(model.grid.size / sum(speeds[-1]))
-        now = probe_crew(model, comm, cache=False)
+        now = probe_ranks(model, comm, cache=False)
         measured = statistics.median(run.seconds[before:])
         predicted.append((predict(work, now, layout, plan.halo_depth, plan.overlap).seconds, measured))
     measured = statistics.median(run.seconds)
-    naive = predict(work, crew, slabs).seconds
+    naive = predict(work, group, slabs).seconds
     return {
         "model": name,
         "shape": list(order["shape"]),
         "cells_planned": plan.layout.cells().tolist(),
         "cells": run.engine.storage.layout(model.planned_grid).cells().tolist(),
         "moves": len(balancer.decisions),
-        "layout": plan.word,
+        "layout": plan.name,
         "halo_depth": plan.halo_depth,
         "overlap": plan.overlap,
         "speeds": speeds,
@@ -216,7 +216,7 @@ def settle(world: MPI.Intracomm, variant: Variant, balancer: Balancer, seconds: 
         spent = variant.sample(world, step)
         left -= step * spent
         step = max(4, int(0.25 / spent))
-        balancer.look(variant.engine, len(variant.seconds), 10_000)
+        balancer.check(variant.engine, len(variant.seconds), 10_000)
 
 
 def overlap(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def overlap(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
         "deep halo": {"overlap": True, "halo_depth": order["depth"]},
     }
     variants = {name: Variant.of(model, comm, slabs, **options) for name, options in ways.items()}
-    in_turns(world, variants, order["seconds"], order["rounds"])
+    round_robin(world, variants, order["seconds"], order["rounds"])
     entries = {}
     for name, variant in variants.items():
         sent = world.allreduce(np.array(variant.sent, np.int64).sum(axis=0)) / sum(variant.steps)
@@ -251,10 +251,10 @@ def overlap(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
 def depth(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
     """The depth of halos that the model chooses beside all depths, measured."""
     model, comm = model_of(order["model"], order["shape"]), MPIComm(world)
-    crew = probe_crew(model, comm, cache=False)
-    plan = make_plan(work_of(model), crew, layout="slabs")
+    group = probe_ranks(model, comm, cache=False)
+    plan = make_plan(work_of(model), group, layout="slabs")
     variants = {str(k): Variant.of(model, comm, plan.layout, halo_depth=k, overlap=plan.overlap) for k in range(1, 9)}
-    in_turns(world, variants, order["seconds"], order["rounds"])
+    round_robin(world, variants, order["seconds"], order["rounds"])
     medians = {name: variant.median for name, variant in variants.items()}
     work = work_of(model)
     return {
@@ -262,7 +262,7 @@ def depth(world: MPI.Intracomm, order: Mapping[str, Any]) -> dict[str, Any]:
         "shape": list(order["shape"]),
         "chosen": plan.halo_depth,
         "seconds": {name: spread(variant.seconds) for name, variant in variants.items()},
-        "predicted_seconds": {k: predict(work, crew, plan.layout, int(k), plan.overlap).seconds for k in variants},
+        "predicted_seconds": {k: predict(work, group, plan.layout, int(k), plan.overlap).seconds for k in variants},
         "over_best": medians[str(plan.halo_depth)] / min(medians.values()),
         "same_digest": digests(variants, model, order["steps"]),
     }
@@ -289,10 +289,10 @@ def messages_a_step(world: MPI.Intracomm, variant: Variant) -> float:
     return float(world.allreduce(after - before)) / 16
 
 
-def planned(model: mg.Model, comm: MPIComm) -> tuple[Crew, Plan]:
+def planned(model: mg.Model, comm: MPIComm) -> tuple[RankGroup, Plan]:
     """What `minga run` would do, measured anew."""
-    crew = probe_crew(model, comm, cache=False)
-    return crew, make_plan(work_of(model), crew)
+    group = probe_ranks(model, comm, cache=False)
+    return group, make_plan(work_of(model), group)
 
 
 def digests(variants: Mapping[str, Variant], model: mg.Model, steps: int) -> bool:

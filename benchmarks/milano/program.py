@@ -21,7 +21,7 @@ from benchmarks.milano.chain import ChainComm
 from minga.engine.begin import start
 from minga.engine.comm import MPIComm
 from minga.engine.engine import Engine
-from minga.models.electrodeposition.relaxation.scheme import Settings, relaxation
+from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, relaxation
 from minga.models.electrodeposition.soft import soft_cell
 from minga.space.cuts import slabs
 
@@ -57,7 +57,7 @@ def measure(world: MPI.Intracomm, mesh: Sequence[int], order: Mapping[str, Any])
     runs = []
     for name, way in ways(world).items():
         # No sweep settles: a run of the step is so many sweeps, and ends at their limit.
-        settings = Settings(way["order"], criterion="update", tolerance=1e-300, limit=order["sweeps"])
+        settings = RelaxationOptions(way["order"], criterion="update", tolerance=1e-300, limit=order["sweeps"])
         model = relaxation(problem, settings)
         layouts = {grid: slabs(grid.box, world.size, 0, order["speeds"], granule=1) for grid in model.grids}
         engine = Engine(layouts, comm=way["comm"], overlap=way["overlap"], threads=1)

@@ -28,7 +28,7 @@ from benchmarks.page import shown
 from minga.lab.cluster import laboratory
 from minga.launch.implementations import installed
 from minga.network.measuring.encodings import ENCODINGS
-from minga.network.measuring.exchanges import Ends, ladder_of
+from minga.network.measuring.exchanges import Ends, sample_message_sizes
 
 NUMBERS = (1000, 60_000, 1_000_000)
 """Bytes of messages in several encodings."""
@@ -74,7 +74,7 @@ def compared(
     ours: Callable[[], peers.Times], theirs: Callable[[], peers.Times], sizes: Sequence[int], quick: bool
 ) -> dict[str, Any]:
     """After all turns: by bytes, and how far the worst ratio of medians is from one."""
-    *_, found = peers.in_turns(ours, theirs, sizes, 1 if quick else 5)
+    *_, found = peers.round_robin(ours, theirs, sizes, 1 if quick else 5)
     return {"sizes": found, "worst": peers.worst(found)}
 
 
@@ -112,7 +112,10 @@ def encodings(quick: bool) -> dict[str, Any]:
         seconds = 1.0 if quick else 10.0
         ways = {
             encoding: medians(
-                {s.size: list(s.seconds) for s in ladder_of(team, ends, "tcp", NUMBERS, seconds, 0, encoding=encoding)}
+                {
+                    s.size: list(s.seconds)
+                    for s in sample_message_sizes(team, ends, "tcp", NUMBERS, seconds, 0, encoding=encoding)
+                }
             )
             for encoding in ENCODINGS
         }

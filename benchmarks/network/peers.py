@@ -19,7 +19,7 @@ from minga.lab.cluster import Cluster
 from minga.lab.config import Lab, LabNode
 from minga.launch.hosts import Host
 from minga.launch.implementations import find_implementation
-from minga.network.measuring.exchanges import Ends, ladder_of
+from minga.network.measuring.exchanges import Ends, sample_message_sizes
 from minga.network.measuring.host_team import agents
 from minga.network.measuring.team import Team
 
@@ -74,7 +74,7 @@ def two_agents(cluster: Cluster) -> Iterator[Team]:
 
 def ours_tcp(cluster: Cluster, team: Team, sizes: Sequence[int], seconds: float) -> Times:
     """Ours over TCP."""
-    found = ladder_of(team, Ends(0, 1, cluster.addresses[1]), "tcp", sizes, seconds, 0)
+    found = sample_message_sizes(team, Ends(0, 1, cluster.addresses[1]), "tcp", sizes, seconds, 0)
     return {sample.size: list(sample.seconds) for sample in found}
 
 
@@ -127,7 +127,7 @@ def intel(cluster: Cluster, mpi: str, folder: Path, sizes: Sequence[int], rows: 
     return times
 
 
-def in_turns(
+def round_robin(
     ours: Callable[[], Times], theirs: Callable[[], Times], sizes: Sequence[int], turns: int
 ) -> Iterator[dict[int, dict[str, float]]]:
     """After each turn, of all turns so far and by bytes: medians of both, their ratio, and the ratio of the least."""

@@ -22,7 +22,7 @@ def peers(monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_ratios_are_of_the_medians_of_all_turns(peers: Any) -> None:
     ours = iter([{8: [1.0, 9.0]}, {8: [1.1, 1.2]}, {8: [1.0]}])
     theirs = iter([{8: [1.0]}, {8: [1.3]}, {8: [1.0]}])
-    first, _, last = peers.in_turns(lambda: next(ours), lambda: next(theirs), [8, 16], 3)
+    first, _, last = peers.round_robin(lambda: next(ours), lambda: next(theirs), [8, 16], 3)
     assert first[8]["ratio"] == 5.0
     assert last == {8: {"ours": 1.1, "theirs": 1.0, "ratio": 1.1, "ratio_of_least": 1.0}}
     assert peers.worst(last) == pytest.approx(0.1)

@@ -178,7 +178,7 @@ class Whole:
     """A group that has brought an empty file."""
 
     route = "chain"
-    passed_over: ClassVar[dict[str, str]] = {}
+    rejected_routes: ClassVar[dict[str, str]] = {}
     lost = ()
     statistics = Statistics("chain")
 

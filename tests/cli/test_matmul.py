@@ -15,7 +15,7 @@ import pytest
 
 from command_line import command, in_process, nothing_written
 from matmul_hands import close, matrix
-from minga.cli.matmul import Request, _check, _check_place, _Progress
+from minga.cli.matmul import MatmulRequest, _check, _check_place, _Progress
 from minga.cli.matmul_launch import _Places, _run
 from minga.errors import CaseError
 from minga.launch.hosts import Host
@@ -166,7 +166,7 @@ def test_a_silent_host_ends_what_waits_for_it(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("minga.cli.matmul_launch._LOOKS", 0.01)
     monkeypatch.setattr("minga.cli.matmul_launch._answers", lambda host, shell: False)
     words = ["sh", "-c", "sleep 300 & wait"]
-    end = _run(words, dict(os.environ), _Places(0, [Host("pc1")]), Request(Path("a.npy"), Path("b.npy")))
+    end = _run(words, dict(os.environ), _Places(0, [Host("pc1")]), MatmulRequest(Path("a.npy"), Path("b.npy")))
     assert (end.lost, end.answered) == ("pc1", False)
 
 
@@ -186,7 +186,7 @@ def test_asked_to_end_it_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) 
     words = ["sh", "-c", "sleep 300 & echo $! >&2; wait"]
     try:
         with pytest.raises(KeyboardInterrupt) as end:
-            _run(words, dict(os.environ), _Places(1), Request(Path("a.npy"), Path("b.npy")))
+            _run(words, dict(os.environ), _Places(1), MatmulRequest(Path("a.npy"), Path("b.npy")))
         assert end.value.args == (signal.SIGTERM,)
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     finally:
@@ -217,7 +217,7 @@ def test_each_part_of_a_product_counts_its_own_panels(
 
 
 def test_ranks_elsewhere_need_not_see_where_the_result_goes() -> None:
-    request = Request(Path("a.npy"), Path("b.npy"), Path("elsewhere/c.npy"))
+    request = MatmulRequest(Path("a.npy"), Path("b.npy"), Path("elsewhere/c.npy"))
     _check(request)
     with pytest.raises(CaseError, match="no such directory"):
         _check_place(request)

@@ -46,7 +46,7 @@ def test_this_machine(in_tmp_path: Path) -> None:
     assert "heat, a core" in said.out
     assert "memory bandwidth" in said.err
     machine = read_machine("machine.json")
-    assert machine.crew(2, kernel="heat").ranks == 2
+    assert machine.rank_group(2, kernel="heat").ranks == 2
     assert {"time", "minga", "load", "seconds"} <= set(machine.measured)
     assert sorted(path.name for path in in_tmp_path.iterdir()) == ["machine.json", "speeds.svg"]
 

@@ -267,7 +267,7 @@ def test_a_run_that_cannot_begin_again_stays(monkeypatch: pytest.MonkeyPatch) ->
     def full(*_: object, **__: object) -> None:
         raise RunError("cannot write cut/fields.zarr: No space left on device")
 
-    monkeypatch.setattr("minga.running.keeping.Snapshots", full)
+    monkeypatch.setattr("minga.running.run_output.Snapshots", full)
     said = run("--resume", "cut", *ON)
     assert said.status == 1
     assert "No space left" in said.err

@@ -250,7 +250,7 @@ def test_what_comes_after_the_run_cannot_lose_it(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_full_disk_at_the_end_leaves_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    from minga.running import keeping as module
+    from minga.running import run_output as module
 
     write = module.write_whole
 

@@ -186,7 +186,7 @@ def _engine_with(condition: object) -> None:
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_a_step_that_takes_long_is_left_and_undone(ranks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Asked to end in the middle of the third step, a run ends with what it had after the second one."""
-    monkeypatch.setattr("minga.engine.look.PATIENCE", 0.0)
+    monkeypatch.setattr("minga.engine.interrupt.PATIENCE", 0.0)
     monkeypatch.setattr("minga.running.stepper.Beginning.costly", lambda beginning, seconds: False)  # by the clock
     u, halved = mg.Field("u", GRID, slots=2, boundary=mg.fixed(0.0)), mg.Register("halved", initial=8.0)
     done = mg.Register("done", "i8")

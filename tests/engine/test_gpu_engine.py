@@ -17,7 +17,7 @@ from minga.compile.exact import empty_accumulator
 from minga.engine.comm import Comm, SerialComm, run_virtual
 from minga.engine.device import Helper, open_device
 from minga.engine.device_kernels import helper_launch
-from minga.engine.helpers import Combine, Copy, Place, combine_args, copy_args, reduction_words
+from minga.engine.helpers import BoxAddress, Combine, Copy, combine_args, copy_args, reduction_words
 from minga.engine.model import Model
 from minga.errors import KernelError, LayoutError, RunError
 from minga.lang.graph import ReductionKind
@@ -370,8 +370,8 @@ def test_copies_of_boxes_and_combining_run_as_ptx() -> None:
         slots[:] = source.ctypes.data, target.ctypes.data
         offset = a.strides[0] + 2 * a.strides[1] + a.itemsize
         copy = Copy(
-            Place(int(slots.ctypes.data), offset, a.strides),
-            Place(int(slots.ctypes.data) + 8, 0, b.strides), shape, a.itemsize,
+            BoxAddress(int(slots.ctypes.data), offset, a.strides),
+            BoxAddress(int(slots.ctypes.data) + 8, 0, b.strides), shape, a.itemsize,
         )  # fmt: skip
         _call(device, "copy_boxes", copy_args([copy, copy]))
         inside = a[1 : 1 + shape[0], 2 : 2 + shape[1], 1 : 1 + shape[2]]

@@ -15,10 +15,10 @@ from hypothesis.extra import numpy as hnp
 from minga.compile import exact
 from minga.compile.abi import ACCUMULATOR_WORDS, SUM_LIMBS, SUM_NAN, WORKER_WORDS
 from minga.engine.helpers import (
+    BoxAddress,
     Combine,
     Copy,
     Finish,
-    Place,
     candidate_args,
     combine_args,
     copy_args,
@@ -53,9 +53,9 @@ def boxes(draw: st.DrawFn) -> tuple[np.dtype, tuple[int, ...], tuple[slice, ...]
     return dtype, shape, source, target, box if packed else tuple(b + n for b, n in zip(after, box))
 
 
-def place(array: np.ndarray, box: tuple[slice, ...], slot: np.ndarray) -> Place:
+def place(array: np.ndarray, box: tuple[slice, ...], slot: np.ndarray) -> BoxAddress:
     slot[0] = array.ctypes.data
-    return Place(slot.ctypes.data, sum(s.start * d for s, d in zip(box, array.strides)), array.strides)
+    return BoxAddress(slot.ctypes.data, sum(s.start * d for s, d in zip(box, array.strides)), array.strides)
 
 
 @given(st.lists(boxes(), min_size=1, max_size=4))
@@ -91,8 +91,8 @@ def test_narrow_columns_are_copied(itemsize: int, width: int) -> None:
     target = np.zeros((33, width), source.dtype)
     slots = np.array([source.ctypes.data, target.ctypes.data])
     copy = Copy(
-        Place(slots.ctypes.data, 5 * itemsize, source.strides),
-        Place(slots.ctypes.data + 8, 0, target.strides),
+        BoxAddress(slots.ctypes.data, 5 * itemsize, source.strides),
+        BoxAddress(slots.ctypes.data + 8, 0, target.strides),
         target.shape,
         itemsize,
     )
@@ -101,13 +101,13 @@ def test_narrow_columns_are_copied(itemsize: int, width: int) -> None:
 
 
 def test_contiguous_axes_are_one_row() -> None:
-    dense = Place(8, 0, (160, 40, 8))
+    dense = BoxAddress(8, 0, (160, 40, 8))
     args = copy_args([Copy(dense, dense, (3, 4, 5), 8)])
     assert args[2 + 12 : 2 + 16].tolist() == [1, 1, 1, 3 * 4 * 5 * 8]
 
 
 def test_too_many_axes_are_refused() -> None:
-    odd = Place(8, 0, (1000, 300, 90, 20, 2))
+    odd = BoxAddress(8, 0, (1000, 300, 90, 20, 2))
     with pytest.raises(ValueError, match="more than 3 axes"):
         copy_args([Copy(odd, odd, (2, 2, 2, 2, 2), 1)])
 

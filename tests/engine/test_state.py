@@ -17,7 +17,7 @@ from minga.engine.program import Program
 from minga.engine.state import State, state_of
 from minga.errors import ProgramError
 from minga.output.checkpoint.head import Head, heads_of
-from minga.output.checkpoint.slots import begin, complete, put_back, write_slots
+from minga.output.checkpoint.slots import begin, complete, restore, write_slots
 
 from .worlds import Way, World, ways, worlds
 
@@ -87,7 +87,7 @@ def check(world: World, before: Way, after: Way) -> None:
     def second(comm: Comm, folder: Path) -> Any:
         with start(model, world, after, comm) as engine:
             (head,), _ = heads_of(folder)
-            put_back(folder / head.slot, head, engine, state)
+            restore(folder / head.slot, head, engine, state)
             engine.run(model.step, 3)
             return values_of(engine, state)
 

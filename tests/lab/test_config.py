@@ -10,7 +10,7 @@ import pytest
 
 from minga.errors import CaseError
 from minga.lab.config import Lab, labs, read_lab
-from minga.lab.seats import seats
+from minga.lab.cores import assign_cores
 
 SHIPPED = ["cetad", "four", "milano-2-1", "speedy-gonzalez", "three-ages"]
 
@@ -80,7 +80,7 @@ def test_shares_shrink_together_where_there_are_too_few_cores() -> None:
 def test_nodes_keep_to_cores_where_they_fit(
     shares: tuple[float, ...], cores: int, expected: tuple[tuple[int, ...], ...]
 ) -> None:
-    assert seats(shares, cores) == expected
+    assert assign_cores(shares, cores) == expected
 
 
 def test_the_shipped_labs_are_those_of_the_papers() -> None:

@@ -30,7 +30,7 @@ def agree(
 ) -> None:
     """The ratio of the medians of all turns so far; more turns where other programs disturbed one."""
     found: dict[int, dict[str, float]] = {}
-    for found in peers.in_turns(ours, theirs, sizes, TURNS):
+    for found in peers.round_robin(ours, theirs, sizes, TURNS):
         print({size: (round(one["ratio"], 3), round(one["ratio_of_least"], 3)) for size, one in found.items()})
         assert set(found) == set(sizes)
         if peers.worst(found, ratio) <= TOLERANCE:

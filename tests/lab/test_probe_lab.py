@@ -15,17 +15,17 @@ PROBE = """\
 import json
 import minga as mg
 from minga.cli.case import find_source, read_case
-from minga.plan.probe.probe import probe_crew
+from minga.plan.probe.probe import probe_ranks
 
 comm = mg.MPIComm()
 case = read_case(find_source("heat"), ["run.steps=1", "grid.shape=[767, 767]"])
-crew = probe_crew(case.model, comm, seconds=0.6, cache=False)
+group = probe_ranks(case.model, comm, seconds=0.6, cache=False)
 if comm.rank == 0:
-    size = float(crew.speeds[0].cells[-1])
-    rates = [float(crew.speeds[number].rate(size)) for number in crew.speed_of]
-    large = float(crew.links.levels[0].time(1 << 20))
-    print(json.dumps({"rates": rates, "names": crew.names, "memory": crew.memory.tolist(), "megabyte": large,
-                      "shared": crew.links.shared}))
+    size = float(group.speeds[0].cells[-1])
+    rates = [float(group.speeds[number].rate(size)) for number in group.speed_of]
+    large = float(group.links.levels[0].time(1 << 20))
+    print(json.dumps({"rates": rates, "names": group.names, "memory": group.memory.tolist(), "megabyte": large,
+                      "shared": group.links.shared}))
 """
 
 

@@ -22,7 +22,7 @@ from minga.lang import elementary
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph
 from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature, infer_signature
-from minga.lang.moved import moved
+from minga.lang.shift import shifted
 
 F8 = "f8"
 FUNCTIONS = ("sqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh")
@@ -399,7 +399,7 @@ def test_derivatives_of_elementary_functions(name: str, at: tuple[float, ...]) -
         new[0] = function(*(x[k] for k in range(len(at))))
 
     def slopes(number, x, new):  # type: ignore[no-untyped-def]
-        moved_there = moved(function(*(x[k - 1] for k in range(len(at)))), (1,), [(0,), (0,)])
+        moved_there = shifted(function(*(x[k - 1] for k in range(len(at)))), (1,), [(0,), (0,)])
         new[0] = mg.derivative(moved_there, x[number])
 
     def run(kernel, arguments):  # type: ignore[no-untyped-def]

@@ -13,8 +13,8 @@ import pytest
 import minga as mg
 import minga.api
 from minga.errors import KernelError
-from minga.lang.instead import FUNCTIONS
 from minga.lang.kernel import infer_signature
+from minga.lang.replacements import FUNCTIONS
 
 RATE = 0.5
 

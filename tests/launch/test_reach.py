@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from command_line import in_process
-from minga.cli.matmul import Request
+from minga.cli.matmul import MatmulRequest
 from minga.cli.matmul_launch import _command, _Places
 from minga.errors import CaseError
-from minga.launch.hosts import Host, shell_launcher, shell_words
+from minga.launch.hosts import Host, shell_command, shell_launcher
 from minga.launch.launcher import Launcher
 from minga.launch.reach import address_options, agent, interface_of, not_started, own_address
 
@@ -28,7 +28,7 @@ def test_a_shell_may_be_several_words() -> None:
 @pytest.mark.parametrize(("shell", "words"), [("", "--shell is empty"), ("ssh -F 'cfg", "cannot be read")])
 def test_a_shell_that_cannot_be_meant(shell: str, words: str) -> None:
     with pytest.raises(CaseError, match=words):
-        shell_words(shell)
+        shell_command(shell)
 
 
 def test_launchers_call_one_program(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_launchers_are_told_the_address() -> None:
 
 @pytest.mark.parametrize("vendor", ["MPICH", "Open MPI"])
 def test_products_on_hosts_take_the_same_shell(vendor: str, tmp_path: Path) -> None:
-    request = Request(Path("a.npy"), Path("b.npy"), shell="ssh -F cfg")
+    request = MatmulRequest(Path("a.npy"), Path("b.npy"), shell="ssh -F cfg")
     places = _Places(0, [Host("localhost"), Host("pc7", address="127.0.0.3")])
     words = _command(Launcher(Path("mpiexec"), vendor), places, request, tmp_path)
     assert str(tmp_path / "shell") in words

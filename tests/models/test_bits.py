@@ -11,7 +11,7 @@ import pytest
 import minga as mg
 from minga.engine.model import Model
 from minga.lang.kernel import FieldType, ScalarType, Signature
-from minga.models.automaton.bits_rule import Count, Look, Table, Unsuitable, tabulate
+from minga.models.automaton.bits_rule import CellState, Count, Table, Unsuitable, tabulate
 from minga.models.automaton.initial import initial_values
 from minga.models.automaton.rules import find_rule
 from minga.options import RunOptions
@@ -205,8 +205,8 @@ def tables(rule: Any, **parameters: Any) -> list[Table]:
 
 def test_life_is_recognised_from_its_cells_and_from_its_sum() -> None:
     direct, counted = tables(find_rule("B3/S23", 2, Path()))
-    assert [type(variable) for variable in direct.variables] == [Look] * 9
-    assert [type(variable) for variable in counted.variables] == [Look, Count]
+    assert [type(variable) for variable in direct.variables] == [CellState] * 9
+    assert [type(variable) for variable in counted.variables] == [CellState, Count]
     assert counted.states.tolist() == [[0, 0, 0, 1, 0, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0, 0, 0, 0]]
 
 
@@ -224,7 +224,7 @@ def test_a_totalistic_rule_is_recognised_however_it_is_written() -> None:
         return two & ~three
 
     assert any([type(v) for v in table.variables] == [Count] for table in tables(pairs)) or any(
-        [type(v) for v in table.variables] == [Look, Count] for table in tables(pairs)
+        [type(v) for v in table.variables] == [CellState, Count] for table in tables(pairs)
     )
     check(pairs, (8, 64))
 

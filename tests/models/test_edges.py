@@ -68,7 +68,7 @@ def test_the_edge_is_met_when_an_unbounded_plane_has_cells_there(storage, number
 def test_looking_changes_nothing_of_the_run():
     model = mg.automaton("B3/S23", SHAPE, init=soup(1), boundary="fixed")
     field = (model.field("cell"),)
-    plain = execute(replace(model, lookout=None), SerialComm(), RunOptions.of(steps=200), field)
+    plain = execute(replace(model, diagnostics=None), SerialComm(), RunOptions.of(steps=200), field)
     assert execute(model, SerialComm(), RunOptions.of(steps=200), field).digest == plain.digest
 
 

@@ -10,7 +10,7 @@ import minga as mg
 from minga.engine.comm import Comm, MPIComm
 from minga.plan.placement import cost_of, place
 from minga.plan.topology import seats_of, traffic_by_level
-from minga.plan.work.work import Exchange
+from minga.plan.work.work import HaloRound
 from minga.space.cuts import cartesian
 
 
@@ -36,7 +36,7 @@ def answer(comm: Comm, mapping: str, native: bool) -> dict[str, Any] | None:
         events = comm.gather((len(engine.events.rows), engine.ledger.messages))
     if sent is None:
         return None
-    cost = cost_of(layout, seats, exchanges=(Exchange((1, 1), (1, 1), 8),))
+    cost = cost_of(layout, seats, exchanges=(HaloRound((1, 1), (1, 1), 8),))
     return {
         "levels": {name: [t.messages, t.bytes, t.copies] for name, t in traffic_by_level(sent, seats).items()},
         "nodes": seats.paths[:, 0].tolist(),

@@ -21,7 +21,7 @@ from minga.engine.comm import Comm, run_virtual
 from minga.engine.state import Position, state_of
 from minga.errors import CaseError, RunError
 from minga.output.checkpoint import slots
-from minga.output.checkpoint.blocks import Block, Damaged, read_block, write_blocks
+from minga.output.checkpoint.blocks import Block, DamagedCheckpoint, read_block, write_blocks
 from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import case_of, changed_entries
 from minga.output.checkpoint.keeper import Checkpointing, Keeper
@@ -412,7 +412,7 @@ def test_blocks_of_all_kinds_and_sizes(tmp_path: Path, monkeypatch: pytest.Monke
     assert part[:, :2].tolist() == padded[7:9, 12:14].tolist()
     assert not part[:, 2:].any()
     wrong = dataclasses.replace(blocks[0], crc=1)
-    with pytest.raises(Damaged, match="has changed"):
+    with pytest.raises(DamagedCheckpoint, match="has changed"):
         read_block(path, wrong, "f4", [])
     assert Block.from_list(json.loads(json.dumps(blocks[0].as_list()))) == blocks[0]
 

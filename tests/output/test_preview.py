@@ -11,7 +11,7 @@ import pytest
 import minga as mg
 from minga.output import preview as module
 from minga.output.directory import RunDirectory
-from minga.output.preview import Lookout, Preview, read_preview, stride_of, take_preview, write_preview
+from minga.output.preview import Preview, WatchDetector, read_preview, stride_of, take_preview, write_preview
 
 
 def model(shape: tuple[int, ...], dtype: str, values: np.ndarray) -> mg.Model:
@@ -119,30 +119,30 @@ def test_looks_are_rare_and_end_with_the_reader(tmp_path: Path, monkeypatch: pyt
     now = 100.0
     monkeypatch.setattr(module.time, "monotonic", lambda: now)
     directory = RunDirectory(tmp_path)
-    lookout = Lookout(directory)
-    assert not lookout()
+    detector = WatchDetector(directory)
+    assert not detector()
     directory.watching.write_text("u\n")
     os.utime(directory.watching, (5, 5))  # a clock that is far off on the machine of the reader
-    assert not lookout()  # asked a moment ago
+    assert not detector()  # asked a moment ago
     now += 1.1
-    assert lookout()
-    assert lookout.field == "u"
-    assert not lookout()
+    assert detector()
+    assert detector.field == "u"
+    assert not detector()
     for _ in range(4):
         now += 1.1
-        assert lookout()  # within five seconds of the last sign
+        assert detector()  # within five seconds of the last sign
     now += 1.1
-    assert not lookout()
+    assert not detector()
     os.utime(directory.watching, (9, 9))
     now += 1.1
-    assert lookout()
-    lookout.took(0.5)  # half a second: ten until the next
+    assert detector()
+    detector.took(0.5)  # half a second: ten until the next
     now += 9
     os.utime(directory.watching, (10, 10))
-    assert not lookout()
+    assert not detector()
     now += 2
-    assert lookout()
+    assert detector()
     directory.watching.unlink()
     now += 2
-    assert not lookout()
-    assert lookout.field == ""
+    assert not detector()
+    assert detector.field == ""

@@ -13,7 +13,7 @@ from minga.errors import CaseError, MingaError
 from minga.options import OutputSettings, RunOptions
 from minga.output.checkpoint.keeper import Checkpointing
 from minga.output.digest import digest_of_arrays
-from minga.output.snapshots.selection import kept_of
+from minga.output.snapshots.selection import selections_of
 from minga.output.snapshots.whole import WholeFrames
 from minga.output.store import FrameReader
 from minga.output.variables import CONSERVED, VELOCITY
@@ -100,7 +100,7 @@ def test_nothing_depends_on_the_ranks(make, ranks: int, settings: RunOptions) ->
         def keep(step: int, time: float, arrays: dict[str, np.ndarray]) -> None:
             frames.append((step, {name: a.copy() for name, a in arrays.items()}))
 
-        recorder = WholeFrames(model, kept_of(fields, OutputSettings()), keep)
+        recorder = WholeFrames(model, selections_of(fields, OutputSettings()), keep)
         result = execute(model, comm, settings, fields, recorder=recorder)
         return result.digest, result.observables, frames
 
@@ -169,7 +169,7 @@ def test_all_ranks_stop_at_the_same_step() -> None:
         def stop() -> bool:
             return comm.rank == 1 and next(looks) >= 2
 
-        recorder = WholeFrames(model, kept_of(model.fields, OutputSettings()), lambda s, t, a: frames.append(s))
+        recorder = WholeFrames(model, selections_of(model.fields, OutputSettings()), lambda s, t, a: frames.append(s))
         outcome = execute(model, comm, RunOptions.of(steps=100_000_000), model.fields, recorder=recorder, asked=stop)
         return outcome.steps, outcome.ended.reason, frames[-1] if frames else outcome.steps
 

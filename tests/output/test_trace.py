@@ -16,7 +16,7 @@ from minga.engine.comm import Comm, SerialComm
 from minga.engine.events import Entry, Timeline
 from minga.errors import RunError
 from minga.options import OutputSettings, RunOptions
-from minga.output.snapshots.selection import kept_of
+from minga.output.snapshots.selection import selections_of
 from minga.output.snapshots.whole import WholeFrames
 from minga.output.trace import RankTrace, Span, events_a_thread, write_trace
 from minga.running.session import Outcome, execute
@@ -28,7 +28,7 @@ def outcome(comm: Comm, trace: bool = True) -> Outcome:
     model = mg.automaton("B3/S23", (64, 64), init={"soup": 0.4, "seed": 1})
     settings = RunOptions.of(steps=20, every=10, layout="slabs", trace=trace)
     fields = [model.field(name) for name in model.output]
-    recorder = WholeFrames(model, kept_of(fields, OutputSettings()), lambda step, time, arrays: None)
+    recorder = WholeFrames(model, selections_of(fields, OutputSettings()), lambda step, time, arrays: None)
     return execute(model, comm, settings, fields, recorder=recorder)
 
 

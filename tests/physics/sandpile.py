@@ -12,13 +12,13 @@ import minga as mg
 from minga.engine.begin import start
 from minga.engine.observables import observe
 from minga.lang.expr import Node
-from minga.lang.near import Near
+from minga.lang.rule_context import RuleContext
 
 Grains = NDArray[np.int32]
 
 
 @mg.rule(fields={"grains": "i4", "topplings": "i4"}, neighbourhood=mg.von_neumann(1))
-def sandpile(cell: Any, near: Near) -> dict[str, Node]:
+def sandpile(cell: Any, near: RuleContext) -> dict[str, Node]:
     """Each site of four grains or more gives one to each neighbour; at the edge grains fall off."""
     given = mg.cast(cell.grains >= 4, "i4")
     taken = sum(mg.cast(grains >= 4, "i4") for grains in near.values("grains"))

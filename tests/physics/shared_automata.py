@@ -9,25 +9,25 @@ from typing import Any
 import minga as mg
 from minga.engine.model import Model
 from minga.lang.expr import Node
-from minga.lang.near import Near
+from minga.lang.rule_context import RuleContext
 
 STEPS = 20
 
 
 @mg.rule(states=3, neighbourhood=mg.von_neumann(1))
-def forest(cell: Node, near: Near) -> Node:
+def forest(cell: Node, near: RuleContext) -> Node:
     chance = mg.random()
     tree = mg.where(near.any(2) | (chance < 0.01), 2, 1)
     return mg.where(cell == 1, tree, mg.where((cell == 0) & (chance < 0.3), 1, 0))
 
 
 @mg.rule(dtype="f8", neighbourhood=mg.von_neumann(1))
-def relax(cell: Node, near: Near) -> Node:
+def relax(cell: Node, near: RuleContext) -> Node:
     return 0.25 * near.sum()
 
 
 @mg.rule(neighbourhood=mg.offsets([(0, 3), (-2, 0), (1, -1)]))
-def lopsided(cell: Node, near: Near) -> Node:
+def lopsided(cell: Node, near: RuleContext) -> Node:
     return near[0, 3] ^ (near[-2, 0] & near[1, -1]) ^ cell
 
 

@@ -14,7 +14,7 @@ import pytest
 import minga as mg
 from minga.engine.model import Model
 from minga.lang.expr import Node
-from minga.lang.near import Near
+from minga.lang.rule_context import RuleContext
 from minga.models.case import python_case
 from minga.models.examples import examples
 from minga.models.settings import GridSettings
@@ -24,7 +24,7 @@ from .watching import watch
 
 
 @mg.rule(dtype="f8", neighbourhood=mg.von_neumann(1))
-def relax(cell: Node, near: Near) -> Node:
+def relax(cell: Node, near: RuleContext) -> Node:
     return 0.25 * near.sum()
 
 

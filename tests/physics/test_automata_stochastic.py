@@ -15,8 +15,8 @@ import pytest
 
 import minga as mg
 from minga.lang.expr import Node
-from minga.lang.near import Near
 from minga.lang.random import uniform
+from minga.lang.rule_context import RuleContext
 from minga.models.examples import examples
 
 from .watching import history, watch
@@ -35,7 +35,7 @@ def soup(n: int, density: float) -> Any:
 
 # Traffic
 @mg.rule(fields=("car", "stays"), states=2, neighbourhood=mg.offsets([-1, 1]))
-def exclusion(cell: Any, near: Near, *, stay: float = 0.5) -> dict[str, Node]:
+def exclusion(cell: Any, near: RuleContext, *, stay: float = 0.5) -> dict[str, Node]:
     """Each car whose next cell is free moves on, but for those that stay; all at once.
 
     A cell draws for the car that may be there in the next step, so that its neighbour can see what is decided.
@@ -83,7 +83,7 @@ def test_one_car_after_another_is_the_limit_of_rare_moves() -> None:
     assert flux[0.04] > flux[0.02] > exact  # more of what happens at once: less exclusion
 
 
-def _exclusion_in_rows(cell: Any, near: Near, *, stay: float) -> dict[str, Node]:
+def _exclusion_in_rows(cell: Any, near: RuleContext, *, stay: float) -> dict[str, Node]:
     leaves = cell.car & ~near["car", 0, 1] & ~cell.stays & 1
     comes = near["car", 0, -1] & ~cell.car & ~near["stays", 0, -1] & 1
     return {"car": (cell.car ^ leaves) | comes, "stays": mg.random() < stay}

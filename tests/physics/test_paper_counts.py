@@ -18,7 +18,7 @@ import minga as mg
 from minga.engine.traffic import Traffic
 from minga.plan.placement import cost_of, level_costs, place
 from minga.plan.topology import Tree, traffic_by_level
-from minga.plan.work.work import Exchange
+from minga.plan.work.work import HaloRound
 from minga.space.cuts import cartesian
 
 EXCHANGES = 3
@@ -129,7 +129,7 @@ def measure(kernel: Any, shape: tuple[int, ...], periodic: bool, *ways: Way, dty
     assert all(np.array_equal(state, states[0]) for state in states)
     measured = Measured({way: [sent[number] for sent, _ in results] for number, way in enumerate(ways)})
     once = (1,) * len(shape)
-    exchange = Exchange(once, once, np.dtype(dtype).itemsize, corners=kernel is parity_moore)
+    exchange = HaloRound(once, once, np.dtype(dtype).itemsize, corners=kernel is parity_moore)
     for way, (grid, layout) in zip(ways, layouts.items(), strict=True):
         expected = cost_of(layout, way.seats, grid.periodic, (exchange,))
         counted = (measured.messages(way), measured.bytes(way), measured.faces(way))

@@ -15,10 +15,10 @@ from minga.engine.comm import Comm
 from minga.errors import LayoutError
 from minga.plan.balance import Balancer
 from minga.plan.budget import Budget
-from minga.plan.crew import Crew
-from minga.plan.decisions import Look
+from minga.plan.decisions import RankTimes
 from minga.plan.links import Links
-from minga.plan.price import Price
+from minga.plan.move_cost import MoveCost
+from minga.plan.ranks import RankGroup
 from minga.plan.recut import costs_of_blocks
 from minga.plan.speed import Speed
 from minga.plan.topology import Tree
@@ -35,10 +35,10 @@ UNIT = 1e-7
 """Seconds a cell of the ranks that nothing happens to."""
 
 
-def crew(ranks: int, between: tuple[float, float] = (5e-5, 1e-9), **more: Any) -> Crew:
+def group(ranks: int, between: tuple[float, float] = (5e-5, 1e-9), **more: Any) -> RankGroup:
     seats = Tree.parse(str(ranks)).seats(ranks)
     zeros = np.zeros(ranks, np.int64)
-    made = Crew(
+    made = RankGroup(
         (Speed.constant(1 / UNIT),), zeros, np.full(ranks, 1 << 40), seats, Links.uniform(len(seats.levels), [between])
     )
     return replace(made, **more)
@@ -70,7 +70,9 @@ class Acting:
             total, each = self.seconds(pace)
             step = 0.0 if waiting is None else float(total.max())
             seen = total if waiting is None else np.where(total < 0.999 * step, waiting * total, total)
-            proposal = self.balancer.decide(self.layout, Look(seen, each if timed else {}, step, self.steps), remaining)
+            proposal = self.balancer.decide(
+                self.layout, RankTimes(seen, each if timed else {}, step, self.steps), remaining
+            )
             self.moves.append(proposal)
             if proposal is not None:
                 self.layout = proposal.layout
@@ -85,7 +87,7 @@ class Acting:
 def test_a_rank_that_lost_half_its_share_is_relieved(layout: Layout) -> None:
     """Within three looks all the way, on every kind of layout, as near to the best as cuts can be."""
     pace = [1, 1, 2, 1]
-    acting = Acting(Balancer(work(), crew(4)), layout)
+    acting = Acting(Balancer(work(), group(4)), layout)
     acting.looks(4, [1, 1, 1, 1])
     assert acting.moves == [None] * 4
     acting.looks(3, pace)
@@ -101,10 +103,10 @@ def test_a_rank_that_lost_half_its_share_is_relieved(layout: Layout) -> None:
 
 
 def test_small_imbalance_is_left_alone_and_a_moderate_one_goes_half_way() -> None:
-    acting = Acting(Balancer(work(), crew(2)), slabs(BOX, 2))
+    acting = Acting(Balancer(work(), group(2)), slabs(BOX, 2))
     acting.looks(20, [1.0, 1.04])
     assert acting.moves == [None] * 20
-    acting = Acting(Balancer(work(), crew(2)), slabs(BOX, 2))
+    acting = Acting(Balancer(work(), group(2)), slabs(BOX, 2))
     acting.looks(2, [1.0, 1.2])
     assert acting.moves[0] is None
     assert acting.moves[1] is not None
@@ -116,10 +118,10 @@ def test_small_imbalance_is_left_alone_and_a_moderate_one_goes_half_way() -> Non
 
 
 def test_noise_moves_nothing() -> None:
-    acting = Acting(Balancer(work(), crew(4)), slabs(BOX, 4), noise=0.03)
+    acting = Acting(Balancer(work(), group(4)), slabs(BOX, 4), noise=0.03)
     acting.looks(60, [1, 1, 1, 1])
     assert acting.moves == [None] * 60
-    hiccup = Acting(Balancer(work(), crew(4)), slabs(BOX, 4))
+    hiccup = Acting(Balancer(work(), group(4)), slabs(BOX, 4))
     hiccup.looks(5, [1, 1, 1, 1])
     hiccup.looks(1, [1, 30, 1, 1])
     hiccup.looks(5, [1, 1, 1, 1])
@@ -127,7 +129,7 @@ def test_noise_moves_nothing() -> None:
 
 
 def test_times_that_never_settle_do_not_move_work_for_ever() -> None:
-    acting = Acting(Balancer(work(), crew(4)), slabs(BOX, 4), noise=0.2)
+    acting = Acting(Balancer(work(), group(4)), slabs(BOX, 4), noise=0.2)
     acting.looks(300, [1, 1, 1, 1])
     moved = [number for number, move in enumerate(acting.moves) if move is not None]
     assert len(moved) <= 2
@@ -143,7 +145,7 @@ def balanced(seed: int, noise: float, lasting: float, pace: Any, looks: int = 15
     noise of a look remains at the next one. Moves take half as long again as the balancer first thinks.
     """
     rng, steps = np.random.default_rng(seed), 30
-    balancer, still = Balancer(work(), crew(4, (1e-4, 8e-8))), slabs(BOX, 4)
+    balancer, still = Balancer(work(), group(4, (1e-4, 8e-8))), slabs(BOX, 4)
     layout, disturbed = still, np.zeros(4)
     moves, took, spent, unbalanced = 0, 0.0, 0.0, 0.0
     for look in range(looks):
@@ -152,7 +154,9 @@ def balanced(seed: int, noise: float, lasting: float, pace: Any, looks: int = 15
         step = float((layout.cells() * factor).max())
         spent += steps * step
         unbalanced += steps * float((still.cells() * factor).max())
-        proposal = balancer.decide(layout, Look(layout.cells() * factor, {}, step, steps), (looks - look - 1) * steps)
+        proposal = balancer.decide(
+            layout, RankTimes(layout.cells() * factor, {}, step, steps), (looks - look - 1) * steps
+        )
         if proposal is not None:
             layout, moves = proposal.layout, moves + 1
             real = 1.5 * balancer.price.of(step, proposal.sending)
@@ -182,30 +186,30 @@ def test_what_is_no_noise_is_mended_in_spite_of_it(pace: float, noise: float, le
 def test_a_move_has_to_be_paid_by_what_moves_save() -> None:
     budget = Budget()
     for _ in range(20):
-        budget.look(0.1, 10)
+        budget.record(0.1, 10)
     assert budget.allows(1e-3, 5.0, 1000, clear=False), "the first one is made on trust"
     budget.begin(4.0)
     budget.correct(1.0)
     assert budget.spent == 5.0
     for _ in range(10):
-        budget.look(0.1, 10)  # it saved nothing
+        budget.record(0.1, 10)  # it saved nothing
     assert budget.saved == 0.0
     assert not budget.allows(0.01, 1.0, 10_000, clear=False)
     assert not budget.allows(0.01, 1.0, 10_000, clear=True), "300 steps so far: it saves 3 s in as many"
     assert budget.allows(0.05, 1.0, 10_000, clear=True)
     budget.begin(0.0)
     for _ in range(10):
-        budget.look(0.05, 20)
+        budget.record(0.05, 20)
     assert budget.saved == pytest.approx(10 * 20 * 0.05)
     assert budget.allows(1e-3, 5.0, 1000, clear=False)
     for _ in range(10):
-        budget.look(0.5, 20)  # another program came: no fault of the move
+        budget.record(0.5, 20)  # another program came: no fault of the move
     assert budget.saved >= 5.0
 
 
 def test_moves_that_do_not_help_are_taken_back() -> None:
     """Under a quota who waits is quicker than who works all the time: it seems to have room for more, and has not."""
-    acting = Acting(Balancer(work(), crew(4)), slabs(BOX, 4))
+    acting = Acting(Balancer(work(), group(4)), slabs(BOX, 4))
     paces = [0.99, 1.0, 1.0, 1.0]
     best = acting.longest(paces)
     acting.looks(200, paces, waiting=0.7)
@@ -219,7 +223,7 @@ def test_moves_that_do_not_help_are_taken_back() -> None:
 
 
 def test_a_loss_while_a_move_is_judged_is_none_of_its() -> None:
-    acting = Acting(Balancer(work(), crew(4)), slabs(BOX, 4))
+    acting = Acting(Balancer(work(), group(4)), slabs(BOX, 4))
     acting.looks(3, [1.6, 1.0, 1.0, 1.0], waiting=1.0)
     (first,) = [move for move in acting.moves if move is not None]
     acting.looks(12, [3.2, 1.0, 1.0, 1.0], waiting=1.0)
@@ -230,7 +234,7 @@ def test_a_loss_while_a_move_is_judged_is_none_of_its() -> None:
 
 
 def test_the_price_of_moves_is_learned() -> None:
-    price = Price()
+    price = MoveCost()
     price.learn(0.06, 0.14, 1.8)
     assert price.of(0.06, 0.14) == pytest.approx(1.8, rel=0.2)
     assert price.of(0.06, 2.2) < 6.0, "one small move does not say that links are as slow"
@@ -242,7 +246,7 @@ def test_the_price_of_moves_is_learned() -> None:
 
 
 def test_looking_for_cuts_takes_little_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    balancer = Balancer(work(), crew(2, (1e-3, 1e-3)))
+    balancer = Balancer(work(), group(2, (1e-3, 1e-3)))
     searches, search = [0], balancer._search
 
     def slowly(*words: Any) -> Any:
@@ -261,28 +265,28 @@ def test_looking_for_cuts_takes_little_of_the_time(monkeypatch: pytest.MonkeyPat
 
 def test_moving_has_to_pay() -> None:
     """Half of a rank's cells go through a link of 1 MB/s: nothing is to be had from it in a hundred steps."""
-    slow = crew(2, (1e-3, 1e-6))
+    slow = group(2, (1e-3, 1e-6))
     acting = Acting(Balancer(work(), slow), slabs(BOX, 2))
     acting.looks(6, [1, 3], remaining=30)
     assert acting.moves == [None] * 6
     acting.looks(1, [1, 3], remaining=100_000)
     assert acting.moves[-1] is not None
     assert acting.moves[-1].expected > 0.5
-    last = Acting(Balancer(work(), crew(2)), slabs(BOX, 2))
+    last = Acting(Balancer(work(), group(2)), slabs(BOX, 2))
     last.looks(6, [1, 3], remaining=0)
     assert last.moves == [None] * 6
 
 
 def test_declared_costs_and_unequal_ranks() -> None:
-    """Behind a mask nothing is done; a crew known to be unequal is not balanced again."""
+    """Behind a mask nothing is done; a group known to be unequal is not balanced again."""
     cost = np.ones((400, 640))
     cost[100:300] = 0
     u = mg.Field("u", mg.Grid((400, 640)))
     weights = weights_of(mg.Model("masked", u.grid, (u,), mg.Program(), cost=cost))
-    acting = Acting(Balancer(work(weights=weights), crew(2)), slabs(BOX, 2, 0, [3, 1]), weights)
+    acting = Acting(Balancer(work(weights=weights), group(2)), slabs(BOX, 2, 0, [3, 1]), weights)
     acting.looks(3, [1, 1])
     assert costs_of_blocks(acting.layout, weights) == pytest.approx([64_000, 64_000], rel=0.02)
-    uneven = crew(2, speeds=(Speed.constant(1e7), Speed.constant(2.5e6)), speed_of=np.array([0, 1]))
+    uneven = group(2, speeds=(Speed.constant(1e7), Speed.constant(2.5e6)), speed_of=np.array([0, 1]))
     known = Acting(Balancer(work(), uneven), slabs(BOX, 2, 0, [4, 1]))
     known.looks(5, [1, 4])
     assert known.moves == [None] * 5
@@ -294,31 +298,31 @@ def test_dear_cells_are_found_by_the_times_of_blocks() -> None:
     cost[:100] = 8
     true = Weights(BOX, (1, 1), cost)
     ideal = cost.sum() * UNIT / 4
-    acting = Acting(Balancer(work(), crew(4), cause="cells"), blocks(BOX, 4, 4), true)
+    acting = Acting(Balancer(work(), group(4), cause="cells"), blocks(BOX, 4, 4), true)
     acting.looks(40, [1] * 4, timed=True)
     assert acting.longest([1] * 4) < 1.25 * ideal
-    assert Acting(Balancer(work(), crew(4)), blocks(BOX, 4, 4), true).longest([1] * 4) > 1.6 * ideal
+    assert Acting(Balancer(work(), group(4)), blocks(BOX, 4, 4), true).longest([1] * 4) > 1.6 * ideal
 
 
 def test_nobody_gets_more_than_memory_holds() -> None:
-    small = crew(2, memory=np.array([1 << 40, int(0.55 * BOX.size * 16 / 0.9)]))
+    small = group(2, memory=np.array([1 << 40, int(0.55 * BOX.size * 16 / 0.9)]))
     acting = Acting(Balancer(work(), small), slabs(BOX, 2))
     acting.looks(8, [5, 1])
     assert 0.53 < acting.layout.cells()[1] / BOX.size <= 0.55  # alone it would be 5/6
 
 
 def test_sweeps_keep_a_layout_that_they_can_pass_through() -> None:
-    acting = Acting(Balancer(work(swept=(0,)), crew(4)), cartesian(BOX, (2, 2)))
+    acting = Acting(Balancer(work(swept=(0,)), group(4)), cartesian(BOX, (2, 2)))
     acting.looks(6, [1, 1, 1, 3])
     assert acting.moves == [None] * 6
-    rows = Acting(Balancer(work(swept=(0,)), crew(4)), slabs(BOX, 4))
+    rows = Acting(Balancer(work(swept=(0,)), group(4)), slabs(BOX, 4))
     rows.looks(6, [1, 1, 1, 3])
     assert any(rows.moves)
 
 
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_idle_ranks_stay_idle(ranks: int) -> None:
-    acting = Acting(Balancer(work(), crew(ranks + 1)), slabs(BOX, ranks + 1, 0, [*[1] * ranks, 0]))
+    acting = Acting(Balancer(work(), group(ranks + 1)), slabs(BOX, ranks + 1, 0, [*[1] * ranks, 0]))
     acting.looks(5, [2] + [1] * ranks)
     assert acting.layout.cells()[-1] == 0
     assert (ranks == 1) == (not any(acting.moves))
@@ -327,15 +331,15 @@ def test_idle_ranks_stay_idle(ranks: int) -> None:
 def test_what_a_balancer_refuses() -> None:
     for wrong in (0, -1, 1.5, True, "often"):
         with pytest.raises(LayoutError, match='give 1 or more, or "auto"'):
-            Balancer(work(), crew(2), wrong)  # type: ignore[arg-type]
+            Balancer(work(), group(2), wrong)  # type: ignore[arg-type]
     with pytest.raises(LayoutError, match="tolerance"):
-        Balancer(work(), crew(2), tolerance=0.9)
+        Balancer(work(), group(2), tolerance=0.9)
     u = mg.Field("u", mg.Grid((8, 64)))
     with (
         mg.Engine({u.grid: Layout.single(u.grid.box, 1)}) as engine,
         pytest.raises(LayoutError, match="for this model"),
     ):
-        Balancer(work(), crew(1)).start(mg.Model("other", u.grid, (u,), mg.Program()), engine)
+        Balancer(work(), group(1)).start(mg.Model("other", u.grid, (u,), mg.Program()), engine)
 
 
 def test_cuts_lie_on_whole_coarse_cells() -> None:

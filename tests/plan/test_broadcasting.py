@@ -87,19 +87,19 @@ def test_a_protocol_that_changes_moves_the_best_segment() -> None:
 
 def test_routes() -> None:
     hub = best_route(10**6, 3, HUB, "hub")
-    assert (hub.name, hub.word) == ("multicast", "group")
+    assert (hub.algorithm, hub.route) == ("multicast", "group")
     assert "on a medium that all share multicast takes" in hub.reason
     assert "the tuned chain" in hub.reason
-    assert best_route(10**6, 3, HUB, "hub", group=False).word == "pairwise"  # nothing else helps
+    assert best_route(10**6, 3, HUB, "hub", group=False).route == "pairwise"  # nothing else helps
     switch = best_route(10**6, 3, SWITCH, "switch")
-    assert switch.name == "chain"
-    assert switch.word == f"chain:{best_segment(10**6, 3, SWITCH)}"
+    assert switch.algorithm == "chain"
+    assert switch.route == f"chain:{best_segment(10**6, 3, SWITCH)}"
     assert "on a switch the tuned chain takes" in switch.reason
-    assert best_route(10**7, 3, FAST, "switch").name == "chain"  # at 1 Gb/s datagrams cost the machines too much
-    assert best_route(8, 1, FAST, "switch").word == "pairwise"
-    assert best_route(8, 15, FAST, "switch").word == "collective"
-    assert best_route(8, 15, FAST, "switch", mpi=False).word != "collective"
-    assert best_route(10**6, 300, HUB, "hub").word != "group"  # more than a group has room for
+    assert best_route(10**7, 3, FAST, "switch").algorithm == "chain"  # at 1 Gb/s datagrams cost the machines too much
+    assert best_route(8, 1, FAST, "switch").route == "pairwise"
+    assert best_route(8, 15, FAST, "switch").route == "collective"
+    assert best_route(8, 15, FAST, "switch", mpi=False).route != "collective"
+    assert best_route(10**6, 300, HUB, "hub").route != "group"  # more than a group has room for
     assert best_route(10**6, 3, SWITCH, "unknown").reason.startswith("as far as is known")
 
 

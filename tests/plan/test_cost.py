@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import minga as mg
-from crews import crew_of, work_on
 from minga.cli.case import find_source, read_case
 from minga.engine.begin import start
 from minga.engine.comm import Comm, run_virtual
@@ -21,10 +20,11 @@ from minga.plan.links import Link, Segment
 from minga.plan.planner import make_plan
 from minga.plan.speed import Speed
 from minga.plan.work.weights import Weights
-from minga.plan.work.work import Exchange
+from minga.plan.work.work import HaloRound
 from minga.space.box import Box
 from minga.space.cuts import bisection, cartesian, slabs
 from minga.space.layout import Layout
+from rank_groups import group_of, work_on
 
 
 def example(name: str, *overrides: str) -> Model:
@@ -68,16 +68,16 @@ def test_contacts_are_all_there_are() -> None:
 # Recorded steps ------------------------------------------------------------------------------------------------------
 def test_what_recorded_steps_ask() -> None:
     heat = work_of(example("heat"))
-    assert heat.exchanges == (Exchange((1, 1), (1, 1), 8),)
+    assert heat.exchanges == (HaloRound((1, 1), (1, 1), 8),)
     assert (heat.granule, heat.least, heat.cell_bytes, heat.points) == ((1, 64), (2, 2), 16, 1)  # it sums floats
     assert heat.moved == 16
     assert heat.deepest == 8
-    assert heat.depth(3).exchanges == (Exchange((3, 3), (3, 3), 8, corners=True),)
+    assert heat.depth(3).exchanges == (HaloRound((3, 3), (3, 3), 8, corners=True),)
     assert [extent.low for extent in heat.depth(3).extents] == [(2, 2), (1, 1), (0, 0)]
     assert sum(extent.part for extent in heat.depth(3).extents) == pytest.approx(1)
     ising = work_of(example("ising"))  # two colours, each with an exchange
     assert (len(ising.exchanges), ising.rounds) == (1, 2)
-    assert ising.depth(2).exchanges == (Exchange((4, 4), (4, 4), 1, corners=True),)
+    assert ising.depth(2).exchanges == (HaloRound((4, 4), (4, 4), 1, corners=True),)
     life = work_of(example("life"))
     assert (life.domain.shape, life.points, life.granule) == ((512, 8), 64, (1, 1))
     assert life.exchanges[0].corners
@@ -94,7 +94,7 @@ def test_what_a_model_says_cells_cost_is_planned_with() -> None:
     cost = np.ones(model.grid.shape)
     cost[:32] = 0.0
     work = work_of(replace(model, cost=cost))
-    layout = make_plan(work, crew_of("2x1", [1e6], between=[(0.0, 0.0)])).layout
+    layout = make_plan(work, group_of("2x1", [1e6], between=[(0.0, 0.0)])).layout
     busy = [float(cost[layout.box(block).slices((0, 0))].sum()) for block in range(2)]
     assert busy[0] == pytest.approx(busy[1], rel=0.1)
 
@@ -161,7 +161,9 @@ def test_messages_are_those_that_are_sent(name: str, layout: str, depth: int) ->
             }
 
     work = work_of(model)
-    pairs = pairs_of(work, crew_of(f"1x{ranks}", [1e8]), model.layouts(layout, ranks)[model.planned_grid], corners=True)
+    pairs = pairs_of(
+        work, group_of(f"1x{ranks}", [1e8]), model.layouts(layout, ranks)[model.planned_grid], corners=True
+    )
     expected: dict[tuple[int, int], tuple[int, int]] = {}
     for exchange in work.depth(depth).exchanges:
         for sender, receiver, size in zip(pairs.sender, pairs.receiver, pairs.bytes(exchange), strict=True):
@@ -176,25 +178,25 @@ def test_messages_are_those_that_are_sent(name: str, layout: str, depth: int) ->
 
 # Terms ---------------------------------------------------------------------------------------------------------------
 def test_two_slabs_by_hand() -> None:
-    work, crew = work_on(100, 50), crew_of("2x1", [1e6], between=[(1e-3, 1e-6)], overlap=0.5)
-    told = predict(work, crew, slabs(work.domain, 2, granule=1))
+    work, group = work_on(100, 50), group_of("2x1", [1e6], between=[(1e-3, 1e-6)], overlap=0.5)
+    told = predict(work, group, slabs(work.domain, 2, granule=1))
     assert told.compute == pytest.approx([2500e-6] * 2)
     assert told.exchange == pytest.approx([1e-3 + 400e-6] * 2)
     assert told.hidden == pytest.approx([0.7e-3] * 2)
     assert told.seconds == pytest.approx(3.2e-3)
     assert told.memory.tolist() == [52 * 52 * 16] * 2
-    assert predict(work, crew, slabs(work.domain, 2, granule=1), overlap=False).seconds == pytest.approx(3.9e-3)
+    assert predict(work, group, slabs(work.domain, 2, granule=1), overlap=False).seconds == pytest.approx(3.9e-3)
 
 
 def test_what_is_hidden_is_no_more_than_the_interior() -> None:
-    work, crew = work_on(6, 50), crew_of("2x1", [1e6], between=[(1.0, 0.0)])
-    told = predict(work, crew, slabs(work.domain, 2, granule=1))
+    work, group = work_on(6, 50), group_of("2x1", [1e6], between=[(1.0, 0.0)])
+    told = predict(work, group, slabs(work.domain, 2, granule=1))
     assert told.hidden == pytest.approx([100e-6] * 2)  # two of three layers; the third is sent
 
 
 def test_deep_halos_share_latency_and_compute_twice() -> None:
-    work, crew = work_on(100, 50), crew_of("2x1", [1e6], between=[(1e-3, 0.0)], overlap=0.0)
-    told = predict(work, crew, slabs(work.domain, 2, granule=1), 4)
+    work, group = work_on(100, 50), group_of("2x1", [1e6], between=[(1e-3, 0.0)], overlap=0.0)
+    told = predict(work, group, slabs(work.domain, 2, granule=1), 4)
     assert told.exchange == pytest.approx([0.25e-3] * 2)
     assert told.compute == pytest.approx([(2500 + 1.5 * 50) * 1e-6] * 2)
     assert told.memory.tolist() == [58 * 58 * 16] * 2
@@ -202,8 +204,8 @@ def test_deep_halos_share_latency_and_compute_twice() -> None:
 
 def test_deep_halos_on_all_sides_count_every_cell() -> None:
     """A block of 10 x 10 cells computes 14 x 14, 12 x 12 and its own: more than three times the mean width squared."""
-    work, crew = work_on(20, 20, periodic=True), crew_of("4x1", [1e6], between=[(0.0, 0.0)], overlap=0.0)
-    told = predict(work, crew, cartesian(work.domain, (2, 2), granule=1), 3, False)
+    work, group = work_on(20, 20, periodic=True), group_of("4x1", [1e6], between=[(0.0, 0.0)], overlap=0.0)
+    told = predict(work, group, cartesian(work.domain, (2, 2), granule=1), 3, False)
     rows = 2 / 3 * 20 * 5e-9  # two steps of three are split, with short rows at both ends
     assert told.compute == pytest.approx([(196 + 144 + 100) / 3 * 1e-6 + rows] * 4)
 
@@ -211,18 +213,18 @@ def test_deep_halos_on_all_sides_count_every_cell() -> None:
 def test_ranks_of_a_node_share_its_way_out() -> None:
     work = work_on(64, 64, periodic=True)
     layout = cartesian(work.domain, (4, 2), granule=1)
-    crew = crew_of("2x4", [1e6], between=[(0.0, 1e-6), (0.0, 0.0)])
-    switch = predict(work, crew, layout)
+    group = group_of("2x4", [1e6], between=[(0.0, 1e-6), (0.0, 0.0)])
+    switch = predict(work, group, layout)
     # Ranks 2 and 3 of node 0 and, around the torus, 0 and 1 send 32 cells of 8 bytes each to node 1.
     assert switch.exchange == pytest.approx([4 * 32 * 8e-6] * 8)
-    hub = predict(work, replace(crew, links=replace(crew.links, shared=True)), layout)
+    hub = predict(work, replace(group, links=replace(group.links, shared=True)), layout)
     assert hub.exchange == pytest.approx([8 * 32 * 8e-6] * 8)
 
 
 def test_a_slow_link_of_one_node_counts_for_both_ends() -> None:
-    work, crew = work_on(90, 10), crew_of("3x1", [1e6], between=[(1e-6, 0.0)])
+    work, group = work_on(90, 10), group_of("3x1", [1e6], between=[(1e-6, 0.0)])
     slow = Link((Segment(0, 1e-3, 0.0),), 0.25)
-    told = predict(work, replace(crew, links=replace(crew.links, nodes={2: slow})), slabs(work.domain, 3, granule=1))
+    told = predict(work, replace(group, links=replace(group.links, nodes={2: slow})), slabs(work.domain, 3, granule=1))
     assert told.exchange == pytest.approx([1e-6, 1e-6 + 1e-3, 1e-3])
     assert told.hidden[2] == pytest.approx(0.25e-3 * 1.0, rel=0.2)
 
@@ -232,25 +234,25 @@ def test_masked_cells_cost_nothing() -> None:
     cost = np.zeros((4, 4))
     cost[:2] = 100.0
     work = replace(work, weights=Weights(work.domain, (10, 10), cost))
-    told = predict(work, crew_of("2x1", [1e6]), slabs(work.domain, 2, granule=1))
+    told = predict(work, group_of("2x1", [1e6]), slabs(work.domain, 2, granule=1))
     assert told.compute == pytest.approx([800e-6, 0.0])
 
 
 def test_speed_depends_on_size() -> None:
     curve = Speed.measured([100.0, 1000.0], [1e-6, 1e-4])
-    told = predict(work_on(20, 50), crew_of("2x1", [curve]), slabs(Box((0, 0), (20, 50)), 2, granule=1))
+    told = predict(work_on(20, 50), group_of("2x1", [curve]), slabs(Box((0, 0), (20, 50)), 2, granule=1))
     assert told.compute == pytest.approx([float(curve.time(500))] * 2)
 
 
 def test_reductions_are_logarithmic() -> None:
-    crew = crew_of("4x8", [1e6], between=[(1e-3, 0.0), (1e-6, 0.0)])
-    assert reduce_seconds(crew) == pytest.approx(2e-3 + 3e-6)
-    told = predict(work_on(64, 64, reductions=2), crew, slabs(Box((0, 0), (64, 64)), 32, granule=1))
+    group = group_of("4x8", [1e6], between=[(1e-3, 0.0), (1e-6, 0.0)])
+    assert reduce_seconds(group) == pytest.approx(2e-3 + 3e-6)
+    told = predict(work_on(64, 64, reductions=2), group, slabs(Box((0, 0), (64, 64)), 32, granule=1))
     assert told.reduce == pytest.approx(2 * (2e-3 + 3e-6))
 
 
 def test_sweeps_wait_for_the_blocks_before() -> None:
-    crew, layout = crew_of("4x1", [1e8]), slabs(Box((0, 0), (1024, 1024)), 4, granule=1)
+    group, layout = group_of("4x1", [1e8]), slabs(Box((0, 0), (1024, 1024)), 4, granule=1)
     plain, swept = work_on(1024, 1024), work_on(1024, 1024, swept=(0,))
-    assert predict(swept, crew, layout).compute.min() > 1.1 * predict(plain, crew, layout).compute.max() - 1e-3
-    assert (predict(swept, crew, layout).compute > predict(plain, crew, layout).compute).all()
+    assert predict(swept, group, layout).compute.min() > 1.1 * predict(plain, group, layout).compute.max() - 1e-3
+    assert (predict(swept, group, layout).compute > predict(plain, group, layout).compute).all()

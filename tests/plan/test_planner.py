@@ -10,22 +10,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crews import crew_of, work_on
 from minga.errors import CaseError, LayoutError
 from minga.plan import partition
 from minga.plan.candidates import options, refined, unhidden
 from minga.plan.cost import predict
-from minga.plan.crew import Crew
 from minga.plan.links import Link, Segment
 from minga.plan.plan import Plan, duration
 from minga.plan.planner import make_plan
+from minga.plan.ranks import RankGroup
 from minga.plan.scaling import rank_counts, scaling
 from minga.plan.speed import Speed
 from minga.plan.work.weights import Weights
 from minga.plan.work.work import Work
 from minga.space.cuts import best_cartesian
+from rank_groups import group_of, work_on
 
-UNEQUAL = crew_of("4x2", [4e8, 1e8], [0, 0, 0, 0, 1, 1, 1, 1])
+UNEQUAL = group_of("4x2", [4e8, 1e8], [0, 0, 0, 0, 1, 1, 1, 1])
 
 
 # Partitions ----------------------------------------------------------------------------------------------------------
@@ -66,24 +66,24 @@ def test_partitions_follow_weights() -> None:
 
 def test_columns_have_the_least_boundary() -> None:
     """Nine equal ranks on a square make three columns of three, the optimum."""
-    layout = partition.columns(partition.team_of(work_on(90, 90), crew_of("9x1", [1e8])), 0, 1)
+    layout = partition.columns(partition.team_of(work_on(90, 90), group_of("9x1", [1e8])), 0, 1)
     assert {tuple(size) for size in (layout.hi - layout.lo).tolist()} == {(30, 30)}
 
 
 def test_bisection_halves_at_the_edges_of_nodes() -> None:
-    crew = crew_of("[3, 5]", [1e8])
-    layout = partition.bisected(partition.team_of(work_on(80, 40), crew))
+    group = group_of("[3, 5]", [1e8])
+    layout = partition.bisected(partition.team_of(work_on(80, 40), group))
     first = layout.owner < 3
     assert layout.hi[first, 0].max() == layout.lo[~first, 0].min() == 30
 
 
 # Plans ---------------------------------------------------------------------------------------------------------------
-def crews() -> st.SearchStrategy[Crew]:
-    def made(nodes: int, cores: int, kinds: list[int], latency: float, overlap: float, shared: bool) -> Crew:
+def rank_groups() -> st.SearchStrategy[RankGroup]:
+    def made(nodes: int, cores: int, kinds: list[int], latency: float, overlap: float, shared: bool) -> RankGroup:
         ranks = nodes * cores
         speed_of = [kinds[rank // cores % len(kinds)] for rank in range(ranks)]
         between = [(latency, 1e-8), (1e-6, 1e-10)]
-        return crew_of(f"{nodes}x{cores}", [5e8, 1e8, 2e7], speed_of, between, overlap=overlap, shared=shared)
+        return group_of(f"{nodes}x{cores}", [5e8, 1e8, 2e7], speed_of, between, overlap=overlap, shared=shared)
 
     return st.builds(
         made,
@@ -106,31 +106,31 @@ def works() -> st.SearchStrategy[Work]:
 
 
 @settings(max_examples=8)
-@given(works(), crews())
-def test_never_worse_than_the_naive_way(work: Work, crew: Crew) -> None:
-    plan = make_plan(work, crew)
-    naive = predict(work, crew, best_cartesian(work.domain, crew.ranks, work.granule[-1], 1))
+@given(works(), rank_groups())
+def test_never_worse_than_the_naive_way(work: Work, group: RankGroup) -> None:
+    plan = make_plan(work, group)
+    naive = predict(work, group, best_cartesian(work.domain, group.ranks, work.granule[-1], 1))
     assert plan.prediction.seconds <= naive.seconds * (1 + 1e-9)
     assert plan.naive == pytest.approx(naive.seconds)
     plan.layout.check()
     assert plan.layout.aligned(work.granule[-1])
-    again = predict(work, crew, plan.layout, plan.halo_depth, plan.overlap)
+    again = predict(work, group, plan.layout, plan.halo_depth, plan.overlap)
     assert again.seconds == pytest.approx(plan.prediction.seconds)
     gains = sum(choice.gain for choice in plan.choices if (choice.name, choice.chosen) != ("overlap", "on"))
     assert gains == pytest.approx(plan.naive - plan.prediction.seconds, abs=1e-9)
-    assert make_plan(work, crew).as_dict() == plan.as_dict()
+    assert make_plan(work, group).as_dict() == plan.as_dict()
 
 
 def test_milano_two_one() -> None:
     """Powers 20, 5, 5: 2.0 instead of 4.0 with equal parts; the fast one alone would take 3.0."""
-    crew = crew_of("3x1", [20.0, 5.0, 5.0], [0, 1, 2], between=[(0.0, 0.0)])
-    plan = make_plan(work_on(60), crew)
+    group = group_of("3x1", [20.0, 5.0, 5.0], [0, 1, 2], between=[(0.0, 0.0)])
+    plan = make_plan(work_on(60), group)
     assert plan.layout.cells().tolist() == [40, 10, 10]
     assert (plan.prediction.seconds, plan.naive) == (pytest.approx(2.0), pytest.approx(4.0))
 
 
 def test_nodes_that_do_not_pay_are_left_out() -> None:
-    slow_network = crew_of("3x1", [20e6, 5e6], [0, 1, 1], between=[(1e-3, 1e-8)], overlap=0.0)
+    slow_network = group_of("3x1", [20e6, 5e6], [0, 1, 1], between=[(1e-3, 1e-8)], overlap=0.0)
     plan = make_plan(work_on(60, 60), slow_network)
     assert plan.layout.cells().tolist() == [3600, 0, 0]
     assert [name for name, _ in plan.left_out] == ["node 1", "node 2"]
@@ -141,60 +141,60 @@ def test_nodes_that_do_not_pay_are_left_out() -> None:
 
 def test_slow_links_are_put_at_the_ends() -> None:
     """The middle one of three nodes has a slow link: as a slab at an end it has one neighbour."""
-    crew = crew_of("3x1", [1e8], between=[(1e-6, 1e-9)], overlap=0.0)
-    crew = replace(crew, links=replace(crew.links, nodes={1: Link((Segment(0, 1e-3, 1e-8),), 0.0)}))
-    plan = make_plan(work_on(4000, 1000, deepest=1), crew)
+    group = group_of("3x1", [1e8], between=[(1e-6, 1e-9)], overlap=0.0)
+    group = replace(group, links=replace(group.links, nodes={1: Link((Segment(0, 1e-3, 1e-8),), 0.0)}))
+    plan = make_plan(work_on(4000, 1000, deepest=1), group)
     assert plan.prediction.exchange[1] == pytest.approx(1e-3 + 8e-5)
     assert plan.layout.lo[plan.layout.owner == 1, 0] in (0, plan.layout.lo[:, 0].max())
 
 
 def test_a_fast_node_behind_a_slow_link_is_left_out() -> None:
-    crew = crew_of("3x1", [1.1e8, 1e8], [0, 1, 1], between=[(1e-6, 1e-9)], overlap=0.0)
-    crew = replace(crew, links=replace(crew.links, nodes={0: Link((Segment(0, 0.1, 1e-6),))}))
-    plan = make_plan(work_on(600, 600), crew)
+    group = group_of("3x1", [1.1e8, 1e8], [0, 1, 1], between=[(1e-6, 1e-9)], overlap=0.0)
+    group = replace(group, links=replace(group.links, nodes={0: Link((Segment(0, 0.1, 1e-6),))}))
+    plan = make_plan(work_on(600, 600), group)
     assert [name for name, _ in plan.left_out] == ["node 0"]
     assert plan.prediction.seconds < 2e-3
 
 
 def test_ranks_that_do_not_pay_are_left_out() -> None:
-    plan = make_plan(work_on(16, 16), crew_of("1x4", [1e9], between=[(1e-5, 0), (1e-5, 0)], overlap=0.0))
+    plan = make_plan(work_on(16, 16), group_of("1x4", [1e9], between=[(1e-5, 0), (1e-5, 0)], overlap=0.0))
     assert (plan.layout.cells() > 0).sum() == 1
     assert "3 of 4 ranks" in plan.notes[0]
 
 
 def test_the_depth_is_the_best_of_all() -> None:
-    crew = crew_of("4x1", [1e8], between=[(1e-3, 1e-8)], overlap=0.0)
+    group = group_of("4x1", [1e8], between=[(1e-3, 1e-8)], overlap=0.0)
     for length in (128, 1024):
         work = work_on(length, length)
-        plan = make_plan(work, crew)
-        fixed = [make_plan(work, crew, halo_depth=depth) for depth in range(1, 9)]
+        plan = make_plan(work, group)
+        fixed = [make_plan(work, group, halo_depth=depth) for depth in range(1, 9)]
         assert plan.prediction.seconds <= min(each.prediction.seconds for each in fixed) * 1.01
         assert [each.halo_depth for each in fixed] == list(range(1, 9))
-    assert make_plan(work_on(2048, 2048), crew).halo_depth > 2
-    assert make_plan(work_on(512, 512, deepest=1), crew).halo_depth == 1
+    assert make_plan(work_on(2048, 2048), group).halo_depth > 2
+    assert make_plan(work_on(512, 512, deepest=1), group).halo_depth == 1
 
 
 def test_overlap_is_left_where_nothing_can_be_hidden() -> None:
     work = work_on(512, 512)
-    assert make_plan(work, crew_of("2x1", [1e8], overlap=1.0)).overlap
-    assert not make_plan(work, crew_of("2x1", [1e8], overlap=0.0)).overlap
-    assert make_plan(work, crew_of("2x1", [1e8], overlap=0.0), overlap=True).overlap
-    assert not make_plan(work, crew_of("2x1", [1e8]), overlap=False).overlap
+    assert make_plan(work, group_of("2x1", [1e8], overlap=1.0)).overlap
+    assert not make_plan(work, group_of("2x1", [1e8], overlap=0.0)).overlap
+    assert make_plan(work, group_of("2x1", [1e8], overlap=0.0), overlap=True).overlap
+    assert not make_plan(work, group_of("2x1", [1e8]), overlap=False).overlap
 
 
 def test_blocks_are_not_split_for_less_than_that_costs() -> None:
     """Short rows at the sides of blocks cost more than the little that there is to hide."""
-    crew = crew_of("1x2", [1e10], between=[(1e-6, 1e-12), (1e-6, 1e-12)])
+    group = group_of("1x2", [1e10], between=[(1e-6, 1e-12), (1e-6, 1e-12)])
     work = work_on(1024, 1024, one_axis=1)
-    assert not make_plan(work, crew).overlap
-    told = [predict(work, crew, make_plan(work, crew).layout, 1, overlap) for overlap in (True, False)]
+    assert not make_plan(work, group).overlap
+    told = [predict(work, group, make_plan(work, group).layout, 1, overlap) for overlap in (True, False)]
     assert told[0].compute[0] - told[1].compute[0] == pytest.approx(1024 * 5e-9)
-    assert make_plan(work_on(1024, 1024, one_axis=0), crew).overlap
+    assert make_plan(work_on(1024, 1024, one_axis=0), group).overlap
 
 
 def test_words_of_a_person_are_kept() -> None:
     plan = make_plan(work_on(8, 512), UNEQUAL, layout="slabs:1", mapping="round-robin", halo_depth=2, overlap=False)
-    assert (plan.word, plan.mapping, plan.halo_depth, plan.overlap) == ("slabs:1", "round-robin", 2, False)
+    assert (plan.name, plan.mapping, plan.halo_depth, plan.overlap) == ("slabs:1", "round-robin", 2, False)
     assert set(plan.layout.cells().tolist()) == {512}
     with pytest.raises(LayoutError, match="did you mean"):
         make_plan(work_on(64, 64), UNEQUAL, mapping="tile")
@@ -204,10 +204,10 @@ def test_words_of_a_person_are_kept() -> None:
 
 def test_placement_brings_neighbours_together() -> None:
     """An 8 x 8 torus on 16 nodes of four: tiles of 2 x 2 send less than rows of four."""
-    crew = crew_of("16x4", [1e9], between=[(1e-5, 1e-8), (0.0, 0.0)], overlap=0.0)
+    group = group_of("16x4", [1e9], between=[(1e-5, 1e-8), (0.0, 0.0)], overlap=0.0)
     work = work_on(512, 512, periodic=True, deepest=1)
-    plan = make_plan(work, crew, layout="cartesian:8x8")
-    rows = make_plan(work, crew, layout="cartesian:8x8", mapping="sequential")
+    plan = make_plan(work, group, layout="cartesian:8x8")
+    rows = make_plan(work, group, layout="cartesian:8x8", mapping="sequential")
     assert (plan.mapping, rows.mapping) == ("tiles", "sequential")
     assert plan.prediction.seconds < 0.9 * rows.prediction.seconds
 
@@ -215,7 +215,7 @@ def test_placement_brings_neighbours_together() -> None:
 # Memory --------------------------------------------------------------------------------------------------------------
 def test_shares_fit_into_memory() -> None:
     work = work_on(512, 512)
-    small = crew_of("2x1", [1e8], memory=[1 << 20, 1 << 30])
+    small = group_of("2x1", [1e8], memory=[1 << 20, 1 << 30])
     plan = make_plan(work, small)
     assert plan.prediction.memory[0] <= 1 << 20
     assert plan.prediction.memory[0] > 0.9 * (1 << 20)
@@ -227,30 +227,30 @@ def test_shares_fit_into_memory() -> None:
 
 def test_memory_that_nobody_knows_holds_all() -> None:
     """0 bytes stand for memory of unknown size: shares are corrected, and made to fit others, all the same."""
-    crew = crew_of("5x1", [8e7, 4e7, 4e7, 2e7, 2e7], [0, 1, 2, 3, 4], ((1e-4, 1e-8),))
+    group = group_of("5x1", [8e7, 4e7, 4e7, 2e7, 2e7], [0, 1, 2, 3, 4], ((1e-4, 1e-8),))
     work = work_on(120, 130, corners=True)
-    team = partition.team_of(work, crew)
-    columns = next(option for option in options(team) if option.word == "columns:0x1")
-    unknown = replace(crew, memory=np.zeros(5, np.int64))
-    assert refined(columns, crew, 1, False) is not columns
+    team = partition.team_of(work, group)
+    columns = next(option for option in options(team) if option.name == "columns:0x1")
+    unknown = replace(group, memory=np.zeros(5, np.int64))
+    assert refined(columns, group, 1, False) is not columns
     assert refined(columns, unknown, 1, False) is not columns
-    pair = crew_of("2x1", [1e8], [0, 0], memory=[0, 100 * 100 * 8])
+    pair = group_of("2x1", [1e8], [0, 0], memory=[0, 100 * 100 * 8])
     plan = make_plan(work_on(100, 100), pair)
     assert plan.prediction.memory[1] <= pair.memory[1]
     assert plan.layout.cells().min() > 3000
 
 
 def test_a_ring_of_slabs_sends_across_its_ends() -> None:
-    crew = crew_of("4x1", [1e8], between=((1e-3, 0.0),), overlap=0.0)
+    group = group_of("4x1", [1e8], between=((1e-3, 0.0),), overlap=0.0)
     for periodic, ends in ((False, 1e-3), (True, 2e-3)):
-        team = partition.team_of(work_on(100, 100, periodic=periodic), crew)
+        team = partition.team_of(work_on(100, 100, periodic=periodic), group)
         assert unhidden(team, 0) == pytest.approx([ends, 2e-3, 2e-3, ends])
 
 
 def test_a_machine_that_is_too_small_says_what_would_fit() -> None:
-    crew = replace(crew_of("2x1", [1e8], memory=[1 << 20, 1 << 20]), names=("ada", "bob"))
+    group = replace(group_of("2x1", [1e8], memory=[1 << 20, 1 << 20]), names=("ada", "bob"))
     with pytest.raises(LayoutError) as error:
-        make_plan(work_on(4096, 4096), crew)
+        make_plan(work_on(4096, 4096), group)
     text = str(error.value)
     assert "4096 x 4096 cells of 'test' need 256 MiB" in text
     assert "may fill 2 MiB" in text
@@ -259,9 +259,9 @@ def test_a_machine_that_is_too_small_says_what_would_fit() -> None:
 
 
 def test_sizes_beyond_what_was_measured_are_said() -> None:
-    crew = crew_of("2x1", [Speed.measured([100, 1000], [1e-6, 1e-5])], between=[(0.0, 0.0)])
-    assert "measured up to 1000" in make_plan(work_on(64, 64), crew).notes[0]
-    assert not make_plan(work_on(40, 40), crew).notes
+    group = group_of("2x1", [Speed.measured([100, 1000], [1e-6, 1e-5])], between=[(0.0, 0.0)])
+    assert "measured up to 1000" in make_plan(work_on(64, 64), group).notes[0]
+    assert not make_plan(work_on(40, 40), group).notes
 
 
 # What a plan tells ---------------------------------------------------------------------------------------------------
@@ -287,15 +287,15 @@ def test_a_plan_reads_well() -> None:
 
 # Scale ---------------------------------------------------------------------------------------------------------------
 def test_many_ranks_are_planned_in_seconds() -> None:
-    crew = crew_of("128x64", [1e8, 2e8], [rank // 4096 for rank in range(8192)], [(2e-6, 8e-11), (3e-7, 1e-10)])
-    plan = make_plan(work_on(2048, 2048, 1024, periodic=True), crew)
+    group = group_of("128x64", [1e8, 2e8], [rank // 4096 for rank in range(8192)], [(2e-6, 8e-11), (3e-7, 1e-10)])
+    plan = make_plan(work_on(2048, 2048, 1024, periodic=True), group)
     assert plan.prediction.seconds < 0.7 * plan.naive
     assert plan.prediction.compute.max() < 1.02 * plan.prediction.compute.mean()
 
 
 def test_scaling_curves() -> None:
-    crew = crew_of("4x2", [1e8], between=[(1e-4, 1e-8), (1e-6, 1e-10)])
-    curves = scaling(work_on(400, 400), crew)
+    group = group_of("4x2", [1e8], between=[(1e-4, 1e-8), (1e-6, 1e-10)])
+    curves = scaling(work_on(400, 400), group)
     assert [point.ranks for point in curves.strong] == [1, 2, 4, 8]
     assert [point.cells for point in curves.strong] == [160000] * 4
     assert curves.strong[0].efficiency == pytest.approx(1.0)
@@ -311,11 +311,11 @@ def test_scaling_curves() -> None:
 
 
 def test_links_of_single_nodes_are_looked_up_once() -> None:
-    crew = crew_of("2048x1", [1e8])
+    group = group_of("2048x1", [1e8])
     slow = {node: Link((Segment(0, 1e-3, 1e-7),)) for node in range(1024)}
     told = predict(
-        work_on(4096, 64), replace(crew, links=replace(crew.links, nodes=slow)), partition.slabs(
-            partition.team_of(work_on(4096, 64), crew), 0
+        work_on(4096, 64), replace(group, links=replace(group.links, nodes=slow)), partition.slabs(
+            partition.team_of(work_on(4096, 64), group), 0
         )
     )  # fmt: skip
     assert told.exchange[500] > 10 * told.exchange[1500]

@@ -37,7 +37,7 @@ def machine(folder: Path, *nodes: dict[str, Any], between: str = "20 us") -> Pat
 
 def resolved(ranks: int, shape: tuple[int, int] = (80, 64), **words: Any) -> ResolvedPlan:
     found = mg.run_virtual(ranks, lambda comm: resolve(model(shape), comm, RunOptions.of(**{"steps": 10} | words)))
-    assert len({(each.word, each.mapping, each.halo_depth, each.overlap, each.source) for each in found}) == 1
+    assert len({(each.name, each.mapping, each.halo_depth, each.overlap, each.source) for each in found}) == 1
     first = [layout.fingerprint() for layout in found[0].layouts.values()]
     assert all([layout.fingerprint() for layout in each.layouts.values()] == first for each in found)
     return found[0]
@@ -52,7 +52,7 @@ def test_one_rank_and_short_runs_need_no_plan() -> None:
     assert (alone.source, alone.plan, cells(alone)) == ("one rank", None, [80 * 64])
     several = resolved(4)
     assert several.plan is None
-    assert (several.word, several.halo_depth, several.overlap) == ("cartesian", 1, True)
+    assert (several.name, several.halo_depth, several.overlap) == ("cartesian", 1, True)
     assert "equal shares" in several.source
     assert cells(several) == [80 * 16] * 4
 
@@ -118,7 +118,7 @@ def test_slow_messages_make_a_short_run_worth_a_plan(
 def test_words_that_were_given_are_kept() -> None:
     told = resolved(2, layout="slabs:1", mapping="round-robin", halo_depth=3, overlap=False)
     assert told.plan is None
-    assert (told.word, told.mapping, told.halo_depth, told.overlap) == ("slabs:1", "round-robin", 3, False)
+    assert (told.name, told.mapping, told.halo_depth, told.overlap) == ("slabs:1", "round-robin", 3, False)
 
 
 def test_a_machine_file_gives_each_node_its_share(tmp_path: Path) -> None:

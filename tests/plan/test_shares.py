@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from crews import crew_of
 from minga.errors import LayoutError
 from minga.plan.shares import assign, equal_time
 from minga.plan.speed import Speed
+from rank_groups import group_of
 
 
 def compositions(total: int, parts: int) -> Iterator[tuple[int, ...]]:
@@ -98,9 +98,9 @@ def test_granules_and_many_parts() -> None:
 
 def test_equal_time_follows_curves_and_room() -> None:
     slow_when_large = Speed.measured([1e3, 1e5, 1e6], [1e-5, 1e-3, 1e-1])
-    crew = crew_of("2x1", [slow_when_large, 1e8], [0, 1])
-    shares = equal_time(crew, 1e6, np.array([np.inf, np.inf]))
-    times = [float(crew.speeds[rank].time(share)) for rank, share in enumerate(shares)]
+    group = group_of("2x1", [slow_when_large, 1e8], [0, 1])
+    shares = equal_time(group, 1e6, np.array([np.inf, np.inf]))
+    times = [float(group.speeds[rank].time(share)) for rank, share in enumerate(shares)]
     assert times[0] == pytest.approx(times[1], rel=1e-6)
     assert shares.sum() == pytest.approx(1e6)
-    assert equal_time(crew, 1e6, np.array([5e4, np.inf])).tolist() == pytest.approx([5e4, 9.5e5])
+    assert equal_time(group, 1e6, np.array([5e4, np.inf])).tolist() == pytest.approx([5e4, 9.5e5])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from minga.errors import LayoutError
 from minga.space.box import Box
-from minga.space.boxes import BoxIndex, first_miscount, meet
+from minga.space.boxes import BoxIndex, first_miscount, intersect_pairs
 from minga.space.cuts import (
     best_cartesian,
     bisection,
@@ -103,12 +103,12 @@ def test_the_index_finds_boxes_that_overlap_each_other(count, ndim, seed):
     hi = lo + random.integers(1, 40, (count, ndim))
     query = random.integers(-100, 100, ndim)
     box = Box(tuple(query.tolist()), tuple((query + random.integers(1, 60, ndim)).tolist()))
-    expected = meet(lo, hi, np.array([box.lo]), np.array([box.hi]))[0]
+    expected = intersect_pairs(lo, hi, np.array([box.lo]), np.array([box.hi]))[0]
     index = BoxIndex.build(lo, hi)
     assert index.overlapping(box).tolist() == expected.tolist()
     # All at once, and again: every box asks for those around it, an empty one for none.
     queries_lo, queries_hi = np.concatenate((lo - 2, [query])), np.concatenate((hi + 3, [query]))
-    i, j, _, _ = meet(queries_lo, queries_hi, lo, hi)
+    i, j, _, _ = intersect_pairs(queries_lo, queries_hi, lo, hi)
     found = index.pairs(queries_lo, queries_hi)
     assert (found[0].tolist(), found[1].tolist()) == (i.tolist(), j.tolist())
 

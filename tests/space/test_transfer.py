@@ -19,8 +19,8 @@ from minga.space.transfer import (
     Copy,
     RankTransfer,
     for_rank,
+    halo_boxes,
     halo_transfer,
-    halo_wanted,
     move_transfer,
     plan_copies,
 )
@@ -348,18 +348,18 @@ def test_the_plane_beyond_the_last_cell_moves_too():
 
 def test_a_halo_is_disjoint_boxes_around_a_box():
     box = Box((0, 0), (4, 5))
-    assert halo_wanted(box, 1, 2, faces_only=True) == [
+    assert halo_boxes(box, 1, 2, faces_only=True) == [
         Box((-1, 0), (0, 5)),
         Box((0, -1), (4, 0)),
         Box((0, 5), (4, 7)),
         Box((4, 0), (6, 5)),
     ]
-    whole = halo_wanted(box, (1, 0), (2, 3))
+    whole = halo_boxes(box, (1, 0), (2, 3))
     assert sum(b.size for b in whole) == box.grow((1, 0), (2, 3)).size - box.size
     assert not any(not (a & b).empty for i, a in enumerate(whole) for b in whole[:i])
-    assert halo_wanted(Box((0, 0), (0, 5)), 1, 1) == []
+    assert halo_boxes(Box((0, 0), (0, 5)), 1, 1) == []
     with pytest.raises(LayoutError, match="must not be negative"):
-        halo_wanted(box, -1, 1)
+        halo_boxes(box, -1, 1)
 
 
 def test_a_plan_made_of_parts():

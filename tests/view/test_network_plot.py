@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from minga.errors import MingaError
-from minga.network.measuring.sampling import Sample, ladder
+from minga.network.measuring.sampling import Sample, message_sizes
 from minga.network.measuring.section import fits_of, measured_link
 from minga.network.pages.network_plot import draw_network
 
@@ -17,7 +17,7 @@ from minga.network.pages.network_plot import draw_network
 @pytest.fixture
 def section() -> dict[str, Any]:
     def entry(level: int, between: str, transport: str, alpha: float, beta: float) -> dict[str, Any]:
-        time = {n: alpha + beta * n + (9e-4 if n > 65536 else 0) for n in ladder()}
+        time = {n: alpha + beta * n + (9e-4 if n > 65536 else 0) for n in message_sizes()}
         samples = [Sample(n, (t, 1.1 * t, 1.2 * t)) for n, t in time.items()] + [Sample(1 << 25, (float("nan"),))]
         return measured_link(level, between, transport, (0, 1), samples, fits_of(samples, {"eager limit": 65536}))
 

@@ -35,8 +35,8 @@ class Forward:
 
     def apply(self, steps, threads, **options):
         """Steps 1 to `steps`; seconds by section."""
-        crew = {"nthreads": threads, "nthreads_nonaffine": threads}
-        _, u, v, summary = self.solver.forward(time_M=steps, **crew, **self.waves, **options)
+        group = {"nthreads": threads, "nthreads_nonaffine": threads}
+        _, u, v, summary = self.solver.forward(time_M=steps, **group, **self.waves, **options)
         self.waves = {"u": u, "v": v}
         return {key.name: entry.time for key, entry in summary.items()}
 

@@ -20,7 +20,7 @@ from minga.launch.hosts import Host, Launcher, read_hosts, shell_launcher
 from minga.paths import plain_name
 from minga.plan.machine.units import quantity
 
-__all__ = ["Request", "bcast", "text"]
+__all__ = ["BroadcastRequest", "bcast", "text"]
 
 _ROUTES = ("auto", "multicast", "broadcast", "chain")
 _AFTER = 30.0
@@ -28,7 +28,7 @@ _AFTER = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class BroadcastRequest:
     """The options of the command line."""
 
     file: Path
@@ -47,7 +47,7 @@ class Request:
     dead_timeout: float = 10.0
 
 
-def bcast(request: Request) -> dict[str, Any]:
+def bcast(request: BroadcastRequest) -> dict[str, Any]:
     """Send the file, and return the outcome as JSON-compatible data.
 
     A file that a host receives is either complete or absent.
@@ -99,7 +99,7 @@ def text(result: dict[str, Any]) -> str:
 
 
 # Checking the options -------------------------------------------------------------------------------------------------
-def _wishes(request: Request) -> dict[str, Any]:
+def _wishes(request: BroadcastRequest) -> dict[str, Any]:
     if request.route not in _ROUTES:
         raise CaseError(
             f"there is no route {request.route!r}",
@@ -138,7 +138,7 @@ def _wishes(request: Request) -> dict[str, Any]:
     }
 
 
-def _hosts(request: Request) -> list[tuple[Host, Launcher | None]]:
+def _hosts(request: BroadcastRequest) -> list[tuple[Host, Launcher | None]]:
     """Return the members, the one with the file first, each with the launcher that reaches it."""
     if (request.hosts is None) == (request.lab is None):
         raise CaseError("give either --hosts or --lab to say where the file goes", remedy="write --hosts hosts.txt")
@@ -209,7 +209,7 @@ def _own_address(host: Host) -> str | None:
 
 
 # The result -----------------------------------------------------------------------------------------------------------
-def _result(request: Request, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _result(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     root, receivers = outcomes[0], outcomes[1:]
     done = [one for one in receivers if one.done is not None]
     if root.done is None or len(done) < len(receivers):
@@ -228,7 +228,7 @@ def _result(request: Request, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     }
 
 
-def _raise(request: Request, outcomes: Sequence[Outcome]) -> None:
+def _raise(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> None:
     """Raise a RunError that names the hosts without the file and the reasons.
 
     Hosts that vanished take precedence over those that failed by themselves.

@@ -62,7 +62,7 @@ def bcast(
     """Send a file to many hosts at once. It crosses a shared network only once, however many hosts there are."""
     from minga.cli import bcast as command
 
-    request = command.Request(
+    request = command.BroadcastRequest(
         file, to, hosts, lab, source, route, rate, network, on_loss, force, shell, dead_timeout
     )  # fmt: skip
     result = command.bcast(request)

@@ -116,13 +116,13 @@ def mpi(
 
     The exit status is 1 if their results differ in any bit.
     """
-    from minga.cli.bench_mpi import Request, compare
+    from minga.cli.bench_mpi import LibrariesRequest, compare
     from minga.launch.implementations import NAMES
     from minga.studies.tinetti import mpi_compared
 
     names = tuple(NAMES) if libraries is None else tuple(filter(None, libraries.split(",")))
     _check_outputs(out, picture=picture, force=force)
-    found = compare(Request(case, tuple(overrides or ()), lab, names, ranks, seconds), _say)
+    found = compare(LibrariesRequest(case, tuple(overrides or ()), lab, names, ranks, seconds), _say)
     if picture is not None:
         mpi_compared.draw(found, picture)
     _tell(found, out, as_json, mpi_compared.tables)

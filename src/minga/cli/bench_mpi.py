@@ -17,7 +17,7 @@ from minga.launch.implementations import NAMES, Implementation, find_implementat
 from minga.launch.jobs import finished_job
 from minga.launch.launcher import Launcher
 
-__all__ = ["Request", "compare"]
+__all__ = ["LibrariesRequest", "compare"]
 
 Say = Callable[[str], None]
 Start = Callable[[Implementation, Sequence[str], float], "subprocess.CompletedProcess[str]"]
@@ -28,7 +28,7 @@ _SLOW: Final = 180.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class LibrariesRequest:
     """The options of ``minga bench mpi``."""
 
     target: str
@@ -49,7 +49,7 @@ class Request:
     """Repetitions of each message size."""
 
 
-def compare(request: Request, say: Say) -> dict[str, Any]:
+def compare(request: LibrariesRequest, say: Say) -> dict[str, Any]:
     """Run the jobs, one library after another, and return their results.
 
     See :mod:`minga.studies.tinetti.mpi_compared` for the contents.
@@ -86,7 +86,7 @@ def compare(request: Request, say: Say) -> dict[str, Any]:
     return mpi_compared.combined(case.name, request.lab, ranks, max(1, case.run.steps), found)
 
 
-def _check(request: Request) -> None:
+def _check(request: LibrariesRequest) -> None:
     for name in request.libraries:
         if name not in NAMES:
             raise CaseError(
@@ -105,7 +105,7 @@ def _check(request: Request) -> None:
         check_ranks(request.ranks or _RANKS)
 
 
-def _place(request: Request, stack: contextlib.ExitStack) -> tuple[Start, int]:
+def _place(request: LibrariesRequest, stack: contextlib.ExitStack) -> tuple[Start, int]:
     """Return the function that starts a job, and the number of its ranks."""
     if request.lab is None:
         ranks = request.ranks or _RANKS
@@ -118,17 +118,17 @@ def _place(request: Request, stack: contextlib.ExitStack) -> tuple[Start, int]:
 
 
 def _start_here(
-    mpi: Implementation, ranks: int, words: Sequence[str], timeout: float
+    mpi: Implementation, ranks: int, arguments: Sequence[str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
     """Run a job on this machine until it ends; if it takes too long, end it and raise RunError."""
     launcher = Launcher(mpi.launcher, mpi.vendor)
     try:
-        return finished_job([*launcher.command(ranks), *words], launcher.environment() | mpi.environment, timeout)
+        return finished_job([*launcher.command(ranks), *arguments], launcher.environment() | mpi.environment, timeout)
     except subprocess.TimeoutExpired as error:
         raise RunError(f"the ranks of {mpi.vendor} did not end within {timeout:g} seconds and were ended") from error
 
 
-def _job(name: str, start: Start, order: Mapping[str, Any], request: Request, say: Say) -> dict[str, Any]:
+def _job(name: str, start: Start, order: Mapping[str, Any], request: LibrariesRequest, say: Say) -> dict[str, Any]:
     """Run the job of a library, and return its results, or the reason why the library is missing."""
     try:
         mpi = find_implementation(name)

@@ -63,7 +63,7 @@ def _layout(case: Case, everyone: Any, given: list[Any] | None) -> Layout:
     from minga.engine.comm import MPIComm
     from minga.plan.cost import work_of
     from minga.plan.planner import make_plan
-    from minga.plan.probe.probe import probe_crew
+    from minga.plan.probe.probe import probe_ranks
 
     grid = case.model.planned_grid
     if given is not None:
@@ -72,8 +72,8 @@ def _layout(case: Case, everyone: Any, given: list[Any] | None) -> Layout:
     if case.run.layout != "auto":
         return case.model.layouts(case.run.layout, everyone.size)[grid]
     comm = MPIComm(everyone)
-    crew = probe_crew(case.model, comm, cache=False)
-    plan = make_plan(work_of(case.model), crew, halo_depth=1)
+    group = probe_ranks(case.model, comm, cache=False)
+    plan = make_plan(work_of(case.model), group, halo_depth=1)
     layout: Layout = everyone.bcast(plan.layout)
     return layout
 

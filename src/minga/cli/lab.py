@@ -28,7 +28,7 @@ class RunRequest:
     """The options of ``minga lab run``. With ``node`` the program is started once on that node, without MPI."""
 
     target: str
-    words: tuple[str, ...]
+    program: tuple[str, ...]
     ranks: int | None = None
     per_node: int | None = None
     mpi: str = "mpich"
@@ -75,7 +75,7 @@ def listing() -> str:
 
 def run(request: RunRequest) -> int:
     """Run a program on the nodes of a lab, which is built for it unless it is up, and return its exit status."""
-    if not request.words:
+    if not request.program:
         raise CaseError("no program was named", remedy=f"write it after --: minga lab run {request.target} -- hostname")
     lab = read_lab(request.target)
     with interruptible(), _cluster(lab, request) as cluster:
@@ -171,11 +171,11 @@ def _cluster(lab: Lab, request: RunRequest) -> Iterator[Cluster]:
 def _carry_out(cluster: Cluster, request: RunRequest) -> int:
     if request.node is not None:
         killed = cluster.killed_for_memory()
-        status = _foreground(cluster, request.node, request.words)
+        status = _foreground(cluster, request.node, request.program)
         check_memory(cluster, killed, status)
         return status
     done = cluster.run(
-        request.words,
+        request.program,
         request.ranks,
         request.mpi,
         per_node=request.per_node,
@@ -185,9 +185,9 @@ def _carry_out(cluster: Cluster, request: RunRequest) -> int:
     return done.returncode
 
 
-def _foreground(cluster: Cluster, node: str, words: Sequence[str]) -> int:
+def _foreground(cluster: Cluster, node: str, program: Sequence[str]) -> int:
     """Run a program on this terminal; Ctrl-C also reaches the program, which has some time to end by itself."""
-    with subprocess.Popen(cluster.command(node, words)) as child:
+    with subprocess.Popen(cluster.command(node, program)) as child:
         try:
             return child.wait()
         except KeyboardInterrupt as interrupt:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from minga.models.matmul.problem import Problem
     from minga.models.matmul.workers import Workers
 
-__all__ = ["Request", "matmul"]
+__all__ = ["MatmulRequest", "matmul"]
 
 _SAID: Final = 2.0
 """Seconds between two lines of progress."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class MatmulRequest:
     """The options of the command line."""
 
     a: Path
@@ -54,7 +54,7 @@ class Request:
     as_json: bool = False
     force: bool = False
 
-    def words(self) -> list[str]:
+    def arguments(self) -> list[str]:
         """Return the command line of each rank: this request with full paths, without options for starting ranks."""
         found = [str(self.a.absolute()), str(self.b.absolute()), "--alpha", repr(self.alpha), "--beta", repr(self.beta)]
         for name, value in (("-o", self.out), ("--c", self.c), ("--machine", self.machine)):
@@ -68,7 +68,7 @@ class Request:
         return [*found, "--layout", self.layout, *(name for name, wanted in flags if wanted)]
 
 
-def matmul(request: Request) -> str | None:
+def matmul(request: MatmulRequest) -> str | None:
     """Carry out a request.
 
     Return the text to be printed, or None on ranks other than 0 and if the launched ranks have printed it.
@@ -93,7 +93,7 @@ def matmul(request: Request) -> str | None:
     return _carry_out(request, SerialComm())
 
 
-def _check(request: Request) -> None:
+def _check(request: MatmulRequest) -> None:
     if request.out is None and not request.plan:
         raise CaseError("no file for the result was given", key="-o", remedy="name a file: -o C.npy")
     if request.out is not None and request.out.suffix != ".npy":
@@ -108,7 +108,7 @@ def _check(request: Request) -> None:
         raise CaseError("-n and --hosts exclude each other", key="-n", remedy="write slots= into the hosts file")
 
 
-def _check_place(request: Request) -> None:
+def _check_place(request: MatmulRequest) -> None:
     """Check that the result can be written here; ranks on other machines need not have access to that directory."""
     if request.out is None:
         return
@@ -120,7 +120,7 @@ def _check_place(request: Request) -> None:
     check_output(request.out, "-o", force=request.force or request.plan)
 
 
-def _memory(request: Request) -> int | None:
+def _memory(request: MatmulRequest) -> int | None:
     if request.memory is None:
         return None
     from minga.plan.machine.units import quantity
@@ -133,7 +133,7 @@ def _memory(request: Request) -> int | None:
         ) from None
 
 
-def _read(request: Request) -> Problem:
+def _read(request: MatmulRequest) -> Problem:
     from minga.models.matmul.problem import problem_of
 
     return problem_of(
@@ -142,7 +142,7 @@ def _read(request: Request) -> Problem:
     )  # fmt: skip
 
 
-def _in_job(request: Request, job: Job) -> str | None:
+def _in_job(request: MatmulRequest, job: Job) -> str | None:
     """Carry out a request as one rank of a job; an error on one rank ends all ranks."""
     from minga.launch.rank_end import end_in_error
 
@@ -161,7 +161,7 @@ def _in_job(request: Request, job: Job) -> str | None:
         end_in_error(error, everyone)
 
 
-def _carry_out(request: Request, comm: Comm) -> str | None:
+def _carry_out(request: MatmulRequest, comm: Comm) -> str | None:
     from minga.engine.routes import GROUP
     from minga.models.matmul.plan import LAYOUTS, Layout
     from minga.models.matmul.product import Options, product
@@ -192,13 +192,13 @@ def _carry_out(request: Request, comm: Comm) -> str | None:
     )  # fmt: skip
 
 
-def _planned(request: Request, comm: Comm, options: Any) -> str | None:
+def _planned(request: MatmulRequest, comm: Comm, options: Any) -> str | None:
     """Return the plan of a product without computing it, None on ranks other than 0."""
-    from minga.models.matmul.agreement import agreed
+    from minga.models.matmul.agreement import agree_on_problem
     from minga.models.matmul.product import plan_of
     from minga.models.matmul.report import plan_as_dict, plan_text
 
-    problem, anywhere = agreed(comm, lambda: _read(request), _sees(request, comm))
+    problem, anywhere = agree_on_problem(comm, lambda: _read(request), _sees(request, comm))
     anywhere = anywhere and not request.from_one
     workers = _described(request, comm, request.ranks)
     known, plan = plan_of(comm, problem, options, anywhere, workers)
@@ -209,13 +209,13 @@ def _planned(request: Request, comm: Comm, options: Any) -> str | None:
     return plan_text(problem, known, plan, anywhere)
 
 
-def _sees(request: Request, comm: Comm) -> bool:
+def _sees(request: MatmulRequest, comm: Comm) -> bool:
     """Return True if this rank may read the operands; rank 0 always tries, and reports errors."""
     files = [path for path in (request.a, request.b, request.c) if path is not None]
     return comm.rank == 0 or (not request.from_one and all(path.is_file() for path in files))
 
 
-def _described(request: Request, comm: Comm, ranks: int | None = None) -> Workers | None:
+def _described(request: MatmulRequest, comm: Comm, ranks: int | None = None) -> Workers | None:
     """Return the ranks as the machine file describes them, equal on all ranks; None without a machine file."""
     if request.machine is None:
         return None
@@ -276,6 +276,6 @@ class _Progress:
             sys.stderr.flush()
 
 
-def started_words(request: Request) -> Sequence[str]:
+def rank_command(request: MatmulRequest) -> Sequence[str]:
     """Return the arguments of Python with which each rank is started."""
-    return ["-m", "minga.cli.main", "matmul", *request.words()]
+    return ["-m", "minga.cli.main", "matmul", *request.arguments()]

@@ -79,7 +79,7 @@ def matmul(
     """
     from minga.cli import matmul as command
 
-    request = command.Request(
+    request = command.MatmulRequest(
         a, b, out, c, alpha, beta, transpose_a, transpose_b, ranks, hosts, shell, machine, threads, memory, layout,
         width, route, from_one, plan, check, as_json, force,
     )  # fmt: skip

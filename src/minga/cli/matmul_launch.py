@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from minga.cli.matmul import Request, started_words
+from minga.cli.matmul import MatmulRequest, rank_command
 from minga.engine.pin import available_cores
 from minga.errors import LaunchError, RunError
 from minga.launch.exit_codes import OK, REPORTED
-from minga.launch.hosts import Host, read_hosts, shell_words
+from minga.launch.hosts import Host, read_hosts, shell_command
 from minga.launch.jobs import end_jobs, running_job
 from minga.launch.launcher import Launcher, find_launcher
 from minga.launch.reach import address_options, agent, not_started, own_address
@@ -83,7 +83,7 @@ class _End:
     """True if rank 0 has printed the result, which it does at the very end."""
 
 
-def launch(request: Request) -> None:
+def launch(request: MatmulRequest) -> None:
     """Start the ranks of a request, which print the result.
 
     Raises
@@ -114,7 +114,7 @@ def launch(request: Request) -> None:
         if places.hosts and lost is None and (fault := not_started(end.said)) is not None:
             raise LaunchError(
                 f"no rank could be started: {fault}",
-                remedy=f"try {shlex.join([*shell_words(request.shell), places.hosts[-1].name, 'true'])}; "
+                remedy=f"try {shlex.join([*shell_command(request.shell), places.hosts[-1].name, 'true'])}; "
                 "address=ADDRESS in the hosts file sets the address of a host",
             )
         if places.hosts and lost is None:
@@ -132,11 +132,11 @@ def launch(request: Request) -> None:
         places = left
 
 
-def _command(launcher: Launcher, places: _Places, request: Request, folder: Path) -> list[str]:
+def _command(launcher: Launcher, places: _Places, request: MatmulRequest, folder: Path) -> list[str]:
     """Return the command line that starts the ranks; `folder` must exist until they have ended."""
-    words = started_words(request)
+    command = rank_command(request)
     if not places.hosts:
-        return [*launcher.command(places.ranks), sys.executable, *words]
+        return [*launcher.command(places.ranks), sys.executable, *command]
     reach = str(agent(folder, request.shell))
     start = [str(launcher.path), *address_options(launcher.vendor, own_address(places.hosts, request.shell))]
     if launcher.vendor == "Open MPI":
@@ -147,11 +147,11 @@ def _command(launcher: Launcher, places: _Places, request: Request, folder: Path
         start += ["-hosts", ",".join(f"{h.address or h.name}:{h.slots}" for h in places.hosts)]
         each = [["-n", str(h.slots), "-wdir", "/"] for h in places.hosts]  # this directory may not exist there
     for number, (host, options) in enumerate(zip(places.hosts, each, strict=True)):
-        start += [*([":"] if number else []), *options, host.python or sys.executable, *words]
+        start += [*([":"] if number else []), *options, host.python or sys.executable, *command]
     return start
 
 
-def _environment(launcher: Launcher, places: _Places, request: Request) -> dict[str, str]:
+def _environment(launcher: Launcher, places: _Places, request: MatmulRequest) -> dict[str, str]:
     """Return the environment of the ranks.
 
     Ranks on this machine share its cores, so each BLAS gets its share of threads unless the user has set a number.
@@ -163,7 +163,7 @@ def _environment(launcher: Launcher, places: _Places, request: Request) -> dict[
     return environment
 
 
-def _run(command: Sequence[str], environment: dict[str, str], places: _Places, request: Request) -> _End:
+def _run(command: Sequence[str], environment: dict[str, str], places: _Places, request: MatmulRequest) -> _End:
     """Run the ranks until they end."""
     said: list[str] = []
     answer: list[str] = []
@@ -238,7 +238,7 @@ def _unreachable(hosts: Sequence[Host], shell: str) -> str | None:
 def _answers(host: Host, shell: str) -> bool:
     try:
         done = subprocess.run(
-            [*shell_words(shell), host.address or host.name, "true"], stdin=subprocess.DEVNULL,
+            [*shell_command(shell), host.address or host.name, "true"], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_LOOKS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):

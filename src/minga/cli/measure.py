@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from minga.plan.machine.machine import Machine
     from minga.plan.machine.survey import Kernel
 
-__all__ = ["Request", "measure"]
+__all__ = ["MeasureRequest", "measure"]
 
 STANDARD: Final = ("laplace", "life", "heat")
 """Cases whose kernels are timed by default."""
@@ -44,7 +44,7 @@ _MOST_SECONDS: Final = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class MeasureRequest:
     """The options of the command line."""
 
     cases: Sequence[str] = field(default=())
@@ -68,7 +68,7 @@ class Request:
         return _KERNEL_SHARE * self.seconds, (1 - _KERNEL_SHARE) * self.seconds
 
 
-def measure(request: Request) -> Machine | None:
+def measure(request: MeasureRequest) -> Machine | None:
     """Measure a machine, and return it on rank 0, None on the other ranks of a job.
 
     The machine is also written to ``request.out``, unless there was an error.
@@ -102,7 +102,7 @@ def measure(request: Request) -> Machine | None:
     return _written(request, content)
 
 
-def _check(request: Request) -> None:
+def _check(request: MeasureRequest) -> None:
     if not 0 < request.seconds <= _MOST_SECONDS:
         raise CaseError(
             f"{request.seconds:g} seconds is out of range", key="--seconds", remedy="give some seconds: --seconds 60"
@@ -140,7 +140,7 @@ def _without_links(key: str) -> CaseError:
     )
 
 
-def _written(request: Request, content: Mapping[str, Any]) -> Machine:
+def _written(request: MeasureRequest, content: Mapping[str, Any]) -> Machine:
     from minga.plan.machine.machine_file import machine_of
 
     machine = machine_of(dict(content))
@@ -158,7 +158,7 @@ def _written(request: Request, content: Mapping[str, Any]) -> Machine:
 
 
 # This machine --------------------------------------------------------------------------------------------------------
-def _here(request: Request, kernels: Sequence[Kernel], display: MeasureDisplay) -> dict[str, Any]:
+def _here(request: MeasureRequest, kernels: Sequence[Kernel], display: MeasureDisplay) -> dict[str, Any]:
     from minga.plan.machine.survey import survey
     from minga.plan.topology import read_tree
 
@@ -260,7 +260,7 @@ def _measured_job(seconds: float, told: Stage | None) -> tuple[Comm, dict[str, A
 
 
 # A job ---------------------------------------------------------------------------------------------------------------
-def _in_job(request: Request, kernels: Sequence[Kernel], job: Job) -> dict[str, Any] | None:
+def _in_job(request: MeasureRequest, kernels: Sequence[Kernel], job: Job) -> dict[str, Any] | None:
     from minga.launch.rank_end import end_in_error
 
     everyone = world(job, job.size)
@@ -273,7 +273,9 @@ def _in_job(request: Request, kernels: Sequence[Kernel], job: Job) -> dict[str, 
         end_in_error(error, everyone)
 
 
-def _job_content(request: Request, kernels: Sequence[Kernel], display: MeasureDisplay | None) -> dict[str, Any] | None:
+def _job_content(
+    request: MeasureRequest, kernels: Sequence[Kernel], display: MeasureDisplay | None
+) -> dict[str, Any] | None:
     from minga.engine.comm import MPIComm
     from minga.engine.pin import local_place, pin
     from minga.plan.machine.survey import cpus_of_node, survey
@@ -318,7 +320,7 @@ def core_count(groups: Any) -> int:
 
 
 # Hosts ---------------------------------------------------------------------------------------------------------------
-def _on_hosts(request: Request, display: MeasureDisplay) -> dict[str, Any]:
+def _on_hosts(request: MeasureRequest, display: MeasureDisplay) -> dict[str, Any]:
     from minga.launch.hosts import read_hosts, shell_launcher
     from minga.launch.remote import measure_nodes
     from minga.network.measuring.measure import measure_hosts
@@ -367,7 +369,7 @@ def _links(section: Mapping[str, Any], levels: Sequence[str]) -> tuple[dict[str,
 
 
 def _content(
-    request: Request, nodes: Sequence[dict[str, Any]], links: Mapping[str, Any], medium: str,
+    request: MeasureRequest, nodes: Sequence[dict[str, Any]], links: Mapping[str, Any], medium: str,
     measured: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
     from minga.plan.machine.survey import document

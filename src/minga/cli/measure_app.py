@@ -60,7 +60,7 @@ def measure(
     from minga.cli import measure as command
 
     target = out if out is not None or as_json else Path("machine.json")
-    request = command.Request(tuple(case or ()), hosts, network, seconds, target, plot, shell, name, html, force)
+    request = command.MeasureRequest(tuple(case or ()), hosts, network, seconds, target, plot, shell, name, html, force)
     with contextlib.redirect_stdout(sys.stderr):
         machine = command.measure(request)
     if machine is not None:

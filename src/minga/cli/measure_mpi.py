@@ -147,8 +147,8 @@ def rank_main(arguments: Sequence[str]) -> int:
 def _measured(everyone: Any, order: dict[str, Any]) -> dict[str, Any] | None:
     """Measure messages between the two ranks, and return the entry on rank 0, None on the other rank."""
     from minga.network.measuring.environment import counters, environment, mpi_library
-    from minga.network.measuring.exchanges import Ends, ladder_of, payload
-    from minga.network.measuring.sampling import ladder
+    from minga.network.measuring.exchanges import Ends, payload, sample_message_sizes
+    from minga.network.measuring.sampling import message_sizes
     from minga.network.measuring.section import break_names, fits_of, measured_link
     from minga.network.measuring.team import one_job
 
@@ -160,7 +160,7 @@ def _measured(everyone: Any, order: dict[str, Any]) -> dict[str, Any] | None:
         around = environment(order["address"])
         interface = (around.get("interface") or {}).get("name") if order["level"] == 0 else None
         before = counters(interface) if interface else None
-        samples = ladder_of(team, Ends(0, 1), "mpi", ladder(), order["seconds"], order["seed"])
+        samples = sample_message_sizes(team, Ends(0, 1), "mpi", message_sizes(), order["seconds"], order["seed"])
         after = counters(interface) if interface else None
         crossed = None
         if before is not None and after is not None:

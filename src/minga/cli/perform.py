@@ -14,9 +14,9 @@ from minga.output.checkpoint.identity import case_of
 from minga.output.directory import RunDirectory, noticing_removal, write_whole
 from minga.output.live import LiveRecord
 from minga.plan.resolve import ResolvedPlan
-from minga.running.keeping import Kept, has_checkpoints
 from minga.running.observers.ending import LastStep
 from minga.running.observers.progress import Preview, Progress
+from minga.running.run_output import RunOutput, has_checkpoints
 from minga.running.session import execute
 from minga.view import progress as views
 from minga.view.progress import Listener
@@ -71,16 +71,16 @@ def _perform(
     on_last: Callable[[], None] | None,
 ) -> dict[str, Any] | None:
     options = case.located
-    goes_on = resume and has_checkpoints(comm, directory)
+    resumes = resume and has_checkpoints(comm, directory)
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     pinning = pin(*_place_on_node(comm), case.run.threads)
-    kept = Kept.of(
+    kept = RunOutput.of(
         directory,
         case.model,
         case.fields,
         comm,
         options,
-        goes_on=goes_on,
+        resume=resumes,
         case=case_of(directory.case, directory.inputs) if comm.rank == 0 else {},
         attributes={"title": case.name, "source": f"minga {importlib.metadata.version('minga')}"},
         cpus=cpus,
@@ -106,7 +106,7 @@ def _perform(
             comm,
             options,
             case.fields,
-            [kept.observer, Preview(live.look, live.on_look), Progress(progress), *ending, *named],
+            [kept.observer, Preview(live.is_watched, live.update_preview), Progress(progress), *ending, *named],
             recorder=kept.snapshots,
             keeper=kept.keeper,
             asked=stop,

@@ -25,10 +25,10 @@ from minga.errors import CaseError, LayoutError
 from minga.launch.launcher import surrounding_job, world
 from minga.output.directory import disk_errors
 from minga.plan.cost import work_of
-from minga.plan.crew import Crew
 from minga.plan.machine.machine import read_machine
 from minga.plan.plan import Plan, duration
 from minga.plan.planner import make_plan
+from minga.plan.ranks import RankGroup
 from minga.plan.scaling import Point, Scaling, scaling
 from minga.plan.work.work import Work
 
@@ -76,7 +76,7 @@ class Answer:
 
     case: str
     work: Work
-    crew: Crew
+    group: RankGroup
     plan: Plan
     curves: Scaling | None = None
     files: tuple[Path, ...] = ()
@@ -95,12 +95,12 @@ def plan(request: PlanRequest) -> Answer | None:
     options = {"run.ranks": request.ranks, "run.threads": request.threads}
     case = _case(request, options)
     work = work_of(case.model)
-    crew, source = _crew(request, case, work)
-    if crew is None:
+    group, source = _group(request, case, work)
+    if group is None:
         return None
     said = _said(case.table.get("run", {}))
     try:
-        made = make_plan(work, crew, source=source, **said)
+        made = make_plan(work, group, source=source, **said)
     except LayoutError as error:
         raise CaseError(error.message, where=error.where, remedy=error.remedy) from error
     files: list[Path] = []
@@ -110,10 +110,10 @@ def plan(request: PlanRequest) -> Answer | None:
         files.append(request.out)
     curves = None
     if request.picture is not None:
-        curves = scaling(work, crew)
+        curves = scaling(work, group)
         files.append(_drawn(curves, request.picture, f"{case.name}, predicted: {source}"))
-    notes = [*_crowded(request, case, crew.ranks), *notes_before(case, crew.ranks, None, made.prediction.seconds)]
-    return Answer(case.name, work, crew, made, curves, tuple(files), tuple(notes))
+    notes = [*_crowded(request, case, group.ranks), *notes_before(case, group.ranks, None, made.prediction.seconds)]
+    return Answer(case.name, work, group, made, curves, tuple(files), tuple(notes))
 
 
 def _crowded(request: PlanRequest, case: Case, ranks: int) -> Iterator[tuple[str, str]]:
@@ -146,7 +146,7 @@ def _said(run: Mapping[str, Any]) -> dict[str, Any]:
     return {key: run[key] for key in ("layout", "mapping", "halo_depth", "overlap") if run.get(key) is not None}
 
 
-def _crew(request: PlanRequest, case: Case, work: Work) -> tuple[Crew | None, str]:
+def _group(request: PlanRequest, case: Case, work: Work) -> tuple[RankGroup | None, str]:
     """Return the ranks to plan for, and the source of their speeds; None as ranks on all ranks of a job but rank 0."""
     threads = case.run.threads
     file = request.machine or case.machine
@@ -156,10 +156,10 @@ def _crew(request: PlanRequest, case: Case, work: Work) -> tuple[Crew | None, st
     if file is not None:
         machine = read_machine(file)
         kernels = (work.kernel, work.name)
-        crew = machine.crew(case.run.ranks, kernels, threads, cell_bytes=work.moved or None)
-        return crew, machine.name or file.name
+        group = machine.rank_group(case.run.ranks, kernels, threads, cell_bytes=work.moved or None)
+        return group, machine.name or file.name
     from minga.engine.comm import MPIComm, SerialComm, run_virtual
-    from minga.plan.probe.probe import probe_crew
+    from minga.plan.probe.probe import probe_ranks
 
     if job is not None and job.size > 1:
         world(job, job.size)  # raises if the launcher belongs to another MPI
@@ -167,14 +167,14 @@ def _crew(request: PlanRequest, case: Case, work: Work) -> tuple[Crew | None, st
             raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
         comm = MPIComm()
         pinning = pin(*local_place(comm.rank, comm.size), threads)
-        crew = probe_crew(case.model, comm, threads=threads, cpus=pinning.workers)
-        return (crew if comm.rank == 0 else None), f"the {comm.size} ranks of this job, timed"
+        group = probe_ranks(case.model, comm, threads=threads, cpus=pinning.workers)
+        return (group if comm.rank == 0 else None), f"the {comm.size} ranks of this job, timed"
     ranks = case.run.ranks or _default_ranks(case)
     check_ranks(ranks)
     if ranks == 1:
-        return probe_crew(case.model, SerialComm(), threads=threads), "this machine, timed"
+        return probe_ranks(case.model, SerialComm(), threads=threads), "this machine, timed"
     # Threads of this process stand in for ranks: they share caches and memory as ranks would.
-    found = run_virtual(ranks, lambda comm: probe_crew(case.model, comm, threads=threads))
+    found = run_virtual(ranks, lambda comm: probe_ranks(case.model, comm, threads=threads))
     return found[0], "this machine, timed; messages by shared memory"
 
 
@@ -203,13 +203,13 @@ def _drawn(curves: Scaling, file: Path, title: str) -> Path:
 def as_json(answer: Answer) -> dict[str, Any]:
     """Return the answer as one JSON-compatible object, with only a summary of very many ranks."""
     data = answer.plan.as_dict()
-    if answer.crew.ranks > _MOST_LISTED:
+    if answer.group.ranks > _MOST_LISTED:
         del data["layout"]
         told = data["prediction"]
         for name in ("compute", "exchange", "hidden", "memory"):
             values = np.asarray(told[name])
             told[name] = {"least": values.min().item(), "mean": values.mean().item(), "most": values.max().item()}
-    data["ranks"] = answer.crew.ranks
+    data["ranks"] = answer.group.ranks
     data["cells"] = {"shape": list(answer.work.domain.shape), "each": answer.work.points}
     if answer.curves is not None:
         data["scaling"] = answer.curves.as_dict()
@@ -267,13 +267,13 @@ def _decisions(made: Plan) -> Table:
 
 def _ranks(answer: Answer) -> Table:
     """Return a table with a row for each rank, or, if there are many, for all ranks of one speed."""
-    made, crew = answer.plan, answer.crew
+    made, group = answer.plan, answer.group
     cells = made.layout.cells() * answer.work.points
-    many = crew.ranks > _MOST_ROWS
+    many = group.ranks > _MOST_ROWS
     groups = (
-        [np.flatnonzero((crew.speed_of == s) & (cells > 0)) for s in range(len(crew.speeds))]
+        [np.flatnonzero((group.speed_of == s) & (cells > 0)) for s in range(len(group.speeds))]
         if many
-        else [np.array([rank]) for rank in range(crew.ranks) if cells[rank]]
+        else [np.array([rank]) for rank in range(group.ranks) if cells[rank]]
     )
     table = _table(
         "Each rank, a step", "ranks" if many else "rank", "node", "cells", "share", "compute", "messages", "hidden",
@@ -286,7 +286,7 @@ def _ranks(answer: Answer) -> Table:
         share = cells[ranks].mean() / cells.sum()
         table.add_row(
             str(len(ranks)) if many else str(int(ranks[0])),
-            _nodes(crew, ranks),
+            _nodes(group, ranks),
             _span(cells[ranks], lambda value: f"{int(value):,}"),
             f"{100 * share:.3g} %",
             *(_span(values[ranks], duration) for values in (told.compute, told.exchange, told.hidden)),
@@ -295,9 +295,9 @@ def _ranks(answer: Answer) -> Table:
     return table
 
 
-def _nodes(crew: Crew, ranks: np.ndarray) -> str:
-    nodes = np.unique(crew.seats.paths[ranks, 0])
-    first = crew.node(int(ranks[0]))
+def _nodes(group: RankGroup, ranks: np.ndarray) -> str:
+    nodes = np.unique(group.seats.paths[ranks, 0])
+    first = group.node(int(ranks[0]))
     return first if len(nodes) == 1 else f"{first} and {len(nodes) - 1} more"
 
 

@@ -19,7 +19,7 @@ from minga.cli.case import Case
 from minga.errors import CaseError
 from minga.lang.types import itemsize
 from minga.output.directory import RunDirectory, write_whole
-from minga.output.room import bytes_of_frame, check_room, frames_of, need_of
+from minga.output.disk_space import bytes_of_frame, check_room, frames_of, need_of
 from minga.plan.step_costs import step_costs
 from minga.view.report.page import bytes_text, seconds_text
 
@@ -171,10 +171,12 @@ def _known_step(case: Case, ranks: int) -> tuple[float, str] | None:
         work = work_of(case.model)
         machine = read_machine(case.machine)
         try:
-            crew = machine.crew(computing, (work.kernel, work.name), case.run.threads, cell_bytes=work.moved or None)
+            group = machine.rank_group(
+                computing, (work.kernel, work.name), case.run.threads, cell_bytes=work.moved or None
+            )
         except CaseError:
             return None  # planning reports the error
-        rates = [float(crew.speeds[number].rate(cells / computing)) for number in crew.speed_of]
+        rates = [float(group.speeds[number].rate(cells / computing)) for number in group.speed_of]
         return cells / sum(rates), f"the speeds in {machine.name or case.machine.name}"
     speed = known_speed(case.model, computing, case.run.threads)
     return None if speed is None else (float(speed.time(cells / computing)), "speeds measured here before")

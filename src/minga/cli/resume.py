@@ -14,8 +14,8 @@ from minga.errors import CaseError
 from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import changed_entries, entries_of
 from minga.output.directory import RunDirectory
-from minga.output.progress import goes_on, read_progress
-from minga.running.keeping import check_unfinished, finished_result
+from minga.output.progress import is_active, read_progress
+from minga.running.run_output import check_unfinished, finished_result
 
 __all__ = ["check_resumed", "open_resumed", "result_without_end", "resume_hint", "write_case"]
 
@@ -38,7 +38,7 @@ def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
         )
     directory = RunDirectory(path)
     progress = read_progress(directory)
-    if progress is not None and goes_on(progress):
+    if progress is not None and is_active(progress):
         raise CaseError(
             f"the run in {path} is still active, as process {progress['pid']} on {progress['host']}",
             key="--resume",

@@ -24,7 +24,7 @@ from minga.launch.exit_codes import INTERRUPTED, REPORTED, status_of
 from minga.launch.launcher import Job, find_launcher, library, surrounding_job, world
 from minga.launch.signals import GRACE, StopRequest
 from minga.output.directory import RunDirectory
-from minga.output.progress import goes_on, note_state, read_progress
+from minga.output.progress import is_active, note_state, read_progress
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
 __all__ = ["RunRequest", "run"]
@@ -138,7 +138,7 @@ def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory
 def _check_replaced(case: Case, out: Path) -> None:
     """Raise CaseError if the run in ``out`` must not be replaced: it is still active, or the case reads its files."""
     progress = read_progress(RunDirectory(out))
-    if progress is not None and goes_on(progress):
+    if progress is not None and is_active(progress):
         raise CaseError(
             f"the run in {out} is still active, as process {progress['pid']} on {progress['host']}; "
             "nothing is overwritten",

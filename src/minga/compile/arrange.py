@@ -20,7 +20,7 @@ from typing import Final
 from minga.compile.scratch import Ring, rings
 from minga.lang.expr import Node
 from minga.lang.graph import Interner, KernelGraph, topological
-from minga.lang.moved import moved as seen_from
+from minga.lang.shift import shifted as seen_from
 
 MOST_READS: Final = 24
 """Maximum number of different reads of one loop: each row takes a register for its address, or a reload of it."""

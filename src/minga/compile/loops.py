@@ -12,7 +12,7 @@ from minga.compile.ir import Body
 from minga.compile.line import Access, Line
 from minga.compile.prefetch import NextPlanes, edge_reads, exceeds, fetch_ahead, leading_reads
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
-from minga.compile.schedule import Schedule, is_number, may_repeat_cells, may_stream
+from minga.compile.schedule import Schedule, is_number, may_bypass_caches, may_repeat_cells
 from minga.compile.scratch import Scratch
 from minga.compile.target import Target
 from minga.compile.text import Text
@@ -46,7 +46,7 @@ class Kernel:
         self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
         self.arranged = arrange(graph, self.roots)
         self.widths = widths(graph, plan, self.lanes)
-        self.stream = may_stream(graph, plan) and target.triple.startswith("x86_64")
+        self.stream = may_bypass_caches(graph, plan) and target.triple.startswith("x86_64")
         self.repeat = may_repeat_cells(graph)
         self.text = Text()
         self.frame = Frame(self.text, graph)

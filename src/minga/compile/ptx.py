@@ -16,7 +16,7 @@ mg.fma), denormals are kept, and values of different threads are only combined a
     ptx_tile.py    locals in a block's shared memory
     ptx_march.py   the data that a block keeps while it marches from plane to plane
     ptx_walk.py    the march itself
-    ptx_kept.py    queues of registers and rings of planes of a march
+    ptx_streams.py queues of registers and rings of planes of a march
     ptx_window.py  addresses of fields around the tile of a march
     ptx_frame.py   arguments, addresses and values of a cell
     ptx_nest.py    loops

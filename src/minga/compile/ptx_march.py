@@ -390,7 +390,7 @@ def _pointers(graph: KernelGraph, streams: dict[Source, Stream]) -> tuple[Pointe
 # Cost ----------------------------------------------------------------------------------------------------------------
 LOAD: Final = 8
 """Number of operations that take as long as bringing one element close to the block."""
-MEETING: Final = 12
+BARRIER: Final = 12
 """Number of operations that take as long as waiting for the block's other threads."""
 
 
@@ -419,7 +419,7 @@ def _work(graph: KernelGraph, uses: dict[Source, list[Use]], march: March) -> fl
         else:
             definition = [graph.locals[stream.number]]
             early += turns * (operations(definition) - _kept(graph, definition, streams))
-    early += MEETING * sum(march.meets(stage) for stage in range(march.stages))
+    early += BARRIER * sum(march.meets(stage) for stage in range(march.stages))
     roots = results(graph)
     direct = {n.data for n in topological(roots) if n.op == "read"}
     direct = {data for data in direct if ("field", cast(tuple[int, Offsets, Offsets], data)[0]) not in streams}

@@ -16,8 +16,8 @@ from typing import cast
 from minga.compile.ir import Body
 from minga.compile.operations import REGISTER
 from minga.compile.ptx_frame import BLOCK, Cell, Frame, Offsets, barrier, in_turn, variable
-from minga.compile.ptx_kept import Kept, MarchCell, zero
 from minga.compile.ptx_march import MOST_HELD, March, Pointer, Reach, Source, Stream, reads_of, results, spans, words
+from minga.compile.ptx_streams import MarchCell, StreamState, zero
 from minga.compile.ptx_window import Spot, Window
 from minga.compile.text import Text
 from minga.lang.graph import KernelGraph, topological
@@ -178,7 +178,7 @@ class Steps:
         self.nowhere = self.none, self.none
         self._loaded: dict[object, str] = {}
         self._prepare()
-        self.kept = Kept(self.frame, self.march, walk.shared)
+        self.kept = StreamState(self.frame, self.march, walk.shared)
         for stream in self.march.streams:
             self.kept.prepare(self.spots[stream.source])
 

@@ -72,7 +72,7 @@ def may_repeat_cells(graph: KernelGraph) -> bool:
     return {param for param, _, _ in accesses} <= elsewhere - graph.written
 
 
-def may_stream(graph: KernelGraph, plan: Schedule) -> bool:
+def may_bypass_caches(graph: KernelGraph, plan: Schedule) -> bool:
     """Return True if stores may bypass the caches.
 
     The values that they replace must not be read, so that their cache lines need not be fetched. The stored fields must

@@ -15,7 +15,7 @@ from minga.engine.active import Activity, TileCut
 from minga.engine.active_kernels import TILES_HEADER
 from minga.engine.backend import LINE_WORDS, Backend, Host, copies_of
 from minga.engine.helper_kernels import COPY_WORDS, HEADER_WORDS
-from minga.engine.helpers import Copy, Place, active_tiles, copy_args
+from minga.engine.helpers import BoxAddress, Copy, active_tiles, copy_args
 from minga.engine.program import Apply
 from minga.engine.regions import Part
 from minga.engine.tiles import PER_WORKER, TILE_BYTES
@@ -185,5 +185,5 @@ def _host(backend: Backend) -> Host:
     return backend
 
 
-def _moved(place: Place, cells: Sequence[int]) -> Place:
+def _moved(place: BoxAddress, cells: Sequence[int]) -> BoxAddress:
     return replace(place, offset=place.offset + sum(n * s for n, s in zip(cells, place.strides, strict=True)))

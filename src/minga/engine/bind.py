@@ -31,9 +31,9 @@ from minga.engine.schedule import (
     Begin,
     Boundaries,
     Branch,
-    Exchange,
     Finish,
     FinishMove,
+    HaloExchange,
     Item,
     Loop,
     Schedule,
@@ -193,7 +193,7 @@ class Binder:
         self.emit(*self.backend.settled(), cmd.Call(function, call.label))
         self.continued(slot for slot in call.writes if slot.field.replicated)
 
-    def exchange(self, exchange: Exchange) -> BoundExchange:
+    def exchange(self, exchange: HaloExchange) -> BoundExchange:
         """Return a bound exchange, binding it at first use."""
         bound = self.exchanges.get(id(exchange))
         if bound is None:
@@ -203,7 +203,7 @@ class Binder:
             self.channels.append(bound.channel)
         return bound
 
-    def begin(self, exchange: Exchange) -> None:
+    def begin(self, exchange: HaloExchange) -> None:
         """Emit packing and sending of an exchange."""
         bound = self.exchange(exchange)
         self.emit(*bound.pack)
@@ -211,7 +211,7 @@ class Binder:
             self.emit(*self.backend.settled(), cmd.Start(bound.channel))
             self.open.append(bound.channel)
 
-    def finish(self, exchange: Exchange) -> None:
+    def finish(self, exchange: HaloExchange) -> None:
         """Emit the local copies of an exchange, waiting for its messages, and unpacking."""
         bound = self.exchange(exchange)
         self.emit(*bound.local)

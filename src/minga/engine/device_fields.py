@@ -11,7 +11,7 @@ import numpy as np
 from minga.engine.copy_out import DONE, Pending, Together
 from minga.engine.device import Device
 from minga.engine.device_kernels import helper_launch
-from minga.engine.helpers import Copy, Place, copy_args
+from minga.engine.helpers import BoxAddress, Copy, copy_args
 from minga.engine.reach import Reach
 from minga.engine.storage import BlockArrays, Storage
 from minga.errors import LayoutError
@@ -79,7 +79,7 @@ class DeviceFields:
         for slot, (source, target) in enumerate(zip(old.arrays, new.arrays, strict=True)):
             self.device.prefetch(source)
             whence, whither = (
-                Place(int(block.table.ctypes.data) + 8 * slot, _offset(block, box), array.strides)
+                BoxAddress(int(block.table.ctypes.data) + 8 * slot, _offset(block, box), array.strides)
                 for block, array in ((old, source), (new, target))
             )
             copies.append(Copy(whence, whither, box.shape, source.itemsize))
@@ -106,8 +106,8 @@ class DeviceFields:
         memory, keep = self.device.staged(part.size * size)
         array = block.arrays[0]
         word = self._words(np.array([memory], np.int64))
-        source = Place(int(block.table.ctypes.data) + 8 * slot.index, _offset(block, part), array.strides)
-        into = Place(int(word.ctypes.data), 0, tuple(strides))
+        source = BoxAddress(int(block.table.ctypes.data) + 8 * slot.index, _offset(block, part), array.strides)
+        into = BoxAddress(int(word.ctypes.data), 0, tuple(strides))
         args = self._words(copy_args([Copy(source, into, part.shape, size)]))
         grid, threads = helper_launch("copy_boxes", args)
         self.device.launch(self.device.helper("copy_boxes"), grid, threads, int(args.ctypes.data))

@@ -23,8 +23,8 @@ from minga.engine.draws import drawing, repeated_draw
 from minga.engine.events import EventLog, Timeline
 from minga.engine.infer import infer
 from minga.engine.interpret import INTERRUPTED, LEFT, interpret, new_ledger
+from minga.engine.interrupt import InterruptPoll
 from minga.engine.levels import check_levels
-from minga.engine.look import Look
 from minga.engine.masks import settle_masks
 from minga.engine.native import POLL_NANOSECONDS, NativeLoop, unsupported
 from minga.engine.options import check_counts, checked_layouts, checked_routes, poll_nanoseconds
@@ -143,7 +143,7 @@ class Engine:
         self._sent: dict[int, Traffic] = {}
         self._events = EventLog(trace, self.workers, native=self.native) if trace else None
         self.stop = np.zeros(1, np.int64)
-        self.look = Look(self.comm)
+        self.interrupt = InterruptPoll(self.comm)
         self._kernels: Kernels = {}
         self._programs: dict[str, Program] = {}
         self._prepared: dict[tuple[object, ...], _Prepared] = {}
@@ -473,7 +473,7 @@ class Engine:
             self._events,
             prepared.first_event,
             self.device,
-            self.look,
+            self.interrupt,
         )
 
     def prepare(self, program: Program, *, looped: bool = True) -> _Prepared:
@@ -582,7 +582,7 @@ class Engine:
             self.workers.reserve(binding.scratch_bytes)
             native = NativeLoop(
                 binding.commands, self.comm, self.workers, self.booked, self.stop, self._events,
-                self._poll or POLL_NANOSECONDS, self.device, self.look,
+                self._poll or POLL_NANOSECONDS, self.device, self.interrupt,
             )  # fmt: skip
         interpreted = self._events if native is None else None
         first_event = interpreted.register(binding.commands) if interpreted is not None else 0

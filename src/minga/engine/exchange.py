@@ -12,10 +12,10 @@ from minga.engine.active import Activity
 from minga.engine.active_bind import NotedCopy, noted_commands, noted_copies
 from minga.engine.backend import Backend
 from minga.engine.comm import Channel, Comm, Envelope
+from minga.engine.helpers import BoxAddress, copy_args
 from minga.engine.helpers import Copy as BoxCopy
-from minga.engine.helpers import Place, copy_args
 from minga.engine.reach import Reach
-from minga.engine.schedule import Exchange
+from minga.engine.schedule import HaloExchange
 from minga.engine.storage import BlockArrays, Storage
 from minga.space.box import Box
 from minga.space.field import MARGIN, Field, Slot
@@ -59,7 +59,7 @@ Room = Callable[[object, int], np.ndarray]
 
 
 def bind_exchange(
-    exchange: Exchange,
+    exchange: HaloExchange,
     storage: Storage,
     comm: Comm,
     tag: int,
@@ -120,7 +120,7 @@ def bind_legs(
         for message in leg.transfer.sends:
             for copy in message.copies:
                 sent.setdefault(copy.source, []).append(copy.source_box)
-                buffer = Place(out[message.peer], used_out[message.peer], dense_strides(copy, size))
+                buffer = BoxAddress(out[message.peer], used_out[message.peer], dense_strides(copy, size))
                 pack.append(
                     BoxCopy(
                         box_place(sources[copy.source], leg.source, copy.source_box),
@@ -133,7 +133,7 @@ def bind_legs(
                 carried[message.peer] += 1
         for message in leg.transfer.receives:
             for copy in message.copies:
-                buffer = Place(into[message.peer], used_in[message.peer], dense_strides(copy, size))
+                buffer = BoxAddress(into[message.peer], used_in[message.peer], dense_strides(copy, size))
                 arrived = BoxCopy(
                     buffer, box_place(targets[copy.target], leg.target, copy.target_box), copy.source_box.shape, size
                 )
@@ -205,11 +205,11 @@ def word_holding(buffer: np.ndarray, backend: Backend) -> int:
     return backend.address(np.array([backend.address(buffer)], np.int64))
 
 
-def box_place(arrays: BlockArrays, slot: Slot, box: Box) -> Place:
+def box_place(arrays: BlockArrays, slot: Slot, box: Box) -> BoxAddress:
     """Return the place of a box in a slot's array."""
     array = arrays.arrays[0]
     first = sum((b - o) * s for b, o, s in zip(box.lo, arrays.box.lo, array.strides, strict=True))
-    return Place(int(arrays.table.ctypes.data) + 8 * slot.index, first, array.strides)
+    return BoxAddress(int(arrays.table.ctypes.data) + 8 * slot.index, first, array.strides)
 
 
 def dense_strides(copy: Copy, size: int) -> tuple[int, ...]:

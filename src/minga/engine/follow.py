@@ -8,10 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from minga.errors import LayoutError
+from minga.space.bit_words import WORD, cell_layout
 from minga.space.boxes import Ints
 from minga.space.grid import Grid
 from minga.space.layout import Layout
-from minga.space.words import WORD, cell_layout
 
 __all__ = ["Hierarchy", "follow"]
 

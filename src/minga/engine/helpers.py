@@ -95,7 +95,7 @@ def _active_tiles(ndim: int) -> tuple[int, object]:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BoxAddress:
     """The position of a box in an array.
 
     `slot` is the address of a word that holds the array's base address; the box's first cell lies `offset` bytes after
@@ -111,8 +111,8 @@ class Place:
 class Copy:
     """Copy the cells of a box, `shape` (slowest axis first) of `itemsize` bytes each, from `source` to `target`."""
 
-    source: Place
-    target: Place
+    source: BoxAddress
+    target: BoxAddress
     shape: tuple[int, ...]
     itemsize: int
 

@@ -33,7 +33,7 @@ from minga.engine.command import (
 )
 from minga.engine.device import Device
 from minga.engine.events import EventLog
-from minga.engine.look import NEVER, Look
+from minga.engine.interrupt import NEVER, InterruptPoll
 from minga.engine.workers import Workers
 from minga.errors import RunError
 
@@ -59,7 +59,7 @@ def interpret(
     events: EventLog | None = None,
     first_event: int = 0,
     device: Device | None = None,
-    look: Look | None = None,
+    interrupt: InterruptPoll | None = None,
 ) -> int:
     """Run commands from the first one on, and return the reason of the End that was reached.
 
@@ -77,7 +77,7 @@ def interpret(
         Log created for Python's clock, in which the commands are entries from `first_event` on.
     device
         GPU that the list launches on.
-    look
+    interrupt
         Called after some Counts to decide on leaving the list.
 
     Raises
@@ -87,9 +87,9 @@ def interpret(
     """
     if workers is None:
         with Workers() as own:
-            return interpret(commands, comm, own, ledger, stop, events, first_event, device, look)
+            return interpret(commands, comm, own, ledger, stop, events, first_event, device, interrupt)
     ledger = new_ledger() if ledger is None else ledger
-    run = _Run(comm, workers, device, stop, look, NEVER if look is None else look.begin())
+    run = _Run(comm, workers, device, stop, interrupt, NEVER if interrupt is None else interrupt.begin())
     last = time.perf_counter_ns()
     while run.at < len(commands):
         number, command = run.at, commands[run.at]
@@ -124,7 +124,7 @@ class _Run:
     workers: Workers
     device: Device | None
     stop: NDArray[np.int64] | None
-    look: Look | None
+    interrupt: InterruptPoll | None
     rounds: int
     """Number of Counts until the next interrupt."""
     at: int = 0
@@ -200,8 +200,8 @@ class _Run:
         self.rounds -= 1
         if self.stop is not None and self.stop[0]:
             self.reason = INTERRUPTED
-        elif self.rounds == 0 and self.look is not None:
-            self.rounds = self.look()
+        elif self.rounds == 0 and self.interrupt is not None:
+            self.rounds = self.interrupt()
             if not self.rounds:
                 self.reason = LEFT
 

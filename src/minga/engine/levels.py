@@ -20,11 +20,11 @@ from minga.lang.kernel import Kernel
 from minga.space.box import Box
 from minga.space.field import Field, Slot
 
-__all__ = ["Place", "check_levels", "keep", "kept_cells", "untouched"]
+__all__ = ["CopyPoint", "check_levels", "keep", "kept_cells", "untouched"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CopyPoint:
     """The position of a copy: before operation `number` of a list, of the cells in some boxes."""
 
     operations: list[Operation]
@@ -43,7 +43,7 @@ def keep(ndim: int) -> Kernel:
     return Kernel(keep)
 
 
-def kept_cells(item: Field, stack: Sequence[list[Operation]]) -> Place | None:
+def kept_cells(item: Field, stack: Sequence[list[Operation]]) -> CopyPoint | None:
     """Return the copy that must precede `rotate(item)` at the end of the operations recorded so far, or None.
 
     `stack` holds the lists that are being recorded, the innermost last. Raise ProgramError if the copy would overwrite
@@ -73,7 +73,7 @@ def kept_cells(item: Field, stack: Sequence[list[Operation]]) -> Place | None:
     first = next(n for n, (_, operation) in enumerate(span) if any(_stores(i, item.next) for i in flat([operation])))
     _check_kept(item, [operation for _, operation in span[first:]], left)
     (operations, number), _ = span[first]
-    return Place(operations, number, left)
+    return CopyPoint(operations, number, left)
 
 
 def _check_kept(item: Field, operations: Sequence[Operation], left: Sequence[Box]) -> None:

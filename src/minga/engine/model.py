@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from minga.engine.clock import Clock
+from minga.engine.diagnostics import Diagnostics
 from minga.engine.engine import Engine, FieldValue
 from minga.engine.follow import Hierarchy, follow
-from minga.engine.lookout import Lookout
 from minga.engine.model_check import check_model
 from minga.engine.presentation import Presentation
 from minga.engine.program import Program
 from minga.errors import LayoutError, ProgramError, RunError
 from minga.lang.types import itemsize
+from minga.space.bit_words import Packed
 from minga.space.box import Box
 from minga.space.cuts import parse_layout
 from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.layout import GRANULE, Layout
-from minga.space.words import Packed
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class Model:
     cuts
         By the name of an axis, the only indices at which layouts may cut the model's grid there, because results would
         depend on other cuts. Layouts given in words and plans are moved to them, other layouts are refused.
-    lookout
+    diagnostics
         A condition that is searched for during the run and reported with the result, or None.
     clock
         The time of steps, which files then hold in addition to the steps; None: the steps are the time.
@@ -187,7 +187,7 @@ class Model:
     drawings: InitVar[None] = None
     updates: Register | None = None
     cuts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    lookout: Lookout | None = None
+    diagnostics: Diagnostics | None = None
     clock: Clock | None = None
     former: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str | tuple[str, str]] = field(default_factory=dict)

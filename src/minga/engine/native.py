@@ -39,8 +39,8 @@ from minga.engine.command import (
 from minga.engine.device import Device
 from minga.engine.events import EventLog
 from minga.engine.interpret import INTERRUPTED, LEFT, Ledger, new_ledger, past_the_end
+from minga.engine.interrupt import NEVER, InterruptPoll
 from minga.engine.launching import Launcher
-from minga.engine.look import NEVER, Look
 from minga.engine.waiting import BEFORE_OTHERS, NAP_SHARE, SHORTEST_NAP, longest_nap
 from minga.engine.workers import Workers, nanoseconds_per_tick
 from minga.errors import RunError
@@ -96,7 +96,7 @@ class NativeLoop:
         events: EventLog | None = None,
         poll: tuple[int, int] = POLL_NANOSECONDS,
         device: Device | None = None,
-        look: Look | None = None,
+        interrupt: InterruptPoll | None = None,
     ) -> None:
         reason = unsupported(comm, workers)
         if reason is not None:
@@ -107,7 +107,7 @@ class NativeLoop:
         self._poll = poll
         self._stop = np.zeros(1, np.int64) if stop is None else stop
         self._events = events
-        self._look = look
+        self._interrupt = interrupt
         self._first_event = 0 if events is None else events.register(self._commands)
         self._kept: list[object] = [workers]
         self._launcher = None if device is None else Launcher(device)
@@ -135,7 +135,7 @@ class NativeLoop:
         """
         context = self._context
         context[words.AT] = 0
-        context[words.LOOK] = NEVER if self._look is None else self._look.begin()
+        context[words.LOOK] = NEVER if self._interrupt is None else self._interrupt.begin()
         try:
             while (status := self._run(self._address)) in (words.CALLED, words.LOOKING):
                 if status == words.CALLED:
@@ -169,8 +169,8 @@ class NativeLoop:
 
     def _goes_on(self) -> bool:
         """Return True if all ranks, which call this together, let the list continue."""
-        assert self._look is not None
-        self._context[words.LOOK] = rounds = self._look()
+        assert self._interrupt is not None
+        self._context[words.LOOK] = rounds = self._interrupt()
         return rounds > 0
 
     def _call(self, number: int) -> None:

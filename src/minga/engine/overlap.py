@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from minga.engine.program import Apply, Let, Rotate
 from minga.engine.reach import Reach, stencil
 from minga.engine.regions import border_widths, boundary_first, lead_field
-from minga.engine.schedule import Begin, Exchange, Finish, Item, Stage, Valid
+from minga.engine.schedule import Begin, Finish, HaloExchange, Item, Stage, Valid
 from minga.space.field import Register, Slot
 
 
@@ -35,7 +35,7 @@ def emit_exchange(missing: Valid, out: list[Item], overlap: bool) -> None:
         first -= 1
         if boundary_first(item.apply.graph):
             break
-    exchange = Exchange(tuple(names) if first < position else slots, slots, reaches)
+    exchange = HaloExchange(tuple(names) if first < position else slots, slots, reaches)
     if first == position:
         out += [Begin(exchange), Finish(exchange)]
         return

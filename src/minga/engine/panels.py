@@ -15,8 +15,8 @@ import numpy as np
 from minga.engine import command as cmd
 from minga.engine.comm import Channel
 from minga.engine.exchange import BoundExchange, Leg, bind_legs, box_place, copy_commands, dense_strides, word_holding
+from minga.engine.helpers import BoxAddress
 from minga.engine.helpers import Copy as BoxCopy
-from minga.engine.helpers import Place
 from minga.engine.program import Move
 from minga.engine.reach import Reach
 from minga.engine.routes import Spread
@@ -160,7 +160,7 @@ def _spread(binder: Binder, move: Move, transfer: RankTransfer, buffers: Buffers
         spreads.append(Spread(root, buffer, len(message.copies)))
         word = word_holding(buffer, binder.backend)
         for copy, at in zip(message.copies, message.offsets, strict=True):
-            place, shape = Place(word, at * size, dense_strides(copy, size)), copy.source_box.shape
+            place, shape = BoxAddress(word, at * size, dense_strides(copy, size)), copy.source_box.shape
             if root == transfer.rank:
                 pack.append(BoxCopy(box_place(sources[copy.source], move.source, copy.source_box), place, shape, size))
             else:

@@ -30,7 +30,7 @@ from minga.engine.check import (
     moved_boxes,
     written_field,
 )
-from minga.engine.levels import Place, keep, kept_cells
+from minga.engine.levels import CopyPoint, keep, kept_cells
 from minga.engine.operations import Apply as Apply
 from minga.engine.operations import Call as Call
 from minga.engine.operations import Let as Let
@@ -418,7 +418,7 @@ class Program:
             if place is not None:
                 self._keep(item, place)
 
-    def _keep(self, item: Field, place: Place) -> None:
+    def _keep(self, item: Field, place: CopyPoint) -> None:
         """Record a copy of cells from `now` to `next` at the position where it belongs."""
         copies: list[Operation] = []
         before, self._mask = self._mask, None

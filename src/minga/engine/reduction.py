@@ -13,10 +13,10 @@ from minga.engine import command as cmd
 from minga.engine.device import Helper
 from minga.engine.exchange import copy_commands
 from minga.engine.helpers import (
+    BoxAddress,
     Combine,
     Copy,
     Finish,
-    Place,
     candidate_args,
     combine_args,
     finish_args,
@@ -147,7 +147,7 @@ def _copy(
     whence = binder.address(np.array([binder.address(source)], np.int64))
     whither = binder.address(np.array([binder.address(target)], np.int64))
     copies = [
-        Copy(Place(whence, 8 * a, (8,)), Place(whither, 8 * b, (8,)), (1,), 8)
+        Copy(BoxAddress(whence, 8 * a, (8,)), BoxAddress(whither, 8 * b, (8,)), (1,), 8)
         for a, b in zip(sources, targets, strict=True)
     ]
     return copy_commands(copies, binder.backend, "reduce")

@@ -21,11 +21,11 @@ class Stage:
     apply: Apply
     extent: Reach
     part: Literal["all", "shell", "interior"] = "all"
-    exchange: Exchange | None = None
+    exchange: HaloExchange | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Exchange:
+class HaloExchange:
     """A halo exchange of several slots, named as at its start and at its finish (a rotation may lie between them)."""
 
     start: tuple[Slot, ...]
@@ -37,14 +37,14 @@ class Exchange:
 class Begin:
     """The start of an exchange."""
 
-    exchange: Exchange
+    exchange: HaloExchange
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finish:
     """The end of an exchange."""
 
-    exchange: Exchange
+    exchange: HaloExchange
 
 
 @dataclass(frozen=True, slots=True, eq=False)

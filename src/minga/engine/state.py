@@ -106,7 +106,7 @@ class Beginning:
         self._registers = self._state.registers(self._engine)
         self._seconds = time.perf_counter() - began
 
-    def put_back(self) -> None:
+    def restore(self) -> None:
         """Restore fields and registers to the state kept last."""
         engine = self._engine
         for name, slot in self._state.changing.items():

@@ -193,7 +193,7 @@ class Storage:
         for key, initial in self.initials.items():
             self.register(key, self.dtypes[key], initial)[0] = initial
 
-    def look(self, item: Field) -> None:
+    def before_access(self, item: Field) -> None:
         """Prepare for Python's access to a field's values; to be called before it."""
         self.seen.add(item)
         if self.settle is not None:
@@ -201,7 +201,7 @@ class Storage:
 
     def pieces(self, slot: Slot) -> Iterator[tuple[Box, np.ndarray]]:
         """Yield this rank's owned boxes of a slot with views of their values."""
-        self.look(slot.field)
+        self.before_access(slot.field)
         for block in self.stored(slot.field).blocks.values():
             if not block.owned.empty:
                 yield block.owned, block.view(slot.index, block.owned)

@@ -18,8 +18,8 @@ import numpy as np
 from minga.engine import command as cmd
 from minga.engine.comm import Channel, Envelope
 from minga.engine.exchange import box_place, copy_commands, dense_strides, word_holding
+from minga.engine.helpers import BoxAddress
 from minga.engine.helpers import Copy as BoxCopy
-from minga.engine.helpers import Place
 from minga.engine.program import Apply
 from minga.engine.reduction import bind_reductions
 from minga.engine.regions import Part, lead_field
@@ -238,7 +238,7 @@ def _send(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upstrea
         packed.append(
             BoxCopy(
                 box_place(arrays, slot, copy.source_box),
-                Place(word, used, dense_strides(copy, size)),
+                BoxAddress(word, used, dense_strides(copy, size)),
                 copy.source_box.shape,
                 size,
             )
@@ -263,7 +263,7 @@ def _receive(binder: Binder, source: Unit, target: Unit, upstream: Sequence[Upst
         if local:
             source_place = box_place(blocks[source.block], slot, copy.source_box)
         else:
-            source_place = Place(word, used, dense_strides(copy, size))
+            source_place = BoxAddress(word, used, dense_strides(copy, size))
             used += copy.source_box.size * size
         unpacked.append(BoxCopy(source_place, target_place, copy.source_box.shape, size))
     if not local:

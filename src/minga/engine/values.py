@@ -27,7 +27,7 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
     target = slot.field
     value = np.asarray(value) if isinstance(value, list | tuple) else value
     stored = storage.stored(target)
-    storage.look(target)
+    storage.before_access(target)
     if isinstance(value, np.ndarray) and value.ndim and value.shape != target.bounds.shape:
         raise LayoutError(
             f"field {target.name!r} has shape {target.bounds.shape}, the array {value.shape}",

@@ -31,13 +31,13 @@ from minga.lab.cgroups import (
 from minga.lab.cgroups import remove as remove_groups
 from minga.lab.commands import check_tools, collect, output
 from minga.lab.config import Lab, read_lab
+from minga.lab.cores import assign_cores
 from minga.lab.entrance import entrance, write_entrance
+from minga.lab.hub_process import hub_counts, start_hub
 from minga.lab.namespaces import Counters, address, counters, make_links, make_namespaces, remove_namespaces
 from minga.lab.processes import inside
-from minga.lab.rootless import check_user_namespaces, hold
-from minga.lab.seats import seats
+from minga.lab.rootless import check_user_namespaces, hold_namespaces
 from minga.lab.state import State, locked, read_state, write_state
-from minga.lab.wire import hub_counts, start_hub
 from minga.launch.processes import end, process_here
 from minga.launch.signals import interruptible, uninterrupted
 
@@ -117,7 +117,9 @@ class Cluster:
             remedy=f"its nodes are {', '.join(self.names)}",
         )
 
-    def command(self, node: int | str, words: Sequence[str], environment: Mapping[str, str] | None = None) -> list[str]:
+    def command(
+        self, node: int | str, program: Sequence[str], environment: Mapping[str, str] | None = None
+    ) -> list[str]:
         """Return the command line that runs a program inside a node: in its network, host name and control group.
 
         The command replaces itself with the program, so that signals reach the program. The variables in
@@ -127,7 +129,7 @@ class Cluster:
         ----------
         node
             Number, name or address of the node.
-        words
+        program
             The command line of the program.
         environment
             Environment variables that are added.
@@ -138,16 +140,16 @@ class Cluster:
             The command line.
         """
         changes = ["env", *(f"{key}={value}" for key, value in environment.items())] if environment else []
-        return ["/bin/sh", str(entrance(self.state)), str(self.node(node)), *changes, *words]
+        return ["/bin/sh", str(entrance(self.state)), str(self.node(node)), *changes, *program]
 
-    def execute(self, node: int | str, words: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
+    def execute(self, node: int | str, program: Sequence[str], **options: Any) -> subprocess.CompletedProcess[Any]:
         """Run a program inside a node with ``subprocess.run``; ``options`` are passed to it.
 
         Parameters
         ----------
         node
             Number, name or address of the node.
-        words
+        program
             The command line of the program.
         options
             Options of ``subprocess.run``.
@@ -157,7 +159,7 @@ class Cluster:
         subprocess.CompletedProcess
             The finished process.
         """
-        return subprocess.run(self.command(node, words), **{"check": False, **options})
+        return subprocess.run(self.command(node, program), **{"check": False, **options})
 
     def run(
         self,
@@ -389,7 +391,7 @@ def up(
         groups = tuple(
             tuple(str(place / f"minga-{state.instance}-{node}") for place in places) for node in range(len(lab.nodes))
         )
-        kept = seats(lab.shares(state.cores), len(cores))
+        kept = assign_cores(lab.shares(state.cores), len(cores))
         state = replace(state, groups=groups, cpus=tuple(tuple(cores[core][0] for core in node) for node in kept))
     with interruptible(), locked():
         _sweep()
@@ -509,7 +511,7 @@ def _build(state: State, version: int) -> Cluster:
     """Create everything a lab consists of; the state records each part before it is created."""
     write_state(state)
     if state.rootless:
-        state = replace(state, holder=hold(lambda process: write_state(replace(state, holder=process))))
+        state = replace(state, holder=hold_namespaces(lambda process: write_state(replace(state, holder=process))))
     make_namespaces(state)
     make_links(state)
     if state.quota:

@@ -49,14 +49,14 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": f"{os.environ.get('PATH', '/usr/bin:/bin')}:{_PLACES}", "LC_ALL": "C"}
 
 
-def output(words: Sequence[str], text: str = "") -> str:
+def output(command: Sequence[str], text: str = "") -> str:
     """Run a tool with ``text`` as its input and return its output; raise LaunchError if it fails.
 
     The tool runs in its own session, so Ctrl-C does not reach it.
     """
     try:
         done = subprocess.run(
-            words,
+            command,
             input=text,
             capture_output=True,
             text=True,
@@ -68,17 +68,17 @@ def output(words: Sequence[str], text: str = "") -> str:
             pass_fds=lent,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise LaunchError(f"{' '.join(words)} could not be run: {error}") from error
+        raise LaunchError(f"{' '.join(command)} could not be run: {error}") from error
     if done.returncode:
         said = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
-        raise LaunchError(f"{' '.join(words)} failed: {said}", remedy=_remedy(said))
+        raise LaunchError(f"{' '.join(command)} failed: {said}", remedy=_remedy(said))
     return done.stdout
 
 
-def detached(words: Sequence[str], **streams: Any) -> subprocess.Popen[str]:
+def detached(command: Sequence[str], **streams: Any) -> subprocess.Popen[str]:
     """Start a program that outlives this process; while this process runs, :func:`collect` reaps the program."""
     child = subprocess.Popen(
-        words, text=True, errors="replace", env=environment(), cwd="/", start_new_session=True, **streams
+        command, text=True, errors="replace", env=environment(), cwd="/", start_new_session=True, **streams
     )
     _detached.append(child)
     return child

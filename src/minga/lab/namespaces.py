@@ -112,9 +112,9 @@ def _show(state: State) -> str:
 
 def _ip(state: State, lines: list[str], namespace: str | None = None, tool: str = "ip") -> None:
     """Run many commands in one process of ``ip`` or ``tc``; the error names the command that failed."""
-    words = [tool, *(() if namespace is None else ("-netns", namespace)), "-batch", "-"]
+    command = [tool, *(() if namespace is None else ("-netns", namespace)), "-batch", "-"]
     try:
-        output([*state.prefix, *words], "\n".join(lines) + "\n")
+        output([*state.prefix, *command], "\n".join(lines) + "\n")
     except LaunchError as error:
         if line := re.search(r"Command failed -:(\d+)", error.message):
             error.message = f"`{tool} {lines[int(line[1]) - 1]}` failed: {error.message.split('failed: ', 1)[-1]}"

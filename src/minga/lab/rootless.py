@@ -12,7 +12,7 @@ from minga.errors import LaunchError
 from minga.lab.commands import detached, output
 from minga.launch.processes import Process, descendants, kill, process_here
 
-__all__ = ["check_user_namespaces", "hold"]
+__all__ = ["check_user_namespaces", "hold_namespaces"]
 
 _NEW = ("unshare", "--user", "--map-root-user", "--net", "--mount", "--")
 
@@ -38,7 +38,7 @@ def check_user_namespaces() -> None:
         ) from error
 
 
-def hold(note: Callable[[Process], None]) -> Process:
+def hold_namespaces(note: Callable[[Process], None]) -> Process:
     """Start the process that holds the namespaces; ``note`` is called with it before it does anything."""
     pipe = subprocess.PIPE
     child = detached([*_NEW, "/bin/sh", "-c", _HOLD], stdin=pipe, stdout=pipe, stderr=pipe)

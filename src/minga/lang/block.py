@@ -25,9 +25,9 @@ from minga.lang.cell import CellReader
 from minga.lang.expr import Node, author_error, binary, cast, compare, const, where
 from minga.lang.kernel import Kernel
 from minga.lang.logic import network
-from minga.lang.near import STATES_OF_A_BYTE
 from minga.lang.result import checked_state
 from minga.lang.rule import rule_colours, rule_parameters
+from minga.lang.rule_context import STATES_OF_A_BYTE
 from minga.lang.table import lookup
 from minga.lang.trace import current_trace
 from minga.lang.types import DType

@@ -29,14 +29,14 @@ def as_colours(colours: Sequence[str], states: int | None = None) -> tuple[str, 
     ValueError
         If a colour is written in another way, or the number of colours does not fit.
     """
-    words = tuple(colours)
-    if isinstance(colours, str) or not all(isinstance(word, str) and _HEXADECIMAL.fullmatch(word) for word in words):
-        wrong = next((word for word in words if not (isinstance(word, str) and _HEXADECIMAL.fullmatch(word))), colours)
+    codes = tuple(colours)
+    if isinstance(colours, str) or not all(isinstance(word, str) and _HEXADECIMAL.fullmatch(word) for word in codes):
+        wrong = next((word for word in codes if not (isinstance(word, str) and _HEXADECIMAL.fullmatch(word))), colours)
         raise ValueError(
             f'found {shown(colours if isinstance(colours, str) else wrong)}; a colour is written "#rrggbb"'
         )
-    if words and states is not None and len(words) != states:
-        raise ValueError(f"{len(words)} colours for {states} states")
-    if len(words) > _MOST:
-        raise ValueError(f"{len(words)} colours; {_MOST} is the most")
-    return tuple(word.lower() for word in words)
+    if codes and states is not None and len(codes) != states:
+        raise ValueError(f"{len(codes)} colours for {states} states")
+    if len(codes) > _MOST:
+        raise ValueError(f"{len(codes)} colours; {_MOST} is the most")
+    return tuple(word.lower() for word in codes)

@@ -19,8 +19,8 @@ from minga.lang.elementary import cosh, pow, sinh
 from minga.lang.expr import Node, as_node, author_error, cast, const, square_root, strong, where
 from minga.lang.graph import Interner, topological
 from minga.lang.math import cos, exp, log, sin
-from minga.lang.moved import moved
 from minga.lang.operations import operation
+from minga.lang.shift import shifted
 from minga.lang.tangent import Tangent, chosen, is_one, negated, plus, times
 from minga.lang.trace import Trace, maybe_trace
 from minga.lang.types import is_float
@@ -217,7 +217,7 @@ class _Tangents:
         assert trace is not None
         number, offsets = node.data
         back = tuple(-offset for offset in offsets)
-        return trace, number, _tangents(trace, moved(self._variable, back, [param.axes for param in trace.params]))
+        return trace, number, _tangents(trace, shifted(self._variable, back, [param.axes for param in trace.params]))
 
     def _of_local(self, trace: Trace, number: int) -> Tangent | None:
         """Return the tangent of a local's definition, as a new local that is read at the cell itself."""

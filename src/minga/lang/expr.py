@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from minga.errors import KernelError, shown
-from minga.lang.instead import instead_of
+from minga.lang.replacements import replacement_for
 from minga.lang.types import (
     DType,
     as_dtype,
@@ -223,7 +223,7 @@ class Arithmetic:
                 "use the array's numbers one by one: a kernel computes one cell",
             )
         if function is None or method != "__call__":
-            raise author_error(f"np.{ufunc.__name__} cannot act on a cell's value", instead_of(ufunc.__name__))
+            raise author_error(f"np.{ufunc.__name__} cannot act on a cell's value", replacement_for(ufunc.__name__))
         return function(*map(as_node, inputs))
 
 

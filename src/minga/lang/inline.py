@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from minga.lang.expr import Node
 from minga.lang.graph import Interner, KernelGraph
-from minga.lang.moved import moved_leaf
+from minga.lang.shift import shifted_leaf
 
 __all__ = ["without_locals"]
 
@@ -61,5 +61,5 @@ class _Moved:
         if node.op == "local":
             return parts[0]
         if not parts:
-            return moved_leaf(node, offset, self._axes)
+            return shifted_leaf(node, offset, self._axes)
         return Node(node.op, node.dtype, tuple(parts), node.data, node.weak)

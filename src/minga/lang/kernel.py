@@ -13,10 +13,10 @@ from minga.errors import KernelError, MingaError, suggest
 from minga.lang.antiperiodic import sign_changes
 from minga.lang.captured import captured
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.chance import only_our_chance
 from minga.lang.expr import Node
 from minga.lang.graph import Interner, KernelGraph, Order, Param, Reduction, ReductionKind, Store, topological
-from minga.lang.instead import instead_of
+from minga.lang.random_guard import forbid_foreign_random
+from minga.lang.replacements import replacement_for
 from minga.lang.trace import CARTESIAN, Metric, Trace, assemble, tracing
 from minga.lang.types import DType, as_dtype, is_float, is_signed
 
@@ -231,7 +231,7 @@ def trace_kernel(kernel: Kernel, signature: Signature) -> KernelGraph:
             arguments.append([reader(f"{name}[{i}]", item) for i, item in enumerate(kind)])
     scalars = {name: trace.scalar(name, kind.dtype, weak=kind.weak) for name, kind in signature.scalars}
     try:
-        with tracing(trace), only_our_chance(kernel.function, kernel.where):
+        with tracing(trace), forbid_foreign_random(kernel.function, kernel.where):
             result = kernel.function(*arguments, **scalars)
     except MingaError:
         raise
@@ -264,7 +264,7 @@ def _attribute_remedy(error: AttributeError) -> str:
     if isinstance(error.obj, CellReader):
         return "fields have no attributes to use: read and store cells, u[0, 0]"
     if getattr(error.obj, "__name__", None) in ("minga", "minga.api"):
-        return instead_of(error.name or "")
+        return replacement_for(error.name or "")
     known = [name for name in dir(error.obj) if not name.startswith("_")]
     close = suggest(error.name or "", known)
     if close:

@@ -21,7 +21,7 @@ from minga.errors import shown
 from minga.lang.cell import CellReader, Local
 from minga.lang.expr import Node, as_node, author_error, cast, where
 from minga.lang.graph import topological
-from minga.lang.moved import moved
+from minga.lang.shift import shifted
 from minga.lang.signed import signed_sum
 from minga.lang.trace import Trace, current_trace
 from minga.lang.types import is_float
@@ -574,7 +574,7 @@ def _values(u: object, axis: int, low: int, high: int, trace: Trace) -> dict[int
         elif isinstance(u, Local):
             found[offset] = u[by]
         else:
-            found[offset] = moved(as_node(_centre(u, trace)), by, [param.axes for param in trace.params])
+            found[offset] = shifted(as_node(_centre(u, trace)), by, [param.axes for param in trace.params])
         if not is_float(found[offset].dtype):
             found[offset] = cast(found[offset], "f8")
     return found

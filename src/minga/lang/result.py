@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from minga.errors import KernelError
 from minga.lang.expr import Node, as_node, cast
-from minga.lang.near import STATES_OF_A_BYTE
+from minga.lang.rule_context import STATES_OF_A_BYTE
 from minga.lang.states import states_of
 from minga.lang.trace import current_trace
 from minga.lang.types import integer_range, is_float, is_integer

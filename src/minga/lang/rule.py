@@ -13,10 +13,10 @@ from minga.lang.cell import CellReader
 from minga.lang.colours import as_colours
 from minga.lang.expr import Node, cast, where
 from minga.lang.kernel import Kernel
-from minga.lang.near import STATES_OF_A_BYTE, Cell, Context, Near
 from minga.lang.neighbourhood import Neighbourhood, moore
 from minga.lang.random import UPDATE_DRAW, chance
 from minga.lang.result import checked_state
+from minga.lang.rule_context import STATES_OF_A_BYTE, Cell, Context, RuleContext
 from minga.lang.types import DType, as_dtype
 from minga.lang.updates import SYNCHRONOUS, Asynchronous, Coloured, SecondOrder, Synchronous, Update, as_update
 
@@ -342,7 +342,7 @@ class _Body:
             self.__name__, old, around, str(self.neighbourhood), self.states, self.neighbourhood.weights, in_place
         )
         cell: Any = context.here(readers[0]) if count == 1 else Cell(context)
-        result = self.function(cell, Near(context), **scalars)
+        result = self.function(cell, RuleContext(context), **scalars)
         states = [
             checked_state(value, repr(name), self.states, count, self._error) for name, value in self._values(result)
         ]

@@ -11,7 +11,7 @@ from typing import Final
 from minga.errors import CaseError, suggest
 from minga.paths import is_plain_name
 
-__all__ = ["Host", "Launcher", "read_hosts", "shell_launcher", "shell_words", "ssh"]
+__all__ = ["Host", "Launcher", "read_hosts", "shell_command", "shell_launcher", "ssh"]
 
 _KEYS: Final = ("slots", "address", "python")
 
@@ -82,28 +82,28 @@ def read_hosts(path: str | Path, least: int = 2) -> list[Host]:
     return hosts
 
 
-def shell_words(shell: str) -> list[str]:
+def shell_command(shell: str) -> list[str]:
     """Split the command line of a program that is called as SHELL HOST COMMAND.
 
     Options are added to ssh, so that it never asks for anything. Raises CaseError if quotes are not closed, or nothing
     is left.
     """
     try:
-        words = shlex.split(shell)
+        command = shlex.split(shell)
     except ValueError as error:
         raise CaseError(
             f"--shell {shell!r} cannot be read: {error}", key="--shell", remedy="close the quotes"
         ) from None
-    if not words:
+    if not command:
         raise CaseError("--shell is empty", key="--shell", remedy="name a program that runs a command on a host: ssh")
-    if Path(words[0]).name == "ssh":  # the first of several values counts, so the user's own options do
-        words += ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "LogLevel=ERROR"]
-    return words
+    if Path(command[0]).name == "ssh":  # the first of several values counts, so the user's own options do
+        command += ["-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "LogLevel=ERROR"]
+    return command
 
 
 def shell_launcher(shell: str) -> Launcher:
     """Return a launcher that uses ``ssh``, ``ssh -F FILE``, or another program that is called in the same way."""
-    words = shell_words(shell)
+    words = shell_command(shell)
     return lambda host, command: [*words, host.name, shlex.join(command)]
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from minga.launch.hosts import Host, shell_words
+from minga.launch.hosts import Host, shell_command
 
 __all__ = ["address_options", "agent", "interface_of", "not_started", "own_address"]
 
@@ -43,7 +43,7 @@ _REASONS: Final = (
 def agent(folder: Path, shell: str) -> Path:
     """Write a program to a folder that launchers call in place of ssh; ``shell`` is a command line."""
     path = folder / "shell"
-    path.write_text(f'#!/bin/sh\nexec {shlex.join(shell_words(shell))} "$@"\n')
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(shell_command(shell))} "$@"\n')
     path.chmod(0o755)
     return path
 
@@ -101,12 +101,12 @@ def _way_to(host: str | None) -> str | None:
 
 def _alias(name: str, shell: str) -> str | None:
     """Return the host that a name in the configuration of ssh stands for."""
-    words = shell_words(shell)
-    if Path(words[0]).name != "ssh":
+    command = shell_command(shell)
+    if Path(command[0]).name != "ssh":
         return None
     try:
         said = subprocess.run(
-            [*words, "-G", name],
+            [*command, "-G", name],
             capture_output=True,
             text=True,
             timeout=_PATIENCE,

@@ -54,7 +54,7 @@ def plan_entry(resolved: ResolvedPlan, hosts: Sequence[str], cells: Layout) -> d
             for line, value in zip(ranks, getattr(plan.prediction, name).tolist(), strict=True):
                 line[name] = value
     return {
-        "layout": resolved.word,
+        "layout": resolved.name,
         "mapping": resolved.mapping,
         "halo_depth": resolved.halo_depth,
         "overlap": resolved.overlap,

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from minga.engine.engine import Engine
 from minga.engine.model import Model
+from minga.space.bit_words import Packed, cell_layout
 from minga.space.box import Box
 from minga.space.grid import Grid
 from minga.space.layout import Layout
-from minga.space.words import Packed, cell_layout
 
 __all__ = ["blocks_of_cells", "gather_cells", "layout_of_cells"]
 

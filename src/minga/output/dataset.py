@@ -19,8 +19,8 @@ from minga.output.variables import (
     STEP,
     TIME,
     Variable,
+    model_attributes,
     observable_attributes,
-    said_of,
     step_attributes,
     time_attributes,
 )
@@ -28,7 +28,7 @@ from minga.output.variables import (
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["OBSERVED", "RECEIVER", "Frames", "attributes_of", "failed_attributes", "hand_over", "opened"]
+__all__ = ["OBSERVED", "RECEIVER", "Frames", "attach_dataset", "attributes_of", "failed_attributes", "open_dataset"]
 
 OBSERVED = "observed"
 """Dimension of observables over time."""
@@ -68,7 +68,9 @@ class Frames:
         return _with_series(found, self.series, self.model)
 
 
-def opened(directory: RunDirectory, model: Model, series: Series, attributes: Mapping[str, Any]) -> xarray.Dataset:
+def open_dataset(
+    directory: RunDirectory, model: Model, series: Series, attributes: Mapping[str, Any]
+) -> xarray.Dataset:
     """Return the contents of a run's directory; frames are read when they are accessed."""
     import xarray
 
@@ -80,7 +82,7 @@ def attributes_of(
     model: Model, steps: int, ended: str, digest: str | None = None, observables: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the attributes of a dataset; the digest is that of a run that has come to its end."""
-    found = {"Conventions": CONVENTIONS, **said_of(model), "steps": steps}
+    found = {"Conventions": CONVENTIONS, **model_attributes(model), "steps": steps}
     return found | ({} if digest is None else {"digest": digest}) | {"ended": ended} | dict(observables or {})
 
 
@@ -90,7 +92,7 @@ def failed_attributes(model: Model, steps: Sequence[int], error: BaseException) 
     return attributes_of(model, max(steps, default=0), f"failed: {said}")
 
 
-def hand_over(error: BaseException, dataset: xarray.Dataset, place: str = "") -> None:
+def attach_dataset(error: BaseException, dataset: xarray.Dataset, place: str = "") -> None:
     """Attach the data computed so far to the error that ended a run, as its attribute ``dataset``."""
     frames = f"{dataset.sizes.get(TIME, 0)} frames"
     with contextlib.suppress(Exception):  # classes with slots accept no further attribute

@@ -10,7 +10,7 @@ from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import RunError
 from minga.output.directory import RunDirectory, write_whole
-from minga.output.preview import Lookout, take_preview, write_preview
+from minga.output.preview import WatchDetector, take_preview, write_preview
 from minga.output.progress import ProgressFile
 
 __all__ = ["LiveRecord"]
@@ -22,7 +22,7 @@ class LiveRecord:
     def __init__(self, model: Model, steps: int, comm: Comm, directory: RunDirectory) -> None:
         self._model, self._comm, self._directory = model, comm, directory
         self._progress = ProgressFile(directory, steps, model.grid.size, comm.size)
-        self._lookout = Lookout(directory)
+        self._watch_detector = WatchDetector(directory)
         if comm.rank == 0:
             self._progress.starting()
 
@@ -30,14 +30,14 @@ class LiveRecord:
         """Write on rank 0 that ``step`` steps are done, in ``seconds``."""
         self._progress.running(step, seconds, updates)
 
-    def look(self) -> bool:
+    def is_watched(self) -> bool:
         """Return on rank 0 whether somebody wants to see the field now."""
-        return self._lookout()
+        return self._watch_detector()
 
-    def on_look(self, step: int, engine: Engine, entry: dict[str, Any]) -> None:
+    def update_preview(self, step: int, engine: Engine, entry: dict[str, Any]) -> None:
         """Write the field as it is now, and the lines of the ledger so far; collective."""
         began = time.perf_counter()
-        wanted = self._lookout.field if self._comm.rank == 0 else ""
+        wanted = self._watch_detector.field if self._comm.rank == 0 else ""
         preview = take_preview(self._model, engine, step, wanted)
         entries = self._comm.gather(entry)
         if preview is not None and entries is not None:
@@ -46,7 +46,7 @@ class LiveRecord:
                 write_whole(self._directory.ledger, {"ranks": entries}, lasting=False)
             except RunError:
                 return  # a disk error must not end the run: the ledger is written again at its end
-        self._lookout.took(time.perf_counter() - began)
+        self._watch_detector.took(time.perf_counter() - began)
 
     def close(self, step: int, seconds: float) -> None:
         """Finish on rank 0, when the run is over after ``step`` steps, and remove the preview, as frames tell more."""

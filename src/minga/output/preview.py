@@ -27,7 +27,7 @@ from minga.output.plane import plane_of
 from minga.output.variables import variable_of
 from minga.space.box import Box
 
-__all__ = ["Lookout", "Preview", "read_preview", "small_part", "stride_of", "take_preview", "write_preview"]
+__all__ = ["Preview", "WatchDetector", "read_preview", "small_part", "stride_of", "take_preview", "write_preview"]
 
 LONGEST = 512
 """Largest number of points along the longer side of a preview."""
@@ -54,7 +54,7 @@ class Preview:
     values: Values
 
 
-class Lookout:
+class WatchDetector:
     """Detection of watching readers on rank 0."""
 
     def __init__(self, directory: RunDirectory) -> None:

@@ -28,7 +28,7 @@ from typing import Any
 from minga.errors import RunError
 from minga.output.directory import RunDirectory, write_whole
 
-__all__ = ["OVER", "ProgressFile", "goes_on", "note_state", "process_is_gone", "read_progress"]
+__all__ = ["OVER", "ProgressFile", "is_active", "note_state", "process_is_gone", "read_progress"]
 
 OVER = ("finished", "stopped", "failed")
 """States after which nothing more happens."""
@@ -118,7 +118,7 @@ def process_is_gone(progress: dict[str, Any]) -> bool:
     return known is not None and known != now  # another process has its number, such as 1 in a container
 
 
-def goes_on(progress: dict[str, Any]) -> bool:
+def is_active(progress: dict[str, Any]) -> bool:
     """Return whether a run is still active, as far as this machine can tell.
 
     A run on another machine is active if it was updated recently.

@@ -66,7 +66,7 @@ class SeriesFile:
         """All observables so far."""
         return self._series
 
-    def go_on(self, step: int, *intervals: int | None) -> None:
+    def resume(self, step: int, *intervals: int | None) -> None:
         """Resume with the file's entries for the first steps of the run, up to ``step``.
 
         Entries at multiples of some intervals, and at the start, are kept.

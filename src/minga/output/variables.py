@@ -36,8 +36,8 @@ __all__ = [
     "Coordinate",
     "Variable",
     "faces_of",
+    "model_attributes",
     "observable_attributes",
-    "said_of",
     "step_attributes",
     "time_attributes",
     "variable_of",
@@ -78,7 +78,7 @@ def observable_attributes(model: Model, observable: str) -> dict[str, str]:
     return ({"units": unit} if unit else {}) | ({"long_name": words} if words else {})
 
 
-def said_of(model: Model) -> dict[str, Any]:
+def model_attributes(model: Model) -> dict[str, Any]:
     """Return a model's description as attributes of all its output: its name, its velocity, its drawings."""
     about: dict[str, Any] = {"model": model.name, **model.about}
     if model.velocity:

@@ -12,25 +12,25 @@ from minga.lazy import attach
 
 if TYPE_CHECKING:
     from minga.plan.broadcasting import best_route, mpi_advice, router
-    from minga.plan.crew import Crew
     from minga.plan.links import Link, Links, Segment
     from minga.plan.machine.machine import Machine, read_machine
     from minga.plan.placement import cost_of, place, portfolio
     from minga.plan.plan import Plan
     from minga.plan.planner import make_plan
-    from minga.plan.probe.probe import probe_crew
+    from minga.plan.probe.probe import probe_ranks
+    from minga.plan.ranks import RankGroup
     from minga.plan.speed import Speed
     from minga.plan.topology import Tree, traffic_by_level
-    from minga.plan.work.work import Exchange, Work
+    from minga.plan.work.work import HaloRound, Work
     from minga.space.cuts import best_cartesian, bisection, blocks, cartesian, parse_layout, slabs
 
 __all__ = [
-    "Crew",
-    "Exchange",
+    "HaloRound",
     "Link",
     "Links",
     "Machine",
     "Plan",
+    "RankGroup",
     "Segment",
     "Speed",
     "Tree",
@@ -46,7 +46,7 @@ __all__ = [
     "parse_layout",
     "place",
     "portfolio",
-    "probe_crew",
+    "probe_ranks",
     "read_machine",
     "router",
     "slabs",

@@ -30,9 +30,9 @@ from minga.lang.types import itemsize
 from minga.plan.budget import Budget
 from minga.plan.certainty import Certainty
 from minga.plan.cost import compute_seconds
-from minga.plan.crew import Crew
-from minga.plan.decisions import Decision, Look, Proposal, Seen, Trial
-from minga.plan.price import Price
+from minga.plan.decisions import Decision, Proposal, RankTimes, Seen, Trial
+from minga.plan.move_cost import MoveCost
+from minga.plan.ranks import RankGroup
 from minga.plan.recut import costs_of_blocks, moved_cells, reassign, recut
 from minga.plan.work.masks import MaskWatch
 from minga.plan.work.recorded import applies_of
@@ -80,7 +80,7 @@ class Balancer:
 
     Parameters
     ----------
-    work, crew
+    work, group
         The work of a step, and the ranks; speeds need only be right relative to each other.
     every
         Steps from one check to the next; "auto" for about five checks per second.
@@ -103,7 +103,7 @@ class Balancer:
     def __init__(
         self,
         work: Work,
-        crew: Crew,
+        group: RankGroup,
         every: int | Literal["auto"] = "auto",
         *,
         tolerance: float = 1.05,
@@ -117,7 +117,7 @@ class Balancer:
                 f"a balancer with tolerance {tolerance} that goes {part} of the way",
                 remedy="give a tolerance of 1 or more, such as 1.05, and a part between 0 and 1",
             )
-        self.work, self.crew, self.every = work, crew, every
+        self.work, self.group, self.every = work, group, every
         self.tolerance, self.part, self.cause = tolerance, part, cause
         self.decisions: list[Decision] = []
         self.looks = 0
@@ -142,7 +142,7 @@ class Balancer:
         self._trial: Trial | None = None
         self._idle = 0.0
         """Seconds of steps until the next search for better cuts."""
-        self.price = Price()
+        self.price = MoveCost()
         self._certainty = Certainty()
         self._budget = Budget()
 
@@ -155,11 +155,11 @@ class Balancer:
         """Prepare for a model; collective, before its first step."""
         self._model, self._dead = model, dead_slots(model)
         self._mask = MaskWatch.of(model)
-        if self.work.domain != model.planned_grid.box or self.crew.ranks != engine.comm.size:
+        if self.work.domain != model.planned_grid.box or self.group.ranks != engine.comm.size:
             raise LayoutError(
-                f"a balancer of {self.work.domain} on {self.crew.ranks} ranks for model {model.name!r}, whose planned "
+                f"a balancer of {self.work.domain} on {self.group.ranks} ranks for model {model.name!r}, whose planned "
                 f"grid is {model.planned_grid!r}, on {engine.comm.size}",
-                remedy="make work and crew for this model and these ranks: work_of(model)",
+                remedy="make work and group for this model and these ranks: work_of(model)",
             )
         layout = engine.storage.layout(model.planned_grid)
         self._held = [(0, layout.cells())]
@@ -174,7 +174,7 @@ class Balancer:
         lengths = np.diff([*begins, max(steps, begins[-1] + 1)])
         return np.average([cells for _, cells in self._held], axis=0, weights=lengths)
 
-    def look(self, engine: Engine, step: int, remaining: int) -> bool:
+    def check(self, engine: Engine, step: int, remaining: int) -> bool:
         """Compare the times of ranks, and move work if this pays; collective.
 
         Parameters
@@ -224,10 +224,10 @@ class Balancer:
         steps = gathered[0].step
         blocks = {block: seconds / steps for each in gathered for block, seconds in each.blocks.items()}
         longest = max(each.spent for each in gathered) / steps
-        look = Look(np.array([each.busy / steps for each in gathered]), blocks, longest, steps)
+        look = RankTimes(np.array([each.busy / steps for each in gathered]), blocks, longest, steps)
         return self.decide(layout, look, remaining)
 
-    def decide(self, layout: Layout, look: Look, remaining: int) -> Proposal | None:
+    def decide(self, layout: Layout, times: RankTimes, remaining: int) -> Proposal | None:
         """Return a better layout if moving to it pays in the remaining steps, otherwise None.
 
         The balancer remembers all observations: call this once per check, in order.
@@ -238,12 +238,12 @@ class Balancer:
             self._tolerance = self.tolerance
         if self._calm > _QUIET * self._patience:
             self._patience, self._calm = max(_PATIENCE, self._patience // 2), 0
-        weights = self._weights(layout, look)
-        pace = self._learn(self._expected(layout, weights), look.seconds)
+        weights = self._weights(layout, times)
+        pace = self._learn(self._expected(layout, weights), times.seconds)
         now = pace * self._expected(layout, weights)
-        if look.step > 0.0:
-            self._steps.append(look.step)
-            self._budget.look(look.step, look.steps)
+        if times.step > 0.0:
+            self._steps.append(times.step)
+            self._budget.record(times.step, times.steps)
             if self._trial is not None:
                 return self._judge(layout, remaining)
         # No cut is better by more than this factor.
@@ -251,19 +251,19 @@ class Balancer:
         sure = self._is_no_noise(layout, weights)
         self._strikes = self._strikes + 1 if above > self._tolerance and sure else 0
         self._shifts = self._shifts + 1 if self._strikes and above >= _SHIFT else 0
-        self._idle -= look.step * look.steps
+        self._idle -= times.step * times.steps
         if self._idle > 0.0 or (self._strikes < self._patience and self._shifts < 2 * _PATIENCE):
             return None
         if self._shifts and self._shifts < _PATIENCE:
             return None  # times that have only just begun to change have not settled yet
         began = time.perf_counter()
         proposal = self._search(layout, weights, pace)
-        if look.step > 0.0:
+        if times.step > 0.0:
             self._idle = (time.perf_counter() - began) / _SEARCHING
         if proposal is None or proposal.gain * remaining <= _WORTH * proposal.expected:
             return None
         clear = self._shifts > 0
-        if look.step > 0.0 and not self._budget.allows(proposal.gain, proposal.expected, remaining, clear=clear):
+        if times.step > 0.0 and not self._budget.allows(proposal.gain, proposal.expected, remaining, clear=clear):
             return None
         if self._steps:
             usual, noise = self._budget.usual()
@@ -317,16 +317,16 @@ class Balancer:
             return None
         return self._begun(back)
 
-    def _weights(self, layout: Layout, look: Look) -> Weights | None:
+    def _weights(self, layout: Layout, times: RankTimes) -> Weights | None:
         """Return the costs of cells: measured on the blocks if that is informative, otherwise as declared."""
-        if not look.blocks or (self.cause == "ranks" and self.work.weights is not None):
+        if not times.blocks or (self.cause == "ranks" and self.work.weights is not None):
             return self.work.weights
-        ranks, blocks = self.crew.ranks, sorted(look.blocks)
+        ranks, blocks = self.group.ranks, sorted(times.blocks)
         owner = layout.owner[blocks]
         cells = (layout.hi - layout.lo)[blocks].prod(axis=1).astype(float)
-        kernels = np.array([look.blocks[block] for block in blocks])
+        kernels = np.array([times.blocks[block] for block in blocks])
         # All other work of a rank is attributed evenly to its cells.
-        rest = np.maximum(look.seconds - np.bincount(owner, kernels, ranks), 0.0)
+        rest = np.maximum(times.seconds - np.bincount(owner, kernels, ranks), 0.0)
         seconds = kernels + rest[owner] * cells / np.bincount(owner, cells, ranks)[owner]
         if self.cause == "cells":
             unit = np.divide(
@@ -343,8 +343,8 @@ class Balancer:
         """Return the seconds per step that are expected from the speeds of ranks, shape (ranks,)."""
         cells = layout.cells().astype(float) * self.work.points
         if weights is None:
-            return compute_seconds(self.crew, cells)
-        return compute_seconds(self.crew, cells, _costs(layout, weights) * self.work.points)
+            return compute_seconds(self.group, cells)
+        return compute_seconds(self.group, cells, _costs(layout, weights) * self.work.points)
 
     def _learn(self, expected: Floats, seconds: Floats) -> Floats:
         """Return the pace of every rank: seconds per expected second; ranks without work get that of the others."""
@@ -421,7 +421,7 @@ class Balancer:
         """Limit shares of the whole to what ranks have memory for; the excess goes to the other ranks."""
         cells = layout.cells()
         price = np.divide(cost, cells, out=np.full(len(cost), cost.sum() / cells.sum()), where=cells > 0)
-        room = np.maximum(self.crew.memory - self.work.rank_bytes, 0) / max(1, self.work.cell_bytes)
+        room = np.maximum(self.group.memory - self.work.rank_bytes, 0) / max(1, self.work.cell_bytes)
         most = np.maximum(_FILLED * room, cells) * price / cost.sum() if cost.sum() > 0 else np.ones(len(cost))
         shares = shares / shares.sum()
         for _ in range(len(shares)):
@@ -453,10 +453,10 @@ class Balancer:
         sender, receiver, cells = moved_cells(old, new)
         if not len(cells):
             return 0.0
-        seconds = self.crew.links.time(self.crew.seats, sender, receiver, cells * self._live_bytes())
-        if self.crew.links.shared:
+        seconds = self.group.links.time(self.group.seats, sender, receiver, cells * self._live_bytes())
+        if self.group.links.shared:
             return float(seconds.sum())
-        ends = [np.bincount(end, seconds, self.crew.ranks).max() for end in (sender, receiver)]
+        ends = [np.bincount(end, seconds, self.group.ranks).max() for end in (sender, receiver)]
         return float(max(ends))
 
     def _live_bytes(self) -> float:

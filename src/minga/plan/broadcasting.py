@@ -57,9 +57,9 @@ class Route:
 
     Attributes
     ----------
-    name
+    algorithm
         Name of the algorithm in :func:`broadcast_times`.
-    word
+    route
         Name of the route for an engine's ``route=``.
     seconds
         Predicted time.
@@ -67,8 +67,8 @@ class Route:
         The reason in words, with the alternatives.
     """
 
-    name: str
-    word: str
+    algorithm: str
+    route: str
     seconds: float
     reason: str
 
@@ -176,7 +176,7 @@ def best_route(
 def router(
     link: Link, medium: str, *, rate: float | None = None, group: bool = False, mpi: bool = True
 ) -> Callable[[int, int], str]:
-    """Return a function for an engine's ``route=``: the best route's word by bytes and number of receivers.
+    """Return a function for an engine's ``route=``: the best route by bytes and number of receivers.
 
     Parameters
     ----------
@@ -195,11 +195,11 @@ def router(
     Returns
     -------
     function
-        A function of bytes and the number of receivers that returns the word of a route.
+        A function of bytes and the number of receivers that returns the name of a route.
     """
 
     def choose(nbytes: int, receivers: int) -> str:
-        return best_route(nbytes, receivers, link, medium, rate=rate, group=group, mpi=mpi).word
+        return best_route(nbytes, receivers, link, medium, rate=rate, group=group, mpi=mpi).route
 
     return choose
 

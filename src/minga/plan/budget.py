@@ -30,7 +30,7 @@ class Budget:
         self._steps: deque[float] = deque(maxlen=_WINDOW)
         self._before: float | None = None
 
-    def look(self, step: float, steps: int) -> None:
+    def record(self, step: float, steps: int) -> None:
         """Record that ``steps`` steps took ``step`` seconds each."""
         self.elapsed += step * steps
         self._done += steps

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from minga.errors import LayoutError
 from minga.plan import partition
 from minga.plan.cost import Pairs, compute_seconds, pairs_of, predict
-from minga.plan.crew import Crew
 from minga.plan.partition import Team, team_of
 from minga.plan.placement import grids_by_cost, reassigned
 from minga.plan.plan import Prediction
+from minga.plan.ranks import RankGroup
 from minga.plan.work.work import Work
 from minga.space.boxes import Ints
 from minga.space.layout import Layout
@@ -48,7 +48,7 @@ class Option:
     ``team`` and ``cut`` are what it was made with, if it can be corrected.
     """
 
-    word: str
+    name: str
     layout: Layout
     work: Work
     team: Team | None = None
@@ -58,23 +58,23 @@ class Option:
     def __post_init__(self) -> None:
         object.__setattr__(self, "layout", self.work.aligned(self.layout))
 
-    def predict(self, crew: Crew, halo_depth: int, overlap: bool) -> Prediction:
+    def predict(self, group: RankGroup, halo_depth: int, overlap: bool) -> Prediction:
         """Return the predicted costs of a step."""
         corners = any(exchange.corners for exchange in self.work.depth(halo_depth).exchanges)
         # Pairs across corners can also be used for faces.
         pairs = self.known.get(True) or self.known.get(corners)
         if pairs is None:
-            pairs = self.known[corners] = pairs_of(self.work, crew, self.layout, corners=corners)
-        return predict(self.work, crew, self.layout, halo_depth, overlap, pairs=pairs)
+            pairs = self.known[corners] = pairs_of(self.work, group, self.layout, corners=corners)
+        return predict(self.work, group, self.layout, halo_depth, overlap, pairs=pairs)
 
     def placed(self, ranks: Ints) -> Option:
         """Return the same blocks, with rank ``ranks[r]`` owning what rank ``r`` owned."""
-        return Option(self.word, reassigned(self.layout, ranks), self.work)
+        return Option(self.name, reassigned(self.layout, ranks), self.work)
 
 
-def fits(crew: Crew, told: Prediction) -> bool:
+def fits(group: RankGroup, told: Prediction) -> bool:
     """Return True if the memory of each rank holds what it would store; a memory of 0 means unknown."""
-    return bool(((told.memory <= crew.memory) | (crew.memory <= 0)).all())
+    return bool(((told.memory <= group.memory) | (group.memory <= 0)).all())
 
 
 def options(team: Team, halo_depth: int = 1) -> Iterator[Option]:
@@ -82,9 +82,9 @@ def options(team: Team, halo_depth: int = 1) -> Iterator[Option]:
 
     They are cut for ``halo_depth``: deep halos make messages cheap for slabs that would otherwise get few cells.
     """
-    for word, cut in _cuts(team, halo_depth):
+    for name, cut in _cuts(team, halo_depth):
         try:
-            yield Option(word, cut(team), team.work, team, cut)
+            yield Option(name, cut(team), team.work, team, cut)
         except LayoutError:
             continue
 
@@ -97,7 +97,7 @@ def _cuts(team: Team, halo_depth: int) -> Iterator[tuple[str, Cut]]:
     for axis in axes:
         if work.domain.shape[axis] >= count * work.least[axis] or work.weights is not None:
             yield f"slabs:{axis}", _slabs(axis, halo_depth)
-            if team.crew.links.nodes:
+            if team.group.links.nodes:
                 yield f"slabs:{axis}", _slabs(axis, halo_depth, outwards=True)
     if len(axes) > 1 and not alike(team) and work.weights is None:
         for outer in axes:
@@ -125,11 +125,11 @@ def _slabs(axis: int, halo_depth: int, outwards: bool = False) -> Cut:
 
 def _outwards(team: Team) -> Ints:
     """Return an order of ranks with the nodes of the slowest links at both ends, where slabs have one neighbour."""
-    crew = team.crew
-    node = crew.seats.paths[:, 0]
+    group = team.group
+    node = group.seats.paths[:, 0]
     numbers, first = np.unique(node, return_index=True)
-    between = crew.links.levels[0]
-    slowness = [float(crew.links.nodes.get(int(n), between).time(_TYPICAL)) for n in numbers]
+    between = group.links.levels[0]
+    slowness = [float(group.links.nodes.get(int(n), between).time(_TYPICAL)) for n in numbers]
     by_speed = np.lexsort((first, -np.array(slowness)))
     row = np.concatenate((by_speed[0::2], by_speed[1::2][::-1]))
     place = np.empty(len(numbers), np.int64)
@@ -155,13 +155,13 @@ def _meshes(team: Team) -> list[tuple[int, ...]]:
     if len(team.ranks) == 1:
         return [(1,) * team.work.domain.ndim]
     most = _MESHES if len(team.ranks) <= MOST_REFINED else _MESHES // 2
-    grids = [parts for _, parts in grids_by_cost(team.work, team.crew.seats, team.crew.links)]
+    grids = [parts for _, parts in grids_by_cost(team.work, team.group.seats, team.group.links)]
     return [parts for parts in grids if sum(count > 1 for count in parts) > 1][:most]
 
 
 def unhidden(team: Team, axis: int, halo_depth: int = 1) -> Floats:
     """Return the seconds per step of slabs' messages that no computation can hide, shape (ranks,)."""
-    work, crew, count = team.work, team.crew, len(team.ranks)
+    work, group, count = team.work, team.group, len(team.ranks)
     seconds = np.zeros(count)
     if count == 1:
         return seconds
@@ -169,25 +169,27 @@ def unhidden(team: Team, axis: int, halo_depth: int = 1) -> Floats:
     if work.periodic[axis] and count > 2:
         upper, lower = np.append(upper, count - 1), np.append(lower, 0)
     face = work.domain.size // work.domain.shape[axis]
-    common = np.minimum(crew.seats.common(upper, lower), len(crew.links.levels) - 1)
-    hidden = np.array([link.overlap for link in crew.links.levels])[common]
+    common = np.minimum(group.seats.common(upper, lower), len(group.links.levels) - 1)
+    hidden = np.array([link.overlap for link in group.links.levels])[common]
     deep = work.depth(halo_depth)
     for exchange in deep.exchanges:
         size = face * max(exchange.low[axis], exchange.high[axis]) * exchange.bytes
         if size:
-            between = crew.links.time(crew.seats, upper, lower, size) * (1 - hidden) * (exchange.times / deep.steps)
+            between = group.links.time(group.seats, upper, lower, size) * (1 - hidden) * (exchange.times / deep.steps)
             seconds += np.bincount(upper, between, count) + np.bincount(lower, between, count)
     return seconds
 
 
-def fitted(option: Option, crew: Crew, halo_depth: int, overlap: bool, told: Prediction) -> tuple[Option, Prediction]:
+def fitted(
+    option: Option, group: RankGroup, halo_depth: int, overlap: bool, told: Prediction
+) -> tuple[Option, Prediction]:
     """Reduce the shares of ranks whose memory does not also hold their halo; return the option unchanged if in vain."""
     team, cut = option.team, option.cut
     if team is None or cut is None:
         return option, told
     found, seen = option, told
     for _ in range(_FITTINGS):
-        memory = crew.memory[team.ranks]
+        memory = group.memory[team.ranks]
         over = np.where(memory > 0, seen.memory[team.ranks] / np.maximum(memory, 1), 0.0)
         if not (over > 1).any():
             return found, seen
@@ -196,14 +198,14 @@ def fitted(option: Option, crew: Crew, halo_depth: int, overlap: bool, told: Pre
         if float(team.most.sum()) < option.work.domain.size:
             break
         try:
-            found = Option(option.word, cut(team), option.work, team, cut)
+            found = Option(option.name, cut(team), option.work, team, cut)
         except LayoutError:
             break
-        seen = found.predict(crew, halo_depth, overlap)
+        seen = found.predict(group, halo_depth, overlap)
     return option, told
 
 
-def refined(option: Option, crew: Crew, halo_depth: int, overlap: bool, rounds: int = 4) -> Option:
+def refined(option: Option, group: RankGroup, halo_depth: int, overlap: bool, rounds: int = 4) -> Option:
     """Correct the shares by the total time of ranks, including messages; return the option itself if it is best.
 
     Ranks that are predicted to finish late get less: the shares are divided by the times, repeatedly.
@@ -211,9 +213,9 @@ def refined(option: Option, crew: Crew, halo_depth: int, overlap: bool, rounds: 
     team, cut = option.team, option.cut
     if team is None or cut is None or len(team.ranks) > MOST_REFINED:
         return option
-    if option.word.startswith(("slabs", "cartesian")) and option.work.weights is None:
+    if option.name.startswith(("slabs", "cartesian")) and option.work.weights is None:
         return option  # these are based on times, not on shares, and are optimal already
-    best, told = option, option.predict(crew, halo_depth, overlap)
+    best, told = option, option.predict(group, halo_depth, overlap)
     last, shortest = told, told.seconds
     for _ in range(rounds):
         needed = (last.compute + last.exchange - last.hidden)[team.ranks]
@@ -227,21 +229,21 @@ def refined(option: Option, crew: Crew, halo_depth: int, overlap: bool, rounds: 
             layout = cut(team)
         except LayoutError:
             break
-        found = Option(option.word, layout, option.work, team, cut)
-        last = found.predict(crew, halo_depth, overlap)
-        if last.seconds < shortest and fits(crew, last):
+        found = Option(option.name, layout, option.work, team, cut)
+        last = found.predict(group, halo_depth, overlap)
+        if last.seconds < shortest and fits(group, last):
             best, shortest = found, last.seconds
     return best
 
 
-def badly_joined(crew: Crew) -> list[int]:
+def badly_joined(group: RankGroup) -> list[int]:
     """Return the numbers of the nodes whose own link is slower than the links between others."""
-    usual = float(crew.links.levels[0].time(_TYPICAL))
-    return [node for node, link in sorted(crew.links.nodes.items()) if float(link.time(_TYPICAL)) > usual]
+    usual = float(group.links.levels[0].time(_TYPICAL))
+    return [node for node, link in sorted(group.links.nodes.items()) if float(link.time(_TYPICAL)) > usual]
 
 
 def fewer(
-    work: Work, crew: Crew, within: Ints | None = None, unwanted: Sequence[int] = ()
+    work: Work, group: RankGroup, within: Ints | None = None, unwanted: Sequence[int] = ()
 ) -> Iterator[tuple[Team, float]]:
     """Yield teams of fewer and fewer nodes, without the slowest ones, each with the least time its speeds allow.
 
@@ -249,34 +251,34 @@ def fewer(
 
     Parameters
     ----------
-    work, crew
+    work, group
         The work and all ranks.
     within
         Use only these ranks.
     unwanted
         Nodes that are left out before all others, however fast they are.
     """
-    order = crew.seats.order if within is None else within
-    node = crew.seats.paths[order, 0]
+    order = group.seats.order if within is None else within
+    node = group.seats.paths[order, 0]
     numbers = np.unique(node)
     if len(numbers) == 1:
         unit = np.arange(len(order))
     else:
-        cells = np.full(crew.ranks, work.domain.size * work.points / len(order))
-        rate = 1 / compute_seconds(crew, cells)[order]
+        cells = np.full(group.ranks, work.domain.size * work.points / len(order))
+        rate = 1 / compute_seconds(group, cells)[order]
         of_node = np.bincount(np.searchsorted(numbers, node), rate)
         place = np.empty(len(numbers), np.int64)
         place[np.lexsort((numbers, -of_node, np.isin(numbers, unwanted)))] = np.arange(len(numbers))
         unit = place[np.searchsorted(numbers, node)]
-    for count in _counts(int(unit.max()) + 1, unit, crew.speed_of[order]):
+    for count in _counts(int(unit.max()) + 1, unit, group.speed_of[order]):
         ranks = order[unit < count]
         try:
-            team = team_of(work, crew, ranks)
+            team = team_of(work, group, ranks)
         except LayoutError:
             continue
         cells = team.shares * work.domain.size * work.points
         weight = float(work.weights.cost.sum()) / work.domain.size if work.weights is not None else 1.0
-        yield team, float(compute_seconds(team.crew, cells).max()) * weight
+        yield team, float(compute_seconds(team.group, cells).max()) * weight
 
 
 def _counts(most: int, unit: Ints, kind: Ints) -> list[int]:

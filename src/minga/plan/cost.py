@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from minga.errors import LayoutError
 from minga.plan.contacts import contacts_of
-from minga.plan.crew import Crew
 from minga.plan.plan import Prediction
+from minga.plan.ranks import RankGroup
 from minga.plan.work.recorded import work_of
-from minga.plan.work.work import Deep, Exchange, Work
+from minga.plan.work.work import Deep, HaloRound, Work
 from minga.space.boxes import Ints, volumes
 from minga.space.layout import Layout
 
@@ -48,7 +48,7 @@ _SWEEP_UNIT = 1 << 14
 
 def predict(
     work: Work,
-    crew: Crew,
+    group: RankGroup,
     layout: Layout,
     halo_depth: int = 1,
     overlap: bool = True,
@@ -59,7 +59,7 @@ def predict(
 
     Parameters
     ----------
-    work, crew, layout
+    work, group, layout
         The work of a step, the ranks, and the layout.
     halo_depth
         Number of steps per exchange.
@@ -68,19 +68,19 @@ def predict(
     pairs
         The communicating pairs of the layout (:func:`pairs_of`), if known already.
     """
-    if layout.ranks != crew.ranks:
-        raise LayoutError(f"a layout for {layout.ranks} ranks, but {crew.ranks} are known")
+    if layout.ranks != group.ranks:
+        raise LayoutError(f"a layout for {layout.ranks} ranks, but {group.ranks} are known")
     deep = work.depth(halo_depth)
     blocks = _Blocks.of(work, layout, deep)
     if pairs is None:
-        pairs = pairs_of(work, crew, layout, corners=any(e.corners for e in deep.exchanges))
-    compute = compute_seconds(crew, blocks.cells * work.points, blocks.cost * work.points)
+        pairs = pairs_of(work, group, layout, corners=any(e.corners for e in deep.exchanges))
+    compute = compute_seconds(group, blocks.cells * work.points, blocks.cost * work.points)
     # A step that sends is split; of the steps that share an exchange, all but the last compute beyond their own cells.
     split = (1.0 if overlap else 0.0) + deep.steps - 1
     compute = compute + _SHORT_ROW * max(1, work.rounds) * split / deep.steps * blocks.short_rows
     if work.swept:
-        compute = compute + _waiting(work, crew, layout)
-    sent, hidable = _exchange_seconds(crew, deep.exchanges, pairs)
+        compute = compute + _waiting(work, group, layout)
+    sent, hidable = _exchange_seconds(group, deep.exchanges, pairs)
     inside = compute * np.divide(blocks.inner, blocks.cells, out=np.zeros(layout.ranks), where=blocks.cells > 0)
     hidden = np.minimum(hidable, inside) if overlap else np.zeros(layout.ranks)
     # Of several steps that share an exchange, the last one hides it.
@@ -89,7 +89,7 @@ def predict(
         exchange=sent / deep.steps,
         hidden=hidden / deep.steps,
         memory=blocks.memory,
-        reduce=work.reductions * reduce_seconds(crew) if work.reductions else 0.0,
+        reduce=work.reductions * reduce_seconds(group) if work.reductions else 0.0,
     )
 
 
@@ -111,7 +111,7 @@ class _Side:
     cells: Floats
     past: Ints | None
 
-    def shared(self, exchange: Exchange) -> Floats:
+    def shared(self, exchange: HaloRound) -> Floats:
         """Return the cells that each pair of blocks shares, including corners of the receiver's halo if read."""
         if self.past is None or not exchange.corners:
             return self.cells
@@ -134,7 +134,7 @@ class Pairs:
     sides: tuple[_Side, ...]
     common: Ints
 
-    def bytes(self, exchange: Exchange) -> Floats:
+    def bytes(self, exchange: HaloRound) -> Floats:
         """Return the bytes that every pair sends in a round of messages, shape (pairs,)."""
         total = np.zeros(len(self.sender))
         for side in self.sides:
@@ -149,7 +149,7 @@ class Pairs:
         return total
 
 
-def pairs_of(work: Work, crew: Crew, layout: Layout, *, corners: bool) -> Pairs:
+def pairs_of(work: Work, group: RankGroup, layout: Layout, *, corners: bool) -> Pairs:
     """Return the communicating pairs of a layout; only across faces unless ``corners``."""
     keys, found = [], []
     mesh = math.prod(len(cuts) for cuts in layout.cuts) == len(layout)
@@ -171,33 +171,33 @@ def pairs_of(work: Work, crew: Crew, layout: Layout, *, corners: bool) -> Pairs:
     sides = tuple(
         _Side(axes, above, at, cells, past) for (axes, above, cells, past), at in zip(found, numbers, strict=True)
     )
-    return Pairs(sender, receiver, sides, crew.seats.common(sender, receiver))
+    return Pairs(sender, receiver, sides, group.seats.common(sender, receiver))
 
 
-def compute_seconds(crew: Crew, cells: Floats, cost: Floats | None = None) -> Floats:
+def compute_seconds(group: RankGroup, cells: Floats, cost: Floats | None = None) -> Floats:
     """Return the seconds of every rank for so many cells of the model, shape (ranks,).
 
     ``cost`` is the cost of the cells in units of ordinary cells; their number determines the speed of memory.
     """
-    seconds = np.zeros(crew.ranks)
-    for number, speed in enumerate(crew.speeds):
-        chosen = crew.speed_of == number
+    seconds = np.zeros(group.ranks)
+    for number, speed in enumerate(group.speeds):
+        chosen = group.speed_of == number
         seconds[chosen] = speed.time(cells[chosen])
     if cost is None:
         return seconds
     return seconds * np.divide(cost, cells, out=np.zeros(len(cells)), where=cells > 0)
 
 
-def reduce_seconds(crew: Crew) -> float:
+def reduce_seconds(group: RankGroup) -> float:
     """Return the seconds of an allreduce of one number over all ranks.
 
     This is the cost of recursive doubling (Thakur, Rabenseifner and Gropp, IJHPCA 19, 2005) for a short message: log2
     of the number of groups on each level, one message after another.
     """
     seconds, before = 0.0, 1
-    links = crew.links.levels
-    name = np.zeros(crew.ranks, np.int64)
-    for level, column in enumerate([*crew.seats.paths.T, np.arange(crew.ranks)]):
+    links = group.links.levels
+    name = np.zeros(group.ranks, np.int64)
+    for level, column in enumerate([*group.seats.paths.T, np.arange(group.ranks)]):
         names, name = np.unique(name * (int(column.max()) + 1) + column, return_inverse=True)
         groups, name = len(names), name.reshape(-1)
         if groups > before:
@@ -279,15 +279,15 @@ def _read_widths(work: Work, layout: Layout, low: Sequence[int], high: Sequence[
     return below, above
 
 
-def _exchange_seconds(crew: Crew, exchanges: Sequence[Exchange], pairs: Pairs) -> tuple[Floats, Floats]:
+def _exchange_seconds(group: RankGroup, exchanges: Sequence[HaloRound], pairs: Pairs) -> tuple[Floats, Floats]:
     """Return the seconds in which the messages of every rank travel, and the part that computation can hide."""
-    seconds, hidable = np.zeros(crew.ranks), np.zeros(crew.ranks)
+    seconds, hidable = np.zeros(group.ranks), np.zeros(group.ranks)
     for exchange in exchanges:
         size = pairs.bytes(exchange)
         some = np.flatnonzero(size)
         if len(some):
             messages = _Messages(pairs.sender[some], pairs.receiver[some], size[some], pairs.common[some])
-            sent, share = _queued(crew, messages)
+            sent, share = _queued(group, messages)
             seconds += exchange.times * sent
             hidable += exchange.times * sent * share
     return seconds, hidable
@@ -302,62 +302,62 @@ class _Messages:
     bytes: Floats
     common: Ints
 
-    def time(self, crew: Crew, size: Floats | float) -> Floats:
+    def time(self, group: RankGroup, size: Floats | float) -> Floats:
         """Return the seconds of messages of ``size`` bytes, shape (pairs,)."""
-        return crew.links.time(crew.seats, self.sender, self.receiver, size, self.common)
+        return group.links.time(group.seats, self.sender, self.receiver, size, self.common)
 
 
-def _queued(crew: Crew, messages: _Messages) -> tuple[Floats, Floats]:
+def _queued(group: RankGroup, messages: _Messages) -> tuple[Floats, Floats]:
     """Return the seconds in which all messages of a rank pass, and the share that computation can hide.
 
     Both have shape (ranks,). Sending and receiving overlap, so the longer of the two counts, except on a shared medium.
     """
-    whole = messages.time(crew, messages.bytes)
-    start = np.minimum(messages.time(crew, 0.0), whole)
-    node = crew.seats.paths[:, 0]
+    whole = messages.time(group, messages.bytes)
+    start = np.minimum(messages.time(group, 0.0), whole)
+    node = group.seats.paths[:, 0]
     wire = np.where(messages.common == 0, whole - start, 0.0)
-    seconds = np.zeros(crew.ranks)
+    seconds = np.zeros(group.ranks)
     for end in (messages.sender, messages.receiver):
-        alone = np.bincount(end, whole, crew.ranks)
-        own_wire = np.bincount(end, wire, crew.ranks)
-        if crew.links.shared:
-            passing = np.full(crew.ranks, wire.sum())
+        alone = np.bincount(end, whole, group.ranks)
+        own_wire = np.bincount(end, wire, group.ranks)
+        if group.links.shared:
+            passing = np.full(group.ranks, wire.sum())
         else:
             passing = np.bincount(node, own_wire)[node]
         # While bytes of others pass, a rank begins its next messages: only the first message begins before any byte.
-        first = np.full(crew.ranks, np.inf)
+        first = np.full(group.ranks, np.inf)
         np.minimum.at(first, end, np.where(messages.common == 0, start, np.inf))
         seconds = np.maximum(seconds, np.maximum(alone, np.where(own_wire > 0, first + passing, 0.0)))
-    return seconds, _hidable(crew, messages, whole)
+    return seconds, _hidable(group, messages, whole)
 
 
-def _hidable(crew: Crew, messages: _Messages, whole: Floats) -> Floats:
+def _hidable(group: RankGroup, messages: _Messages, whole: Floats) -> Floats:
     """Return the share of each rank's messages that passes while it computes, 0 to 1."""
-    links = crew.links
+    links = group.links
     parts = np.array([link.overlap for link in links.levels])
     if not links.nodes and (parts == parts[0]).all():
-        return np.full(crew.ranks, parts[0])
+        return np.full(group.ranks, parts[0])
     part = parts[np.minimum(messages.common, len(parts) - 1)]
     if links.nodes:
-        node = crew.seats.paths[:, 0]
+        node = group.seats.paths[:, 0]
         own = np.ones(int(node.max()) + 1)
         for number, link in links.nodes.items():
             if number < len(own):
                 own[number] = link.overlap
         slower = np.minimum(own[node[messages.sender]], own[node[messages.receiver]])
         part = np.where(messages.common == 0, np.minimum(part, slower), part)
-    hidden, total = np.zeros(crew.ranks), np.zeros(crew.ranks)
+    hidden, total = np.zeros(group.ranks), np.zeros(group.ranks)
     for end in (messages.sender, messages.receiver):
-        hidden += np.bincount(end, whole * part, crew.ranks)
-        total += np.bincount(end, whole, crew.ranks)
-    return np.divide(hidden, total, out=np.zeros(crew.ranks), where=total > 0)
+        hidden += np.bincount(end, whole * part, group.ranks)
+        total += np.bincount(end, whole, group.ranks)
+    return np.divide(hidden, total, out=np.zeros(group.ranks), where=total > 0)
 
 
-def _waiting(work: Work, crew: Crew, layout: Layout) -> Floats:
+def _waiting(work: Work, group: RankGroup, layout: Layout) -> Floats:
     """Return the seconds for which an exact sweep fills its pipeline: one unit for each block that it passes."""
     cells = layout.cells() * work.points
     unit = np.minimum(cells, _SWEEP_UNIT * work.points).astype(float)
     passed = sum(len(layout.cuts[axis]) - 1 for axis in work.swept)
-    link = crew.links.levels[0]
-    slowest = float(compute_seconds(crew, unit).max()) + float(link.time(_NUMBER_BYTES))
+    link = group.links.levels[0]
+    slowest = float(compute_seconds(group, unit).max()) + float(link.time(_NUMBER_BYTES))
     return np.where(cells > 0, passed * slowest, 0.0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from minga.engine.engine import Engine
 from minga.space.layout import Layout
 
-__all__ = ["Decision", "Look", "Proposal", "Seen", "Trial"]
+__all__ = ["Decision", "Proposal", "RankTimes", "Seen", "Trial"]
 
 Floats = NDArray[np.float64]
 
@@ -53,7 +53,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class RankTimes:
     """Times of all ranks since the last check.
 
     Attributes

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from minga.errors import LayoutError
 from minga.plan.cost import compute_seconds
-from minga.plan.crew import Crew
+from minga.plan.ranks import RankGroup
 from minga.plan.shares import Times, assign, equal_time
 from minga.plan.work.work import Work
 from minga.space.boxes import Ints, volumes
@@ -38,7 +38,7 @@ class Team:
         The work of a step.
     ranks
         Numbers of the ranks.
-    crew
+    group
         Only these ranks, in the same order.
     whole
         Number of all ranks.
@@ -50,7 +50,7 @@ class Team:
 
     work: Work
     ranks: Ints
-    crew: Crew
+    group: RankGroup
     whole: int
     most: Floats
     shares: Floats
@@ -61,7 +61,7 @@ class Team:
         A layer has ``across`` cells of the domain; ``extra`` are the seconds of messages.
         """
         each = np.float64(across * self.work.points)
-        return lambda layers: compute_seconds(self.crew, layers * each) + extra * (layers > 0)
+        return lambda layers: compute_seconds(self.group, layers * each) + extra * (layers > 0)
 
     def layout(self, lo: Ints, hi: Ints, number: Ints) -> Layout:
         """Return the layout in which the team's rank ``number[i]`` owns ``[lo[i], hi[i])``, without empty blocks."""
@@ -73,7 +73,7 @@ class Team:
         return replace(
             self,
             ranks=self.ranks[order],
-            crew=self.crew.part(order),
+            group=self.group.part(order),
             most=self.most[order],
             shares=self.shares[order],
         )
@@ -81,7 +81,7 @@ class Team:
     def holding(self, most: Floats) -> Team:
         """Return the same ranks with room for ``most`` cells each, and with new shares."""
         total = float(self.work.domain.size * self.work.points)
-        shares = equal_time(self.crew, total, np.maximum(most, 1e-9) * self.work.points)
+        shares = equal_time(self.group, total, np.maximum(most, 1e-9) * self.work.points)
         return replace(self, most=most, shares=shares / shares.sum())
 
     def sharing(self, shares: Floats) -> Team:
@@ -89,17 +89,17 @@ class Team:
         return replace(self, shares=shares / shares.sum())
 
 
-def team_of(work: Work, crew: Crew, ranks: Ints | None = None) -> Team:
+def team_of(work: Work, group: RankGroup, ranks: Ints | None = None) -> Team:
     """Make the team of some ranks (by default, all), in their order, that shares the work by functional performance.
 
     Shares are such that all ranks compute equally long, but no rank gets more than its memory can hold without halos.
     """
-    ranks = crew.seats.order if ranks is None else ranks
-    part = crew.part(ranks)
+    ranks = group.seats.order if ranks is None else ranks
+    part = group.part(ranks)
     memory = part.memory.astype(float)
     room = np.where(memory > 0, memory - work.rank_bytes, np.inf)
     most = np.clip(room / work.cell_bytes, 1e-9, float(work.domain.size))
-    return Team(work, ranks, part, crew.ranks, most, most).holding(most)
+    return Team(work, ranks, part, group.ranks, most, most).holding(most)
 
 
 # Slabs and meshes ----------------------------------------------------------------------------------------------------
@@ -266,13 +266,13 @@ def _width(work: Work, axis: int) -> int:
 # Bisection -----------------------------------------------------------------------------------------------------------
 def bisected(team: Team) -> Layout:
     """Cut one block per rank by repeatedly halving the team, preferably between nodes, and its box along with it."""
-    lo, hi = _bisect(team.work, team.shares, team.crew.seats.paths[:, 0])
+    lo, hi = _bisect(team.work, team.shares, team.group.seats.paths[:, 0])
     return team.layout(lo, hi, np.arange(len(team.ranks)))
 
 
 def blocks(team: Team, each: int) -> Layout:
     """Cut several blocks for each rank, near one another."""
-    lo, hi = _bisect(team.work, np.repeat(team.shares, each), np.repeat(team.crew.seats.paths[:, 0], each))
+    lo, hi = _bisect(team.work, np.repeat(team.shares, each), np.repeat(team.group.seats.paths[:, 0], each))
     return team.layout(lo, hi, np.arange(len(lo)) // each)
 
 

@@ -68,7 +68,7 @@ class Plan:
     ----------
     layout
         Cuts of the grid of ``Work.domain``; other grids of the model follow it (``Model.layouts_like``).
-    word
+    name
         Kind of the layout: "slabs:0", "cartesian:2x3", "columns:0x1", "bisection", "blocks:4".
     mapping
         Mapping of its blocks to ranks.
@@ -91,7 +91,7 @@ class Plan:
     """
 
     layout: Layout
-    word: str
+    name: str
     mapping: str
     halo_depth: int
     overlap: bool
@@ -112,7 +112,7 @@ class Plan:
         alone = "" if self.overlap else ", no overlap"
         gain = self.naive - self.prediction.seconds
         against = f" (equal parts: {duration(self.naive)})" if gain > 5e-3 * self.naive else ""
-        return f"{self.word} on {of}{depth}{alone}: {duration(self.prediction.seconds)} a step predicted{against}"
+        return f"{self.name} on {of}{depth}{alone}: {duration(self.prediction.seconds)} a step predicted{against}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for ``plan.json``.
@@ -125,7 +125,7 @@ class Plan:
         return {
             "format": _FORMAT,
             "version": 1,
-            "word": self.word,
+            "word": self.name,
             "mapping": self.mapping,
             "halo_depth": self.halo_depth,
             "overlap": self.overlap,
@@ -178,7 +178,7 @@ class Plan:
             memory = np.array(told["memory"], np.int64)
             return cls(
                 layout=Layout(domain, box["ranks"], lo, hi, owner),
-                word=data["word"],
+                name=data["word"],
                 mapping=data["mapping"],
                 halo_depth=data["halo_depth"],
                 overlap=data["overlap"],

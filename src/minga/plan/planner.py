@@ -16,9 +16,9 @@ import numpy as np
 
 from minga.errors import LayoutError
 from minga.plan.candidates import Option, badly_joined, fewer, fits, fitted, options, refined
-from minga.plan.crew import Crew
 from minga.plan.placement import arrange, check_mapping, portfolio
 from minga.plan.plan import Choice, Plan, Prediction, duration
+from minga.plan.ranks import RankGroup
 from minga.plan.speed import TRUSTED
 from minga.plan.work.work import Work
 from minga.space.cuts import best_cartesian, parse_layout, slabs
@@ -38,7 +38,7 @@ _WORTH = 1e-3
 
 def make_plan(
     work: Work,
-    crew: Crew,
+    group: RankGroup,
     *,
     layout: str = "auto",
     mapping: str = "auto",
@@ -53,7 +53,7 @@ def make_plan(
 
     Parameters
     ----------
-    work, crew
+    work, group
         The work of a step, and the ranks.
     layout
         "auto", or the name of a layout of equal parts (:func:`minga.space.cuts.parse_layout`), which is kept.
@@ -75,32 +75,32 @@ def make_plan(
         If a name is invalid, or memory does not suffice.
     """
     check_mapping(mapping)
-    search = _Search(work, crew, 1 if halo_depth == "auto" else halo_depth, overlap is not False)
-    naive = Option(*_naive(work, crew), work)
-    base = naive.predict(crew, search.depth, search.overlap)
+    search = _Search(work, group, 1 if halo_depth == "auto" else halo_depth, overlap is not False)
+    naive = Option(*_naive(work, group), work)
+    base = naive.predict(group, search.depth, search.overlap)
     if layout == "auto":
         found = search.layouts(naive)
     else:
         # As in Model.layouts, so that a plan describes what would be run.
         granule = 1 if work.points > 1 or work.cuts else max(GRANULE, work.granule[-1])
-        given = parse_layout(layout, work.domain, crew.ranks, granule)
-        found = [search.judged(_sequential(Option(layout, given, work), crew))]
+        given = parse_layout(layout, work.domain, group.ranks, granule)
+        found = [search.judged(_sequential(Option(layout, given, work), group))]
     fitting = [each for each in found if search.fits(each.told)]
     if not fitting:
-        raise _no_room(work, crew, layout, base if layout == "auto" else found[0].told)
+        raise _no_room(work, group, layout, base if layout == "auto" else found[0].told)
     best = search.best(fitting, mapping, halo_depth == "auto", overlap == "auto")
-    if layout == "auto" and best.depth != search.depth and crew.ranks <= _MANY:
+    if layout == "auto" and best.depth != search.depth and group.ranks <= _MANY:
         # Cheaper messages make other cuts worthwhile.
-        again = _Search(work, crew, best.depth, search.overlap)
+        again = _Search(work, group, best.depth, search.overlap)
         found = [each for each in again.layouts(naive) if again.fits(each.told)]
         if found:
             other = again.best(found, mapping, True, overlap == "auto")
             best = other if other.told.seconds < best.told.seconds else best
-    plain = base if search.depth == 1 and search.overlap else naive.predict(crew, 1, True)
+    plain = base if search.depth == 1 and search.overlap else naive.predict(group, 1, True)
     story = _Story.of(search, best, base.seconds)
     return Plan(
         layout=best.option.layout,
-        word=best.option.word,
+        name=best.option.name,
         mapping=best.mapping,
         halo_depth=best.depth,
         overlap=best.overlap,
@@ -109,7 +109,7 @@ def make_plan(
         left_out=tuple(story.left_out()),
         source=source,
         naive=plain.seconds,
-        notes=tuple(_notes(work, crew, best.option.layout, search.overfull(plain))),
+        notes=tuple(_notes(work, group, best.option.layout, search.overfull(plain))),
     )
 
 
@@ -137,38 +137,38 @@ class _Final:
 class _Search:
     """The fixed part of a comparison of options, and all options seen so far."""
 
-    def __init__(self, work: Work, crew: Crew, depth: int, overlap: bool) -> None:
-        self.work, self.crew, self.depth, self.overlap = work, crew, depth, overlap
+    def __init__(self, work: Work, group: RankGroup, depth: int, overlap: bool) -> None:
+        self.work, self.group, self.depth, self.overlap = work, group, depth, overlap
         self.seen: list[_Judged] = []
-        self.most_nodes = len(np.unique(crew.seats.paths[:, 0]))
+        self.most_nodes = len(np.unique(group.seats.paths[:, 0]))
 
     def judged(self, option: Option) -> _Judged:
         """Predict an option, with smaller shares for some ranks if their memory requires it."""
-        told = option.predict(self.crew, self.depth, self.overlap)
+        told = option.predict(self.group, self.depth, self.overlap)
         if not self.fits(told):
-            option, told = fitted(option, self.crew, self.depth, self.overlap, told)
+            option, told = fitted(option, self.group, self.depth, self.overlap, told)
         used = np.unique(option.layout.owner)
-        judged = _Judged(option, told, len(np.unique(self.crew.seats.paths[used, 0])))
+        judged = _Judged(option, told, len(np.unique(self.group.seats.paths[used, 0])))
         self.seen.append(judged)
         return judged
 
     def fits(self, told: Prediction) -> bool:
         """Return True if the memory of each rank holds what it would store."""
-        return fits(self.crew, told)
+        return fits(self.group, told)
 
     def overfull(self, told: Prediction) -> str | None:
         """Return the node whose memory is exceeded most, or None."""
-        over = np.where(self.crew.memory > 0, told.memory / np.maximum(self.crew.memory, 1), 0.0)
-        return None if over.max() <= 1 else self.crew.node(int(over.argmax()))
+        over = np.where(self.group.memory > 0, told.memory / np.maximum(self.group.memory, 1), 0.0)
+        return None if over.max() <= 1 else self.group.node(int(over.argmax()))
 
     def layouts(self, naive: Option) -> list[_Judged]:
         """Return all layouts, the fastest first, but the naive one before others that save next to nothing."""
         found = [self.judged(naive)]
         base = found[0].told
         best = base.seconds if self.fits(base) else np.inf
-        slow = badly_joined(self.crew)
+        slow = badly_joined(self.group)
         for unwanted in ([], slow) if slow else ([],):
-            for team, least in fewer(self.work, self.crew, unwanted=unwanted):
+            for team, least in fewer(self.work, self.group, unwanted=unwanted):
                 if least >= best * (1 - _WORTH):
                     break
                 for option in options(team, self.depth):
@@ -190,52 +190,52 @@ class _Search:
         team = found[0].option.team
         if team is None:
             return found
-        for smaller, least in fewer(self.work, self.crew, team.ranks):
+        for smaller, least in fewer(self.work, self.group, team.ranks):
             if least >= found[0].told.seconds * (1 - _WORTH):
                 break
             found += [each for each in map(self.judged, options(smaller, self.depth)) if self.fits(each.told)]
         return sorted(found, key=lambda each: each.told.seconds)
 
     def _refined(self, judged: _Judged) -> _Judged:
-        better = refined(judged.option, self.crew, self.depth, self.overlap)
+        better = refined(judged.option, self.group, self.depth, self.overlap)
         return judged if better is judged.option else self.judged(better)
 
     def best(self, found: list[_Judged], mapping: str, any_depth: bool, any_overlap: bool) -> _Final:
         """Return the best of the first few options over all placements, depths and overlaps that may be chosen."""
         finals = [
             self._deepened(start, option, name, told, any_depth, any_overlap)
-            for start in found[: 1 if self.crew.ranks > _MANY else _FINALISTS]
+            for start in found[: 1 if self.group.ranks > _MANY else _FINALISTS]
             for option, name, told in self._placements(start, mapping)
         ]
         if not finals:
             raise LayoutError(
-                f"no layout on {self.crew.ranks} ranks suits the mapping {mapping!r}",
+                f"no layout on {self.group.ranks} ranks suits the mapping {mapping!r}",
                 remedy='write mapping = "auto"',
             )
         return min(finals, key=lambda final: final.told.seconds)
 
     def _placements(self, start: _Judged, mapping: str) -> Iterator[tuple[Option, str, Prediction]]:
         """Yield the option as it is, and with its blocks on other ranks of the same speed, as ``mapping`` allows."""
-        if mapping in ("auto", "sequential") or self.crew.ranks == 1:
+        if mapping in ("auto", "sequential") or self.group.ranks == 1:
             yield start.option, "sequential", start.told
-        if mapping == "sequential" or self.crew.ranks == 1:
+        if mapping == "sequential" or self.group.ranks == 1:
             return
-        layout, crew, work = start.option.layout, self.crew, self.work
-        busy = np.zeros(crew.ranks, np.int64)
+        layout, group, work = start.option.layout, self.group, self.work
+        busy = np.zeros(group.ranks, np.int64)
         busy[layout.owner] = 1
-        kinds = _kinds(np.stack([crew.speed_of, crew.memory, busy], axis=1))
+        kinds = _kinds(np.stack([group.speed_of, group.memory, busy], axis=1))
         same = kinds if kinds.any() else None
         if mapping == "auto":
-            cheapest = portfolio(layout, crew.seats, work.periodic, work.exchanges, crew.links, same)[0]
+            cheapest = portfolio(layout, group.seats, work.periodic, work.exchanges, group.links, same)[0]
             name, ranks = cheapest.mapping, cheapest.ranks
         else:
             try:
-                ranks = arrange(layout, crew.seats, mapping, work.periodic, work.exchanges, crew.links, same)
+                ranks = arrange(layout, group.seats, mapping, work.periodic, work.exchanges, group.links, same)
             except LayoutError:
                 return
             name = mapping
         option = start.option.placed(ranks)
-        told = option.predict(crew, self.depth, self.overlap)
+        told = option.predict(group, self.depth, self.overlap)
         if self.fits(told) and (mapping != "auto" or told.seconds < (1 - _WORTH) * start.told.seconds):
             yield option, name, told
 
@@ -252,7 +252,7 @@ class _Search:
             for overlap in (True, False) if any_overlap else (self.overlap,):
                 if (depth, overlap) == (self.depth, self.overlap):
                     continue
-                other = _Final(start, option, mapping, depth, overlap, option.predict(self.crew, depth, overlap))
+                other = _Final(start, option, mapping, depth, overlap, option.predict(self.group, depth, overlap))
                 if self.fits(other.told) and _better(other, best):
                     best = other
             worse = 0 if best is not before or depth <= self.depth else worse + 1
@@ -271,21 +271,21 @@ def _better(other: _Final, best: _Final) -> bool:
     return other.told.seconds < (1 - _WORTH) * told.seconds
 
 
-def _naive(work: Work, crew: Crew) -> tuple[str, Layout]:
+def _naive(work: Work, group: RankGroup) -> tuple[str, Layout]:
     halo = max((w for e in work.exchanges for w in e.low + e.high), default=1)
     if work.one_axis is None:
-        layout = best_cartesian(work.domain, crew.ranks, work.granule[-1], halo)
+        layout = best_cartesian(work.domain, group.ranks, work.granule[-1], halo)
     else:
-        layout = slabs(work.domain, crew.ranks, work.one_axis, granule=work.granule[-1])
-    option = _sequential(Option("cartesian", layout, work), crew)
+        layout = slabs(work.domain, group.ranks, work.one_axis, granule=work.granule[-1])
+    option = _sequential(Option("cartesian", layout, work), group)
     parts = "x".join(str(len(cuts)) for cuts in layout.cuts)
     return f"cartesian:{parts}", option.layout
 
 
-def _sequential(option: Option, crew: Crew) -> Option:
+def _sequential(option: Option, group: RankGroup) -> Option:
     """Place the parts of ranks 0, 1, ... on the ranks in the order of the machine's tree."""
-    order = crew.seats.order
-    return option if (order == np.arange(crew.ranks)).all() else option.placed(order)
+    order = group.seats.order
+    return option if (order == np.arange(group.ranks)).all() else option.placed(order)
 
 
 def _kinds(rows: np.ndarray) -> np.ndarray:
@@ -330,7 +330,7 @@ class _Story:
     @classmethod
     def of(cls, search: _Search, best: _Final, naive: float) -> _Story:
         def seconds(option: Option, depth: int) -> float:
-            return option.predict(search.crew, depth, search.overlap).seconds
+            return option.predict(search.group, depth, search.overlap).seconds
 
         whole = [f.told.seconds for f in search.seen if f.nodes == search.most_nodes and search.fits(f.told)]
         deep = best.told.seconds if best.overlap == search.overlap else seconds(best.option, best.depth)
@@ -344,7 +344,7 @@ class _Story:
         best, search = self.best, self.search
         used, nodes = best.start.nodes, search.most_nodes
         return (
-            Choice("layout", best.option.word, "equal Cartesian parts", self.naive - self.all_nodes, self._why()),
+            Choice("layout", best.option.name, "equal Cartesian parts", self.naive - self.all_nodes, self._why()),
             Choice(
                 "nodes",
                 f"{used} of {nodes}",
@@ -370,7 +370,7 @@ class _Story:
             return Choice("overlap", "off", "on", self.deep - best.told.seconds, reason)
         if not best.overlap:
             return Choice("overlap", "off", "off", 0.0, "")
-        gain = best.option.predict(search.crew, best.depth, False).seconds - best.told.seconds
+        gain = best.option.predict(search.group, best.depth, False).seconds - best.told.seconds
         hidden = duration(float(best.told.hidden.max()))
         reason = f"up to {hidden} of messages per step pass while the interior is computed"
         return Choice("overlap", "on", "off", gain, reason)
@@ -378,14 +378,14 @@ class _Story:
     def _why(self) -> str:
         cells = self.best.option.layout.cells()
         used = cells[cells > 0]
-        if used.max() > 1.02 * used.min() and len(np.unique(self.search.crew.speed_of)) > 1:
+        if used.max() > 1.02 * used.min() and len(np.unique(self.search.group.speed_of)) > 1:
             return f"ranks get {used.min()} to {used.max()} cells, by their speed"
         return "less surface, or cheaper messages"
 
     def left_out(self) -> Iterator[tuple[str, str]]:
         """Yield the nodes without cells, with the reason."""
-        crew = self.search.crew
-        node = crew.seats.paths[:, 0]
+        group = self.search.group
+        node = group.seats.paths[:, 0]
         used = np.unique(node[self.best.option.layout.owner])
         numbers, first = np.unique(node, return_index=True)
         if self.all_nodes > self.cut:
@@ -396,51 +396,51 @@ class _Story:
         else:
             reason = "there are not enough cells for it"
         for rank in first[~np.isin(numbers, used)].tolist():
-            yield crew.node(rank), reason
+            yield group.node(rank), reason
 
 
-def _notes(work: Work, crew: Crew, layout: Layout, overfull: str | None) -> Iterator[str]:
+def _notes(work: Work, group: RankGroup, layout: Layout, overfull: str | None) -> Iterator[str]:
     if overfull is not None:
         yield f"equal parts would not fit into the memory of {overfull}"
     cells = layout.cells() * work.points
-    node = crew.seats.paths[:, 0]
+    node = group.seats.paths[:, 0]
     idle = int((cells == 0).sum())
     if idle and len(np.unique(node[cells > 0])) == len(np.unique(node)):
-        yield f"{idle} of {crew.ranks} ranks get no cells: messages would cost more than they save"
-    for number, speed in enumerate(crew.speeds):
+        yield f"{idle} of {group.ranks} ranks get no cells: messages would cost more than they save"
+    for number, speed in enumerate(group.speeds):
         if len(speed.cells) == 1 and speed.cells[0] <= 1:
             continue  # one speed for all sizes, as given by a person
-        mine = np.where(crew.speed_of == number, cells, 0)
+        mine = np.where(group.speed_of == number, cells, 0)
         largest = int(mine.max())
         if largest > TRUSTED * speed.cells[-1]:
             rank = int(mine.argmax())
             yield (
-                f"{crew.node(rank)} gets {largest} cells per rank, but was measured up to {speed.cells[-1]:.0f}: "
+                f"{group.node(rank)} gets {largest} cells per rank, but was measured up to {speed.cells[-1]:.0f}: "
                 "beyond that, its speed is assumed to stay the same"
             )
 
 
-def _no_room(work: Work, crew: Crew, word: str, told: Prediction) -> LayoutError:
+def _no_room(work: Work, group: RankGroup, name: str, told: Prediction) -> LayoutError:
     """Return the error for insufficient memory, with the node and what would fit."""
-    room = np.where(crew.memory > 0, crew.memory - float(work.rank_bytes), np.inf)
+    room = np.where(group.memory > 0, group.memory - float(work.rank_bytes), np.inf)
     together = float(np.maximum(room, 0.0).sum())
-    over = told.memory - np.where(crew.memory > 0, crew.memory, np.iinfo(np.int64).max)
+    over = told.memory - np.where(group.memory > 0, group.memory, np.iinfo(np.int64).max)
     rank = int(over.argmax())
-    node = crew.node(rank)
+    node = group.node(rank)
     message = (
         f"{node} is too small: rank {rank} would store {_bytes(int(told.memory[rank]))} there and may fill "
-        f"{_bytes(int(crew.memory[rank]))}"
+        f"{_bytes(int(group.memory[rank]))}"
     )
     if together < work.domain.size * work.cell_bytes:
         shape = " x ".join(map(str, work.domain.shape))
         return LayoutError(
             f"{shape} cells of {work.name!r} need {_bytes(work.domain.size * work.cell_bytes)}, and the "
-            f"{crew.ranks} ranks together may fill {_bytes(int(together))}",
+            f"{group.ranks} ranks together may fill {_bytes(int(together))}",
             remedy=f"choose at most about {int(together // work.cell_bytes) * work.points} cells, or more machines",
             where=message,
         )
     remedy = (
-        'write layout = "auto": shares then follow memory' if word != "auto" else "choose a smaller grid, or more ranks"
+        'write layout = "auto": shares then follow memory' if name != "auto" else "choose a smaller grid, or more ranks"
     )
     return LayoutError(message, remedy=remedy)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from minga.plan.work.weights import Weights
 from minga.plan.work.work import Work
 from minga.space.box import Box
-from minga.space.boxes import Ints, meet, volumes
+from minga.space.boxes import Ints, intersect_pairs, volumes
 from minga.space.layout import Layout
 
 __all__ = ["costs_of_blocks", "divide", "moved_cells", "reassign", "recut"]
@@ -203,7 +203,7 @@ def moved_cells(old: Layout, new: Layout) -> tuple[Ints, Ints, Ints]:
     for block in range(len(new)):
         near = old.overlapping(new.box(block))
         other = near[old.owner[near] != new.owner[block]]
-        i, _, lo, hi = meet(old.lo[other], old.hi[other], new.lo[[block]], new.hi[[block]])
+        i, _, lo, hi = intersect_pairs(old.lo[other], old.hi[other], new.lo[[block]], new.hi[[block]])
         for giver, cells in zip(old.owner[other[i]].tolist(), volumes(lo, hi).tolist(), strict=True):
             key = giver, int(new.owner[block])
             pairs[key] = pairs.get(key, 0) + cells

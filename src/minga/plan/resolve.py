@@ -22,11 +22,11 @@ from minga.engine.stop import stop_of
 from minga.errors import CaseError, LayoutError, MingaError
 from minga.lang.types import itemsize
 from minga.options import AUTO
-from minga.plan.crew import Crew
 from minga.plan.links import Links
 from minga.plan.machine.resources import total_memory
 from minga.plan.placement import MAPPINGS, place_all
 from minga.plan.plan import Plan, duration
+from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
 from minga.plan.step_costs import expected_seconds
 from minga.plan.topology import Tree, seats_of
@@ -70,7 +70,7 @@ class ResolvedPlan:
     ----------
     layouts
         Layout of every grid, with the owner of each block.
-    word
+    name
         Name of the layout, as a case could give it if there is such a name.
     mapping, halo_depth, overlap
         Mapping of blocks to ranks, steps per halo exchange, and whether messages overlap with computation.
@@ -82,12 +82,12 @@ class ResolvedPlan:
         Seconds that measuring and planning took.
     plan
         The plan with its prediction; None if nothing was planned.
-    work, crew
+    work, group
         The work and the ranks that the plan was made for.
     """
 
     layouts: Mapping[Grid, Layout]
-    word: str
+    name: str
     mapping: str
     halo_depth: int
     overlap: bool
@@ -96,12 +96,12 @@ class ResolvedPlan:
     seconds: float = 0.0
     plan: Plan | None = None
     work: Work | None = None
-    crew: Crew | None = None
+    group: RankGroup | None = None
 
     @property
     def uneven(self) -> bool:
         """True if ranks are known to be unequal, or are on several nodes, which may become unequal."""
-        return len(np.unique(self.seats.paths[:, 0])) > 1 or (self.crew is not None and _unequal(self.crew))
+        return len(np.unique(self.seats.paths[:, 0])) > 1 or (self.group is not None and _unequal(self.group))
 
     @property
     def unmeasured(self) -> str | None:
@@ -118,7 +118,7 @@ class ResolvedPlan:
     def summary(self) -> str:
         """The resolved plan on one line, for people."""
         if self.plan is None:
-            return f"{self.word} ({self.source})"
+            return f"{self.name} ({self.source})"
         left = f"; without {', '.join(node for node, _ in self.plan.left_out[:4])}" if self.plan.left_out else ""
         more = len(self.plan.left_out) - 4
         return self.plan.summary + left + (f" and {more} more" if more > 0 else "")
@@ -193,7 +193,7 @@ def _seconds_of_messages(model: Model, comm: Comm, seats: Tree) -> float:
     links = links_of(comm, seats, _GLANCE)
     try:
         layout = best_cartesian(work.domain, comm.size, work.granule[-1])
-        told = predict(work, replace(equal_crew(seats), links=links), layout)
+        told = predict(work, replace(equal_group(seats), links=links), layout)
     except LayoutError:
         return 0.0  # too few cells for all ranks, which is reported when they are cut
     return float(told.exchange.max()) + told.reduce
@@ -238,14 +238,14 @@ def balancer_of(model: Model, comm: Comm, options: RunOptions, resolved: Resolve
     from minga.plan.cost import work_of
 
     work = resolved.work or work_of(model)
-    crew = resolved.crew or equal_crew(resolved.seats)
-    return Balancer(work, crew, every=balance)
+    group = resolved.group or equal_group(resolved.seats)
+    return Balancer(work, group, every=balance)
 
 
-def equal_crew(seats: Tree) -> Crew:
+def equal_group(seats: Tree) -> RankGroup:
     """Return ranks that were not measured: all equal, with a common network."""
     ranks = len(seats)
-    return Crew(
+    return RankGroup(
         (Speed.constant(_USUAL_SPEED),),
         np.zeros(ranks, np.int64),
         np.full(ranks, _USUAL_MEMORY, np.int64),
@@ -292,47 +292,47 @@ def _planned(
 
     work = work_of(model)
     if options.run.machine is None:
-        from minga.plan.probe.probe import probe_beyond, probe_crew
+        from minga.plan.probe.probe import probe_beyond, probe_ranks
 
         seconds = min(_MOST, _SHARE * expected)
-        crew = probe_crew(model, comm, threads=options.run.threads, seconds=seconds, cpus=cpus, stop=stop)
+        group = probe_ranks(model, comm, threads=options.run.threads, seconds=seconds, cpus=cpus, stop=stop)
         source = "measured by the ranks"
     else:
         file = Path(options.run.machine)
-        crew = _crew_of_file(file, work, comm, options.run.threads)
+        group = _group_of_file(file, work, comm, options.run.threads)
         source = f"machine of {file.name}"
     if options.run.topology is not None or options.run.machine is None:
-        crew = replace(crew, seats=seats)
-    plan: Plan = _agreed(comm, lambda: _plan(work, crew, options, source))
+        group = replace(group, seats=seats)
+    plan: Plan = _agreed(comm, lambda: _plan(work, group, options, source))
     if options.run.machine is None:
         planned = plan.layout.cells() * work.points
         told = probe_beyond(
-            model, comm, crew, planned, threads=options.run.threads, seconds=seconds / 2, cpus=cpus, stop=stop
+            model, comm, group, planned, threads=options.run.threads, seconds=seconds / 2, cpus=cpus, stop=stop
         )
-        if told is not crew:
-            crew = told
-            plan = _agreed(comm, lambda: _plan(work, crew, options, source))
+        if told is not group:
+            group = told
+            plan = _agreed(comm, lambda: _plan(work, group, options, source))
     return ResolvedPlan(
         model.layouts_like(plan.layout),
-        plan.word,
+        plan.name,
         plan.mapping,
         plan.halo_depth,
         plan.overlap,
-        crew.seats,
+        group.seats,
         source,
         plan=plan,
         work=work,
-        crew=crew,
+        group=group,
     )
 
 
-def _plan(work: Work, crew: Crew, options: RunOptions, source: str) -> Plan:
+def _plan(work: Work, group: RankGroup, options: RunOptions, source: str) -> Plan:
     from minga.plan.planner import make_plan
 
     try:
         return make_plan(
             work,
-            crew,
+            group,
             layout=options.run.layout,
             mapping=options.run.mapping,
             halo_depth=options.run.halo_depth,
@@ -357,24 +357,24 @@ def _agreed(comm: Comm, make: Any) -> Any:
     return agreed
 
 
-def _crew_of_file(path: Path, work: Work, comm: Comm, threads: int) -> Crew:
+def _group_of_file(path: Path, work: Work, comm: Comm, threads: int) -> RankGroup:
     """Return the ranks as a machine file describes their hosts."""
     hosts = comm.gather(platform.node())
 
-    def read() -> Crew:
-        from minga.plan.machine.hosts import crew_on
+    def read() -> RankGroup:
+        from minga.plan.machine.hosts import group_on
         from minga.plan.machine.machine import read_machine
 
         kernels = (work.kernel, work.name)
-        return crew_on(read_machine(path), hosts or (), kernels, threads, cell_bytes=work.moved or None)
+        return group_on(read_machine(path), hosts or (), kernels, threads, cell_bytes=work.moved or None)
 
-    crew: Crew = _agreed(comm, read)
-    return crew
+    group: RankGroup = _agreed(comm, read)
+    return group
 
 
-def _unequal(crew: Crew) -> bool:
+def _unequal(group: RankGroup) -> bool:
     """Return True if some rank is clearly faster than another, at a size that both have measured."""
-    used = [crew.speeds[number] for number in np.unique(crew.speed_of)]
+    used = [group.speeds[number] for number in np.unique(group.speed_of)]
     size = min(float(speed.cells[-1]) for speed in used)
     rates = np.array([float(speed.rate(size)) for speed in used])
     return bool(rates.max() > _UNEVEN * rates.min())

@@ -10,8 +10,8 @@ import numpy as np
 
 from minga.errors import LayoutError
 from minga.plan.cost import compute_seconds
-from minga.plan.crew import Crew
 from minga.plan.planner import make_plan
+from minga.plan.ranks import RankGroup
 from minga.plan.work.work import Work
 from minga.space.box import Box
 
@@ -80,20 +80,20 @@ def rank_counts(most: int, points: int = 10) -> list[int]:
     return [*(count for power in range(0, powers, -(-powers // points)) if (count := 2**power) < most), most]
 
 
-def scaling(work: Work, crew: Crew, counts: Sequence[int] | None = None) -> Scaling:
+def scaling(work: Work, group: RankGroup, counts: Sequence[int] | None = None) -> Scaling:
     """Predict the time of a step on the first ranks, in their order, for several numbers of ranks.
 
     Each point has its own plan. On the weak curve, one rank has as many cells as its share of the grid on all ranks;
     longer axes shrink first. Numbers of ranks whose memory does not hold the grid are left out.
     """
-    counts = rank_counts(crew.ranks) if counts is None else counts
-    strong = [_point(work, crew, count) for count in counts]
-    weak = [_point(_grown(work, count / crew.ranks), crew, count) for count in counts]
+    counts = rank_counts(group.ranks) if counts is None else counts
+    strong = [_point(work, group, count) for count in counts]
+    weak = [_point(_grown(work, count / group.ranks), group, count) for count in counts]
     return Scaling(*(tuple(point for point in curve if point is not None) for curve in (strong, weak)))
 
 
-def _point(work: Work, crew: Crew, count: int) -> Point | None:
-    part = crew.part(np.arange(count))
+def _point(work: Work, group: RankGroup, count: int) -> Point | None:
+    part = group.part(np.arange(count))
     try:
         plan = make_plan(work, part)
     except LayoutError:
@@ -103,7 +103,7 @@ def _point(work: Work, crew: Crew, count: int) -> Point | None:
     ideal = cells / float((share / compute_seconds(part, share)).sum())
     seconds = plan.prediction.seconds
     used = len(np.unique(plan.layout.owner))
-    return Point(count, used, cells, seconds, plan.naive, ideal, plan.word)
+    return Point(count, used, cells, seconds, plan.naive, ideal, plan.name)
 
 
 def _grown(work: Work, factor: float) -> Work:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from minga.errors import LayoutError
-from minga.plan.crew import Crew
+from minga.plan.ranks import RankGroup
 from minga.space.boxes import Ints
 
 __all__ = ["Times", "assign", "equal_time"]
@@ -144,7 +144,7 @@ def _filled(fewest: Ints, enough: Ints, units: int) -> Ints:
     return fewest + given
 
 
-def equal_time(crew: Crew, total: float, most: Floats) -> Floats:
+def equal_time(group: RankGroup, total: float, most: Floats) -> Floats:
     """Return real shares of ``total`` cells of the model that all ranks finish at the same time, shape (ranks,).
 
     This is the geometric partition of Lastovetsky and Reddy (2007): each rank gets what it processes in a common time,
@@ -156,11 +156,11 @@ def equal_time(crew: Crew, total: float, most: Floats) -> Floats:
         return most * (total / held)
 
     def within(seconds: float) -> Floats:
-        each = np.array([float(speed.within(seconds)) for speed in crew.speeds])
-        shares: Floats = np.minimum(each[crew.speed_of], most)
+        each = np.array([float(speed.within(seconds)) for speed in group.speeds])
+        shares: Floats = np.minimum(each[group.speed_of], most)
         return shares
 
-    longer = max(float(speed.time(total)) for speed in crew.speeds)
+    longer = max(float(speed.time(total)) for speed in group.speeds)
     while within(longer).sum() < total:
         longer *= 2
     shorter = 0.0

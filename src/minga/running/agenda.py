@@ -60,9 +60,9 @@ class Agenda:
             for observer, timetable in zip(self._observers, self._timetables, strict=True)
         ]
         reasons = (observer.ends(simulation) or _REASONS[0] for observer in self._observers)
-        words = np.array([*numbers, max(map(_REASONS.index, reasons), default=0), *wanted], np.int64)
-        simulation.engine.comm.allreduce(words, "max")
-        found = words.tolist()
+        buffer = np.array([*numbers, max(map(_REASONS.index, reasons), default=0), *wanted], np.int64)
+        simulation.engine.comm.allreduce(buffer, "max")
+        found = buffer.tolist()
         self._wanted = [bool(word) for word in found[len(numbers) + 1 :]]
         reason = _REASONS[found[len(numbers)]]
         return tuple(found[: len(numbers)]), None if reason == _REASONS[0] else reason

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from minga.engine.begin import check_start, start
+from minga.engine.diagnostics import Finding
 from minga.engine.engine import Engine, Outcome
-from minga.engine.lookout import Finding
 from minga.engine.model import Model
 from minga.engine.observables import updates_of
 from minga.engine.state import BEGINNING, Position

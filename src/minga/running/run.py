@@ -13,10 +13,10 @@ from minga.engine.stop import Ended, Stop
 from minga.errors import CaseError, shown, suggest
 from minga.options import RunOptions
 from minga.output.checkpoint.keeper import Checkpointing
-from minga.output.dataset import Frames, attributes_of, failed_attributes, hand_over, opened
+from minga.output.dataset import Frames, attach_dataset, attributes_of, failed_attributes, open_dataset
 from minga.output.interrupt import Interrupt
 from minga.output.snapshots.codec import check_snapshots
-from minga.output.snapshots.selection import kept_of
+from minga.output.snapshots.selection import selections_of
 from minga.output.snapshots.whole import WholeFrames
 from minga.output.traces import check_observed
 from minga.output.variables import variables_of
@@ -26,7 +26,7 @@ from minga.running.finishing import finish
 from minga.running.keywords import NAME_OUT, options_of, with_settings
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
-from minga.running.place import Place, finished_in, kept_in, run_in
+from minga.running.run_directory import PreparedDirectory, finished_result_in, prepare_directory, run_in_directory
 from minga.running.session import Outcome, execute
 from minga.space.field import Field
 
@@ -110,7 +110,7 @@ def run(
     check_versions(ranks)
     if out is None and resume:
         raise CaseError("resume=True: in which directory?", remedy=NAME_OUT)
-    place = None if out is None else kept_in(ranks, Path(out), resume, options.run.steps)
+    place = None if out is None else prepare_directory(ranks, Path(out), resume, options.run.steps)
     if place is not None and place.finished:
         return _finished(model, ranks, options, chosen, place)
     with Interrupt(termination=place is not None).listening() as interrupt:
@@ -123,7 +123,7 @@ def run(
         where = "" if place is None else f", and in {place.directory.path}, where resume=True goes on"
         interrupt.terminate(text + where)
         stopped = KeyboardInterrupt(text)
-        hand_over(stopped, dataset, where)
+        attach_dataset(stopped, dataset, where)
         raise stopped
     return dataset
 
@@ -137,7 +137,7 @@ def _in_memory(
     observers: Sequence[Observer],
 ) -> tuple[xarray.Dataset, Ended]:
     """Run a model and keep whole frames on rank 0."""
-    kept = kept_of(chosen, options.output, model.presentation)
+    kept = selections_of(chosen, options.output, model.presentation)
     frames = Frames(model, [one.variable for one in kept])
     try:
         strides = [interval for interval in (options.output.every, options.output.observe) if interval]
@@ -146,7 +146,7 @@ def _in_memory(
         outcome = execute(model, comm, options, chosen, watching, recorder=recorder, asked=stop)
     except BaseException as error:
         if frames.steps:
-            hand_over(error, frames.dataset(failed_attributes(model, frames.steps, error)))
+            attach_dataset(error, frames.dataset(failed_attributes(model, frames.steps, error)))
         raise
     _tell(comm, (finding.text for finding in outcome.findings))
     attributes = _attributes(model, outcome)
@@ -158,29 +158,31 @@ def _on_disk(
     comm: Comm,
     options: RunOptions,
     chosen: Sequence[Field],
-    place: Place,
+    place: PreparedDirectory,
     stop: Callable[[], bool],
     observers: Sequence[Observer],
 ) -> tuple[xarray.Dataset, Ended]:
     """Run a model in a directory, and open its files on rank 0."""
-    outcome, series = run_in(place, model, comm, options, chosen, stop, observers)
+    outcome, series = run_in_directory(place, model, comm, options, chosen, stop, observers)
     _tell(comm, (finding.text for finding in outcome.findings))
     attributes = _attributes(model, outcome)
     if comm.rank == 0:
         finish(place.directory, options, "the result is complete")
-    dataset = opened(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
+    dataset = open_dataset(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
     return dataset, outcome.ended
 
 
-def _finished(model: Model, comm: Comm, options: RunOptions, chosen: Sequence[Field], place: Place) -> xarray.Dataset:
+def _finished(
+    model: Model, comm: Comm, options: RunOptions, chosen: Sequence[Field], place: PreparedDirectory
+) -> xarray.Dataset:
     """Return the dataset of a finished run in a directory."""
-    result, series = finished_in(place, model, comm, options, chosen)
+    result, series = finished_result_in(place, model, comm, options, chosen)
     findings = result.get("findings", [])
     _tell(comm, (finding["text"] for finding in findings))
     facts = {name: value for finding in findings for name, value in finding.items() if name != "text"}
     known = facts | result["observables"]
     attributes = attributes_of(model, result["steps"], result["ended"]["text"], result["digest"], known)
-    return opened(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
+    return open_dataset(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
 
 
 def _empty(attributes: dict[str, Any]) -> xarray.Dataset:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from minga.engine.comm import Comm
+from minga.engine.diagnostics import Finding
 from minga.engine.engine import Engine
-from minga.engine.lookout import Finding
 from minga.engine.model import Model
 from minga.engine.state import Position
 from minga.engine.stop import Ended, stop_of
@@ -195,6 +195,6 @@ def state_digest(engine: Engine, model: Model, fields: Sequence[Field]) -> str:
             for f in fields
         ]
     )
-    words = np.array([mine], np.uint64).view(np.int64)
-    engine.comm.allreduce(words, "sum")
-    return f"{int(words.view(np.uint64)[0]):016x}"
+    buffer = np.array([mine], np.uint64).view(np.int64)
+    engine.comm.allreduce(buffer, "sum")
+    return f"{int(buffer.view(np.uint64)[0]):016x}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from minga.engine.diagnostics import Finding, Steps
 from minga.engine.engine import Engine, Outcome
-from minga.engine.lookout import Finding, Steps
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.engine.state import Beginning, State, state_of
@@ -26,7 +26,7 @@ class Stepper:
 
     def __init__(self, model: Model, engine: Engine, stop: Stop | None) -> None:
         self._engine = engine
-        self._steps = Steps(model.step, model.lookout)
+        self._steps = Steps(model.step, model.diagnostics)
         watched = stop is not None or model.over is not None
         self._watch = Watch(model, stop or Stop(), self._steps.program) if watched else None
         self._undo: Beginning | None = None
@@ -50,14 +50,14 @@ class Stepper:
 
     def leave_where(self, asked: Callable[[], bool]) -> None:
         """Interrupt long steps once `asked` returns True on any rank, if the state before them can be saved."""
-        self._engine.look.asked = asked
+        self._engine.interrupt.requested = asked
         self._undo = Beginning(self._engine, self.state)
 
     def run(self, done: int, count: int) -> tuple[int, Outcome, float]:
         """Do at most `count` steps after `done` ones; return their number, whether they are good, and their seconds."""
-        look, undo = self._engine.look, self._undo
-        look.may = undo is not None and undo.possible and not self._costly
-        if undo is not None and look.may:
+        interrupt, undo = self._engine.interrupt, self._undo
+        interrupt.may_leave = undo is not None and undo.possible and not self._costly
+        if undo is not None and interrupt.may_leave:
             undo.keep()
         began = time.perf_counter()
         try:
@@ -66,11 +66,11 @@ class Stepper:
             else:
                 count, outcome = self._steps.run(self._engine, done, count)
         finally:
-            look.may = False
+            interrupt.may_leave = False
         elapsed = time.perf_counter() - began
         self.left = outcome.reason == "stop"
         if self.left and undo is not None:
-            undo.put_back()
+            undo.restore()
             return 0, Outcome(True, "stop"), elapsed
         return count, outcome, elapsed
 

@@ -49,7 +49,7 @@ Vector = tuple[Slot, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class BlockLevel:
     """One level of the hierarchy.
 
     Parameters
@@ -122,12 +122,12 @@ class BlockMultigrid:
     cells_per_rank: int = 4096
     name: str = "block multigrid"
     scratch: Field = field(init=False)
-    levels: tuple[Level, ...] = field(init=False)
+    levels: tuple[BlockLevel, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         check_levels(self.operator.grid, 1, self.cells_per_rank)
         object.__setattr__(self, "scratch", Field(f"{self.name} scratch", self.operator.grid))
-        levels: list[Level] = []
+        levels: list[BlockLevel] = []
         grid = self.operator.grid
         while not levels or not levels[-1].last:
             grid = grid.relabel(f"{self.name} {len(levels)}")
@@ -135,14 +135,14 @@ class BlockMultigrid:
             grid = grid.coarsen(PAIRS)
         object.__setattr__(self, "levels", tuple(levels))
 
-    def _level(self, number: int, grid: Grid) -> Level:
+    def _level(self, number: int, grid: Grid) -> BlockLevel:
         k, coupling, name = self.operator.unknowns, self.operator.coupling, f"{self.name} {number}"
         pairs = grid.coarsen(PAIRS).relabel(f"{self.name} below {number}")
 
         def declared(what: str, count: int, on: Grid = grid) -> tuple[Field, ...]:
             return tuple(Field(f"{name} {what} {i}", on, boundary=fixed(0.0)) for i in range(count))
 
-        return Level(
+        return BlockLevel(
             matrix=FivePoint(grid, k, coupling, name),
             free=Field(f"{name} free", grid, boundary=fixed(0.0)),
             factors=declared("factor", k * k),
@@ -244,7 +244,7 @@ class BlockMultigrid:
         _relax(program, level, f, x, 0)
 
 
-def _relax(program: Program, level: Level, f: Vector, x: Vector, colour: int) -> None:
+def _relax(program: Program, level: BlockLevel, f: Vector, x: Vector, colour: int) -> None:
     """Record the solution of every other line, while the others keep their values."""
     matrix, k = level.matrix, level.matrix.unknowns
     lower, _, upper = matrix.matrix
@@ -255,7 +255,7 @@ def _relax(program: Program, level: Level, f: Vector, x: Vector, colour: int) ->
     program.apply(scattered(colour), level.line, x)
 
 
-def _make_coarse(program: Program, level: Level, below: Level) -> None:
+def _make_coarse(program: Program, level: BlockLevel, below: BlockLevel) -> None:
     """Record the matrix of the pairs of lines."""
     fine, coarse, entries = level.matrix, below.matrix, level.entries
     made = coarse_diagonal(fine.coupling)

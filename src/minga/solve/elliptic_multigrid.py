@@ -51,7 +51,7 @@ __all__ = ["EllipticMultigrid"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class EllipticLevel:
     """One level of the hierarchy; all its fields lie at cells.
 
     Parameters
@@ -148,7 +148,7 @@ class EllipticMultigrid:
     name: str = "multigrid"
     grid: Grid = field(init=False)
     scratch: Field = field(init=False)
-    levels: tuple[Level, ...] = field(init=False)
+    levels: tuple[EllipticLevel, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         grid = self.elliptic.grid
@@ -158,8 +158,8 @@ class EllipticMultigrid:
         put(self, "scratch", Field(f"{self.name} scratch", grid))
         put(self, "levels", tuple(self._build()))
 
-    def _build(self) -> list[Level]:
-        levels: list[Level] = []
+    def _build(self) -> list[EllipticLevel]:
+        levels: list[EllipticLevel] = []
         grid = self.grid
         along = stretched_axis(grid) if self.lines == "auto" else None if self.lines is None else grid.axis(self.lines)
         while True:
@@ -175,7 +175,7 @@ class EllipticMultigrid:
                 return Field(f"{self.name} {number} {kind}", on, slots=slots, boundary=fixed(0.0))
 
             levels.append(
-                Level(
+                EllipticLevel(
                     grid=grid,
                     factors=factors,
                     weights=(1.0,) if last else chebyshev_weights(rough_share(grid, halved, along), 2.0, self.steps),
@@ -302,7 +302,7 @@ def _fewer_kinds(grid: Grid, factors: tuple[int, ...], along: int | None) -> tup
 
 
 # Relaxation ----------------------------------------------------------------------------------------------------------
-def _first_step(program: Program, level: Level, result: Slot, weight: float) -> None:
+def _first_step(program: Program, level: EllipticLevel, result: Slot, weight: float) -> None:
     """Record a relaxation step from 0."""
     ndim = level.grid.ndim
     if level.lines is None:
@@ -312,7 +312,7 @@ def _first_step(program: Program, level: Level, result: Slot, weight: float) -> 
     level.lines.relax(program, level.faces[level.lines.along], level.diagonal, level.r, None, result, weight)
 
 
-def _step(program: Program, level: Level, u: Slot, result: Slot, weight: float) -> None:
+def _step(program: Program, level: EllipticLevel, u: Slot, result: Slot, weight: float) -> None:
     """Record a relaxation step from `u`."""
     if level.lines is None:
         made = jacobi_step(level.grid.ndim, live_axes(level.grid))
@@ -322,7 +322,7 @@ def _step(program: Program, level: Level, u: Slot, result: Slot, weight: float) 
     level.lines.relax(program, level.faces[level.lines.along], level.diagonal, level.r, u, result, weight)
 
 
-def _left_over(program: Program, level: Level, u: Slot) -> None:
+def _left_over(program: Program, level: EllipticLevel, u: Slot) -> None:
     """Record r = f - A u."""
     made = left_over(level.grid.ndim, live_axes(level.grid))
     program.apply(made, u, level.f, level.faces, level.diagonal, level.r)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class LaplacianLevel:
     """One level of the hierarchy.
 
     Parameters
@@ -101,7 +101,7 @@ class LaplacianMultigrid:
     steps: int = 2
     cells_per_rank: int = 4096
     name: str = "multigrid"
-    levels: tuple[Level, ...] = field(init=False)
+    levels: tuple[LaplacianLevel, ...] = field(init=False)
     _layouts: Mapping[Grid, Layout] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -145,8 +145,8 @@ class LaplacianMultigrid:
     def setup(self, program: Program) -> None:
         """Record nothing: the coefficients of all levels are constants."""
 
-    def _build(self, layouts: dict[Grid, Layout]) -> list[Level]:
-        levels: list[Level] = []
+    def _build(self, layouts: dict[Grid, Layout]) -> list[LaplacianLevel]:
+        levels: list[LaplacianLevel] = []
         grid, given = self.grid, self.layout
         while True:
             factors = choose_factors(grid)
@@ -167,7 +167,7 @@ class LaplacianMultigrid:
                 walls = as_walls(self.operator.walls, grid)
                 transfer = GridTransfer(grid, below, factors, walls, f"{self.name} {number}")
             levels.append(
-                Level(
+                LaplacianLevel(
                     operator=Laplacian(grid, self.operator.walls, self.operator.shift, f"{self.name} level {number}"),
                     layout=layout,
                     weights=(1.0,) if last else chebyshev_weights(rough_share(grid, factors), 2.0, self.steps),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from minga.space.box import Box, Point
 
-__all__ = ["BoxIndex", "Ints", "first_miscount", "meet", "merge", "volumes"]
+__all__ = ["BoxIndex", "Ints", "first_miscount", "intersect_pairs", "merge", "volumes"]
 
 Ints = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ def volumes(lo: Ints, hi: Ints) -> Ints:
     return sizes
 
 
-def meet(a_lo: Ints, a_hi: Ints, b_lo: Ints, b_hi: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+def intersect_pairs(a_lo: Ints, a_hi: Ints, b_lo: Ints, b_hi: Ints) -> tuple[Ints, Ints, Ints, Ints]:
     """Return all pairs of boxes ``a[i]`` and ``b[j]`` that share a cell.
 
     The results are the arrays i and j, and the low and high ends of the shared boxes, in order of i, then j.

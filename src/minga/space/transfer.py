@@ -17,7 +17,7 @@ import numpy as np
 
 from minga.errors import LayoutError
 from minga.space.box import Box, Point, Widths, directions
-from minga.space.boxes import Ints, meet
+from minga.space.boxes import Ints, intersect_pairs
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 from minga.space.ownership import Ownership
@@ -28,8 +28,8 @@ __all__ = [
     "RankTransfer",
     "Sources",
     "for_rank",
+    "halo_boxes",
     "halo_transfer",
-    "halo_wanted",
     "move_transfer",
     "plan_copies",
     "points_transfer",
@@ -96,7 +96,7 @@ class Sources(Protocol):
         """Return the low and high ends of the boxes that these blocks own."""
 
 
-def halo_wanted(
+def halo_boxes(
     owned: Box,
     lo_width: Widths,
     hi_width: Widths,
@@ -131,7 +131,7 @@ def plan_copies(
         for t in images(reach):
             candidates = sources.overlapping(reach.shift([-s for s in t]))
             own_lo, own_hi = sources.bounds(candidates)
-            _, j, part_lo, part_hi = meet(lo, hi, own_lo + t, own_hi + t)
+            _, j, part_lo, part_hi = intersect_pairs(lo, hi, own_lo + t, own_hi + t)
             copies += _copies(candidates[j], itertools.repeat(target), part_lo - t, part_hi - t, t)
     return copies
 
@@ -242,7 +242,7 @@ def points_transfer(old: Ownership, new: Ownership, rank: int, box: Box | None =
                 continue
             others = new.overlapping(region)
             others = others[target.owner[others] != rank]
-            i, _, lo, hi = meet(*new.bounds(others), np.array([region.lo]), np.array([region.hi]))
+            i, _, lo, hi = intersect_pairs(*new.bounds(others), np.array([region.lo]), np.array([region.hi]))
             copies += _copies(itertools.repeat(giver), others[i], lo - t, hi - t, t)
     return for_rank(copies, source.owner, target.owner, rank)
 
@@ -309,7 +309,7 @@ def _halo_copies_from(points: Ownership, halo: _Halo, mine: Sequence[int]) -> li
                 continue
             image = region.shift(t)
             lo, hi = halo.wanted(*points.around(takers))
-            i, _, lo, hi = meet(lo, hi, np.array([image.lo]), np.array([image.hi]))
+            i, _, lo, hi = intersect_pairs(lo, hi, np.array([image.lo]), np.array([image.hi]))
             copies += _copies(itertools.repeat(giver), takers[i // len(halo.towards)], lo - t, hi - t, t)
     return copies
 

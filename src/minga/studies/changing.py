@@ -17,10 +17,10 @@ from minga.errors import MingaError
 from minga.lab.cluster import Cluster
 from minga.plan.balance import Balancer
 from minga.plan.cost import work_of
-from minga.plan.crew import Crew
 from minga.plan.plan import Plan
 from minga.plan.planner import make_plan
-from minga.plan.probe.probe import probe_crew
+from minga.plan.probe.probe import probe_ranks
+from minga.plan.ranks import RankGroup
 from minga.running.loop import drive
 from minga.running.observers.balance import Balance
 from minga.running.session import state_digest
@@ -97,12 +97,12 @@ class _Changing:
         self.balancer.start(model, engine)
         self.began = time.perf_counter()
 
-    def look(self, engine: Engine, step: int, remaining: int) -> bool:
+    def check(self, engine: Engine, step: int, remaining: int) -> bool:
         """Raise the flag once the change is due, then let the balancer decide."""
         if not self.seconds and step >= self.change:
             self.seconds = (time.perf_counter() - self.began) * self.change / step
             _raise_flag(self.world, self.flags, "halved")
-        return self.balancer.look(engine, step, remaining)
+        return self.balancer.check(engine, step, remaining)
 
 
 def lose_share(world: Any, model: Model, flags: Path, seconds: float) -> dict[str, Any]:
@@ -113,12 +113,12 @@ def lose_share(world: Any, model: Model, flags: Path, seconds: float) -> dict[st
     it. The digests of this run and of one without balancing are compared.
     """
     comm = MPIComm(world)
-    crew, plan = _planned(model, comm)
+    group, plan = _planned(model, comm)
     output = [model.field(name) for name in model.output]
     with _engine(model, comm, plan) as before:
         steady = _seconds_a_step(world, model, before, seconds / 8)
         steps = int(world.bcast(seconds / steady))
-        run = _Changing(world, Balancer(work_of(model), crew, "auto"), max(1, steps // 3), flags)
+        run = _Changing(world, Balancer(work_of(model), group, "auto"), max(1, steps // 3), flags)
         meet(world)
         with _engine(model, comm, plan) as engine:
             result = drive(model, engine, steps, [Balance(run)])
@@ -149,10 +149,10 @@ def lose_share(world: Any, model: Model, flags: Path, seconds: float) -> dict[st
     }
 
 
-def _planned(model: Model, comm: MPIComm) -> tuple[Crew, Plan]:
+def _planned(model: Model, comm: MPIComm) -> tuple[RankGroup, Plan]:
     """Return ranks and plan as `minga run` would, from new measurements."""
-    crew = probe_crew(model, comm, cache=False)
-    return crew, make_plan(work_of(model), crew)
+    group = probe_ranks(model, comm, cache=False)
+    return group, make_plan(work_of(model), group)
 
 
 def _engine(model: Model, comm: MPIComm, plan: Plan) -> Engine:

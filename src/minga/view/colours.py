@@ -193,8 +193,8 @@ def _loudness(frame: Values) -> float:
 def _own_colours(attributes: Mapping[str, Any]) -> list[str]:
     """Return the colours that a field gives for its states; an empty list if it gives none, or invalid ones."""
     said = attributes.get(FLAG_COLOURS)
-    words = said.split() if isinstance(said, str) else []
-    return words if words and len(words) <= 256 and all(map(_HEXADECIMAL.fullmatch, words)) else []
+    codes = said.split() if isinstance(said, str) else []
+    return codes if codes and len(codes) <= 256 and all(map(_HEXADECIMAL.fullmatch, codes)) else []
 
 
 def _state_colours(states: int) -> list[str]:

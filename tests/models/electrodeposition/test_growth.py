@@ -32,7 +32,7 @@ from minga.models.electrodeposition.problem import (
 )
 from minga.output.cells import gather_cells
 from minga.output.checkpoint.head import Head, heads_of
-from minga.output.checkpoint.slots import begin, complete, put_back, write_slots
+from minga.output.checkpoint.slots import begin, complete, restore, write_slots
 from minga.running.loop import Result, drive
 from minga.space.boundary import fixed
 from minga.space.cuts import slabs
@@ -127,7 +127,7 @@ def test_a_run_that_moves_and_resumes_while_it_grows_changes_no_bit(grown: Left,
             begin_with(model, engine)
             engine.prepare(model.step)
             (head,), _ = heads_of(tmp_path)
-            put_back(tmp_path / head.slot, head, engine, state)
+            restore(tmp_path / head.slot, head, engine, state)
             engine.run(model.step, STEPS - 2)
             fields = {name: gather_cells(engine, model, name) for name in model.output}
             return Left(fields, observe(model, engine))

@@ -22,7 +22,7 @@ from minga.models.electrodeposition.problem import (
     Species,
     Steps,
 )
-from minga.models.electrodeposition.relaxation.scheme import Settings, relaxation, relaxation_model
+from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, relaxation, relaxation_model
 from minga.models.electrodeposition.soft import soft_cell
 from minga.space.cuts import slabs
 
@@ -43,7 +43,7 @@ def scaled(grid: mg.Grid, debye: float, dt: float, **options: Any) -> Problem:
 
 
 def relaxed(
-    problem: Problem, settings: Settings, ranks: int = 1, steps: int = 1, *, look: bool = False
+    problem: Problem, settings: RelaxationOptions, ranks: int = 1, steps: int = 1, *, look: bool = False
 ) -> tuple[dict[str, Any], Any]:
     """Counts after some steps (with `look`, all observables), and all fields."""
     model = relaxation(problem, settings)
@@ -78,7 +78,7 @@ def test_it_converges_however_wide_cells_are(ratio: float) -> None:
     cells = 40
     for number, expected in ((1.6, 1000), (16.0, 2000)):
         problem = scaled(line(cells), 1.0 / (cells * ratio), number / cells**2)
-        seen, _ = relaxed(problem, Settings("lexicographic", criterion="update", tolerance=1e-8))
+        seen, _ = relaxed(problem, RelaxationOptions("lexicographic", criterion="update", tolerance=1e-8))
         assert 0.5 * expected < seen["sweeps"] < 1.6 * expected
 
 
@@ -120,7 +120,7 @@ def test_orders_agree() -> None:
     """Three orders, one block and three: one discrete solution."""
     problem = scaled(line(16), 0.1, 0.01, voltage=4.0)
     cases = (("red-black", 1), ("lexicographic", 1), ("lexicographic", 3), ("boundary-first", 3))
-    found = [relaxed(problem, Settings(order, tolerance=1e-11), ranks)[1] for order, ranks in cases]  # type: ignore[arg-type]
+    found = [relaxed(problem, RelaxationOptions(order, tolerance=1e-11), ranks)[1] for order, ranks in cases]  # type: ignore[arg-type]
     for fields in found:
         for name in ("p", "m", "potential"):
             np.testing.assert_allclose(fields[name], found[0][name], atol=1e-9)
@@ -129,7 +129,7 @@ def test_orders_agree() -> None:
 def test_the_steady_current() -> None:
     """J/J_lim at V = 4 and a Debye length of 0.1, within the error of the grid; blocked ions stay."""
     problem = scaled(line(16), 0.1, 0.2, voltage=4.0)
-    seen, _ = relaxed(problem, Settings("red-black", tolerance=1e-9), steps=8, look=True)
+    seen, _ = relaxed(problem, RelaxationOptions("red-black", tolerance=1e-9), steps=8, look=True)
     assert seen["J_over_Jlim"] == pytest.approx(0.9235759, rel=2e-2)
     assert seen["current_cathode"] == pytest.approx(seen["current"], rel=1e-4)
     assert abs(seen["total_m"] - 1.0) < 1e-7
@@ -157,7 +157,7 @@ CONDITIONS: dict[str, dict[str, Any]] = {
 def test_the_same_discrete_solution_as_the_semi_implicit_scheme(name: str) -> None:
     """One implicit Euler step, to 1e-8, whatever passes at the electrodes."""
     problem = plate(**CONDITIONS[name])
-    _, fields = relaxed(problem, Settings("red-black", tolerance=1e-12, limit=200_000))
+    _, fields = relaxed(problem, RelaxationOptions("red-black", tolerance=1e-12, limit=200_000))
     model = electrodeposition(problem, "semi-implicit", tolerance=1e-12, agreement=1e-11, passes=200)
     with mg.Engine(model.layouts("slabs", 1), threads=1) as engine:
         for slot, value in model.start_values():
@@ -174,7 +174,7 @@ def test_the_same_discrete_solution_as_the_semi_implicit_scheme(name: str) -> No
 def test_red_black_has_the_same_bits_on_all_layouts() -> None:
     """Ions, field, flow and the number of sweeps."""
     problem = soft_cell({"y": 14, "z": 6}, dt=0.01, steps=1, gravity=1e7)
-    settings = Settings("red-black", tolerance=1e-4)
+    settings = RelaxationOptions("red-black", tolerance=1e-4)
     alone, one = relaxed(problem, settings)
     apart, three = relaxed(problem, settings, 3)
     assert alone == apart
@@ -193,7 +193,7 @@ def test_what_it_does_not_solve_is_refused() -> None:
 
 
 def test_what_does_not_settle_is_named_and_not_committed() -> None:
-    model = relaxation(scaled(line(16), 0.1, 0.1), Settings("lexicographic", limit=3))
+    model = relaxation(scaled(line(16), 0.1, 0.1), RelaxationOptions("lexicographic", limit=3))
     with mg.Engine(model.layouts("slabs", 1), threads=1) as engine:
         for slot, value in model.start_values():
             engine.set(slot, value)
@@ -211,7 +211,7 @@ def test_what_does_not_settle_is_named_and_not_committed() -> None:
 def test_three_fingers_in_three_dimensions() -> None:
     """Ions stay out of the metal, the flow keeps out of it and has no divergence; the same bits on three blocks."""
     problem = soft_cell({"y": 12, "z": 6, "x": 12}, dt=0.002, steps=1, voltage=5.0, gravity=1e6, fingers=True)
-    settings = Settings("red-black", criterion="update", tolerance=1e-4)
+    settings = RelaxationOptions("red-black", criterion="update", tolerance=1e-4)
     seen, one = relaxed(problem, settings, look=True)
     again, three = relaxed(problem, settings, 3, look=True)
     assert seen == again

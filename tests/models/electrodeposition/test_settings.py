@@ -12,7 +12,7 @@ from minga.errors import CaseError
 from minga.models.case import read_settings
 from minga.models.electrodeposition.case import options_of
 from minga.models.electrodeposition.model import _semi_implicit
-from minga.models.electrodeposition.relaxation.scheme import Settings
+from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions
 from minga.models.electrodeposition.settings import RelaxationSettings, SemiImplicitSettings
 
 
@@ -22,7 +22,7 @@ def options(scheme: str, table: dict[str, Any]) -> dict[str, object]:
 
 
 def test_every_option_of_relaxation_can_be_set() -> None:
-    defaults = dataclasses.asdict(Settings())
+    defaults = dataclasses.asdict(RelaxationOptions())
     assert set(RelaxationSettings.model_fields) == set(defaults)
     assert options("relaxation", defaults) == defaults
     assert options("relaxation", {}) == {}

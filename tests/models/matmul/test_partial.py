@@ -108,7 +108,7 @@ def test_lost_rows_are_found_in_the_lists(files: tuple[Path, Path], tmp_path: Pa
     expected = a @ b
     for rows, until in (((0, 20), 40), ((20, 30), 10), ((30, 40), 30)):
         kept.store([rows], 0, until, expected[rows[0] : rows[1], :until])
-    kept.settle()
+    kept.flush()
     (name,) = partial_of(out).glob("done-*.txt")
     with name.open("a") as stream:
         stream.write("0 40 0 5")  # killed while it wrote 0 40 0 50 .
@@ -171,17 +171,17 @@ def test_two_products_under_one_name_do_not_mix(files: tuple[Path, Path], tmp_pa
     out = tmp_path / "c.npy"
     first = begun(out, files)
     first.store([(0, 20)], 0, 50, np.ones((20, 50)))
-    first.settle()
+    first.flush()
     second = begun(out, files, alpha=2.0)
     first.store([(20, 40)], 0, 50, np.ones((20, 50)))
-    first.settle()
+    first.flush()
     assert second.done() == []
     with pytest.raises(mg.RunError, match="another product"):
         first.finish()
     first.discard()
     assert not out.exists()
     second.store([(0, 40)], 0, 50, np.full((40, 50), 2.0))
-    second.settle()
+    second.flush()
     second.finish()
     assert (np.load(out) == 2).all()
 

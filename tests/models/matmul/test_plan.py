@@ -36,7 +36,7 @@ def test_thin_blocks_that_are_slow_get_fewer_rows() -> None:
 
     workers = workers_of([1e10, 1e10])
     slow = Speed.measured([1e8, 1e9], [1e8 / 2e9, 1e9 / 1e10])
-    workers = replace(workers, crew=replace(workers.crew, speeds=(workers.crew.speeds[0], slow)))
+    workers = replace(workers, group=replace(workers.group, speeds=(workers.group.speeds[0], slow)))
     (column,) = make_plan(Size(256, 20480, 1024, 8), workers, layout="rows").columns
     assert column.rows[0] > 1.5 * column.rows[1]
 
@@ -174,7 +174,7 @@ def test_times_of_all_ranks_at_once() -> None:
 
     curves = (Speed.measured([10, 100, 1000], [2, 11, 90]), Speed.constant(5.0), Speed.measured([50, 60], [1, 1]))
     workers = workers_of([1.0] * 3)
-    workers = replace(workers, crew=replace(workers.crew, speeds=curves))
+    workers = replace(workers, group=replace(workers.group, speeds=curves))
     timer = workers.timer([2, 0, 1])
     for amount in (0.0, 0.5, 1.0, 10.0, 55.0, 60.0, 61.0, 500.0, 1000.0, 1e6):
         expected = [float(curves[rank].time(amount)) for rank in (2, 0, 1)]

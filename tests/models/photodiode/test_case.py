@@ -15,7 +15,7 @@ from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.case import load_model, read_settings
 from minga.models.examples import examples
-from minga.models.photodiode.case import device_of, how_of
+from minga.models.photodiode.case import device_of, pointwise_options
 from minga.models.settings import GridSettings
 
 DEVICES = ("apd", "msm", "pin-inp", "planar", "si-1")
@@ -45,7 +45,7 @@ def test_options_of_the_pointwise_scheme() -> None:
     device_file = tomllib.loads(examples()["apd"].read_text())["photodiode"] | {"gain": False, "scheme": "pointwise"}
     device_file["mesh"]["coarsen"] = 20
     said = read_settings("photodiode", device_file | {"pointwise": options})
-    how = how_of(said, device_of(said, Path()))
+    how = pointwise_options(said, device_of(said, Path()))
     assert (how.across, how.cost, how.inner_sweeps) == ("block", "synthetic", 2)
     assert how.segments == (0, 13, 26, 39, 52, 65, 78, 91)
     assert how.heavy == (60, 66)
@@ -57,7 +57,7 @@ def test_options_of_the_pointwise_scheme() -> None:
     ):
         said = read_settings("photodiode", device_file | {"pointwise": options})
         with pytest.raises(CaseError, match=words):
-            how_of(said, device_of(said, Path()))
+            pointwise_options(said, device_of(said, Path()))
     with pytest.raises(CaseError, match="whose scheme is 'newton'"):
         example_model("apd", pointwise={"across": "block"})
 

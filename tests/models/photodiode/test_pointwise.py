@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import minga as mg
-from crews import crew_of
 from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.errors import CaseError, LayoutError
@@ -17,11 +16,12 @@ from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.pointwise.scheme import Pointwise, pointwise
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
-from minga.plan.balance import Balancer, Look
+from minga.plan.balance import Balancer, RankTimes
 from minga.plan.planner import make_plan
 from minga.plan.work.recorded import work_of
 from minga.studies.bounanos.cuts import equal
 from minga.studies.bounanos.workload import paper_device, profile, solve
+from rank_groups import group_of
 
 from .pointwise_runs import cut, found, run, same, started
 
@@ -118,19 +118,19 @@ def segmented(device: Device) -> mg.Model:
 
 def test_words_and_plans_cut_rows_where_segments_end(segmented: mg.Model) -> None:
     layouts = [segmented.layouts(word, 3)[segmented.grid] for word in ("slabs", "blocks:2", "bisection", "cartesian")]
-    layouts += [make_plan(work_of(segmented), crew_of("1x3", speeds)).layout for speeds in ([1e3], [3e3, 1e3, 2e3])]
+    layouts += [make_plan(work_of(segmented), group_of("1x3", speeds)).layout for speeds in ([1e3], [3e3, 1e3, 2e3])]
     assert all(set(layout.cuts[0]) <= set(TENS) for layout in layouts)
     assert layouts[0].cuts == ((0, 30, 60),)
     assert same(run(segmented), run(segmented, (*layouts[0].cuts[0], 91), 3))
 
 
 def test_a_balancer_moves_cuts_to_where_segments_end(segmented: mg.Model) -> None:
-    balancer = Balancer(work_of(segmented), crew_of("1x3", [1e3]), every=10)
+    balancer = Balancer(work_of(segmented), group_of("1x3", [1e3]), every=10)
     layout, pace = cut(segmented, (0, 30, 60, 91), 3)[segmented.grid], np.array([1.0, 7.0, 2.0])
     moved = []
     for _ in range(8):
         seconds = pace * layout.cells()
-        proposal = balancer.decide(layout, Look(seconds, {}, float(seconds.max()), 10), 100_000)
+        proposal = balancer.decide(layout, RankTimes(seconds, {}, float(seconds.max()), 10), 100_000)
         if proposal is not None:
             layout = proposal.layout
             moved.append(layout.cuts[0])

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import pytest
 
-from minga.cli.bcast import Request, bcast
+from minga.cli.bcast import BroadcastRequest, bcast
 from minga.errors import RunError
 from minga.lab.cluster import Cluster, lab_rights, laboratory
 from minga.lab.config import Lab, LabNode
@@ -41,7 +41,7 @@ def send(cluster: Cluster, folder: Path, size: int, **wishes: Any) -> dict[str, 
     """Send a file of so many bytes from the first node to all others, and look at what they have."""
     file = folder / "file"
     file.write_bytes(os.urandom(size))
-    result = bcast(Request(file, f"{folder}/{{host}}", lab=cluster.name, force=True, **wishes))
+    result = bcast(BroadcastRequest(file, f"{folder}/{{host}}", lab=cluster.name, force=True, **wishes))
     for name in result["received"]:
         assert (folder / name).read_bytes() == file.read_bytes()
     assert not list(folder.glob("*.partial"))

@@ -15,9 +15,9 @@ import pytest
 
 from minga.errors import RunError
 from minga.network.broadcast.chain import Chain, Costs
+from minga.network.broadcast.forwarding import chunk_for
 from minga.network.broadcast.link import Link, LinkError, connect, listen
 from minga.network.broadcast.lost import MembersLost
-from minga.network.broadcast.passing import chunk_for
 from minga.network.broadcast.ring import Ring
 
 SESSION = b"a sessio"

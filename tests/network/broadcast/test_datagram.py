@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from minga.errors import CaseError, RunError
 from minga.network.broadcast.datagram import Abort, Poll, Reason, Reply, newer, payload_for
 from minga.network.broadcast.heads import finish, new_store, pack_head, target, unpack_head
-from minga.network.broadcast.settings import Settings, batch_for, window_for, wire_bytes
+from minga.network.broadcast.options import BroadcastOptions, batch_for, window_for, wire_bytes
 
 DTYPES = ("<f8", ">f8", "<f4", "u1", "?", ">i4", "<i8", "<c16", "<M8[ns]", "S5", "<U3")
 
@@ -194,4 +194,4 @@ def test_numbers_that_follow_from_the_system() -> None:
 )
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(CaseError, match=f"broadcast.{next(iter(wrong))}"):
-        Settings(**wrong)
+        BroadcastOptions(**wrong)

@@ -19,7 +19,7 @@ from minga.network.broadcast.endpoint import Endpoint
 from minga.network.broadcast.keys import Session
 from minga.network.broadcast.lost import MembersLost
 from minga.network.broadcast.member import Aborted
-from minga.network.broadcast.settings import Settings, batch_for, window_for
+from minga.network.broadcast.options import BroadcastOptions, batch_for, window_for
 from minga.network.broadcast.sockets import Arrival, Sockets
 
 from .virtual import NO_MULTICAST
@@ -49,7 +49,7 @@ def group(size: int, *, segmenting: bool = True, payload: int = 1436, **changes:
     address = (GROUP, free_port())
     sockets = [Sockets.open((LOCAL, 0), group=address, loop=True, segmenting=segmenting) for _ in range(size)]
     window = window_for(min(one.granted for one in sockets), payload)
-    settings = Settings(**{"window": window, "batch": batch_for(payload), "dead_timeout": 60.0, **changes})
+    settings = BroadcastOptions(**{"window": window, "batch": batch_for(payload), "dead_timeout": 60.0, **changes})
     session = Session(b"loopback", KEY, size, payload)
     addresses = [one.address for one in sockets]
     try:

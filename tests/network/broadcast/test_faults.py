@@ -7,7 +7,7 @@ import random
 import pytest
 
 from minga.network.broadcast.datagram import Kind
-from minga.network.broadcast.settings import Settings
+from minga.network.broadcast.options import BroadcastOptions
 from thinned import thinned
 
 from .virtual import Faults, World
@@ -20,7 +20,7 @@ DEAD = 4.0  # seconds; members stop for less
 def test_every_byte_arrives_right_once_and_in_order(messages: int) -> None:
     """Messages of all sizes from all roots, a new network every few messages, readers that stop now and then."""
     chosen = random.Random(7)
-    settings = Settings(window=16, rate=None, dead_timeout=DEAD, waiting_bytes=1 << 14)
+    settings = BroadcastOptions(window=16, rate=None, dead_timeout=DEAD, waiting_bytes=1 << 14)
     groups = ((2, 64), (4, 200), (9, 100))
     worlds = [World(size, seed=size, settings=settings, payload=payload) for size, payload in groups]
     read = 0
@@ -49,7 +49,7 @@ def test_every_byte_arrives_right_once_and_in_order(messages: int) -> None:
 @pytest.mark.parametrize("size", thinned([13, 64], 13))
 def test_requests_of_many_members_do_not_drown_the_root(size: int) -> None:
     """When all miss the same segments, few ask, and one repair serves all."""
-    world = World(size, payload=100, settings=Settings(window=64, rate=1e8, dead_timeout=4.0))
+    world = World(size, payload=100, settings=BroadcastOptions(window=64, rate=1e8, dead_timeout=4.0))
     data = world.random.randbytes(300 * 100)
     dropped = {k: set(range(size)) for k in range(50, 60)}
 
@@ -86,7 +86,7 @@ def test_a_hub_of_10_megabit_is_filled_whatever_the_number_of_receivers(rate: fl
     """The old network of laboratories: all share one medium, answers take their part of it."""
     times = {}
     for receivers in (1, 3, 13):
-        settings = Settings(window=256, rate=rate)
+        settings = BroadcastOptions(window=256, rate=rate)
         world = World(receivers + 1, payload=PAYLOAD, settings=settings, hub=1e7)
         times[receivers] = 1 / share_of_wire(world, 600_000)
         assert world.endpoints[0].root is not None
@@ -97,7 +97,7 @@ def test_a_hub_of_10_megabit_is_filled_whatever_the_number_of_receivers(rate: fl
 
 @pytest.mark.parametrize("rate", thinned([None, 1e7], None))
 def test_random_losses_cost_little_more_than_what_is_repaired(rate: float | None) -> None:
-    settings = Settings(window=256, rate=rate)
+    settings = BroadcastOptions(window=256, rate=rate)
     world = World(4, payload=PAYLOAD, settings=settings, hub=1e7, faults=Faults(drop=0.01))
     assert share_of_wire(world, 1_000_000) > 0.8
 
@@ -105,7 +105,7 @@ def test_random_losses_cost_little_more_than_what_is_repaired(rate: float | None
 @pytest.mark.parametrize("hub", [1e7, 1e8])
 def test_a_rate_is_found_without_drowning_the_queue(hub: float) -> None:
     """A switch that keeps 150 kB: a root that starts at 100 Mb/s and knows no better fills its line all the same."""
-    settings = Settings(window=1000, rate=None)
+    settings = BroadcastOptions(window=1000, rate=None)
     world = World(4, payload=PAYLOAD, settings=settings, hub=hub, queue=150e3 * 8 / hub, faults=Faults(delay=1e-4))
     assert share_of_wire(world, 2_000_000) > 0.9
     root = world.endpoints[0].root
@@ -114,7 +114,7 @@ def test_a_rate_is_found_without_drowning_the_queue(hub: float) -> None:
 
 
 def test_a_rate_falls_when_the_network_has_less_to_give_and_grows_when_it_has_more() -> None:
-    settings = Settings(window=256, rate=None, start_rate=1e7)
+    settings = BroadcastOptions(window=256, rate=None, start_rate=1e7)
     world = World(3, payload=PAYLOAD, settings=settings, hub=1e8, queue=10e-3, faults=Faults(delay=1e-4))
     pace = world.endpoints[0].pace
     share_of_wire(world, 1_000_000)

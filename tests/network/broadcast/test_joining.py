@@ -16,9 +16,9 @@ from minga.engine.comm import Comm, run_virtual
 from minga.errors import CaseError, MingaError, RunError
 from minga.network.broadcast import joining
 from minga.network.broadcast.interfaces import Interface, interfaces, machine, shared_network
-from minga.network.broadcast.joining import Wishes, join
+from minga.network.broadcast.joining import GroupOptions, join
 from minga.network.broadcast.link import listen
-from minga.network.broadcast.meeting import CommMeeting, TcpMeeting
+from minga.network.broadcast.rendezvous import CommMeeting, TcpMeeting
 from minga.network.broadcast.secret import make_key_file, read_key
 
 from .virtual import NO_MULTICAST
@@ -82,7 +82,7 @@ def test_an_interface_that_is_not_there() -> None:
         shared_network([places[0], place(1, interface("127.0.0.1", "lo"))], [None, None])
 
 
-def joined(wishes: list[Wishes], **changes: Any) -> list[tuple[str, dict[str, str]]]:
+def joined(wishes: list[GroupOptions], **changes: Any) -> list[tuple[str, dict[str, str]]]:
     """The route that each member took and why it passed over others, or its error's text."""
 
     def member(comm: Comm) -> Any:
@@ -93,31 +93,31 @@ def joined(wishes: list[Wishes], **changes: Any) -> list[tuple[str, dict[str, st
         transport: Any = found.transport
         comm.barrier()
         (transport if found.route == "chain" else transport.sockets).close()
-        return found.route, found.passed_over
+        return found.route, found.rejected_routes
 
     return run_virtual(len(wishes), member)
 
 
 def test_the_first_way_that_works_is_taken() -> None:
-    for route, _ in joined([Wishes()] * 3):
+    for route, _ in joined([GroupOptions()] * 3):
         assert route in ("multicast", "chain")  # not every kernel carries multicast on its loopback
-    for route, passed_over in joined([Wishes(route="chain")] * 3):
+    for route, passed_over in joined([GroupOptions(route="chain")] * 3):
         assert (route, passed_over) == ("chain", {})
 
 
 def test_without_a_wire_a_chain_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joining, "interfaces", lambda: [replace(one, wireless=True) for one in interfaces()])
-    for route, passed_over in joined([Wishes()] * 2):
+    for route, passed_over in joined([GroupOptions()] * 2):
         assert route == "chain"
         assert "wireless" in passed_over["multicast"]
 
 
 def test_a_way_that_carries_nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joining, "_say", lambda *_: None)
-    for route, passed_over in joined([Wishes()] * 2):
+    for route, passed_over in joined([GroupOptions()] * 2):
         assert route == "chain"
         assert passed_over["multicast"] == "no member heard any other"
-    for said in joined([Wishes(route="multicast")] * 2):
+    for said in joined([GroupOptions(route="multicast")] * 2):
         assert "multicast does not work here: no member heard any other" in said
 
 
@@ -125,14 +125,14 @@ def test_a_member_that_nobody_hears_is_named(monkeypatch: pytest.MonkeyPatch) ->
     said = joining._say
     speaking = threading.local()
     monkeypatch.setattr(joining, "_say", lambda *words: None if getattr(speaking, "mute", 0) else said(*words))
-    found = [route for route, _ in joined([Wishes()] * 3)]
+    found = [route for route, _ in joined([GroupOptions()] * 3)]
     if found[0] != "multicast":
         pytest.skip(NO_MULTICAST)
 
     def member(comm: Comm) -> Any:
         speaking.mute = comm.rank == 1
         with pytest.raises(RunError) as caught:
-            join(CommMeeting(comm), KEY, Wishes(route="multicast"))
+            join(CommMeeting(comm), KEY, GroupOptions(route="multicast"))
         return caught.value.message
 
     for message in run_virtual(3, member):
@@ -152,7 +152,7 @@ def test_a_datagram_that_is_too_long_for_a_path_is_one_that_nobody_hears() -> No
 
 
 def test_members_must_ask_for_the_same() -> None:
-    for said in joined([Wishes(), Wishes(rate=1e6)]):
+    for said in joined([GroupOptions(), GroupOptions(rate=1e6)]):
         assert "member 1 on" in said
         assert "use the same options at all members" in said
 
@@ -162,7 +162,7 @@ def test_members_must_ask_for_the_same() -> None:
 )
 def test_wishes_that_cannot_be_meant(wrong: dict[str, Any]) -> None:
     with pytest.raises(CaseError) as caught:
-        Wishes(**wrong)
+        GroupOptions(**wrong)
     assert caught.value.remedy
 
 
@@ -205,7 +205,7 @@ def test_strangers_do_not_keep_members_from_meeting(monkeypatch: pytest.MonkeyPa
     """They connect and say nothing; of many the first ones are turned away, and nothing of them stays."""
     ready = listen("127.0.0.1")
     place = ready.getsockname()
-    monkeypatch.setattr("minga.network.broadcast.meeting.listen", lambda *_: ready)
+    monkeypatch.setattr("minga.network.broadcast.rendezvous.listen", lambda *_: ready)
     strangers = [socket.create_connection(place) for _ in range(60)]
     remembered: list[int] = []
 

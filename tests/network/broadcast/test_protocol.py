@@ -15,8 +15,8 @@ from minga.network.broadcast.datagram import ASK, Kind, Reason
 from minga.network.broadcast.keys import Keys
 from minga.network.broadcast.lost import MembersLost
 from minga.network.broadcast.member import Aborted, RootSilent
+from minga.network.broadcast.options import BroadcastOptions
 from minga.network.broadcast.root import Root
-from minga.network.broadcast.settings import Settings
 
 from .virtual import Faults, World
 
@@ -35,8 +35,8 @@ def kinds(world: World) -> Counter[str]:
     return found
 
 
-def with_settings(**changes: Any) -> Settings:
-    return Settings(**{"window": 16, "rate": 1e8, "dead_timeout": 2.0, **changes})
+def with_settings(**changes: Any) -> BroadcastOptions:
+    return BroadcastOptions(**{"window": 16, "rate": 1e8, "dead_timeout": 2.0, **changes})
 
 
 @pytest.mark.parametrize(
@@ -460,7 +460,7 @@ def test_everything_arrives_whatever_the_network_does(
 ) -> None:
     faults = Faults(drop=drop, double=double, reorder=reorder, damage=damage, cut_short=damage)
     # Four members of ten may miss each question: they are lost only if they miss very many.
-    settings = Settings(window=window, rate=rate, dead_timeout=60.0)
+    settings = BroadcastOptions(window=window, rate=rate, dead_timeout=60.0)
     world = World(size, seed, faults, settings, payload)
     for length in lengths:
         root = world.random.randrange(size)

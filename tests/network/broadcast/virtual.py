@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 from minga.network.broadcast.endpoint import Endpoint
 from minga.network.broadcast.keys import Session
+from minga.network.broadcast.options import BroadcastOptions, wire_bytes
 from minga.network.broadcast.outgoing import GROUP
-from minga.network.broadcast.settings import Settings, wire_bytes
 
 KEY = bytes(range(32))
 NO_MULTICAST = "multicast does not reach this machine's own sockets (try `ip route add 239.0.0.0/8 dev lo` as root)"
@@ -41,7 +41,7 @@ class World:
     size: int
     seed: int = 0
     faults: Faults = field(default_factory=Faults)
-    settings: Settings = field(default_factory=lambda: Settings(window=16, rate=1e8, dead_timeout=2.0))
+    settings: BroadcastOptions = field(default_factory=lambda: BroadcastOptions(window=16, rate=1e8, dead_timeout=2.0))
     payload: int = 64
     first_message: int = 1
     ident: bytes = b"session1"

@@ -16,7 +16,7 @@ import pytest
 
 from minga.errors import CaseError, LaunchError, RunError
 from minga.launch.hosts import Host, read_hosts, ssh
-from minga.network.measuring.exchanges import Ends, both_sides, ladder_of
+from minga.network.measuring.exchanges import Ends, both_sides, sample_message_sizes
 from minga.network.measuring.host_team import HostTeam, agents
 from minga.network.measuring.measure import measure_hosts
 
@@ -163,7 +163,7 @@ def test_a_clock_that_jumps_while_measuring() -> None:
         agents(PAIR, changed(JUMP)) as team,
         pytest.raises(RunError, match=r"clock of host two jumped by \+3600"),
     ):
-        ladder_of(team, Ends(1, 0, LOOPBACK), "tcp", [1, 1000], 0.1, 0)
+        sample_message_sizes(team, Ends(1, 0, LOOPBACK), "tcp", [1, 1000], 0.1, 0)
     nothing_left(team)
 
 
@@ -172,7 +172,7 @@ def test_an_agent_killed_in_the_middle() -> None:
         victim = team.members[1].process.popen.pid
         threading.Timer(0.3, os.kill, (victim, signal.SIGKILL)).start()
         with pytest.raises(RunError) as caught:  # long before it has measured all that is asked for
-            ladder_of(team, Ends(0, 1, LOOPBACK), "tcp", list(range(1, 4000)), 1000.0, 0)
+            sample_message_sizes(team, Ends(0, 1, LOOPBACK), "tcp", list(range(1, 4000)), 1000.0, 0)
     assert "host two" in str(caught.value) or "closed the connection" in str(caught.value)
     nothing_left(team)
 

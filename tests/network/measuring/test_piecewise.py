@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from minga.network.measuring.piecewise import fit_pieces
-from minga.network.measuring.sampling import ladder
+from minga.network.measuring.sampling import message_sizes
 from minga.plan.links import Link, Segment
 
-SIZES = np.array(ladder(neighbours=True))
+SIZES = np.array(message_sizes(neighbours=True))
 NAMES = {"one frame": 1448, "eager limit": 65536}
 
 

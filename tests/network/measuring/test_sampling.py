@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from minga.network.measuring import sampling
-from minga.network.measuring.sampling import THESIS_SIZES, Sample, between, ladder, sample
+from minga.network.measuring.sampling import THESIS_SIZES, Sample, between, message_sizes, sample
 from minga.network.measuring.transports import Mode
 
 
@@ -40,13 +40,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_ladder_has_the_sizes_that_matter() -> None:
-    sizes = ladder()
+    sizes = message_sizes()
     assert set(THESIS_SIZES) <= set(sizes)
     assert {0, 1448, 1449, 1472, 1473, 65536, 65537, 10_000_000} <= set(sizes)
     assert sizes == sorted(set(sizes))
-    assert {1021, 1027} <= set(ladder(neighbours=True))
-    assert max(ladder(most=65507)) == 60_000
-    assert min(ladder(least=8)) == 8
+    assert {1021, 1027} <= set(message_sizes(neighbours=True))
+    assert max(message_sizes(most=65507)) == 60_000
+    assert min(message_sizes(least=8)) == 8
 
 
 def test_a_quiet_network_is_known_soon_and_a_noisy_one_later(clock: list[float]) -> None:
@@ -74,7 +74,7 @@ def test_order_is_random_but_repeatable(clock: list[float]) -> None:
 
 def test_budget_is_kept_and_sizes_that_would_eat_it_are_left_out(clock: list[float]) -> None:
     slow = Made(clock, 0.3, beta=1e-6)  # 1 MB/s
-    found = sample(slow, ladder(), budget=5)
+    found = sample(slow, message_sizes(), budget=5)
     assert clock[0] < 7
     assert max(one.size for one in found) < 1_000_000
     assert all(one.seconds for one in found)

@@ -11,7 +11,7 @@ import pytest
 from minga.network.measuring.matrix import Medium, Pair, PairMatrix
 from minga.network.measuring.overlap import Overlap, Polled
 from minga.network.measuring.piecewise import Fit, fit_pieces
-from minga.network.measuring.sampling import Sample, ladder
+from minga.network.measuring.sampling import Sample, message_sizes
 from minga.network.measuring.section import (
     break_names,
     drain_time,
@@ -22,7 +22,7 @@ from minga.network.measuring.section import (
     remarks,
 )
 
-SIZES = ladder()
+SIZES = message_sizes()
 ENVIRONMENT: dict[str, Any] = {
     "interface": {"name": "eth0", "mtu": 1500},
     "settings": {"net.ipv4.tcp_wmem": "4096\t16384\t4194304"},

@@ -15,7 +15,7 @@ from minga.errors import CaseError
 from minga.options import OutputSettings, RunOptions
 from minga.output.snapshots.chunks import chunks_of, slab_shape, writer_of
 from minga.output.snapshots.codec import check_snapshots, encoder
-from minga.output.snapshots.selection import kept_of
+from minga.output.snapshots.selection import selections_of
 from minga.output.snapshots.snapshots import Snapshots
 from minga.output.variables import variable_of
 from minga.space.box import Box
@@ -45,7 +45,7 @@ def test_chunks_in_a_row_go_to_one_writer() -> None:
 
 def test_kept_points_have_the_positions_of_the_grid() -> None:
     field = Field("flux", GRID, centre="x", on=Box((2, 1), (8, 10)))
-    (kept,) = kept_of([field], OutputSettings(region={"y": (3, 7), "x": (0, 4)}, decimate=2))
+    (kept,) = selections_of([field], OutputSettings(region={"y": (3, 7), "x": (0, 4)}, decimate=2))
     assert kept.box == Box((3, 1), (7, 5))
     assert kept.shape == (2, 2)
     assert [c.values.tolist() for c in kept.variable.coordinates] == [[1.75, 2.75], [2.0, 6.0]]

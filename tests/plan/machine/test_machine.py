@@ -34,64 +34,64 @@ def node(**entries: Any) -> dict[str, Any]:
 def test_three_lines_are_a_machine(tmp_path: Path) -> None:
     file = tmp_path / "m.json"
     file.write_text(THREE_LINES)
-    crew = read_machine(file).crew()
-    assert crew.ranks == 8
-    assert crew.seats.paths.tolist() == [[n, c] for n in range(4) for c in range(2)]
-    assert crew.speeds[0].rate(1e6) == pytest.approx(1e9)
-    far, near = crew.links.time(crew.seats, np.array([0, 0]), np.array([2, 1]), 125_000)
+    group = read_machine(file).rank_group()
+    assert group.ranks == 8
+    assert group.seats.paths.tolist() == [[n, c] for n in range(4) for c in range(2)]
+    assert group.speeds[0].rate(1e6) == pytest.approx(1e9)
+    far, near = group.links.time(group.seats, np.array([0, 0]), np.array([2, 1]), 125_000)
     assert far == pytest.approx(50e-6 + 1e-3)
     assert near == pytest.approx(float(SHARED_MEMORY.time(125_000)))
-    assert len(crew.names) == 4
+    assert len(group.names) == 4
 
 
 def test_the_shipped_machine_of_two_ages() -> None:
     machine = read_machine("two-ages")
-    crew = machine.crew()
-    assert crew.ranks == 2 * 8 + 3 * 2
-    assert crew.names == ("new-1", "new-2", "old-1", "old-2", "old-3")
-    assert [float(speed.rate(1.0)) for speed in crew.speeds] == pytest.approx([1e9, 2.5e8])
-    assert crew.speed_of.tolist() == [0] * 16 + [1] * 6
-    assert crew.memory[0] == int(0.8 * 32e9 / 8)
-    assert crew.memory[-1] == int(0.8 * 4e9 / 2)
+    group = machine.rank_group()
+    assert group.ranks == 2 * 8 + 3 * 2
+    assert group.names == ("new-1", "new-2", "old-1", "old-2", "old-3")
+    assert [float(speed.rate(1.0)) for speed in group.speeds] == pytest.approx([1e9, 2.5e8])
+    assert group.speed_of.tolist() == [0] * 16 + [1] * 6
+    assert group.memory[0] == int(0.8 * 32e9 / 8)
+    assert group.memory[-1] == int(0.8 * 4e9 / 2)
     # The old nodes have links of their own: 100 Mb/s where one of them takes part.
-    slow, fast = crew.links.time(crew.seats, np.array([0, 0]), np.array([16, 8]), 1_250_000)
+    slow, fast = group.links.time(group.seats, np.array([0, 0]), np.array([16, 8]), 1_250_000)
     assert slow == pytest.approx(80e-6 + 0.1)
     assert fast == pytest.approx(40e-6 + 0.01)
 
 
 def test_a_cluster_of_a_quarter_million_cores_is_there_at_once() -> None:
     began = time.process_time()
-    crew = read_machine("cluster-4096x64").crew()
+    group = read_machine("cluster-4096x64").rank_group()
     assert time.process_time() - began < 5.0  # where ranks are looked at one by one it takes minutes
-    assert crew.ranks == 4096 * 64
-    assert crew.seats.levels == ("node", "chip", "cache", "core")
-    assert len(crew.speeds) == 1
-    assert (np.bincount(crew.seats.paths[:, 0]) == 64).all()
-    assert len(np.unique(crew.seats.paths, axis=0)) == crew.ranks
+    assert group.ranks == 4096 * 64
+    assert group.seats.levels == ("node", "chip", "cache", "core")
+    assert len(group.speeds) == 1
+    assert (np.bincount(group.seats.paths[:, 0]) == 64).all()
+    assert len(np.unique(group.seats.paths, axis=0)) == group.ranks
 
 
 def test_all_shipped_machines_can_be_read() -> None:
     names = [file.stem for file in SHIPPED.glob("*.json")]
     assert {"two-ages", "cluster-4096x64"} <= set(names)
     for name in names:
-        assert read_machine(name).crew(kernel="any").ranks > 1
+        assert read_machine(name).rank_group(kernel="any").ranks > 1
 
 
 def test_threads_take_cores_of_their_own() -> None:
     machine = machine_of(node(topology="2x4", cores=None, count=2, speed=1e9, link={"latency": 0, "bandwidth": 1e9}))
-    crew = machine.crew(threads=3)
-    assert crew.ranks == 4  # two to a node: the last two cores are too few for a third
-    assert crew.seats.paths.tolist() == [[0, 0, 0], [0, 0, 3], [1, 0, 0], [1, 0, 3]]
-    assert float(crew.speeds[0].rate(1e6)) == pytest.approx(3e9)
-    assert machine.crew(3).seats.paths[:, 0].tolist() == [0, 0, 0]
+    group = machine.rank_group(threads=3)
+    assert group.ranks == 4  # two to a node: the last two cores are too few for a third
+    assert group.seats.paths.tolist() == [[0, 0, 0], [0, 0, 3], [1, 0, 0], [1, 0, 3]]
+    assert float(group.speeds[0].rate(1e6)) == pytest.approx(3e9)
+    assert machine.rank_group(3).seats.paths[:, 0].tolist() == [0, 0, 0]
 
 
 def test_more_ranks_than_cores_take_turns() -> None:
-    crew = machine_of(node(speed=1e9, memory="8 GB")).crew(8)
-    assert crew.ranks == 8
-    assert float(crew.speeds[0].rate(1e6)) == pytest.approx(5e8)
-    assert crew.memory.sum() == pytest.approx(0.8 * 8e9, rel=1e-6)
-    one = machine_of(node(speed=1e9)).crew(1, threads=8)
+    group = machine_of(node(speed=1e9, memory="8 GB")).rank_group(8)
+    assert group.ranks == 8
+    assert float(group.speeds[0].rate(1e6)) == pytest.approx(5e8)
+    assert group.memory.sum() == pytest.approx(0.8 * 8e9, rel=1e-6)
+    one = machine_of(node(speed=1e9)).rank_group(1, threads=8)
     assert float(one.speeds[0].rate(1e6)) == pytest.approx(4e9)
 
 
@@ -99,28 +99,28 @@ def test_speeds_are_curves_and_threads_share_the_cells() -> None:
     curve = {"name": "laplace", "cells": [1e6, 1e4], "seconds": [4e-3, 1e-5], "samples": [[4e-3, 5e-3], [1e-5]]}
     machine = machine_of(node(speed=1e8, speeds={"cpu": {"abc": curve, "other": "2 Gcells/s"}}))
     for kernel in ("abc", "laplace", ("unknown", "laplace")):
-        speed = machine.crew(kernel=kernel, threads=2).speeds[0]
+        speed = machine.rank_group(kernel=kernel, threads=2).speeds[0]
         assert speed.cells.tolist() == [2e4, 2e6]
         assert speed.time(2e6) == pytest.approx(4e-3)
-    assert float(machine.crew(kernel="other").speeds[0].rate(1.0)) == pytest.approx(2e9)
-    assert float(machine.crew(kernel="what").speeds[0].rate(1.0)) == pytest.approx(1e8)
+    assert float(machine.rank_group(kernel="other").speeds[0].rate(1.0)) == pytest.approx(2e9)
+    assert float(machine.rank_group(kernel="what").speeds[0].rate(1.0)) == pytest.approx(1e8)
     assert machine.nodes[0].speeds["cpu"]["abc"].seconds == ((4e-3, 5e-3), (1e-5,))
 
 
 def test_memory_bandwidth_stands_in_for_an_unknown_kernel() -> None:
     machine = machine_of(node(bandwidth="20 GB/s", core_bandwidth="8 GB/s"))
-    assert float(machine.crew(cell_bytes=16).speeds[0].rate(1.0)) == pytest.approx(20e9 / 4 / 16)
-    assert float(machine.crew(1, cell_bytes=16).speeds[0].rate(1.0)) == pytest.approx(8e9 / 16)
-    assert float(machine.crew(1, cell_bytes=16, threads=4).speeds[0].rate(1.0)) == pytest.approx(20e9 / 16)
+    assert float(machine.rank_group(cell_bytes=16).speeds[0].rate(1.0)) == pytest.approx(20e9 / 4 / 16)
+    assert float(machine.rank_group(1, cell_bytes=16).speeds[0].rate(1.0)) == pytest.approx(8e9 / 16)
+    assert float(machine.rank_group(1, cell_bytes=16, threads=4).speeds[0].rate(1.0)) == pytest.approx(20e9 / 16)
     with pytest.raises(CaseError, match="how fast node 'node0' runs any kernel") as raised:
-        machine.crew()
+        machine.rank_group()
     assert raised.value.key == "nodes[0].speeds.cpu"
 
 
 def test_an_unknown_kernel_names_those_that_are_known() -> None:
     machine = machine_of(node(speeds={"cpu": {"d1": {"name": "laplace", "cells_per_second": 1e9}}}))
     with pytest.raises(CaseError, match="knows laplace") as raised:
-        machine.crew(kernel=("d9", "laplac"))
+        machine.rank_group(kernel=("d9", "laplac"))
     assert raised.value.suggestion == "laplace"
     assert "minga measure --case" in str(raised.value)
 
@@ -131,12 +131,12 @@ def test_links_hold_for_the_levels_inside_that_say_nothing() -> None:
         "inter-chip": {"latency": 2e-6, "bandwidth": 1e9},
         "intra-cache": {"segments": [{"alpha": 1e-7, "beta": 0}, {"least": 100, "alpha": 5e-7, "beta": 1e-10}]},
     }
-    crew = machine_of(described(nodes=[{"topology": "2x2x2", "speed": 1e9}], links=links)).crew()
-    alphas = [link.segments[0].alpha for link in crew.links.levels]
+    group = machine_of(described(nodes=[{"topology": "2x2x2", "speed": 1e9}], links=links)).rank_group()
+    alphas = [link.segments[0].alpha for link in group.links.levels]
     assert alphas == [1e-3, 2e-6, 2e-6, 1e-7, 1e-7]
-    assert crew.links.levels[3].time(200) == pytest.approx(5e-7 + 2e-8)
+    assert group.links.levels[3].time(200) == pytest.approx(5e-7 + 2e-8)
     inside = machine_of(described(nodes=[{"topology": "2x2", "speed": 1e9}], links={"intra-node": links["inter-chip"]}))
-    assert [link.segments[0].alpha for link in inside.crew().links.levels[1:]] == [2e-6] * 3
+    assert [link.segments[0].alpha for link in inside.rank_group().links.levels[1:]] == [2e-6] * 3
 
 
 def test_nodes_of_different_depth_share_a_tree() -> None:
@@ -159,8 +159,8 @@ def test_nodes_of_different_depth_share_a_tree() -> None:
 
 
 def test_a_hub_is_shared() -> None:
-    assert machine_of(described(medium="hub")).crew().links.shared
-    assert not machine_of(described()).crew().links.shared
+    assert machine_of(described(medium="hub")).rank_group().links.shared
+    assert not machine_of(described()).rank_group().links.shared
 
 
 def test_a_file_is_written_as_it_was_read(tmp_path: Path) -> None:
@@ -252,9 +252,9 @@ def test_a_machine_that_is_not_there() -> None:
         read_machine("nowhere/m.json")
 
 
-def test_a_crew_of_nobody_is_refused() -> None:
+def test_a_group_of_nobody_is_refused() -> None:
     with pytest.raises(LayoutError, match="0 ranks"):
-        read_machine("two-ages").crew(0)
+        read_machine("two-ages").rank_group(0)
 
 
 def test_the_schema_in_the_documentation_is_current() -> None:

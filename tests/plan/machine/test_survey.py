@@ -46,8 +46,8 @@ def test_this_host_becomes_a_machine() -> None:
     (node,) = nodes
     alone = node.pop("alone")
     machine = machine_of(document("here", nodes, {}, "switch", {"alone": alone}))
-    crew = machine.crew(1, kernel="smooth")
-    assert crew.speeds[0].cells.tolist() == pytest.approx([4096, 16384], rel=0.5)
+    group = machine.rank_group(1, kernel="smooth")
+    assert group.speeds[0].cells.tolist() == pytest.approx([4096, 16384], rel=0.5)
     assert machine.nodes[0].bandwidth is not None
     assert machine.nodes[0].core_bandwidth is not None
     assert machine.nodes[0].bandwidth >= machine.nodes[0].core_bandwidth > 0

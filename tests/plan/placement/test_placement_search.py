@@ -28,14 +28,14 @@ from minga.plan.placement import (
 )
 from minga.plan.placement.tiles import Faces, cheapest_tilings, group_counts, tiled
 from minga.plan.topology import Tree
-from minga.plan.work.work import Exchange, Work
+from minga.plan.work.work import HaloRound, Work
 from minga.space.cuts import bisection, blocks, cartesian, factorings
 from minga.space.layout import Layout
 from minga.space.transfer import halo_transfer
 
 
 # What is sent --------------------------------------------------------------------------------------------------------
-def transferred(grid: mg.Grid, layout: Layout, exchange: Exchange) -> dict[tuple[int, int], tuple[int, int]]:
+def transferred(grid: mg.Grid, layout: Layout, exchange: HaloRound) -> dict[tuple[int, int], tuple[int, int]]:
     """Bytes and copies of every message, as ranks plan them."""
     found = {}
     for rank in range(layout.ranks):
@@ -70,7 +70,7 @@ def test_edges_are_the_messages_that_ranks_plan(
     case: tuple[mg.Grid, Layout], low: int, high: int, corners: bool
 ) -> None:
     grid, layout = case
-    exchange = Exchange((low,) * grid.ndim, (high,) * grid.ndim, 8, corners)
+    exchange = HaloRound((low,) * grid.ndim, (high,) * grid.ndim, 8, corners)
     edges = edges_of(layout, grid.periodic, (exchange,), grid.shift)
     columns = (edges.sender, edges.receiver, edges.bytes, edges.copies)
     found = {(a, b): (size, copies) for a, b, size, copies in zip(*(c.tolist() for c in columns), strict=True)}
@@ -79,7 +79,7 @@ def test_edges_are_the_messages_that_ranks_plan(
 
 def test_every_exchange_is_a_message_of_its_own() -> None:
     layout = cartesian(mg.Grid((8, 8)).box, (2, 1), granule=1)
-    twice = (Exchange((1, 0), (1, 0), 8), Exchange((2, 0), (0, 0), 4))
+    twice = (HaloRound((1, 0), (1, 0), 8), HaloRound((2, 0), (0, 0), 4))
     edges = edges_of(layout, (), twice)
     rows = zip(edges.sender.tolist(), edges.receiver.tolist(), edges.bytes.tolist(), strict=True)
     assert list(rows) == [(0, 1, 64), (1, 0, 64), (0, 1, 64)]
@@ -95,7 +95,7 @@ def test_costs_by_links_are_their_times() -> None:
     """A slow node of its own, and two levels besides: the sum of what Links says of every message."""
     layout, seats = cartesian(mg.Grid((32, 48)).box, (4, 3), granule=1), Tree.parse("3x4")
     links = Links((link(5e-5, 8e-9), link(1e-6, 1e-10), link(0.0, 0.0)), nodes={1: link(1e-4, 8e-8)})
-    exchange = (Exchange((1, 1), (1, 1), 8),)
+    exchange = (HaloRound((1, 1), (1, 1), 8),)
     placed = place(layout, seats, "round-robin")
     edges = edges_of(placed, (), exchange)
     seconds = links.time(seats, edges.sender, edges.receiver, edges.bytes).sum()
@@ -134,7 +134,7 @@ def test_what_tiles_cost_needs_no_visit_to_the_blocks(
     seats, around = Tree.parse(f"{nodes}x1x{ranks // nodes}"), (periodic,) * len(parts)
     shape = [n + extra for n, extra in zip(parts, lengths, strict=False)]
     layout = cartesian(mg.Grid(shape).box, parts, granule=1)
-    exchange = (Exchange((1,) * len(parts), (1,) * len(parts), 3, corners),)
+    exchange = (HaloRound((1,) * len(parts), (1,) * len(parts), 3, corners),)
     mesh, counts = mesh_of(layout), group_counts(seats)
     assert mesh is not None
     assert counts is not None
@@ -263,7 +263,7 @@ def test_shares_that_cannot_be_meant(capacities: list[float], weights: list[floa
 # Process grids -------------------------------------------------------------------------------------------------------
 def work(shape: tuple[int, ...], granule: int = 1, least: int = 1, one_axis: int | None = None) -> Work:
     ndim = len(shape)
-    exchange = (Exchange((1,) * ndim, (1,) * ndim, 8),)
+    exchange = (HaloRound((1,) * ndim, (1,) * ndim, 8),)
     granules = (*(1,) * (ndim - 1), granule)
     box = mg.Grid(shape).box
     return Work("w", "k", box, (False,) * ndim, granules, (least,) * ndim, 8, exchange, one_axis=one_axis)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import minga as mg
 from minga.plan.placement import Cost, arrange, cost_of, edges_of, level_costs, place, portfolio
 from minga.plan.topology import Tree
-from minga.plan.work.work import Exchange
+from minga.plan.work.work import HaloRound
 from minga.space.cuts import cartesian
 from minga.space.layout import Layout
 
@@ -170,7 +170,7 @@ def test_cells_between_nodes(parts: tuple[int, int], mapping: str, cells: int) -
 def test_diagonal_neighbours_count_where_they_are_read() -> None:
     """Edges of 100 cells and corners of one, on an open 8 x 8 mesh."""
     layout, seats = mesh(8, 8, length=100), Tree.parse("16x2x2")
-    moore = (Exchange((1, 1), (1, 1), 1, corners=True),)
+    moore = (HaloRound((1, 1), (1, 1), 1, corners=True),)
     found = {word: cost_of(place(layout, seats, word, exchanges=moore), seats, exchanges=moore) for word in WORDS}
     assert found["sequential"].bytes == (12996, 3200, 6400, 0)
     assert found["tiles"].bytes == found["auto"].bytes == (9732, 6464, 6400, 0)

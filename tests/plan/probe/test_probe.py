@@ -17,10 +17,10 @@ from minga.engine.model import Model
 from minga.plan.cost import work_of
 from minga.plan.probe import probe
 from minga.plan.probe.pingpong import links_of, rounds_of_pairs
-from minga.plan.probe.probe import known_speed, measure_speed, probe_beyond, probe_crew, probed_sizes, sample_sizes
+from minga.plan.probe.probe import known_speed, measure_speed, probe_beyond, probe_ranks, probed_sizes, sample_sizes
 from minga.plan.probe.rehearsal import Rehearsal, Sample, part_of
 from minga.plan.topology import Tree
-from minga.plan.work.work import Exchange, Work
+from minga.plan.work.work import HaloRound, Work
 from minga.space.box import Box
 from mpi_launch import run_ranks
 
@@ -64,7 +64,7 @@ def model(kernel: Any, shape: tuple[int, int] = (96, 192), *, until: bool = Fals
 def work(shape: tuple[int, ...], granule: int = 64, least: int = 2) -> Work:
     """A step on a grid, as far as parts of it need that."""
     none = (0,) * len(shape)
-    exchange = Exchange((1,) * len(shape), (1,) * len(shape), 8)
+    exchange = HaloRound((1,) * len(shape), (1,) * len(shape), 8)
     ones = (1,) * (len(shape) - 1)
     return Work(
         "w", "k", Box(none, shape), (False,) * len(shape), (*ones, granule), (least,) * len(shape), 16, (exchange,)
@@ -167,31 +167,31 @@ def test_functions_that_a_step_calls_are_left_alone() -> None:
 
 
 # All ranks -----------------------------------------------------------------------------------------------------------
-def test_all_ranks_get_the_same_crew() -> None:
+def test_all_ranks_get_the_same_group() -> None:
     case = model(relax)
 
     def run(comm: Comm) -> Any:
-        return probe_crew(case, comm, seconds=0.03, cache=False)
+        return probe_ranks(case, comm, seconds=0.03, cache=False)
 
-    crews = mg.run_virtual(3, run)
-    assert all(crew is crews[0] for crew in crews)
-    crew = crews[0]
-    assert crew.ranks == 3
-    assert set(crew.speed_of.tolist()) == set(range(len(crew.speeds)))
-    assert (crew.memory > 0).all()
-    assert len(crew.seats.paths) == 3
-    assert len(crew.links.levels) == len(crew.seats.levels) + 1
-    assert len(crew.names) == 1
+    rank_groups = mg.run_virtual(3, run)
+    assert all(group is rank_groups[0] for group in rank_groups)
+    group = rank_groups[0]
+    assert group.ranks == 3
+    assert set(group.speed_of.tolist()) == set(range(len(group.speeds)))
+    assert (group.memory > 0).all()
+    assert len(group.seats.paths) == 3
+    assert len(group.links.levels) == len(group.seats.levels) + 1
+    assert len(group.names) == 1
     share = case.grid.size / 3
-    assert crew.speeds[0].cells[-1] == pytest.approx(share, rel=0.3)
-    assert (np.diff(crew.speeds[0].cells) > 0).all()
+    assert group.speeds[0].cells[-1] == pytest.approx(share, rel=0.3)
+    assert (np.diff(group.speeds[0].cells) > 0).all()
 
 
 def test_speeds_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINGA_CACHE", str(tmp_path / "objects"))
     case = model(relax)
     assert known_speed(case, 1) is None
-    first = probe_crew(case, SerialComm(), seconds=0.02)
+    first = probe_ranks(case, SerialComm(), seconds=0.02)
     (file,) = (tmp_path / "speeds").iterdir()
     known = known_speed(case, 1)
     assert known is not None
@@ -202,19 +202,19 @@ def test_speeds_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
     with monkeypatch.context() as patch:
         patch.setattr(probe, "_timed", refuse)
-        again = probe_crew(model(relax), SerialComm(), seconds=0.02)
+        again = probe_ranks(model(relax), SerialComm(), seconds=0.02)
         assert again.speeds[0].seconds.tolist() == first.speeds[0].seconds.tolist()
         for other in (model(explode), model(relax, (96, 128))):
             with pytest.raises(AssertionError, match="again"):
-                probe_crew(other, SerialComm(), seconds=0.02)
+                probe_ranks(other, SerialComm(), seconds=0.02)
         with pytest.raises(AssertionError, match="again"):
-            probe_crew(case, SerialComm(), seconds=0.02, cache=False)
+            probe_ranks(case, SerialComm(), seconds=0.02, cache=False)
         file.write_text('{"cells": [1], "seconds": [-1]}')
         with pytest.raises(AssertionError, match="again"):
-            probe_crew(case, SerialComm(), seconds=0.02)
-    assert probe_crew(case, SerialComm(), seconds=0.02).ranks == 1
+            probe_ranks(case, SerialComm(), seconds=0.02)
+    assert probe_ranks(case, SerialComm(), seconds=0.02).ranks == 1
     monkeypatch.setenv("MINGA_CACHE", "off")
-    assert probe_crew(case, SerialComm(), seconds=0.02).ranks == 1
+    assert probe_ranks(case, SerialComm(), seconds=0.02).ranks == 1
 
 
 @pytest.mark.parametrize("when", [1, 2, 6])
@@ -228,7 +228,7 @@ def test_a_person_who_asks_ends_it_on_all_ranks(when: int) -> None:
 
     def run(comm: Comm) -> None:
         with pytest.raises(KeyboardInterrupt):
-            probe_crew(case, comm, seconds=0.05, cache=False, stop=stop if comm.rank == 1 else None)
+            probe_ranks(case, comm, seconds=0.05, cache=False, stop=stop if comm.rank == 1 else None)
 
     mg.run_virtual(2, run)
     assert len(asked) <= when + 3
@@ -311,13 +311,13 @@ def test_where_a_plan_goes_beyond_what_was_measured_speeds_are_measured_there() 
     told = model(relax, (384, 384))
 
     def on(comm: Comm) -> list[list[float]]:
-        crew = probe_crew(told, comm, seconds=0.02, cache=False)
+        group = probe_ranks(told, comm, seconds=0.02, cache=False)
         # Ranks of one machine are alike: make them two kinds.
-        crew = replace(crew, speeds=(crew.speeds[0], crew.speeds[0]), speed_of=np.array([0, 1]))
+        group = replace(group, speeds=(group.speeds[0], group.speeds[0]), speed_of=np.array([0, 1]))
         planned = np.array([told.grid.size, 0])
-        more = probe_beyond(told, comm, crew, planned, seconds=0.02)
+        more = probe_beyond(told, comm, group, planned, seconds=0.02)
         assert probe_beyond(told, comm, more, planned) is more
-        return [speed.cells.tolist() for speed in (*crew.speeds, *more.speeds)]
+        return [speed.cells.tolist() for speed in (*group.speeds, *more.speeds)]
 
     first, second = mg.run_virtual(2, on)
     assert first == second
@@ -334,10 +334,10 @@ def test_sizes_that_would_take_very_long_are_not_timed(monkeypatch: pytest.Monke
     monkeypatch.setattr(probe, "_PATIENCE", 0.0)
 
     def on(comm: Comm) -> list[list[float]]:
-        crew = probe_crew(told, comm, seconds=0.02, cache=False)
-        more = probe_beyond(told, comm, crew, np.full(2, told.grid.size))
-        assert more is crew
-        return [speed.cells.tolist() for speed in crew.speeds]
+        group = probe_ranks(told, comm, seconds=0.02, cache=False)
+        more = probe_beyond(told, comm, group, np.full(2, told.grid.size))
+        assert more is group
+        return [speed.cells.tolist() for speed in group.speeds]
 
     first, second = mg.run_virtual(2, on)
     assert first == second

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import minga as mg
-from crews import crew_of
 from minga.engine.comm import Comm, run_virtual
 from minga.plan import decisions
 from minga.plan.balance import Balancer
@@ -18,6 +17,7 @@ from minga.plan.work.weights import masked_cost, weights_of
 from minga.running.loop import drive
 from minga.running.observers.balance import Balance
 from minga.space.cuts import cartesian, slabs
+from rank_groups import group_of
 
 GRID = mg.Grid((48, 192))
 SECONDS = 1e-4
@@ -102,7 +102,7 @@ def test_a_deposit_that_grows_moves_work_and_changes_no_bit(monkeypatch: pytest.
 
     def run(comm: Comm, balanced: bool) -> Any:
         with mg.Engine(built.layouts("slabs", 2), comm=comm) as engine:
-            balancer = Balancer(work_of(built), crew_of("2", [1 / SECONDS]), every=3) if balanced else None
+            balancer = Balancer(work_of(built), group_of("2", [1 / SECONDS]), every=3) if balanced else None
             drive(built, engine, steps, [] if balancer is None else [Balance(balancer)])
             rows = [box.hi[0] for box, _ in engine.blocks(built.field("u"))]
             moves = [] if balancer is None else balancer.decisions

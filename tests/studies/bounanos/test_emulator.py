@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minga.errors import LayoutError
-from minga.studies.bounanos.balancers import Balance, in_turns, queues, refine
+from minga.studies.bounanos.balancers import Balance, queues, refine, round_robin
 from minga.studies.bounanos.costs import RowCosts, synthetic_costs
 from minga.studies.bounanos.cuts import equal, even, fullest
 from minga.studies.bounanos.emulator import emulate
@@ -118,7 +118,7 @@ def test_refinement_moves_little_and_helps() -> None:
     better = refine(cost, node, 3)
     assert np.bincount(better, weights=cost).max() == 5.0
     assert (refine(cost, better, 3) == better).all()
-    assert (in_turns(5, 2) == [0, 1, 0, 1, 0]).all()
+    assert (round_robin(5, 2) == [0, 1, 0, 1, 0]).all()
 
 
 def test_queues_send_to_the_shortest() -> None:

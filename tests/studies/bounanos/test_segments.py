@@ -63,7 +63,7 @@ def test_segments_travel(device: Device) -> None:
     stays = Segment(Order.of(device, ENDS, 1, VOLTAGE, "lit", LOOSE))
     for _ in range(3):
         stays.iterate()
-        stays.hear("high", (10.0, 1e15, 1e3))
+        stays.receive("high", (10.0, 1e15, 1e3))
     moved = pickle.loads(pickle.dumps(stays))
     assert stays.iterate() == moved.iterate()
     assert stays.boundary("low") == moved.boundary("low")

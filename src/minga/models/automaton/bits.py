@@ -24,10 +24,10 @@ from minga.models.automaton.bits_kernel import bits_of, cost, word_kernel
 from minga.models.automaton.bits_rule import Count, Offset, Table, Unsuitable, tabulate
 from minga.models.automaton.initial import Initial
 from minga.models.boundary import Boundaries
+from minga.space.bit_words import Packed, word_grid
 from minga.space.box import Box
 from minga.space.field import STEP, Field, Slot
 from minga.space.grid import Grid
-from minga.space.words import Packed, word_grid
 
 __all__ = ["STORAGES", "Bits", "Storage", "stored_as_bits"]
 

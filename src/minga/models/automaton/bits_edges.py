@@ -19,8 +19,8 @@ from minga.lang.cell import CellReader
 from minga.lang.expr import Node, const, where
 from minga.models.automaton.bits_kernel import Edges
 from minga.models.automaton.bits_rule import Unsuitable
+from minga.space.bit_words import WORD
 from minga.space.boundary import SIDES, Condition, Edge, Side, custom, fixed
-from minga.space.words import WORD
 
 __all__ = ["Row", "plane_conditions"]
 

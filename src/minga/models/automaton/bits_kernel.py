@@ -19,8 +19,8 @@ from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph, topological
 from minga.lang.kernel import FieldType, Kernel, Signature
 from minga.lang.logic import ANY, MOST_INPUTS, Network, network
-from minga.models.automaton.bits_rule import Count, Look, Offset, Table, Term, Unsuitable
-from minga.space.words import WORD
+from minga.models.automaton.bits_rule import CellState, Count, Offset, Table, Term, Unsuitable
+from minga.space.bit_words import WORD
 
 __all__ = ["bits_of", "cost", "word_kernel"]
 
@@ -91,7 +91,7 @@ def with_centre(table: Table) -> Table | None:
 
     The rows above, at and below the cell are then alike.
     """
-    looks = [axis for axis, v in enumerate(table.variables) if isinstance(v, Look) and not any(v.offset)]
+    looks = [axis for axis, v in enumerate(table.variables) if isinstance(v, CellState) and not any(v.offset)]
     counts = [axis for axis, v in enumerate(table.variables) if isinstance(v, Count)]
     if len(looks) != 1 or len(counts) != 1 or len(table.variables) != 2:
         return None
@@ -109,7 +109,7 @@ def with_centre(table: Table) -> Table | None:
     for state in range(table.number_of_states):
         after[state, adds[state] : adds[state] + count.most + 1] = before[state]
     terms = tuple(sorted([*count.terms, Term(here, 1, adds)], key=lambda term: term.offset))
-    return Table(table.number_of_states, (Look(here), Count(terms)), after)
+    return Table(table.number_of_states, (CellState(here), Count(terms)), after)
 
 
 def cost(graph: KernelGraph) -> int:
@@ -143,8 +143,8 @@ def _graph(kernel: Kernel, table: Table, ndim: int) -> KernelGraph:
 
 
 # The next state as logic ---------------------------------------------------------------------------------------------
-def _bits(variable: Look | Count, table: Table) -> int:
-    return bits_of(table.number_of_states) if isinstance(variable, Look) else variable.most.bit_length()
+def _bits(variable: CellState | Count, table: Table) -> int:
+    return bits_of(table.number_of_states) if isinstance(variable, CellState) else variable.most.bit_length()
 
 
 def _logic(table: Table) -> Network:
@@ -171,7 +171,7 @@ def _body(table: Table, logic: Network, edges: Edges) -> Callable[..., None]:
         words = _Words(now, table.number_of_states, edges.shifts(row) if edges.shifts else None)
         inputs: list[Bit] = []
         for variable in table.variables:
-            inputs += words.state(variable.offset) if isinstance(variable, Look) else words.count(variable)
+            inputs += words.state(variable.offset) if isinstance(variable, CellState) else words.count(variable)
         values = logic(inputs)
         if edges.finish is not None:
             values = edges.finish(values, row)

@@ -11,8 +11,8 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, cast, const
 from minga.lang.kernel import Kernel
 from minga.lang.logic import ANY, network
+from minga.space.bit_words import WORD, Packed
 from minga.space.field import STEP, Register
-from minga.space.words import WORD, Packed
 
 __all__ = ["observe_bits"]
 

@@ -22,7 +22,7 @@ from minga.lang.graph import KernelGraph, topological
 from minga.lang.inline import without_locals
 from minga.lang.types import integer_range, is_float, is_integer
 
-__all__ = ["Count", "Look", "Table", "Term", "Unsuitable", "count_form", "looked_at", "tabulate"]
+__all__ = ["CellState", "Count", "Table", "Term", "Unsuitable", "count_form", "read_offsets", "tabulate"]
 
 Array = NDArray[Any]
 Offset = tuple[int, ...]
@@ -37,7 +37,7 @@ class Unsuitable(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CellState:
     """State of one cell."""
 
     offset: Offset
@@ -64,7 +64,7 @@ class Count:
         return sum(term.weight for term in self.terms)
 
 
-Variable = Look | Count
+Variable = CellState | Count
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,10 +82,10 @@ class Table:
 
 
 def _size(variable: Variable, states: int) -> int:
-    return states if isinstance(variable, Look) else variable.most + 1
+    return states if isinstance(variable, CellState) else variable.most + 1
 
 
-def looked_at(graph: KernelGraph) -> tuple[Offset, ...]:
+def read_offsets(graph: KernelGraph) -> tuple[Offset, ...]:
     """Return the offsets at which the only field of a rule without locals is read, sorted.
 
     Raises
@@ -126,16 +126,16 @@ def tabulate(graph: KernelGraph, states: int, parameters: Mapping[str, Any]) -> 
         If there is no such table.
     """
     graph = without_locals(graph)
-    offsets = looked_at(graph) or ((0,) * graph.ndim,)
+    offsets = read_offsets(graph) or ((0,) * graph.ndim,)
     if states > MOST_STATES:
         raise Unsuitable(f"it has {states} states; bits are for at most {MOST_STATES}")
     trial = _Trial(graph.stores[0].value, states, parameters)
     found = []
     if states ** len(offsets) <= MOST_ROWS:
-        found.append(trial.table([Look(offset) for offset in offsets], {}))
+        found.append(trial.table([CellState(offset) for offset in offsets], {}))
     sums = trial.sums()
     rest = sorted(trial.reads_beside(sums))
-    variables: list[Variable] = [*(Look(offset) for offset in rest), *(form.count for form in sums.values())]
+    variables: list[Variable] = [*(CellState(offset) for offset in rest), *(form.count for form in sums.values())]
     if sums and prod(_size(variable, states) for variable in variables) <= MOST_ROWS:
         found.append(trial.table(variables, sums))
     if found and not sums and states == 2 and (totalistic := count_form(found[0])) is not None:
@@ -150,7 +150,7 @@ def count_form(table: Table) -> Table | None:
 
     Return None if the rule depends on more than that.
     """
-    offsets = [variable.offset for variable in table.variables if isinstance(variable, Look)]
+    offsets = [variable.offset for variable in table.variables if isinstance(variable, CellState)]
     centre = next((axis for axis, offset in enumerate(offsets) if not any(offset)), None)
     others = [offset for offset in offsets if any(offset)]
     if len(others) < 3:
@@ -167,7 +167,7 @@ def count_form(table: Table) -> Table | None:
     count = Count(tuple(Term(offset, 1, (0, 1)) for offset in others))
     if centre is None:
         return Table(2, (count,), counted[0])
-    return Table(2, (Look(offsets[centre]), count), counted)
+    return Table(2, (CellState(offsets[centre]), count), counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ class _Trial:
             np.arange(size).reshape([-1 if a == axis else 1 for a in range(len(sizes))])
             for axis, size in enumerate(sizes)
         ]
-        looks = {v.offset: grid for v, grid in zip(variables, grids, strict=True) if isinstance(v, Look)}
+        looks = {v.offset: grid for v, grid in zip(variables, grids, strict=True) if isinstance(v, CellState)}
         counts = [grid for v, grid in zip(variables, grids, strict=True) if isinstance(v, Count)]
         known = {number: form.low + grid for (number, form), grid in zip(sums.items(), counts, strict=True)}
         result = self._evaluate(self._root, looks, known)

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from minga.compile.numpy import BoundArray, evaluate
-from minga.engine.lookout import Finding, Lookout
+from minga.engine.diagnostics import Diagnostics, Finding
 from minga.engine.program import Apply, Program
 from minga.lang import functions as mg
 from minga.lang.analysis import reads
@@ -35,13 +35,13 @@ from minga.lang.updates import Coloured
 from minga.models.automaton.bits_edges import ghost
 from minga.models.automaton.bits_rule import Unsuitable
 from minga.models.boundary import Boundaries
+from minga.space.bit_words import WORD, Packed
 from minga.space.boundary import SIDES
 from minga.space.box import Box
 from minga.space.field import SEED, STEP, Field, Register
 from minga.space.grid import Grid
-from minga.space.words import WORD, Packed
 
-__all__ = ["End", "look_out", "watched_ends"]
+__all__ = ["End", "edge_diagnostics", "watched_ends"]
 
 STEPS: Final = (1, 2, 8, 32)
 """Possible numbers of steps between two checks: nothing can cross the strips that are checked in so many steps."""
@@ -105,8 +105,10 @@ def watched_ends(
     return tuple(found) if found and pattern and _stays_dead(step) else ()
 
 
-def look_out(step: Program, watched: Sequence[End], grid: Grid, cells: Sequence[Field] | Packed) -> Lookout | None:
-    """Return the lookout that watches the ends of a grid during such steps; None if there are no ends to watch."""
+def edge_diagnostics(
+    step: Program, watched: Sequence[End], grid: Grid, cells: Sequence[Field] | Packed
+) -> Diagnostics | None:
+    """Return the diagnostics that watch the ends of a grid during such steps; None if there are no ends to watch."""
     if not watched:
         return None
     due, found, level, wait, width = (
@@ -135,7 +137,7 @@ def look_out(step: Program, watched: Sequence[End], grid: Grid, cells: Sequence[
         at = int(engine.read(found))
         return None if at == 0 and len(met) == len(watched) else _finding(grid, met, at)
 
-    return Lookout(program, due, found, tell)
+    return Diagnostics(program, due, found, tell)
 
 
 def _finding(grid: Grid, met: Sequence[End], step: int) -> Finding:

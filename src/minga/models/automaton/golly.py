@@ -24,7 +24,7 @@ from minga.lang.neighbourhood import moore
 from minga.lang.rule import Rule
 from minga.lang.updates import Synchronous
 from minga.models.automaton.bits_edges import ghost
-from minga.models.automaton.bits_rule import Unsuitable, looked_at
+from minga.models.automaton.bits_rule import Unsuitable, read_offsets
 from minga.models.automaton.notation.birth_survival import NEIGHBOURHOODS, BirthSurvival, parse_birth_survival
 from minga.models.automaton.notation.isotropic import parse_isotropic
 from minga.models.automaton.notation.larger_than_life import LargerThanLife, parse_larger_than_life
@@ -143,7 +143,7 @@ def _cases(rule: Rule, parameters: Mapping[str, Any]) -> NDArray[np.uint8]:
     field = FieldType("u1", (0, 1))
     scalars = tuple((key, ScalarType(_type(value), True)) for key, value in parameters.items())
     graph = without_locals(rule.kernel.graph(Signature(2, (field, field), scalars, ("y", "x"))))
-    if any(max(map(abs, offset)) > 1 for offset in looked_at(graph)):
+    if any(max(map(abs, offset)) > 1 for offset in read_offsets(graph)):
         raise Unsuitable("it reads farther than one cell")
     cells = np.array(list(itertools.product((0, 1), repeat=9)), np.uint8).reshape(-1, 3)
     after = np.zeros_like(cells)

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError, Where, shown, suggest
 from minga.lang.block import BlockRule
-from minga.lang.near import STATES_OF_A_BYTE
 from minga.lang.random import uniform
 from minga.lang.rule import Rule
+from minga.lang.rule_context import STATES_OF_A_BYTE
 from minga.lang.types import DType, integer_range, is_float
 from minga.models.automaton.patterns import Pattern, read_pattern
 from minga.models.automaton.picture import read_picture

@@ -21,13 +21,13 @@ from minga.lang.updates import SecondOrder, Update
 from minga.models.automaton.avalanche import watch_avalanches
 from minga.models.automaton.bits import Bits, stored_as_bits
 from minga.models.automaton.bits_observe import observe_bits
-from minga.models.automaton.edges import End, look_out, watched_ends
+from minga.models.automaton.edges import End, edge_diagnostics, watched_ends
 from minga.models.automaton.golly import pattern_attributes
 from minga.models.automaton.initial import Initial, initial_values
 from minga.models.automaton.observe import chosen_names, observe_states
 from minga.models.automaton.observe import observe as record_observation
 from minga.models.automaton.observers import Observers, parse_observers
-from minga.models.automaton.quiet import leave_out_quiet
+from minga.models.automaton.quiet import enable_quiet_skipping
 from minga.models.automaton.rules import find_rule
 from minga.models.automaton.step import record_step, recurrence, with_update
 from minga.models.automaton.units import units_of
@@ -132,7 +132,7 @@ def automaton(
     avalanches, registers = (
         ({}, {}) if observers.avalanche is None else watch_avalanches(step, tuple(fields.values()), observers.avalanche)
     )
-    leave_out_quiet(step, skip_quiet)
+    enable_quiet_skipping(step, skip_quiet)
     program, observables = record_observation(chosen, fields, observers, values)
     return Model(
         name="automaton",
@@ -148,7 +148,7 @@ def automaton(
         parameters={"rule": chosen.name, **values},
         seed=int(seed),
         recurrence=recurrence(chosen, step, tuple(fields.values())),
-        lookout=look_out(step, watched, grid, tuple(fields.values())),
+        diagnostics=edge_diagnostics(step, watched, grid, tuple(fields.values())),
         about=about,
         presentation=_presentation(chosen, fields),
     )
@@ -168,7 +168,7 @@ def _of_bits(
     packed = bits.packed
     name = packed.cells.name
     step = bits.step()
-    leave_out_quiet(step, skip_quiet)
+    enable_quiet_skipping(step, skip_quiet)
     states = rule.states or 2
     names = chosen_names(observers, states, floats=False)
     program, known = observe_bits(packed, states, names)
@@ -187,7 +187,7 @@ def _of_bits(
         seed=int(seed),
         packed={name: packed},
         recurrence=recurrence(rule, step, packed.planes),
-        lookout=look_out(step, watched, packed.cells.grid, packed),
+        diagnostics=edge_diagnostics(step, watched, packed.cells.grid, packed),
         presentation=_presentation(rule, (name,)),
     )
 

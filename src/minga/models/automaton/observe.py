@@ -15,9 +15,9 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, const, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import log
-from minga.lang.near import Cell, Context, Near
 from minga.lang.neighbourhood import moore
 from minga.lang.rule import Rule
+from minga.lang.rule_context import Cell, Context, RuleContext
 from minga.lang.types import is_float
 from minga.models.automaton.observers import KEY, Function, Observers
 from minga.space.field import STEP, Field, Register
@@ -267,7 +267,7 @@ class _Body:
         fields = dict(zip(self.rule.fields, readers, strict=True))
         context = Context(self.__name__, fields, around, str(neighbourhood), self.rule.states)
         cell: Any = context.here(readers[0]) if len(readers) == 1 else Cell(context)
-        return self.function(*(cell, Near(context))[: self.positional], **scalars)
+        return self.function(*(cell, RuleContext(context))[: self.positional], **scalars)
 
 
 def _place(function: Function) -> tuple[str, int] | None:

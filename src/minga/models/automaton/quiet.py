@@ -15,14 +15,14 @@ from minga.engine.program import Apply, Program
 from minga.errors import CaseError
 from minga.space.region import Region
 
-__all__ = ["leave_out_quiet"]
+__all__ = ["enable_quiet_skipping"]
 
 KEY: Final = "automaton.skip_quiet"
 ENOUGH: Final = 1024
 """Tiles from which on "auto" leaves quiet ones out; fewer take no time either way."""
 
 
-def leave_out_quiet(step: Program, setting: object) -> None:
+def enable_quiet_skipping(step: Program, setting: object) -> None:
     """Change a step to leave out quiet regions if the setting asks for it.
 
     Parameters

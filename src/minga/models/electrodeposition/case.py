@@ -39,15 +39,15 @@ SCALED_CUTOFF: float = 200.0
 """Default cut-off voltage of scaled cases, RT/F."""
 
 
-def make(said: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
+def make(settings: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
     """Make the model that the table [electrodeposition] of a case describes."""
     from minga.models.electrodeposition.model import electrodeposition
 
-    problem = problem_of(said, grid, directory)
-    model = electrodeposition(problem, scheme=said.scheme, **options_of(said))
+    problem = problem_of(settings, grid, directory)
+    model = electrodeposition(problem, scheme=settings.scheme, **options_of(settings))
     return replace(
-        _observed(model, problem, metal_of(problem.species, said.metal)),
-        notes=(*notes_of(problem, scaled=said.scaled), *model.notes),
+        _observed(model, problem, metal_of(problem.species, settings.metal)),
+        notes=(*notes_of(problem, scaled=settings.scaled), *model.notes),
         steps=round(problem.steps.end / problem.steps.every),
     )
 
@@ -62,7 +62,7 @@ def _observed(model: Model, problem: Problem, metal: Species) -> Model:
     return replace(model, observe=observe, observables={**model.observables, **fronts}, units=units)
 
 
-def options_of(said: ElectrodepositionSettings) -> dict[str, object]:
+def options_of(settings: ElectrodepositionSettings) -> dict[str, object]:
     """Return the options that a case sets for its scheme.
 
     Raises
@@ -70,19 +70,19 @@ def options_of(said: ElectrodepositionSettings) -> dict[str, object]:
     CaseError
         If the case has options of another scheme.
     """
-    name = said.scheme.replace("-", "_")
+    name = settings.scheme.replace("-", "_")
     for other in ("relaxation", "semi_implicit"):
-        if other != name and getattr(said, other) is not None:
+        if other != name and getattr(settings, other) is not None:
             raise CaseError(
-                f"[electrodeposition.{other}] in a case whose scheme is {said.scheme!r}",
+                f"[electrodeposition.{other}] in a case whose scheme is {settings.scheme!r}",
                 key=f"electrodeposition.{other}",
                 remedy=f'leave it out, or write scheme = "{other.replace("_", "-")}"',
             )
-    table = getattr(said, name)
+    table = getattr(settings, name)
     return {} if table is None else table.model_dump(exclude_none=True)
 
 
-def problem_of(said: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Problem:
+def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Problem:
     """Return the problem that a case describes.
 
     Raises
@@ -96,76 +96,76 @@ def problem_of(said: ElectrodepositionSettings, grid: GridSettings, directory: P
             key="grid.boundary",
             remedy='leave it out; for periodic ends write periodic = ["x"] in [electrodeposition]',
         )
-    species = _species(said)
-    metal = metal_of(species, said.metal)
-    space = grid_of(said, grid.shape)
-    constants = _constants(said, species)
-    gravity, flow = _gravity(said, space)
-    _check_drive(said)
-    default = "reversible" if said.debye is None and said.scheme != "relaxation" else "held"
-    cathode = electrode_of(said.cathode, "cathode", species, metal, default)
-    anode = electrode_of(said.anode, "anode", species, metal, default)
-    check_pair(cathode, anode, said.current)
-    kinds = kinds_of(said, space, directory)
-    if said.scheme == "relaxation" and flow:
+    species = _species(settings)
+    metal = metal_of(species, settings.metal)
+    space = grid_of(settings, grid.shape)
+    constants = _constants(settings, species)
+    gravity, flow = _gravity(settings, space)
+    _check_drive(settings)
+    default = "reversible" if settings.debye is None and settings.scheme != "relaxation" else "held"
+    cathode = electrode_of(settings.cathode, "cathode", species, metal, default)
+    anode = electrode_of(settings.anode, "anode", species, metal, default)
+    check_pair(cathode, anode, settings.current)
+    kinds = kinds_of(settings, space, directory)
+    if settings.scheme == "relaxation" and flow:
         check_attached(kinds, space)
     problem = Problem(
         grid=space,
         species=species,
-        steps=_steps(said.time, fixed=said.scheme == "relaxation", unit="" if said.scaled else " s"),
+        steps=_steps(settings.time, fixed=settings.scheme == "relaxation", unit="" if settings.scaled else " s"),
         constants=constants,
         kinds=kinds,
         cathode=cathode,
         anode=anode,
-        voltage=said.voltage,
-        current=said.current,
-        cutoff=_cutoff(said),
-        saturation=_saturation(said, species),
+        voltage=settings.voltage,
+        current=settings.current,
+        cutoff=_cutoff(settings),
+        saturation=_saturation(settings, species),
         gravity=gravity,
         flow=flow,
-        growth=_growth(said, metal, cathode),
-        seed=said.seed,
-        initial=_disturbed(said, species, space),
+        growth=_growth(settings, metal, cathode),
+        seed=settings.seed,
+        initial=_disturbed(settings, species, space),
     )
-    if said.scheme != "relaxation":
-        check_cutoff(problem, scaled=said.scaled)
+    if settings.scheme != "relaxation":
+        check_cutoff(problem, scaled=settings.scaled)
     return problem
 
 
-def _species(said: ElectrodepositionSettings) -> tuple[Species, ...]:
+def _species(settings: ElectrodepositionSettings) -> tuple[Species, ...]:
     """Return the ions of a named bath, of a table, or the default ions of a scaled problem."""
-    named = [name for name in ("concentration", "acid", "acid_concentration") if getattr(said, name) is not None]
-    if said.species is not None:
+    named = [name for name in ("concentration", "acid", "acid_concentration") if getattr(settings, name) is not None]
+    if settings.species is not None:
         for name in ("electrolyte", *named):
-            if getattr(said, name) is not None:
+            if getattr(settings, name) is not None:
                 raise CaseError(
                     f"both species and {name} are given",
                     key=f"electrodeposition.{name}",
                     remedy="specify the bath either by name or ion by ion",
                 )
-        species = tuple(Species(s.name, s.charge, s.diffusivity, s.bulk, s.expansion) for s in said.species)
+        species = tuple(Species(s.name, s.charge, s.diffusivity, s.bulk, s.expansion) for s in settings.species)
         check_species(species)
         return species
-    if said.electrolyte is None:
-        if said.scaled and not named:
+    if settings.electrolyte is None:
+        if settings.scaled and not named:
             return Species("cation", 1, 1.0, 1.0), Species("anion", -1, 1.0, 1.0)
         raise CaseError(
             "the case does not say what is in the bath",
             key="electrodeposition.electrolyte",
             remedy='write electrolyte = "ZnSO4" and concentration = "0.1 M", or list the ions as species',
         )
-    if said.scaled:
+    if settings.scaled:
         raise CaseError(
-            f"a scaled case cannot use {said.electrolyte}, whose diffusivities are in m2/s",
+            f"a scaled case cannot use {settings.electrolyte}, whose diffusivities are in m2/s",
             key="electrodeposition.electrolyte",
             remedy="leave it out, or list scaled species",
         )
-    return _bath(said, said.electrolyte)
+    return _bath(settings, settings.electrolyte)
 
 
-def _bath(said: ElectrodepositionSettings, salt: str) -> tuple[Species, ...]:
-    for name, wanted in (("concentration", True), ("acid_concentration", said.acid is not None)):
-        value = getattr(said, name)
+def _bath(settings: ElectrodepositionSettings, salt: str) -> tuple[Species, ...]:
+    for name, wanted in (("concentration", True), ("acid_concentration", settings.acid is not None)):
+        value = getattr(settings, name)
         key = f"electrodeposition.{name}"
         if wanted and value is None:
             raise CaseError(f"{name!r} is missing", key=key, remedy=f'write {name} = "0.1 M"')
@@ -175,27 +175,27 @@ def _bath(said: ElectrodepositionSettings, salt: str) -> tuple[Species, ...]:
             raise CaseError(
                 f"invalid concentration: {value:g} mol/m3", key=key, remedy='give a value above 0, such as "0.1 M"'
             )
-    species = bath(salt, said.concentration or 0.0, said.acid, said.acid_concentration or 0.0)
+    species = bath(salt, settings.concentration or 0.0, settings.acid, settings.acid_concentration or 0.0)
     check_species(species, "electrodeposition.electrolyte")
     return species
 
 
-def _constants(said: ElectrodepositionSettings, species: Sequence[Species]) -> Constants:
-    chosen = said.constants
-    if said.scaled and chosen.temperature is not None:
+def _constants(settings: ElectrodepositionSettings, species: Sequence[Species]) -> Constants:
+    chosen = settings.constants
+    if settings.scaled and chosen.temperature is not None:
         raise CaseError(
             "a scaled case has no temperature, because RT is 1",
             key="electrodeposition.constants.temperature",
             remedy="leave it out",
         )
-    found = Constants(1.0, 1.0, 1.0, 1.0, 1.0) if said.scaled else Constants()
+    found = Constants(1.0, 1.0, 1.0, 1.0, 1.0) if settings.scaled else Constants()
     if chosen.temperature is not None:
         found = replace(found, thermal=GAS * chosen.temperature)
     for name in ("permittivity", "density", "viscosity"):
         if (value := getattr(chosen, name)) is not None:
             found = replace(found, **{name: value})
-    if said.debye is None:
-        if said.scaled and chosen.permittivity is None:
+    if settings.debye is None:
+        if settings.scaled and chosen.permittivity is None:
             raise CaseError(
                 "'debye' is missing",
                 key="electrodeposition.debye",
@@ -208,22 +208,22 @@ def _constants(said: ElectrodepositionSettings, species: Sequence[Species]) -> C
             key="electrodeposition.debye",
             remedy="leave one of them out",
         )
-    return replace(found, permittivity=permittivity_for(said.debye, species, found))
+    return replace(found, permittivity=permittivity_for(settings.debye, species, found))
 
 
-def _gravity(said: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[float, ...], bool]:
+def _gravity(settings: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[float, ...], bool]:
     """Return the gravity along each axis, in m/s2, and whether the fluid moves."""
     key = "electrodeposition.orientation"
     pull = [0.0] * grid.ndim
-    if isinstance(said.orientation, tuple):
-        if len(said.orientation) != grid.ndim:
+    if isinstance(settings.orientation, tuple):
+        if len(settings.orientation) != grid.ndim:
             raise CaseError(
-                f"orientation has {len(said.orientation)} numbers, but the axes are {', '.join(grid.axes)}",
+                f"orientation has {len(settings.orientation)} numbers, but the axes are {', '.join(grid.axes)}",
                 key=key,
                 remedy="give the gravity along each axis, in m/s2",
             )
-        pull = list(said.orientation)
-    elif said.orientation == "horizontal":
+        pull = list(settings.orientation)
+    elif settings.orientation == "horizontal":
         if "z" not in grid.axes:
             raise CaseError(
                 "gravity points along the gap, but the cell has no gap",
@@ -231,9 +231,9 @@ def _gravity(said: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[float, 
                 remedy='give a gap and cells along it, or write orientation = "off"',
             )
         pull[grid.axis("z")] = -GRAVITY
-    elif said.orientation != "off":
-        pull[0] = GRAVITY if said.orientation == "cathode-above" else -GRAVITY
-    flow = any(pull) if said.flow is None else said.flow
+    elif settings.orientation != "off":
+        pull[0] = GRAVITY if settings.orientation == "cathode-above" else -GRAVITY
+    flow = any(pull) if settings.flow is None else settings.flow
     if flow and grid.ndim == 1:
         raise CaseError(
             "there can be no flow along one axis only",
@@ -243,9 +243,9 @@ def _gravity(said: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[float, 
     return tuple(pull), flow
 
 
-def _check_drive(said: ElectrodepositionSettings) -> None:
-    if (said.voltage is None) == (said.current is None):
-        found = "neither voltage nor current" if said.voltage is None else "both voltage and current"
+def _check_drive(settings: ElectrodepositionSettings) -> None:
+    if (settings.voltage is None) == (settings.current is None):
+        found = "neither voltage nor current" if settings.voltage is None else "both voltage and current"
         raise CaseError(
             f"the case has {found}: exactly one of them must drive the cell, and the other follows",
             key="electrodeposition.voltage",
@@ -253,51 +253,59 @@ def _check_drive(said: ElectrodepositionSettings) -> None:
         )
 
 
-def _cutoff(said: ElectrodepositionSettings) -> float:
+def _cutoff(settings: ElectrodepositionSettings) -> float:
     """Return the voltage (V, or RT/F in scaled cases) at which a run with a prescribed current ends."""
-    if said.cutoff is not None and said.current is None:
+    if settings.cutoff is not None and settings.current is None:
         raise CaseError(
             "a cut-off voltage has no effect where the voltage is given",
             key="electrodeposition.cutoff",
             remedy="leave it out; it ends only runs whose current is given",
         )
-    if said.current is None:
+    if settings.current is None:
         return math.inf
-    return (SCALED_CUTOFF if said.scaled else CUTOFF) if said.cutoff is None else said.cutoff
+    return (SCALED_CUTOFF if settings.scaled else CUTOFF) if settings.cutoff is None else settings.cutoff
 
 
-def _saturation(said: ElectrodepositionSettings, species: Sequence[Species]) -> dict[str, float]:
+def _saturation(settings: ElectrodepositionSettings, species: Sequence[Species]) -> dict[str, float]:
     """Return the solubilities of the known sulphates; none is known for other baths."""
     names = {s.name for s in species}
-    if said.scaled or "SO4" not in names:
+    if settings.scaled or "SO4" not in names:
         return {}
     return {name: limit for name, limit in SATURATION.items() if name in names}
 
 
-def _steps(said: TimeSettings, *, fixed: bool, unit: str) -> Steps:
-    every = said.end / 100 if said.every is None else said.every
-    count = said.end / every
+def _steps(settings: TimeSettings, *, fixed: bool, unit: str) -> Steps:
+    every = settings.end / 100 if settings.every is None else settings.every
+    count = settings.end / every
     if not math.isclose(count, round(count), rel_tol=1e-6) or round(count) < 1:
         quote = '"' if unit else ""
         raise CaseError(
-            f"every ({every:g}{unit}) is longer than end ({said.end:g}{unit})"
-            if every > said.end
-            else f"every ({every:g}{unit}) does not divide end ({said.end:g}{unit}): the ratio is {count:.4g}",
+            f"every ({every:g}{unit}) is longer than end ({settings.end:g}{unit})"
+            if every > settings.end
+            else f"every ({every:g}{unit}) does not divide end ({settings.end:g}{unit}): the ratio is {count:.4g}",
             key="electrodeposition.time.every",
-            remedy=f"write every = {quote}{said.end / max(1, round(count)):.9g}{unit}{quote}, or a fraction of that",
+            remedy=f"write every = {quote}{settings.end / max(1, round(count)):.9g}{unit}{quote}, "
+            "or a fraction of that",
         )
-    first = (every if fixed else every / 100) if said.first is None else said.first
+    first = (every if fixed else every / 100) if settings.first is None else settings.first
     if first > every:
         raise CaseError(
             f"the first time step ({first:g}{unit}) is longer than every ({every:g}{unit})",
             key="electrodeposition.time.first",
             remedy="make it as long as every, or shorter",
         )
-    return Steps(said.end, said.end / round(count), first, said.adaptive and not fixed, said.tolerance, said.order)
+    return Steps(
+        settings.end,
+        settings.end / round(count),
+        first,
+        settings.adaptive and not fixed,
+        settings.tolerance,
+        settings.order,
+    )
 
 
-def _growth(said: ElectrodepositionSettings, metal: Species, cathode: Electrode) -> Growth | None:
-    if said.growth is False:
+def _growth(settings: ElectrodepositionSettings, metal: Species, cathode: Electrode) -> Growth | None:
+    if settings.growth is False:
         return None
     if metal.name not in cathode.surfaces:
         raise CaseError(
@@ -305,8 +313,8 @@ def _growth(said: ElectrodepositionSettings, metal: Species, cathode: Electrode)
             key="electrodeposition.growth",
             remedy=f'let it pass: cathode = "reversible", or a table with {metal.name}; or leave growth out',
         )
-    chosen = GrowthSettings() if said.growth is True else said.growth
-    volume = METALS.get(metal.name) if chosen.volume is None and not said.scaled else chosen.volume
+    chosen = GrowthSettings() if settings.growth is True else settings.growth
+    volume = METALS.get(metal.name) if chosen.volume is None and not settings.scaled else chosen.volume
     if volume is None:
         raise CaseError(
             f"the molar volume of {metal.name} is not known",
@@ -317,10 +325,10 @@ def _growth(said: ElectrodepositionSettings, metal: Species, cathode: Electrode)
 
 
 def _disturbed(
-    said: ElectrodepositionSettings, species: Sequence[Species], grid: Grid
+    settings: ElectrodepositionSettings, species: Sequence[Species], grid: Grid
 ) -> dict[str, NDArray[np.float64]]:
     """Return initial concentrations with noise, by the same factor for all ions so that the bath stays neutral."""
-    if not said.noise:
+    if not settings.noise:
         return {}
-    factor = 1 + said.noise * np.random.default_rng(said.seed).uniform(-1.0, 1.0, grid.shape)
+    factor = 1 + settings.noise * np.random.default_rng(settings.seed).uniform(-1.0, 1.0, grid.shape)
     return {ion.name: ion.bulk * factor for ion in species}

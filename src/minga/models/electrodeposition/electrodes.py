@@ -25,7 +25,7 @@ from minga.models.electrodeposition.problem import (
     Surface,
 )
 
-__all__ = ["Exchange", "Wall", "exchange", "surfaces"]
+__all__ = ["ElectrodeFlux", "Wall", "exchange", "surfaces"]
 
 Number = Node | float
 
@@ -66,7 +66,7 @@ class Wall:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Exchange:
+class ElectrodeFlux:
     """The flux into the metal, `leaving * c - arriving`, in mol/s.
 
     Attributes
@@ -82,7 +82,7 @@ class Exchange:
     slope: Number
 
 
-NOTHING: Final = Exchange(0.0, 0.0, 0.0)
+NOTHING: Final = ElectrodeFlux(0.0, 0.0, 0.0)
 """The exchange of a species that does not pass."""
 
 
@@ -91,7 +91,9 @@ def surfaces(problem: Problem, species: Species) -> tuple[Surface | None, Surfac
     return problem.cathode.surfaces.get(species.name), problem.anode.surfaces.get(species.name)
 
 
-def exchange(surface: Surface | None, species: Species, electrode: Electrode, problem: Problem, wall: Wall) -> Exchange:
+def exchange(
+    surface: Surface | None, species: Species, electrode: Electrode, problem: Problem, wall: Wall
+) -> ElectrodeFlux:
     """Return the flux that a condition lets pass through a face of a metal.
 
     Parameters
@@ -112,13 +114,13 @@ def exchange(surface: Surface | None, species: Species, electrode: Electrode, pr
             return _through(wall, charge, edge, wall.rho)
         case Held(concentration):
             toward, back = bernoulli_pair(wall.w)
-            return Exchange(
+            return ElectrodeFlux(
                 wall.conductance * toward,
                 wall.conductance * back * concentration,
                 charge * wall.share * wall.conductance * flux_slope(wall.w, wall.cell, as_node(concentration)),
             )
         case Flux(density):
-            return Exchange(0.0, wall.area * (wall.given if density is None else density), 0.0)
+            return ElectrodeFlux(0.0, wall.area * (wall.given if density is None else density), 0.0)
         case ButlerVolmer() if wall.rho is not None and electrode.stern == 0.0:
             return _neutral_kinetics(surface, wall.rho, species, problem, wall)
         case ButlerVolmer():
@@ -128,7 +130,9 @@ def exchange(surface: Surface | None, species: Species, electrode: Electrode, pr
             return _through(wall, charge, reversible_edge(reference, rho, charge * wall.difference, wall.cell), rho)
 
 
-def _kinetics(surface: ButlerVolmer, species: Species, electrode: Electrode, problem: Problem, wall: Wall) -> Exchange:
+def _kinetics(
+    surface: ButlerVolmer, species: Species, electrode: Electrode, problem: Problem, wall: Wall
+) -> ElectrodeFlux:
     """Return the flux of Butler-Volmer kinetics at the wall, in series with transport from the cell's centre to it.
 
     Without a Stern layer, the whole potential difference between metal and solution drives the reaction, which is then
@@ -146,21 +150,23 @@ def _kinetics(surface: ButlerVolmer, species: Species, electrode: Electrode, pro
     part = 1.0 if electrode.stern == 0.0 else 1.0 - wall.share
     into_slope, out_slope = b * per_volt * part * into, -(1.0 - b) * per_volt * part * out_of
     if electrode.stern == 0.0:
-        return Exchange(into, out_of, into_slope * wall.cell - out_slope)
+        return ElectrodeFlux(into, out_of, into_slope * wall.cell - out_slope)
     toward, back = bernoulli_pair(wall.w)
     total = wall.conductance * back + into
     at_wall = (wall.conductance * toward * wall.cell + out_of) / total
     middle = wall.conductance * flux_slope(wall.w, wall.cell, at_wall)
     charge = species.charge * problem.beta
     passed = wall.conductance * back / total
-    return Exchange(
+    return ElectrodeFlux(
         wall.conductance * toward * into / total,
         out_of * passed,
         (into / total) * charge * wall.share * middle + passed * (at_wall * into_slope - out_slope),
     )
 
 
-def _neutral_kinetics(surface: ButlerVolmer, rho: Number, species: Species, problem: Problem, wall: Wall) -> Exchange:
+def _neutral_kinetics(
+    surface: ButlerVolmer, rho: Number, species: Species, problem: Problem, wall: Wall
+) -> ElectrodeFlux:
     """Return the flux of Butler-Volmer kinetics at the outer edge of a double layer that is thinner than any cell."""
     electrons = abs(species.charge) if surface.electrons is None else surface.electrons
     charge = species.charge * problem.beta
@@ -173,10 +179,10 @@ def _neutral_kinetics(surface: ButlerVolmer, rho: Number, species: Species, prob
     return _through(wall, charge, found, rho)
 
 
-def _through(wall: Wall, charge: float, edge: Edge, rho: Number) -> Exchange:
+def _through(wall: Wall, charge: float, edge: Edge, rho: Number) -> ElectrodeFlux:
     """Return the flux through the half cell between its centre and the edge of the double layer."""
     conductance = wall.conductance * (1.0 + rho)
-    return Exchange(conductance * edge.leaving, conductance * edge.arriving, charge * conductance * edge.slope)
+    return ElectrodeFlux(conductance * edge.leaving, conductance * edge.arriving, charge * conductance * edge.slope)
 
 
 def _clamped(exponent: Node) -> Node:

@@ -14,7 +14,7 @@ import numpy as np
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
-from minga.models.electrodeposition.electrodes import Exchange, Wall, exchange, surfaces
+from minga.models.electrodeposition.electrodes import ElectrodeFlux, Wall, exchange, surfaces
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
 from minga.models.electrodeposition.groups import resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
@@ -22,7 +22,7 @@ from minga.models.electrodeposition.neutral import fitted, mean_flux
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, INSULATOR, Electrode, Flux, Problem
 from minga.solve.laplacian import step
 
-__all__ = ["Beside", "Drive", "Passage", "beside", "displacement", "has_metal", "moving", "passage"]
+__all__ = ["Drive", "FaceValues", "SpeciesFlux", "displacement", "face_values", "has_metal", "moving", "species_flux"]
 
 Readers = Sequence[CellReader]
 Number = Node | float
@@ -56,7 +56,7 @@ class Drive:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Beside:
+class FaceValues:
     """The face below the cell at which a kernel is evaluated.
 
     Attributes
@@ -93,9 +93,9 @@ class Beside:
         return self.inside if self.above is None else self.inside | self.above | self.below
 
 
-def beside(
+def face_values(
     problem: Problem, lengths: Lengths, axis: int, kind: CellReader, phi: CellReader, widths: Readers, drive: Drive
-) -> Beside:
+) -> FaceValues:
     """Return the face below the cell, across `axis`."""
     ndim = lengths.ndim
     here, down = (0,) * ndim, step(ndim, axis, -1)
@@ -107,7 +107,7 @@ def beside(
             area = lengths.width(widths, other) * area
     if not has_metal(problem, axis):
         gap = lengths.gap(widths, axis)
-        return Beside(axis, inside, None, None, None, area, gap, phi[here] - phi[down], 0.0)
+        return FaceValues(axis, inside, None, None, None, area, gap, phi[here] - phi[down], 0.0)
     above = (low == FLUID) & ((high == CATHODE) | (high == ANODE))
     below = (high == FLUID) & ((low == CATHODE) | (low == ANODE))
     cathode = (low == CATHODE) | (high == CATHODE)
@@ -121,16 +121,16 @@ def beside(
     if problem.cathode.stern or problem.anode.stern:
         stern = where(inside, 0.0, where(cathode, problem.cathode.stern, problem.anode.stern))
     difference = potential(high, phi[here]) - potential(low, phi[down])
-    return Beside(axis, inside, above, below, cathode, area, distance, difference, stern)
+    return FaceValues(axis, inside, above, below, cathode, area, distance, difference, stern)
 
 
-def displacement(problem: Problem, face: Beside) -> Node:
+def displacement(problem: Problem, face: FaceValues) -> Node:
     """Return permittivity * area / distance (in F), Stern layers included; 0 where no field crosses."""
     return where(face.passable, problem.constants.permittivity * face.area / (face.distance + face.stern), 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Passage:
+class SpeciesFlux:
     """The upward flux of a species through a face: `up * low - down * high`, mol/s.
 
     Here `low` and `high` are the concentrations below and above the face, 1 for a metal.
@@ -151,15 +151,15 @@ class Passage:
     amount: Node
 
 
-def passage(
+def species_flux(
     problem: Problem,
-    face: Beside,
+    face: FaceValues,
     number: int,
     concentrations: Readers,
     velocity: Number | None,
     drive: Drive,
     solved: tuple[Node, Node] | None = None,
-) -> Passage:
+) -> SpeciesFlux:
     """Return the flux of species `number` through a face.
 
     Parameters
@@ -199,7 +199,7 @@ def passage(
         part = fitted(_widths(problem, face, concentrations))
         falling, rising = part * falling + (1.0 - part) * of_low, part * rising + (1.0 - part) * of_high
         between = part * between + (1.0 - part) * mean
-    inner = Passage(
+    inner = SpeciesFlux(
         where(face.inside, conductance * falling, 0.0),
         where(face.inside, conductance * rising, 0.0),
         where(face.inside, charge * conductance * between, 0.0),
@@ -208,7 +208,7 @@ def passage(
     walls = surfaces(problem, species)
     if face.above is None or face.below is None or face.cathode is None or walls == (None, None):
         up, going_down = (inner.up, inner.down) if solved is None else solved
-        return Passage(up, going_down, inner.slope, up * low - going_down * high)
+        return SpeciesFlux(up, going_down, inner.slope, up * low - going_down * high)
     above = face.above
 
     def at(readers: CellReader) -> Node:
@@ -242,10 +242,10 @@ def passage(
     if solved is not None:
         up, going_down = solved
     amount = up * where(face.below, 1.0, low) - going_down * where(above, 1.0, high)
-    return Passage(up, going_down, steep, amount)
+    return SpeciesFlux(up, going_down, steep, amount)
 
 
-def _widths(problem: Problem, face: Beside, concentrations: Readers) -> Node:
+def _widths(problem: Problem, face: FaceValues, concentrations: Readers) -> Node:
     """Return the square of the distance between two cells, in units of the local Debye length."""
     ndim = problem.grid.ndim
     here, down = (0,) * ndim, step(ndim, face.axis, -1)
@@ -280,7 +280,7 @@ def _rho(problem: Problem, electrode: Electrode, number: int, beside: Sequence[N
     return where(there, mg.min(ratio, most), most)
 
 
-def _parts(item: Exchange) -> tuple[Number, Number, Number]:
+def _parts(item: ElectrodeFlux) -> tuple[Number, Number, Number]:
     return item.leaving, item.arriving, item.slope
 
 

@@ -29,7 +29,7 @@ from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.projection import PressureLaplacian
 from minga.models.electrodeposition.staggered import Readers, Staggered, add_push, volume
 from minga.models.electrodeposition.state import State
-from minga.models.electrodeposition.stokes import Effort, Settings, Stokes
+from minga.models.electrodeposition.stokes import Effort, Stokes, StokesOptions
 from minga.models.electrodeposition.viscosity import Momentum
 from minga.models.electrodeposition.viscous_levels import ViscousLevels
 from minga.solve.elliptic_multigrid import EllipticMultigrid
@@ -77,7 +77,7 @@ class Flow:
     convection: bool = True
     multigrid: bool = True
     levels: bool | None = None
-    settings: Settings = field(default_factory=Settings)
+    settings: StokesOptions = field(default_factory=StokesOptions)
     effort: Effort = field(default_factory=Effort)
     unsolved: Register | None = None
     staggered: Staggered = field(init=False)

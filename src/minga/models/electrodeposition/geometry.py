@@ -35,7 +35,7 @@ LEAST: Final = {"y": 4, "z": 2, "x": 2}
 """Smallest useful number of cells along each axis."""
 
 
-def grid_of(said: ElectrodepositionSettings, shape: Sequence[int] | None) -> Grid:
+def grid_of(settings: ElectrodepositionSettings, shape: Sequence[int] | None) -> Grid:
     """Return the grid of a cell, with the axis y, and z and x where the cell has a gap and a width.
 
     Raises
@@ -43,11 +43,11 @@ def grid_of(said: ElectrodepositionSettings, shape: Sequence[int] | None) -> Gri
     CaseError
         If the shape, the lengths and the options of axes do not fit together.
     """
-    lengths = {axis: getattr(said, name) for axis, name in NAMED.items()}
-    if lengths["y"] is None and said.scaled:
+    lengths = {axis: getattr(settings, name) for axis, name in NAMED.items()}
+    if lengths["y"] is None and settings.scaled:
         lengths["y"] = 1.0
     axes = [axis for axis in NAMED if lengths[axis] is not None]
-    unit = "L" if said.scaled else "m"
+    unit = "L" if settings.scaled else "m"
     if lengths["y"] is None:
         raise CaseError("the cell has no length", key="electrodeposition.length", remedy='write length = "1 cm"')
     if shape is None:
@@ -68,8 +68,8 @@ def grid_of(said: ElectrodepositionSettings, shape: Sequence[int] | None) -> Gri
             raise CaseError(
                 f"{cells} cells along {axis} are too few", key="grid.shape", remedy=f"give {LEAST[axis]} or more"
             )
-    stretched = () if isinstance(said.stretched, str) else tuple(said.stretched)
-    for name, wanted in (("periodic", said.periodic), ("stretched", stretched)):
+    stretched = () if isinstance(settings.stretched, str) else tuple(settings.stretched)
+    for name, wanted in (("periodic", settings.periodic), ("stretched", stretched)):
         for axis in wanted:
             if axis not in axes:
                 raise CaseError(
@@ -81,9 +81,9 @@ def grid_of(said: ElectrodepositionSettings, shape: Sequence[int] | None) -> Gri
         return Grid(
             tuple(shape),
             axes=axes,
-            spacing=[widths_of(_stretch(said, axis), n, lengths[axis], axis) for axis, n in zip(axes, shape)],
+            spacing=[widths_of(_stretch(settings, axis), n, lengths[axis], axis) for axis, n in zip(axes, shape)],
             units="1" if unit == "L" else unit,
-            periodic=[axis in said.periodic for axis in axes],
+            periodic=[axis in settings.periodic for axis in axes],
         )
     except LayoutError as error:
         raise CaseError(error.message, key="grid", remedy=error.remedy) from error
@@ -127,14 +127,14 @@ def widths_of(stretch: Stretch, cells: int, length: float, axis: str = "y") -> f
     return np.asarray(length * widths / widths.sum())
 
 
-def _stretch(said: ElectrodepositionSettings, axis: str) -> Stretch:
+def _stretch(settings: ElectrodepositionSettings, axis: str) -> Stretch:
     """Return how an axis is stretched; a single name applies to y only."""
-    if isinstance(said.stretched, str):
-        return said.stretched if axis == "y" else "uniform"
-    return next((stretch for name, stretch in said.stretched.items() if name == axis), "uniform")
+    if isinstance(settings.stretched, str):
+        return settings.stretched if axis == "y" else "uniform"
+    return next((stretch for name, stretch in settings.stretched.items() if name == axis), "uniform")
 
 
-def kinds_of(said: ElectrodepositionSettings, grid: Grid, directory: Path) -> Kinds | None:
+def kinds_of(settings: ElectrodepositionSettings, grid: Grid, directory: Path) -> Kinds | None:
     """Return the kind of every cell, or None where all of them are solution.
 
     Raises
@@ -142,14 +142,14 @@ def kinds_of(said: ElectrodepositionSettings, grid: Grid, directory: Path) -> Ki
     CaseError
         If a solid or a finger is invalid, or the electrodes touch or have no solution between them.
     """
-    if not said.fingers and not said.solids:
+    if not settings.fingers and not settings.solids:
         return None
     kinds = np.full(grid.shape, FLUID, np.uint8)
-    for number, solid in enumerate(said.solids):
+    for number, solid in enumerate(settings.solids):
         _put_solid(kinds, solid, grid, directory, f"electrodeposition.solids[{number}]")
-    for number, finger in enumerate(said.fingers):
+    for number, finger in enumerate(settings.fingers):
         _put_finger(kinds, finger, grid, f"electrodeposition.fingers[{number}]")
-    key = "electrodeposition.fingers" if said.fingers else "electrodeposition.solids"
+    key = "electrodeposition.fingers" if settings.fingers else "electrodeposition.solids"
     check_apart(kinds, grid, key)
     check_joined(kinds, grid, key)
     return kinds
@@ -284,5 +284,5 @@ def _beside(grid: Grid, axis: str | int, values: NDArray) -> NDArray:  # type: i
     return values.reshape(shape)
 
 
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -34,7 +34,7 @@ from minga.solve.laplacian import step
 from minga.space.field import STEP, Field, Register, Slot
 from minga.space.grid import Grid
 
-__all__ = ["Growing"]
+__all__ = ["DepositGrowth"]
 
 Readers = Sequence[CellReader]
 
@@ -49,7 +49,7 @@ HALF_A_WORD: Final = 2.0**-33
 
 
 @dataclass(frozen=True, eq=False)
-class Growing:
+class DepositGrowth:
     """Growth of the deposit, recorded around each step.
 
     Attributes

@@ -196,5 +196,5 @@ def guess(
     here = (0,) * len(phi.axes)
     phi_next[here] = phi[here] + ratio * (phi[here] - phi_before[here])
     for new, c, older in zip(then, now, before, strict=True):
-        foretold = c[here] + ratio * (c[here] - older[here])
-        new[here] = mg.min(mg.max(foretold, 0.5 * c[here]), 2.0 * c[here])
+        predicted = c[here] + ratio * (c[here] - older[here])
+        new[here] = mg.min(mg.max(predicted, 0.5 * c[here]), 2.0 * c[here])

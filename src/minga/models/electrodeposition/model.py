@@ -18,7 +18,7 @@ from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.observe import record_observables
 from minga.models.electrodeposition.potential import Poisson
 from minga.models.electrodeposition.problem import FLUID, Problem
-from minga.models.electrodeposition.saturation import look_out
+from minga.models.electrodeposition.saturation import saturation_diagnostics
 from minga.models.electrodeposition.solvers import Solvers, Unsolved
 from minga.models.electrodeposition.state import State, state_of
 from minga.models.electrodeposition.stepping import Stepping
@@ -125,7 +125,7 @@ def _semi_implicit(
         explain=explainer(problem, stepping),
         updates=stepping.counters.taken,
         over=ending(problem, stepping),
-        lookout=look_out(step, problem, state),
+        diagnostics=saturation_diagnostics(step, problem, state),
         mask=None if state.mask is None else state.mask.name,
         conserved=tuple(f"total_{s.name}" for s in problem.species),
         clock=Clock(time=state.time),

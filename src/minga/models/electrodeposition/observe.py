@@ -10,7 +10,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
-from minga.models.electrodeposition.faces import beside, displacement, has_metal, moving, passage
+from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving, species_flux
 from minga.models.electrodeposition.groups import limiting_current
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.lengths import Lengths
@@ -118,14 +118,14 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         at_cathode: Node, at_anode: Node, rate: Node, h0: Node, h1: Node, ratio: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = beside(problem, lengths, axis, kind, phi, widths, drive)
-        once = beside(problem, lengths, axis, kind, before, widths, driving(voltage1, at_cathode, at_anode))
-        then = beside(problem, lengths, axis, kind, earlier, widths, driving(voltage2, at_cathode, at_anode))
+        face = face_values(problem, lengths, axis, kind, phi, widths, drive)
+        once = face_values(problem, lengths, axis, kind, before, widths, driving(voltage1, at_cathode, at_anode))
+        then = face_values(problem, lengths, axis, kind, earlier, widths, driving(voltage2, at_cathode, at_anode))
         change = rate * face.difference - (h0 * once.difference - h1 * then.difference)
         v = moving(velocity, previous, axis, ratio)
         total = -displacement(problem, face) * change
         for number, species in enumerate(problem.species):
-            item = passage(problem, face, number, c, v, drive)
+            item = species_flux(problem, face, number, c, v, drive)
             total = total + (problem.constants.faraday * species.charge) * item.amount
         result[here] = total
         if face.above is None or face.below is None or face.cathode is None:

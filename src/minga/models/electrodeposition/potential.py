@@ -31,7 +31,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
-from minga.models.electrodeposition.faces import beside, displacement, has_metal, moving, passage
+from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving, species_flux
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Flux, Problem
 from minga.models.electrodeposition.state import State
@@ -241,10 +241,10 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         ratio: Node, inverse: Node,
     ) -> dict[str, Reduced] | None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = beside(problem, lengths, axis, kind, phi, widths, drive)
+        face = face_values(problem, lengths, axis, kind, phi, widths, drive)
         v = moving(velocity, previous, axis, ratio)
         found = [
-            passage(problem, face, number, c, v, drive, (up[number][here], down[number][here]))
+            species_flux(problem, face, number, c, v, drive, (up[number][here], down[number][here]))
             for number in range(len(c))
         ]
         current, slope, quotient = as_node(0.0), as_node(0.0), as_node(0.0)
@@ -306,7 +306,7 @@ def charge_at_anode(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         kind: CellReader, phi: CellReader, widths: Readers, charge: CellReader, *, voltage: Node
     ) -> Reduced:
         zero = as_node(0.0)
-        face = beside(problem, lengths, axis, kind, phi, widths, driving(voltage, zero, zero))
+        face = face_values(problem, lengths, axis, kind, phi, widths, driving(voltage, zero, zero))
         assert face.above is not None and face.below is not None and face.cathode is not None  # noqa: PT018
         inwards = where(face.above, face.difference, -face.difference) * displacement(problem, face)
         value = where((face.above | face.below) & ~face.cathode, inwards, 0.0)

@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from minga.compile.explain import Kernel, kernel
-from minga.engine.lookout import Finding, Lookout
+from minga.engine.diagnostics import Diagnostics, Finding
 from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
@@ -15,10 +15,10 @@ from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.state import State
 from minga.space.field import STEP, Register
 
-__all__ = ["look_out"]
+__all__ = ["saturation_diagnostics"]
 
 
-def look_out(step: Program, problem: Problem, state: State) -> Lookout | None:
+def saturation_diagnostics(step: Program, problem: Problem, state: State) -> Diagnostics | None:
     """Return the check of concentrations against saturation after each step of the run; None if no limit is known."""
     limits = {
         number: problem.saturation[ion.name]
@@ -47,7 +47,7 @@ def look_out(step: Program, problem: Problem, state: State) -> Lookout | None:
             {"saturation_step": at},
         )
 
-    return Lookout(program, due, found, tell)
+    return Diagnostics(program, due, found, tell)
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.math import exp, log
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.forces import record_forces
-from minga.models.electrodeposition.growth import Growing
+from minga.models.electrodeposition.growth import DepositGrowth
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.problem import FLUID, Held, Problem
 from minga.models.electrodeposition.state import State
@@ -112,7 +112,7 @@ class Stepping:
     attempts: int = 10_000
     counters: Counters = field(default_factory=Counters)
     rates: tuple[Field, ...] = field(init=False)
-    growing: Growing | None = field(init=False)
+    growing: DepositGrowth | None = field(init=False)
     proposal: Register = field(init=False)
     before: Register = field(init=False)
     careful: Register = field(init=False)
@@ -128,7 +128,7 @@ class Stepping:
         transport = self.iteration.transport
         growing = None
         if self.problem.growth is not None:
-            growing = Growing(self.problem, self.state, transport.lengths, transport, self.rates)
+            growing = DepositGrowth(self.problem, self.state, transport.lengths, transport, self.rates)
         put(self, "growing", growing)
         put(self, "proposal", Register("proposed dt", initial=self.problem.steps.first))
         put(self, "before", Register("error before", initial=1.0))
@@ -173,7 +173,7 @@ class Stepping:
             program.let(counters.failed, counters.failed)
         program.let(STEP, STEP + 1)
 
-    def _grow(self, program: Program, growing: Growing) -> None:
+    def _grow(self, program: Program, growing: DepositGrowth) -> None:
         """Record the growth of the deposit before the next attempt."""
         growing.fill(program)
         with program.when(growing.added > 0):
@@ -350,8 +350,8 @@ def compare(problem: Problem) -> Kernel:
             new, old, older = then[number][here], now[number][here], before[number][here]
             next_rates[number][here] = rate * new - (h0 * old - h1 * older)
             slope = rates[number][here]
-            foretold = old + dt * slope + ratio * ratio * ((older - old) + last * slope)
-            off = mg.abs(new - foretold) * scale
+            predicted = old + dt * slope + ratio * ratio * ((older - old) + last * slope)
+            off = mg.abs(new - predicted) * scale
             differences.append(where(fluid & (off < TOO_BIG), off, where(fluid, TOO_BIG, 0.0)))
             lowest.append(where(fluid & (new > -TOO_BIG), new, where(fluid, -TOO_BIG, TOO_BIG)))
             found |= {f"worst{number}": mg.max(differences[-1]), f"least{number}": mg.min(lowest[-1])}

@@ -46,7 +46,7 @@ from minga.space.field import Field, Register, Slot
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class StokesOptions:
     """Tolerance and limits of the coupled solution.
 
     Attributes
@@ -114,7 +114,7 @@ class Stokes:
     inertia: Register
     viscosity: float
     friction: float
-    settings: Settings = field(default_factory=Settings)
+    settings: StokesOptions = field(default_factory=StokesOptions)
     effort: Effort = field(default_factory=Effort)
     unsolved: Register | None = None
     work: tuple[Workspace, ...] = field(init=False)

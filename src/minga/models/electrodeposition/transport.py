@@ -19,7 +19,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.electrodes import surfaces
-from minga.models.electrodeposition.faces import Drive, beside, moving, passage
+from minga.models.electrodeposition.faces import Drive, face_values, moving, species_flux
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
 from minga.models.electrodeposition.state import State
@@ -223,10 +223,10 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         up: Readers, down: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node, ratio: Node,
     ) -> None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = beside(problem, lengths, axis, kind, phi, widths, drive)
+        face = face_values(problem, lengths, axis, kind, phi, widths, drive)
         v = moving(velocity, previous, axis, ratio)
         for number in range(len(c)):
-            found = passage(problem, face, number, c, v, drive)
+            found = species_flux(problem, face, number, c, v, drive)
             up[number][here] = found.up
             down[number][here] = found.down
 

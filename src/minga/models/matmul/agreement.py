@@ -15,10 +15,10 @@ from minga.models.matmul.problem import Problem
 from minga.models.matmul.result import ArrayResult, PartialFile, Result, coherent
 from minga.paths import check_free, same_file
 
-__all__ = ["agreed", "apart", "begun"]
+__all__ = ["agree_on_problem", "open_result", "separate_c0"]
 
 
-def agreed(comm: Comm, read: Callable[[], Problem], given: bool) -> tuple[Problem, bool]:
+def agree_on_problem(comm: Comm, read: Callable[[], Problem], given: bool) -> tuple[Problem, bool]:
     """Return the product as this rank sees it, and whether all ranks see the operands. Collective.
 
     Parameters
@@ -54,7 +54,7 @@ def agreed(comm: Comm, read: Callable[[], Problem], given: bool) -> tuple[Proble
     return (problem if problem is not None and (seen or comm.rank == 0) else hidden), seen
 
 
-def begun(
+def open_result(
     comm: Comm, problem: Problem, out: Array | Path | None, seen: bool, *, overwrite: bool = False
 ) -> tuple[Result | None, bool]:
     """Return where this rank stores blocks of the result, and whether all ranks can store theirs. Collective.
@@ -111,7 +111,7 @@ def _opened(problem: Problem, out: Array | Path | None, overwrite: bool) -> Resu
     return ArrayResult(out)
 
 
-def apart(problem: Problem, out: Array) -> Problem:
+def separate_c0(problem: Problem, out: Array) -> Problem:
     """Copy C0 if it shares memory with the result, because the check needs it afterwards; return the product."""
     c = problem.c
     if c is None or c.stored is None or not shared(out, c.stored):

@@ -14,12 +14,12 @@ from minga.models.matmul.operands import Array, Operand, Range, length
 __all__ = ["finished", "message", "parcels", "received"]
 
 
-def message(comm: Comm, peer: int, words: Array, tag: int, *, send: bool) -> Channel:
+def message(comm: Comm, peer: int, data: Array, tag: int, *, send: bool) -> Channel:
     """Start one message to or from a rank.
 
     It consists of the bytes of a contiguous array, which must not change until the message is complete.
     """
-    envelope = Envelope(peer, words.reshape(-1).view(np.uint8))
+    envelope = Envelope(peer, data.reshape(-1).view(np.uint8))
     channel = comm.channel([envelope] if send else [], [] if send else [envelope], tag)
     channel.start()
     return channel

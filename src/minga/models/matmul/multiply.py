@@ -19,7 +19,7 @@ from minga.models.matmul.problem import Problem
 from minga.models.matmul.result import Result
 from minga.models.matmul.teams import leave, team_of
 
-__all__ = ["Ledger", "Means", "Progress", "multiply"]
+__all__ = ["Execution", "Ledger", "Progress", "multiply"]
 
 Progress = Callable[[int, int], None]
 """Callback on rank 0 with the number of panels that are done, and of all panels."""
@@ -58,7 +58,7 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class Execution:
     """The way a product is made, apart from the distribution of work.
 
     Attributes
@@ -81,7 +81,7 @@ class Means:
 
 
 def multiply(
-    problem: Problem, task: Task, plan: Plan, comm: Comm, result: Result | None, ledger: Ledger, means: Means
+    problem: Problem, task: Task, plan: Plan, comm: Comm, result: Result | None, ledger: Ledger, means: Execution
 ) -> None:
     """Compute the part of a product that a task names, as planned. Collective.
 
@@ -152,7 +152,7 @@ class _Rank:
     place: int
     result: Result | None
     ledger: Ledger
-    means: Means
+    means: Execution
     panels: tuple[Range, ...]
     interval: float = _SHORTEST
     progress: Callable[[int], None] | None = None

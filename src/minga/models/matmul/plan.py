@@ -247,7 +247,7 @@ def make_plan(
         raise CaseError(f"there is no layout {layout!r}", key="layout", remedy=f"choose one of {', '.join(LAYOUTS)}")
     if width is not None and width < 1:
         raise CaseError(f"invalid width: panels of {width} columns", key="width", remedy="give 1 or more")
-    caps = workers.crew.memory if memory is None else np.minimum(workers.crew.memory, memory)
+    caps = workers.group.memory if memory is None else np.minimum(workers.group.memory, memory)
     found = [_sized(size, workers, name, columns, width, caps) for name, columns in _candidates(size, workers, layout)]
     possible = sorted((plan for plan in found if plan is not None), key=lambda plan: plan.timing.seconds)
     if not possible:

@@ -14,17 +14,17 @@ from numpy.typing import ArrayLike
 
 from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError, MingaError
-from minga.models.matmul.agreement import agreed, apart, begun
+from minga.models.matmul.agreement import agree_on_problem, open_result, separate_c0
 from minga.models.matmul.blocks import Block, Task, missing
 from minga.models.matmul.check import Check, freivalds
-from minga.models.matmul.multiply import Ledger, Means, Progress, multiply
+from minga.models.matmul.multiply import Execution, Ledger, Progress, multiply
 from minga.models.matmul.operands import Array
 from minga.models.matmul.plan import WIDTH, Layout, Plan, Size, break_even, break_even_from_one, make_plan
 from minga.models.matmul.problem import Problem, problem_of
 from minga.models.matmul.result import ArrayResult, PartialFile, Result
 from minga.models.matmul.workers import Wire, Workers, measured
-from minga.plan.crew import Crew
 from minga.plan.links import Links
+from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
 from minga.plan.topology import seats_of
 
@@ -257,18 +257,18 @@ def product(
         The ranks, if their speeds are known already.
     """
     options = options or Options()
-    problem, seen = agreed(comm, read, given)
+    problem, seen = agree_on_problem(comm, read, given)
     if isinstance(out, np.ndarray):
-        problem = apart(problem, out)
+        problem = separate_c0(problem, out)
     place = Path(out) if isinstance(out, str) else out
-    result, stored = begun(comm, problem, place, seen, overwrite=options.overwrite)
+    result, stored = open_result(comm, problem, place, seen, overwrite=options.overwrite)
     try:
         account = _made(comm, problem, result, (seen, stored), options, plan, progress, workers)
         _finished(comm, result)
     except BaseException:
         if isinstance(result, PartialFile):
             with contextlib.suppress(MingaError):
-                result.settle()  # keep what has been computed
+                result.flush()  # keep what has been computed
             if comm.rank == 0 and not result.done():
                 result.discard()
         raise
@@ -307,7 +307,7 @@ def _made(
     if problem.trivial and comm.rank == 0 and result is not None:
         _without_products(problem, result)
     if result is not None:
-        result.settle()
+        result.flush()
     comm.barrier()
     spent, began = time.perf_counter() - began, time.perf_counter()
     check = _checked(comm, problem, result, all(data)) if options.check and not problem.trivial else None
@@ -414,14 +414,14 @@ def _fitting(plan: Plan, task: Task, size: Size, ranks: int) -> Plan:
 
 def _nominal(comm: Comm) -> Workers:
     """Return one rank with a nominal speed, for a product that takes less time than measuring the speed."""
-    crew = Crew((Speed.constant(1e9),), np.zeros(1, np.int64), np.full(1, 1 << 62), seats_of(comm), Links(()))
-    return Workers(crew, (1e-9,), (0.0,), Wire(0.0, 0.0, 1), "taken")
+    group = RankGroup((Speed.constant(1e9),), np.zeros(1, np.int64), np.full(1, 1 << 62), seats_of(comm), Links(()))
+    return Workers(group, (1e-9,), (0.0,), Wire(0.0, 0.0, 1), "taken")
 
 
 # The end -------------------------------------------------------------------------------------------------------------
-def _means(options: Options, workers: Workers | None, data: tuple[bool, bool], progress: Progress | None) -> Means:
+def _means(options: Options, workers: Workers | None, data: tuple[bool, bool], progress: Progress | None) -> Execution:
     route = options.route or (workers.route if workers is not None else "auto")
-    return Means(*data, route, progress)
+    return Execution(*data, route, progress)
 
 
 def _without_products(problem: Problem, result: Result) -> None:

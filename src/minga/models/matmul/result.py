@@ -51,7 +51,7 @@ class ArrayResult:
         """Return the complete blocks: none, at the beginning."""
         return []
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Do nothing: the result is in memory."""
 
 
@@ -132,7 +132,7 @@ class PartialFile:
             self._settling = Future()
             threading.Thread(target=self._list_open, args=(self._taken(), self._settling), daemon=True).start()
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Write all blocks to the disk, and then list them.
 
         Raises

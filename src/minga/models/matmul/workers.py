@@ -22,13 +22,13 @@ from minga.engine.quotas import quota
 from minga.errors import CaseError
 from minga.models.matmul.panels import Panels
 from minga.plan.broadcasting import best_route
-from minga.plan.crew import Crew
 from minga.plan.links import Link, Links
-from minga.plan.machine.hosts import crew_on
+from minga.plan.machine.hosts import group_on
 from minga.plan.machine.machine import MEMORY_SHARE, Machine
 from minga.plan.machine.resources import available_memory, processor_name
 from minga.plan.probe.pingpong import links_of
-from minga.plan.probe.remembered import key_of, recall, remember
+from minga.plan.probe.remembered import key_of, load_cached, store_cached
+from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
 from minga.plan.topology import Tree, seats_of, usable
 from minga.space.boxes import Ints
@@ -100,7 +100,7 @@ class Workers:
 
     Attributes
     ----------
-    crew
+    group
         The ranks; its speeds are seconds of one call of BLAS by the number of multiply-adds.
     copying
         Time to copy a byte between a file and memory, by rank, s.
@@ -114,7 +114,7 @@ class Workers:
         Route of the panels, see :class:`minga.engine.engine.Engine`.
     """
 
-    crew: Crew
+    group: RankGroup
     copying: tuple[float, ...]
     handling: tuple[float, ...]
     wire: Wire
@@ -124,11 +124,11 @@ class Workers:
     @property
     def ranks(self) -> int:
         """Number of ranks."""
-        return self.crew.ranks
+        return self.group.ranks
 
     def speed(self, rank: int) -> Speed:
         """Return the speed of a rank."""
-        return self.crew.speeds[int(self.crew.speed_of[rank])]
+        return self.group.speeds[int(self.group.speed_of[rank])]
 
     def rate(self, rank: int) -> float:
         """Return the multiply-adds per second of a rank for large blocks."""
@@ -163,8 +163,8 @@ class Workers:
 
     def name(self, rank: int) -> str:
         """Return a name for a rank: its node, with the rank's number if the node has several ranks."""
-        node = self.crew.node(rank)
-        alone = int((self.crew.seats.paths[:, 0] == self.crew.seats.paths[rank, 0]).sum()) == 1
+        node = self.group.node(rank)
+        alone = int((self.group.seats.paths[:, 0] == self.group.seats.paths[rank, 0]).sum()) == 1
         return node if alone else f"{node} #{rank}"
 
 
@@ -195,12 +195,12 @@ def measured(
     crowd = int((seats.paths[:, 0] == seats.paths[comm.rank, 0]).sum())
     sizes = _sizes(rows, depth, width, (memory or 1 << 40) // dtype.itemsize)
     key = _key(dtype, sizes, crowd)
-    known = recall(key, _in_file) if cache else None
+    known = load_cached(key, _in_file) if cache else None
     missing = np.array([known is None], np.int64)
     comm.allreduce(missing, "max")
     if missing[0] or known is None:
         known = _together(comm, dtype, sizes, seconds)
-        remember(key, {"cells": known[0], "seconds": known[1], "copying": known[2]})
+        store_cached(key, {"cells": known[0], "seconds": known[1], "copying": known[2]})
     panel = depth * width * dtype.itemsize
     links, chosen, wire, handling = _network(comm, seats, seconds, route, panel)
     handling /= _cores(crowd)
@@ -211,9 +211,9 @@ def measured(
         nodes = seats.paths[:, 0]
         names = tuple(found[int(np.flatnonzero(nodes == n)[0])][2] for n in range(int(nodes.max()) + 1))
         room = _memory([(entry[1], entry[3]) for entry in found])
-        crew = Crew(speeds, np.arange(len(found)), room, seats, links, names)
+        group = RankGroup(speeds, np.arange(len(found)), room, seats, links, names)
         copying, busy = tuple(entry[0][2] for entry in found), tuple(entry[4] for entry in found)
-        workers = Workers(crew, copying, busy, wire, "measured", chosen)
+        workers = Workers(group, copying, busy, wire, "measured", chosen)
     agreed: Workers = comm.bcast(workers)
     return agreed
 
@@ -247,11 +247,11 @@ def described(machine: Machine, dtype: np.dtype[Any], ranks: int | None = None, 
                 key=f"nodes[{number}].speeds.cpu",
                 remedy=f'add "{kernel}": "10 Gcells/s", where a cell is one multiply-add of one core',
             )
-    crew = crew_on(machine, hosts, kernel) if hosts else machine.crew(ranks, kernel)
-    link = crew.links.levels[0] if len(set(crew.seats.paths[:, 0].tolist())) > 1 else crew.links.levels[-1]
-    wire, route = _expected(link, crew.ranks, crew.links.shared)
+    group = group_on(machine, hosts, kernel) if hosts else machine.rank_group(ranks, kernel)
+    link = group.links.levels[0] if len(set(group.seats.paths[:, 0].tolist())) > 1 else group.links.levels[-1]
+    wire, route = _expected(link, group.ranks, group.links.shared)
     origin = f"from {machine.source or machine.name}"
-    return Workers(crew, (_UNMEASURED,) * crew.ranks, (0.0,) * crew.ranks, wire, origin, route)
+    return Workers(group, (_UNMEASURED,) * group.ranks, (0.0,) * group.ranks, wire, origin, route)
 
 
 def _expected(link: Link, ranks: int, shared: bool) -> tuple[Wire, str]:
@@ -262,7 +262,7 @@ def _expected(link: Link, ranks: int, shared: bool) -> tuple[Wire, str]:
     routes = [best_route(size, ranks - 1, link, "hub" if shared else "switch", group=shared) for size in sizes]
     beta = (routes[1].seconds - routes[0].seconds) / (sizes[1] - sizes[0])
     alpha = max(0.0, routes[0].seconds - beta * sizes[0])
-    word = routes[1].word
+    word = routes[1].route
     return Wire(alpha, beta, ranks, shared, _is_flat(word, shared)), word
 
 
@@ -340,7 +340,7 @@ def _network(comm: Comm, seats: Tree, seconds: float, route: str | None, panel: 
     link = links.levels[0] if len(np.unique(seats.paths[:, 0])) > 1 else links.levels[-1]
     medium, over_mpi = "hub" if links.shared else "switch", isinstance(comm, MPIComm)
     best = best_route(panel, comm.size - 1, link, medium, group=links.shared and over_mpi, mpi=over_mpi)
-    chosen = route or str(comm.bcast(best.word))
+    chosen = route or str(comm.bcast(best.route))
     found = []
     for size in _SENT:
         found.append(_to_all(comm, size, seconds / len(_SENT), chosen))

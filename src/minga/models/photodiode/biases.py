@@ -16,7 +16,7 @@ _STRONGEST: Final = 3e6
 """Mean field in V/cm beyond which any semiconductor breaks down."""
 
 
-def biases_of(said: PhotodiodeSettings) -> tuple[float, ...]:
+def biases_of(settings: PhotodiodeSettings) -> tuple[float, ...]:
     """Return the voltages in the order in which they are solved; empty if the case gives currents.
 
     Raises
@@ -24,41 +24,41 @@ def biases_of(said: PhotodiodeSettings) -> tuple[float, ...]:
     CaseError
         If the case gives neither voltages nor currents, or more than 100,000 of them.
     """
-    if said.bias is None and said.current is not None:
+    if settings.bias is None and settings.current is not None:
         return ()
-    if said.bias is None:
+    if settings.bias is None:
         raise CaseError("'bias' is missing", key="photodiode.bias", remedy=BIAS_FORM)
-    if isinstance(said.bias, BiasSettings):
-        return _range(said.bias)
-    found = said.bias if isinstance(said.bias, tuple) else (said.bias,)
+    if isinstance(settings.bias, BiasSettings):
+        return _range(settings.bias)
+    found = settings.bias if isinstance(settings.bias, tuple) else (settings.bias,)
     if not found:
         raise CaseError("bias is an empty list", key="photodiode.bias", remedy=BIAS_FORM)
     return tuple(float(v) for v in found)
 
 
-def currents_of(said: PhotodiodeSettings) -> tuple[float, ...]:
+def currents_of(settings: PhotodiodeSettings) -> tuple[float, ...]:
     """Return the currents to be imposed, A/cm2, in order; empty if the case gives voltages."""
-    found = () if said.current is None else said.current
+    found = () if settings.current is None else settings.current
     found = found if isinstance(found, tuple) else (found,)
-    if said.current is not None and not found:
+    if settings.current is not None and not found:
         raise CaseError("current is an empty list", key="photodiode.current", remedy='write current = ["-1 uA/cm2"]')
     return found
 
 
-def _range(said: BiasSettings) -> tuple[float, ...]:
-    count = (said.to - said.start) / said.step
+def _range(settings: BiasSettings) -> tuple[float, ...]:
+    count = (settings.to - settings.start) / settings.step
     whole = math.floor(abs(count) + 1e-9)
     if whole + 1 > _MOST:
         raise CaseError(
-            f"{whole + 1:,} voltages from {said.start:g} to {said.to:g} V in steps of {said.step:g} V",
+            f"{whole + 1:,} voltages from {settings.start:g} to {settings.to:g} V in steps of {settings.step:g} V",
             key="photodiode.bias.step",
             remedy=f"make the step larger: a run has up to {_MOST:,} voltages",
         )
     sign = math.copysign(1.0, count)
     # Round to decimal numbers, so that -0.3 is written as such.
-    found = [float(f"{said.start + sign * k * said.step:.12g}") for k in range(whole + 1)]
-    if abs(found[-1] - said.to) > 1e-9 * max(1.0, abs(said.to)):
-        found.append(said.to)
+    found = [float(f"{settings.start + sign * k * settings.step:.12g}") for k in range(whole + 1)]
+    if abs(found[-1] - settings.to) > 1e-9 * max(1.0, abs(settings.to)):
+        found.append(settings.to)
     return tuple(found)
 
 

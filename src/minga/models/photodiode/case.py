@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from minga.models.photodiode.pointwise.setup import Pointwise
     from minga.models.photodiode.structure.device import Device
 
-__all__ = ["device_of", "how_of", "make", "problem_of"]
+__all__ = ["device_of", "make", "pointwise_options", "problem_of"]
 
 
-def make(said: PhotodiodeSettings, grid: GridSettings, directory: Path) -> Model:
+def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> Model:
     """Make the model that the table [photodiode] of a case describes."""
     from minga.models.photodiode.model import photodiode
     from minga.models.photodiode.pointwise.scheme import pointwise
@@ -38,28 +38,32 @@ def make(said: PhotodiodeSettings, grid: GridSettings, directory: Path) -> Model
                 key=f"grid.{name}",
                 remedy="leave it out",
             )
-    if said.pointwise is not None and said.scheme != "pointwise":
+    if settings.pointwise is not None and settings.scheme != "pointwise":
         raise CaseError(
-            f"[photodiode.pointwise] in a case whose scheme is {said.scheme!r}",
+            f"[photodiode.pointwise] in a case whose scheme is {settings.scheme!r}",
             key="photodiode.pointwise",
             remedy='leave it out, or write scheme = "pointwise"',
         )
-    problem = problem_of(said)
-    device = device_of(said, directory)
+    problem = problem_of(settings)
+    device = device_of(settings, directory)
     check_biases(device, problem.bias)
-    solved = pointwise(device, problem, how_of(said, device)) if said.pointwise else photodiode(device, problem)
+    solved = (
+        pointwise(device, problem, pointwise_options(settings, device))
+        if settings.pointwise
+        else photodiode(device, problem)
+    )
     model = with_bands(solved, device, problem.curves)
     return replace(
         model,
-        notes=(*_warnings(said), *notes_of(device, problem), *model.notes),
+        notes=(*_warnings(settings), *notes_of(device, problem), *model.notes),
         steps=problem.steps,
         presentation=replace(model.presentation, drawings=drawings_of(model, device, problem.curves)),
     )
 
 
-def _warnings(said: PhotodiodeSettings) -> Iterator[tuple[str, str]]:
+def _warnings(settings: PhotodiodeSettings) -> Iterator[tuple[str, str]]:
     """Yield a note for each former name that is used."""
-    if said.capacitance is not None:
+    if settings.capacitance is not None:
         observables = ", ".join(f"{old} is now {new}" for old, new in RENAMED_OBSERVABLES.items())
         yield (
             "renamed",
@@ -67,11 +71,11 @@ def _warnings(said: PhotodiodeSettings) -> Iterator[tuple[str, str]]:
         )
 
 
-def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
+def pointwise_options(settings: PhotodiodeSettings, device: Device) -> Pointwise:
     """Return the options of the pointwise scheme."""
     from minga.models.photodiode.pointwise.setup import Pointwise
 
-    options = {} if said.pointwise is None else said.pointwise.model_dump(exclude_none=True)
+    options = {} if settings.pointwise is None else settings.pointwise.model_dump(exclude_none=True)
     if isinstance(count := options.get("segments"), int):
         rows = device.grid.shape[0]
         if count > rows:
@@ -94,7 +98,7 @@ def how_of(said: PhotodiodeSettings, device: Device) -> Pointwise:
     return Pointwise(**options)
 
 
-def problem_of(said: PhotodiodeSettings) -> Problem:
+def problem_of(settings: PhotodiodeSettings) -> Problem:
     """Return the problem that a case states.
 
     Raises
@@ -102,8 +106,8 @@ def problem_of(said: PhotodiodeSettings) -> Problem:
     CaseError
         If the problem is inconsistent; the error names the key.
     """
-    curves = said.curves or (("dark",) if said.light is None else ("dark", "lit"))
-    if "lit" in curves and said.light is None:
+    curves = settings.curves or (("dark",) if settings.light is None else ("dark", "lit"))
+    if "lit" in curves and settings.light is None:
         raise CaseError(
             "a lit curve, but there is no light",
             key="photodiode.curves",
@@ -111,18 +115,18 @@ def problem_of(said: PhotodiodeSettings) -> Problem:
         )
     options: dict[str, Any] = {}
     for name in ("tolerance", "limit"):
-        if (value := getattr(said, name)) is not None:
+        if (value := getattr(settings, name)) is not None:
             options[name] = value
-    if said.steps is not None:
-        options |= {f"{name}_step": value for name, value in said.steps if value is not None}
+    if settings.steps is not None:
+        options |= {f"{name}_step": value for name, value in settings.steps if value is not None}
     return Problem(
-        bias=biases_of(said),
-        current=currents_of(said),
+        bias=biases_of(settings),
+        current=currents_of(settings),
         curves=curves,
-        ionisation=said.ionisation is not False,
-        gain=said.gain,
-        quasistatic_capacitance=said.quasistatic_capacitance,
-        scheme=said.scheme,
-        linear=said.linear,
+        ionisation=settings.ionisation is not False,
+        gain=settings.gain,
+        quasistatic_capacitance=settings.quasistatic_capacitance,
+        scheme=settings.scheme,
+        linear=settings.linear,
         **options,
     )

@@ -30,12 +30,12 @@ _ALLOY: Final = "InGaAsP"
 Pair = tuple[float, float]
 
 
-def device_of(said: PhotodiodeSettings, directory: Path) -> Device:
+def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
     """Return the device of a case.
 
     Parameters
     ----------
-    said
+    settings
         The validated [photodiode] table.
     directory
         The directory of the case, in which its files are looked up.
@@ -45,56 +45,56 @@ def device_of(said: PhotodiodeSettings, directory: Path) -> Device:
     CaseError
         If the table is inconsistent; the error names the key and the layer.
     """
-    stack = stack_of(said, directory)
-    device = device_from(stack, mesh_of(said, stack.layers), across_of(said))
-    if said.light is not None and not device.generation.any():
+    stack = stack_of(settings, directory)
+    device = device_from(stack, mesh_of(settings, stack.layers), across_of(settings))
+    if settings.light is not None and not device.generation.any():
         raise CaseError(
-            f"no layer absorbs light of {said.light.wavelength:g} nm",
+            f"no layer absorbs light of {settings.light.wavelength:g} nm",
             key="photodiode.light.wavelength",
             remedy="choose a shorter wavelength, or write absorption = 6100.0 (1/cm) in the layer that absorbs",
         )
     return device
 
 
-def materials_of(said: PhotodiodeSettings, directory: Path) -> dict[str, Material]:
+def materials_of(settings: PhotodiodeSettings, directory: Path) -> dict[str, Material]:
     """Return the materials shipped with minga, overridden and extended by those of the case's own file."""
-    if said.materials is None:
+    if settings.materials is None:
         return shipped_materials()
-    path = locate(said.materials, directory)
+    path = locate(settings.materials, directory)
     if not path.is_file():
         raise CaseError(
-            f"there is no file {said.materials!r}",
+            f"there is no file {settings.materials!r}",
             key="photodiode.materials",
             where=str(directory),
-            suggestion=nearest(said.materials, directory),
+            suggestion=nearest(settings.materials, directory),
             remedy="put it beside the case",
         )
     return shipped_materials() | read_materials(path)
 
 
-def stack_of(said: PhotodiodeSettings, directory: Path) -> Stack:
+def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
     """Return the complete structure of the device except for its mesh."""
-    materials = materials_of(said, directory)
-    names = _names(said)
-    layers = tuple(_layer(k, entry, names[k], materials, said) for k, entry in enumerate(said.layers))
-    _check_positions(said, layers)
-    _check_regions(said, layers)
+    materials = materials_of(settings, directory)
+    names = _names(settings)
+    layers = tuple(_layer(k, entry, names[k], materials, settings) for k, entry in enumerate(settings.layers))
+    _check_positions(settings, layers)
+    _check_regions(settings, layers)
     return Stack(
         layers=layers,
-        contacts=_contacts(said),
-        regions=tuple(Region(r.name, r.x, r.y, r.doping) for r in said.regions),
-        temperature=_temperature(said, layers),
-        light=_light(said.light),
-        statistics=said.statistics,
-        mobility=said.mobility,
-        recombination=said.recombination,
-        ionisation=_ionisation(said, layers),
-        emission=said.emission,
+        contacts=_contacts(settings),
+        regions=tuple(Region(r.name, r.x, r.y, r.doping) for r in settings.regions),
+        temperature=_temperature(settings, layers),
+        light=_light(settings.light),
+        statistics=settings.statistics,
+        mobility=settings.mobility,
+        recombination=settings.recombination,
+        ionisation=_ionisation(settings, layers),
+        emission=settings.emission,
     )
 
 
-def _names(said: PhotodiodeSettings) -> list[str]:
-    names = [entry.name or f"layer {k + 1}" for k, entry in enumerate(said.layers)]
+def _names(settings: PhotodiodeSettings) -> list[str]:
+    names = [entry.name or f"layer {k + 1}" for k, entry in enumerate(settings.layers)]
     for k, name in enumerate(names):
         if name in names[:k]:
             raise CaseError(
@@ -106,11 +106,11 @@ def _names(said: PhotodiodeSettings) -> list[str]:
 
 
 def _layer(
-    k: int, entry: LayerSettings, name: str, materials: Mapping[str, Material], said: PhotodiodeSettings
+    k: int, entry: LayerSettings, name: str, materials: Mapping[str, Material], settings: PhotodiodeSettings
 ) -> Layer:
     key = f"photodiode.layers[{k}]"
     material = _material(entry, name, key, materials)
-    rows, thickness = rows_of(entry, name, key, said.mesh)
+    rows, thickness = rows_of(entry, name, key, settings.mesh)
     donors, acceptors = _doping(entry, name, key)
     layer = Layer(
         name,
@@ -193,10 +193,10 @@ def _check_doping(layer: Layer, donors: Pair, acceptors: Pair, key: str) -> None
             )
 
 
-def _check_positions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
+def _check_positions(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
     """Check that a layer with an explicit start begins where the previous layer ends."""
     end = 0.0
-    for k, (entry, layer) in enumerate(zip(said.layers, layers, strict=True)):
+    for k, (entry, layer) in enumerate(zip(settings.layers, layers, strict=True)):
         begin = end if entry.begin is None else entry.begin
         if not math.isclose(begin, end, rel_tol=1e-9, abs_tol=1e-12):
             before = f"layer {layers[k - 1].name!r} ends" if k else "the device begins"
@@ -210,10 +210,10 @@ def _check_positions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> Non
         end += layer.thickness
 
 
-def _check_regions(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
+def _check_regions(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
     """Check that regions are not doped beyond the solubility limit of any layer that they overlap."""
     ends = [0.0, *accumulate(layer.thickness for layer in layers)]
-    for k, region in enumerate(said.regions):
+    for k, region in enumerate(settings.regions):
         for axis, (low, high) in (("x", region.x), ("y", region.y)):
             _check_span(f"region {region.name!r}", low, high, f"photodiode.regions[{k}].{axis}")
         kind, what = ("n", "donors") if region.doping > 0 else ("p", "acceptors")
@@ -238,11 +238,11 @@ def _check_span(what: str, low: float, high: float, key: str) -> None:
         )
 
 
-def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:
+def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
     found = []
     sides: tuple[tuple[str, Side], ...] = (("anode", "top"), ("cathode", "bottom"))
     for name, place in sides:
-        entry = getattr(said.contacts, name)
+        entry = getattr(settings.contacts, name)
         entry = entry if isinstance(entry, ContactSettings) else ContactSettings(kind=entry)
         key = f"photodiode.contacts.{name}"
         if (entry.kind == "schottky") != (entry.barrier is not None):
@@ -253,7 +253,7 @@ def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:
                 key=f"{key}.barrier",
                 remedy='write {kind = "schottky", barrier = 0.55}, in eV for electrons',
             )
-        if entry.y is not None and said.width is None:
+        if entry.y is not None and settings.width is None:
             raise CaseError(
                 f"the {name} reaches from {1e4 * entry.y[0]:g} to {1e4 * entry.y[1]:g} um, but the device has one axis",
                 key=f"{key}.y",
@@ -274,9 +274,9 @@ def _contacts(said: PhotodiodeSettings) -> tuple[Contact, ...]:
     return anode, cathode
 
 
-def _temperature(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> float:
+def _temperature(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> float:
     """Return the temperature; CaseError if the band gap of any layer is known at 300 K only."""
-    if said.temperature == 300.0:
+    if settings.temperature == 300.0:
         return 300.0
     for k, layer in enumerate(layers):
         material = layer.at(0.5)
@@ -287,24 +287,24 @@ def _temperature(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> float:
                 where=f"photodiode.layers[{k}]",
                 remedy="write temperature = 300.0, or a material of your own with varshni = {alpha = ..., beta = ...}",
             )
-    return said.temperature
+    return settings.temperature
 
 
-def _light(said: LightSettings | None) -> Light | None:
-    if said is None:
+def _light(settings: LightSettings | None) -> Light | None:
+    if settings is None:
         return None
-    if (said.power is None) == (said.flux is None):
+    if (settings.power is None) == (settings.flux is None):
         raise CaseError(
-            "neither power nor flux of the light" if said.power is None else "both power and flux of the light",
+            "neither power nor flux of the light" if settings.power is None else "both power and flux of the light",
             key="photodiode.light.power",
             remedy='write power = "1 mW/cm2", or flux = 7.8e15',
         )
-    return Light(said.wavelength, said.power or 0.0, said.flux, said.side)
+    return Light(settings.wavelength, settings.power or 0.0, settings.flux, settings.side)
 
 
-def _ionisation(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:
+def _ionisation(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:
     """Return the coefficient sets chosen by the case, by material; CaseError for a layer without known coefficients."""
-    chosen = said.ionisation if isinstance(said.ionisation, dict) else {}
+    chosen = settings.ionisation if isinstance(settings.ionisation, dict) else {}
     present = {layer.at(0.5).name for layer in layers}
     for name in chosen:
         if name not in present:
@@ -314,7 +314,7 @@ def _ionisation(said: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str
                 suggestion=suggest(name, present),
                 remedy=f"the layers are made of {', '.join(sorted(present))}",
             )
-    if said.ionisation is False:
+    if settings.ionisation is False:
         return {}
     for k, layer in enumerate(layers):
         material = layer.at(0.5)

@@ -67,9 +67,9 @@ def _known(thickness: float | None) -> float:
     return thickness
 
 
-def mesh_of(said: PhotodiodeSettings, layers: Sequence[Layer]) -> Mesh:
+def mesh_of(settings: PhotodiodeSettings, layers: Sequence[Layer]) -> Mesh:
     """Return the mesh from the anode to the cathode."""
-    mesh = said.mesh
+    mesh = settings.mesh
     chosen = [name for name in ("spacing", "nodes", "positions", "graded") if getattr(mesh, name) is not None]
     if len(chosen) > 1:
         raise CaseError(
@@ -91,15 +91,15 @@ def mesh_of(said: PhotodiodeSettings, layers: Sequence[Layer]) -> Mesh:
         return uniform(float(ends[-1]), mesh.nodes)
     if mesh.positions is not None:
         return _placed(mesh.positions, float(ends[-1]))
-    return _graded(said, layers, ends)
+    return _graded(settings, layers, ends)
 
 
-def _graded(said: PhotodiodeSettings, layers: Sequence[Layer], ends: NDArray[np.float64]) -> Mesh:
+def _graded(settings: PhotodiodeSettings, layers: Sequence[Layer], ends: NDArray[np.float64]) -> Mesh:
     """Return a mesh with spacings that grow from the boundaries of layers and regions."""
-    said_graded = said.mesh.graded or GradedSettings()
+    said_graded = settings.mesh.graded or GradedSettings()
     hetero = [a.at(1.0) != b.at(0.0) for a, b in pairwise(layers)]
     halves = dict(zip(map(float, ends[1:-1]), hetero))
-    marks = _marks(ends, [edge for region in said.regions for edge in region.x], said_graded.first)
+    marks = _marks(ends, [edge for region in settings.regions for edge in region.x], said_graded.first)
     inner = len(marks) > 2
     return graded(
         marks,
@@ -138,35 +138,35 @@ def _placed(positions: Sequence[float], length: float) -> Mesh:
     return placed(positions)
 
 
-def across_of(said: PhotodiodeSettings) -> Mesh | None:
+def across_of(settings: PhotodiodeSettings) -> Mesh | None:
     """Return the columns along y; None for a device with one axis."""
-    if said.mesh.across is not None:
-        return _graded_across(said, said.mesh.across)
-    if (said.width is None) != (said.columns is None):
-        missing = "columns" if said.columns is None else "width"
+    if settings.mesh.across is not None:
+        return _graded_across(settings, settings.mesh.across)
+    if (settings.width is None) != (settings.columns is None):
+        missing = "columns" if settings.columns is None else "width"
         raise CaseError(
             f"{'width' if missing == 'columns' else 'columns'} without {missing}",
             key=f"photodiode.{missing}",
             remedy='write both: width = "10 um" and columns = 40, or neither',
         )
-    if said.width is None or said.columns is None:
+    if settings.width is None or settings.columns is None:
         return None
-    return spaced([said.columns], [said.width / said.columns])
+    return spaced([settings.columns], [settings.width / settings.columns])
 
 
-def _graded_across(said: PhotodiodeSettings, across: GradedSettings) -> Mesh:
+def _graded_across(settings: PhotodiodeSettings, across: GradedSettings) -> Mesh:
     """Return columns with spacings that grow from the edges of regions and contacts."""
-    if said.width is None or said.columns is not None:
-        given = "without a width" if said.width is None else "and columns"
+    if settings.width is None or settings.columns is not None:
+        given = "without a width" if settings.width is None else "and columns"
         raise CaseError(
             f"spacings across {given}",
             key="photodiode.mesh.across",
             remedy='give a width, and either columns = 40 or across = {first = "5 nm"}',
         )
-    contacts = (said.contacts.anode, said.contacts.cathode)
+    contacts = (settings.contacts.anode, settings.contacts.cathode)
     boxes = [contact.y for contact in contacts if isinstance(contact, ContactSettings) and contact.y is not None]
-    edges = [edge for box in (*boxes, *(region.y for region in said.regions)) for edge in box]
-    marks = _marks([0.0, said.width], edges, across.first)
+    edges = [edge for box in (*boxes, *(region.y for region in settings.regions)) for edge in box]
+    marks = _marks([0.0, settings.width], edges, across.first)
     return graded(
         marks,
         across.first,

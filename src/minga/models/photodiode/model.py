@@ -13,9 +13,9 @@ from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.failures import breakdown_words, explainer
 from minga.models.photodiode.solver.gummel import Gummel
 from minga.models.photodiode.solver.linear import check_linear, hierarchies_of
-from minga.models.photodiode.solver.look import middle_edge
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES, Pictures, record_observables
+from minga.models.photodiode.solver.probes import middle_edge
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device

@@ -14,7 +14,7 @@ from minga.errors import CaseError, suggest
 from minga.models.settings import GridSettings
 from minga.models.waves.boundary import Boundary, Cpml, Random, Release, Sponge
 from minga.models.waves.case_medium import FoundMedium, find_medium
-from minga.models.waves.medium import looked_at
+from minga.models.waves.medium import sampled_boxes
 from minga.models.waves.model import fletcher
 from minga.models.waves.preflight import notes_of, step_for
 from minga.models.waves.receivers import Receivers
@@ -51,8 +51,8 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     found = find_medium(settings, grid.shape, directory, sample=sample)
     boundary = _boundary(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
-    look = found.look(settings.order, sigma, settings.form, boundary, sample=sample)
-    dt = step_for(look.dt_limit) if settings.dt == "auto" else settings.dt
+    extremes = found.extremes(settings.order, sigma, settings.form, boundary, sample=sample)
+    dt = step_for(extremes.dt_limit) if settings.dt == "auto" else settings.dt
     sources = [_source(source, number, dt, found, directory) for number, source in enumerate(settings.sources)]
     receivers = None if settings.receivers is None else _receivers(settings.receivers)
     if receivers is not None:
@@ -69,13 +69,13 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
         sources=sources,
         receivers=receivers,
         dtype=settings.dtype,
-        extremes=look,
+        extremes=extremes,
     )
     inside = Box((boundary.cells,) * 3, tuple(n + boundary.cells for n in found.shape))
     return replace(
         model,
         notes=(
-            *notes_of(look, found.spacing, dt, sources),
+            *notes_of(extremes, found.spacing, dt, sources),
             *(_sampled(found) if sample else ()),
             *_renamed(settings.boundary),
         ),
@@ -86,7 +86,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
 
 def _sampled(found: FoundMedium) -> Iterator[tuple[str, str]]:
     """Yield a note that the preceding results follow from some of the cells only."""
-    seen, cells = sum(box.size for box in looked_at(found.shape, sample=True)), math.prod(found.shape)
+    seen, cells = sum(box.size for box in sampled_boxes(found.shape, sample=True)), math.prod(found.shape)
     if seen < cells and not found.medium.uniform:
         yield "medium", f"{seen:,} of {cells:,} cells were inspected for these notes; a run inspects all of them first"
 
@@ -102,14 +102,14 @@ def _renamed(boundary: object) -> Iterator[tuple[str, str]]:
 
 def _boundary(entry: object) -> Boundary:
     """Return the boundary of the model."""
-    words: dict[str, Boundary] = {"release": Release(), "sponge": Sponge(), "random": Random(), "cpml": Cpml()}
+    boundaries: dict[str, Boundary] = {"release": Release(), "sponge": Sponge(), "random": Random(), "cpml": Cpml()}
     key = "fletcher.boundary"
     if entry == FORMER:
         return Release()
-    if isinstance(entry, str) and entry in words:
-        return words[entry]
+    if isinstance(entry, str) and entry in boundaries:
+        return boundaries[entry]
     if not isinstance(entry, Mapping):
-        close = suggest(entry, words) if isinstance(entry, str) else None
+        close = suggest(entry, boundaries) if isinstance(entry, str) else None
         raise CaseError(f"there is no boundary {entry!r}", key=key, suggestion=close, remedy=BOUNDARY_FORM)
     said = validate(BoundarySettings, entry, key)
     given = {name: width for name in ("sponge", "random", "cpml") if (width := getattr(said, name)) is not None}
@@ -125,58 +125,58 @@ def _boundary(entry: object) -> Boundary:
     return Sponge(width) if name == "sponge" else Cpml(width) if name == "cpml" else Random(width, said.seed)
 
 
-def _source(said: SourceSettings, number: int, dt: float, found: FoundMedium, directory: Path) -> Source:
+def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium, directory: Path) -> Source:
     key = f"fletcher.sources[{number}]"
-    if (said.position is None) == (said.plane is None):
+    if (settings.position is None) == (settings.plane is None):
         raise CaseError(
-            "a source has a position or a plane" + ("" if said.position is None else ", not both"),
+            "a source has a position or a plane" + ("" if settings.position is None else ", not both"),
             key=key,
             remedy="write position = [z, y, x] in metres, or plane = {z = 20.0}",
         )
-    wavelet = _wavelet(said.wavelet, dt, directory, f"{key}.wavelet")
-    if said.position is not None:
-        found.check_inside([said.position], f"{key}.position", "the source")
-        return PointSource(said.position, wavelet)
-    ((axis, place),) = (said.plane or {}).items()
+    wavelet = _wavelet(settings.wavelet, dt, directory, f"{key}.wavelet")
+    if settings.position is not None:
+        found.check_inside([settings.position], f"{key}.position", "the source")
+        return PointSource(settings.position, wavelet)
+    ((axis, place),) = (settings.plane or {}).items()
     point = tuple(place if name == axis else 0.0 for name in "zyx")
     found.check_inside([point], f"{key}.plane.{axis}", "the source's plane")
     return PlaneSource(axis, place, wavelet)
 
 
-def _wavelet(said: WaveletSettings, dt: float, directory: Path, key: str) -> Ricker | Wavelet:
-    if (said.ricker is None) == (said.file is None):
+def _wavelet(settings: WaveletSettings, dt: float, directory: Path, key: str) -> Ricker | Wavelet:
+    if (settings.ricker is None) == (settings.file is None):
         raise CaseError(
-            "a wavelet is a Ricker or a file" + ("" if said.ricker is None else ", not both"),
+            "a wavelet is a Ricker or a file" + ("" if settings.ricker is None else ", not both"),
             key=key,
             remedy='write {ricker = 15.0}, or {file = "wavelet.txt", dt = 0.001}',
         )
-    if said.ricker is not None:
-        if said.dt is not None:
+    if settings.ricker is not None:
+        if settings.dt is not None:
             raise CaseError("a Ricker wavelet has no dt", key=f"{key}.dt", remedy="leave it out")
-        return Ricker(said.ricker, said.delay, said.scale)
-    if said.delay is not None:
+        return Ricker(settings.ricker, settings.delay, settings.scale)
+    if settings.delay is not None:
         raise CaseError("a wavelet from a file has no delay", key=f"{key}.delay", remedy="put zeros before it")
-    samples, step = read_wavelet(said.file or "", said.dt, directory, f"{key}.file")
+    samples, step = read_wavelet(settings.file or "", settings.dt, directory, f"{key}.file")
     if not samples.any():
-        raise CaseError(f"{said.file}: all samples are 0", key=f"{key}.file")
-    return Wavelet(resampled(samples, step, dt) * said.scale, spectrum_peak(samples, step))
+        raise CaseError(f"{settings.file}: all samples are 0", key=f"{key}.file")
+    return Wavelet(resampled(samples, step, dt) * settings.scale, spectrum_peak(samples, step))
 
 
-def _receivers(said: ReceiverSettings) -> Receivers:
+def _receivers(settings: ReceiverSettings) -> Receivers:
     key = "fletcher.receivers"
-    line = (said.first, said.last, said.count)
-    if (said.positions is None) == all(entry is None for entry in line):
+    line = (settings.first, settings.last, settings.count)
+    if (settings.positions is None) == all(entry is None for entry in line):
         raise CaseError(
             "receivers have positions, or first, last and count",
             key=key,
             remedy="write first = [20, 500, 0], last = [20, 500, 1000], count = 81, or positions = [[20, 500, 0]]",
         )
-    if said.positions is not None:
-        return Receivers(said.positions, said.every)
-    if said.first is None or said.last is None or said.count is None:
+    if settings.positions is not None:
+        return Receivers(settings.positions, settings.every)
+    if settings.first is None or settings.last is None or settings.count is None:
         missing = [name for name, entry in zip(("first", "last", "count"), line) if entry is None]
         raise CaseError(f"{' and '.join(missing)} missing: a line has first, last and count", key=key)
-    return Receivers([*_points(said.first, said.last, said.count, key)], said.every)
+    return Receivers([*_points(settings.first, settings.last, settings.count, key)], settings.every)
 
 
 def _points(first: Triple, last: Triple, count: int | tuple[int, ...], key: str) -> Iterator[Triple]:

@@ -35,7 +35,7 @@ class FoundMedium:
     shape: Shape
     spacing: Triple
 
-    def look(self, order: int, sigma: float, form: str, boundary: Boundary, *, sample: bool = False) -> Extremes:
+    def extremes(self, order: int, sigma: float, form: str, boundary: Boundary, *, sample: bool = False) -> Extremes:
         """Inspect every cell, or a sample; raise CaseError, with the place, for unphysical values."""
         sampler = Sampler(self.medium, self.shape, (boundary.cells,) * 3)
         tilted = not (self.medium.isotropic or self.medium.vertical)
@@ -112,27 +112,28 @@ def _parsed(said: object) -> str | MediumSettings | SyntheticSettings:
 
 
 def _volumes(
-    said: str | MediumSettings | SyntheticSettings, directory: Path
+    medium: str | MediumSettings | SyntheticSettings, directory: Path
 ) -> tuple[dict[str, Volume], dict[str, str]]:
     """Return the files of a medium by quantity, and the keys of the case that name them."""
-    if isinstance(said, SyntheticSettings) or said in NAMED:
+    if isinstance(medium, SyntheticSettings) or medium in NAMED:
         return {}, {}
-    if isinstance(said, str):
-        path = locate(said, directory)
+    if isinstance(medium, str):
+        path = locate(medium, directory)
         if path.suffix.lower() not in ENDINGS:
-            raise CaseError(f"the kind of file {said!r} is unknown", key=KEY, remedy=f"use {', '.join(ENDINGS)}")
+            raise CaseError(f"the kind of file {medium!r} is unknown", key=KEY, remedy=f"use {', '.join(ENDINGS)}")
         inside = quantities(path) if path.exists() else []
         if path.exists() and "vp" not in inside:
             raise CaseError(
-                f"{said} is not a complete medium: it has {', '.join(inside) or 'one quantity'}, but no vp",
+                f"{medium} is not a complete medium: it has {', '.join(inside) or 'one quantity'}, but no vp",
                 key=KEY,
-                remedy=f'name the files one by one: medium = {{vp = "{said}"}}, and variable = "..." if it has several',
+                remedy=f'name the files one by one: medium = {{vp = "{medium}"}}, '
+                'and variable = "..." if it has several',
             )
         names = [name for name in QUANTITIES if name in inside] or ["vp"]
         return {name: open_volume(path, name, None, KEY) for name in names}, dict.fromkeys(names, KEY)
     found, keys = {}, {}
     for name in QUANTITIES:
-        given = getattr(said, name)
+        given = getattr(medium, name)
         if isinstance(given, str):
             given = QuantityFile(file=given)
         if isinstance(given, QuantityFile):
@@ -202,21 +203,23 @@ def _spacing(settings: FletcherSettings, volumes: Mapping[str, Volume], keys: Ma
     return wanted
 
 
-def _synthetic(said: SyntheticSettings, shape: Shape, spacing: Triple) -> Medium:
-    layered = said.synthetic == "layered"
+def _synthetic(settings: SyntheticSettings, shape: Shape, spacing: Triple) -> Medium:
+    layered = settings.synthetic == "layered"
     for name in ("depths", "velocities", "dip", "azimuth"):
-        if not layered and getattr(said, name):
-            raise CaseError(f"{said.synthetic} has no {name}", key=f"{KEY}.{name}", remedy="only layered media have")
-    if len(said.depths) != len(said.velocities):
+        if not layered and getattr(settings, name):
+            raise CaseError(
+                f"{settings.synthetic} has no {name}", key=f"{KEY}.{name}", remedy="only layered media have"
+            )
+    if len(settings.depths) != len(settings.velocities):
         raise CaseError(
-            f"{len(said.depths)} depths and {len(said.velocities)} velocities", key=f"{KEY}.velocities",
+            f"{len(settings.depths)} depths and {len(settings.velocities)} velocities", key=f"{KEY}.velocities",
             remedy="give as many of both",
         )  # fmt: skip
-    layers = [Layer(top, vp) for top, vp in zip(said.depths, said.velocities)]
+    layers = [Layer(top, vp) for top, vp in zip(settings.depths, settings.velocities)]
     try:
         formulas = synthetic(
-            said.synthetic, shape, spacing, seed=said.seed, layers=layers, dip=said.dip, azimuth=said.azimuth,
-            anisotropy=said.anisotropy,
+            settings.synthetic, shape, spacing, seed=settings.seed, layers=layers, dip=settings.dip,
+            azimuth=settings.azimuth, anisotropy=settings.anisotropy,
         )  # fmt: skip
     except CaseError as error:
         error.key = f"{KEY}.{error.key or 'synthetic'}"

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.models.waves.media_files import Volume
-from minga.models.waves.medium import Medium, Quantity, looked_at
+from minga.models.waves.medium import Medium, Quantity, sampled_boxes
 from minga.models.waves.synthetic import QUANTITIES, Synthetic
 from minga.space.box import Box
 
@@ -65,7 +65,7 @@ def from_volume(name: str, volume: Volume, unit: str | None, angles: str | None,
 def is_zero(quantity: Quantity, shape: tuple[int, ...], sample: bool = False) -> bool:
     """Return whether a quantity is 0 in all cells, or in a sample of them; stop at the first that is not."""
     if callable(quantity):
-        return not any(np.any(quantity(box)) for box in looked_at(shape, sample))
+        return not any(np.any(quantity(box)) for box in sampled_boxes(shape, sample))
     return not np.any(quantity)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.space.box import Box
 
-__all__ = ["Medium", "Quantity", "Sampler", "axis_vector", "looked_at", "slabs"]
+__all__ = ["Medium", "Quantity", "Sampler", "axis_vector", "sampled_boxes", "slabs"]
 
 Quantity = float | NDArray[Any] | Callable[[Box], NDArray[Any]]
 """A number, an array of the shape of the model, or a function that returns the values of a Box of the model."""
@@ -141,7 +141,7 @@ def slabs(shape: tuple[int, ...]) -> Iterator[Box]:
         yield Box((first, *(0 for _ in shape[1:])), (min(first + planes, shape[0]), *shape[1:]))
 
 
-def looked_at(shape: tuple[int, ...], sample: bool) -> list[Box] | Iterator[Box]:
+def sampled_boxes(shape: tuple[int, ...], sample: bool) -> list[Box] | Iterator[Box]:
     """Return the boxes of a grid in which a medium is inspected: all of it, or a `sample` of bounded size.
 
     The sample of a large grid consists of blocks in rows and columns, including those at its corners.

@@ -29,22 +29,20 @@ def step_for(limit: float) -> float:
 
 
 def notes_of(
-    look: Extremes, spacing: Sequence[float], dt: float, sources: Sequence[Source]
+    extremes: Extremes, spacing: Sequence[float], dt: float, sources: Sequence[Source]
 ) -> Iterator[tuple[str, str]]:
     """Yield the notes as pairs of a label and its text."""
-    yield (
-        "time step",
-        f"{dt * 1e3:.4g} ms, {100 * dt / look.dt_limit:.0f} % of the stability limit ({look.dt_limit * 1e3:.4g} ms)",
-    )
-    shear = "" if look.slowest_sv is None else f"; SV from {look.slowest_sv:.0f}"
-    yield "velocities", f"P {look.slowest_p:.0f} to {look.fastest_p:.0f} m/s{shear}"
+    limit = extremes.dt_limit
+    yield "time step", f"{dt * 1e3:.4g} ms, {100 * dt / limit:.0f} % of the stability limit ({limit * 1e3:.4g} ms)"
+    shear = "" if extremes.slowest_sv is None else f"; SV from {extremes.slowest_sv:.0f}"
+    yield "velocities", f"P {extremes.slowest_p:.0f} to {extremes.fastest_p:.0f} m/s{shear}"
     peaks = [source.wavelet.peak for source in sources if source.wavelet.peak]
     if not peaks:
         if not sources:
             yield "sources", "none: all waves stay 0"
         return
     peak = max(peaks)
-    found = sampling(look, spacing, peak, 3 * peak)
+    found = sampling(extremes, spacing, peak, 3 * peak)
     yield "P waves", _points(found.p_peak, found.p_highest, peak)
     if found.p_peak < FEWEST:
         factor = ENOUGH / found.p_peak

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.waves.medium import Floats, Sampler, looked_at
+from minga.models.waves.medium import Floats, Sampler, sampled_boxes
 from minga.models.waves.symbols import Corners, corners
 from minga.space.box import Box
 
@@ -213,7 +213,7 @@ def survey(
     medium = sampler.medium
     ends = corners(order, tuple(spacing), medium.isotropic or medium.vertical, divergence)
     largest2, slow, fast, shear, top, above = 0.0, math.inf, 0.0, math.inf, 0.0, False
-    for box in looked_at(sampler.shape, sample) if not sampler.medium.uniform else (Box((0,) * 3, (1,) * 3),):
+    for box in sampled_boxes(sampler.shape, sample) if not sampler.medium.uniform else (Box((0,) * 3, (1,) * 3),):
         inside = box.shift(sampler.layers)
         vp, epsilon, delta, theta, phi = (
             sampler.values(name, inside) for name in ("vp", "epsilon", "delta", "theta", "phi")

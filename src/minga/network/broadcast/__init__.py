@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from minga.network.broadcast.keys import Session
     from minga.network.broadcast.lost import MembersLost
     from minga.network.broadcast.member import Aborted, Message
+    from minga.network.broadcast.options import BroadcastOptions
     from minga.network.broadcast.secret import make_key_file, read_key
-    from minga.network.broadcast.settings import Settings
     from minga.network.broadcast.sockets import Sockets
 
 __all__ = [
     "Aborted",
+    "BroadcastOptions",
     "Driver",
     "Endpoint",
     "Group",
     "MembersLost",
     "Message",
     "Session",
-    "Settings",
     "Sockets",
     "make_key_file",
     "read_key",
@@ -42,7 +42,7 @@ _HOME = {
     "MembersLost": "lost",
     "Message": "member",
     "Session": "keys",
-    "Settings": "settings",
+    "BroadcastOptions": "options",
     "Sockets": "sockets",
     "make_key_file": "secret",
     "read_key": "secret",

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from minga.errors import CaseError, MingaError, RunError
 from minga.network.broadcast.files import Announced, Arriving, Source, destination
 from minga.network.broadcast.group import Group
-from minga.network.broadcast.joining import Wishes
+from minga.network.broadcast.joining import GroupOptions
 
 __all__ = ["GREETING", "main"]
 
@@ -69,9 +69,9 @@ class Agent:
     def _do(self, order: Mapping[str, Any]) -> dict[str, Any]:
         rank, size = int(order["rank"]), int(order["size"])
         source = self._prepare(order, rank)
-        wishes = Wishes(**order["wishes"])
+        wishes = GroupOptions(**order["wishes"])
         with Group.by_lines(rank, size, bytes.fromhex(order["key"]), self.ask, wishes) as group:
-            self.say(route=group.route, passed_over=group.passed_over)
+            self.say(route=group.route, passed_over=group.rejected_routes)
             self.ask(None)  # all members are ready: the measured time starts here
             begin = time.perf_counter()
             if source is not None:
@@ -95,7 +95,7 @@ class Agent:
                 "sha256": digest.hex(),
                 "statistics": asdict(group.statistics),
                 "lost": list(group.lost),
-                "passed_over": group.passed_over,
+                "passed_over": group.rejected_routes,
             }
 
     def _prepare(self, order: Mapping[str, Any], rank: int) -> Source | None:
@@ -136,13 +136,13 @@ class Agent:
         return digest.digest()
 
     @contextmanager
-    def _telling(self, words: Callable[[], dict[str, Any]]) -> Iterator[None]:
+    def _telling(self, message: Callable[[], dict[str, Any]]) -> Iterator[None]:
         """Report regularly during the block, so that this member is not considered lost."""
         over = threading.Event()
 
         def tell() -> None:
             while not over.wait(_GLANCE):
-                self.say(**words())
+                self.say(**message())
 
         watcher = threading.Thread(target=tell, daemon=True)
         watcher.start()

@@ -20,9 +20,9 @@ from typing import Final
 import numpy as np
 
 from minga.errors import RunError
+from minga.network.broadcast.forwarding import Forwarding, MessageStore, chunk_for
 from minga.network.broadcast.heads import Array, Bytes, Into, finish, new_store, pack_head, target, unpack_head
 from minga.network.broadcast.lost import MembersLost
-from minga.network.broadcast.passing import Passing, Shelf, chunk_for
 from minga.network.broadcast.ring import ACK, DATA, START, STATE, Ring
 
 __all__ = ["Chain", "ChainCounters", "Costs"]
@@ -71,7 +71,7 @@ class Chain:
     def __init__(self, own: int, size: int, costs: Costs, *, waiting_bytes: int = 64 << 20, max_bytes: int = 1 << 34):
         self.own, self.size, self.costs = own, size, costs
         self.counters = ChainCounters()
-        self.shelf = Shelf()
+        self.shelf = MessageStore()
         self._waiting_bytes, self._max_bytes = waiting_bytes, max_bytes
         self._number = 0
         self._ring: Ring | None = None
@@ -103,7 +103,7 @@ class Chain:
             self.ring.progress(_GLANCE)
         return self._connected()
 
-    def broadcast(self, data: object, *, wait: bool = True) -> Passing:
+    def broadcast(self, data: object, *, wait: bool = True) -> Forwarding:
         """Send a message to all members.
 
         Returns when all members have received it or, with ``wait=False``, when all of it has been passed to the next
@@ -125,7 +125,7 @@ class Chain:
             )
         self._number += 1
         chunk = self.costs.chunk or chunk_for(len(view), self.size - 1, self.costs.alpha, self.costs.beta)
-        message = Passing(self.own, self._number, len(view), chunk, head, view, have=len(view), taken=True)
+        message = Forwarding(self.own, self._number, len(view), chunk, head, view, have=len(view), taken=True)
         self.shelf.add(message)
         self._pump()
         while not (message.answered or (not wait and self._given(message))):
@@ -229,7 +229,7 @@ class Chain:
                 self.shelf.drop(message)
 
     # Inside -----------------------------------------------------------------------------------------------------------
-    def _await(self, root: int, deadline: float | None) -> Passing:
+    def _await(self, root: int, deadline: float | None) -> Forwarding:
         while True:
             self._raise_lost()
             message = self.shelf.next(root)
@@ -252,7 +252,7 @@ class Chain:
                     remedy="send it in several messages",
                 )
             head, store = bytes(content[_START.size :]), new_store(total).data
-            self.shelf.add(Passing(root, number, total, max(1, chunk), head, store))
+            self.shelf.add(Forwarding(root, number, total, max(1, chunk), head, store))
 
     def _store(self, content: memoryview) -> None:
         root, number, offset = _DATA.unpack_from(content)
@@ -288,7 +288,7 @@ class Chain:
         for message in list(self.shelf.messages.values()):
             if ring.ends(message.root):
                 message.acknowledged = True
-            elif not message.acknowledged and ring.behind is None:
+            elif not message.acknowledged and ring.next is None:
                 ring.need(before=False)
             for _ in range(_AT_ONCE):
                 if not (self._may_pass(message) and self._pass(message)):
@@ -304,10 +304,10 @@ class Chain:
         ring.reading = self._asking or self.shelf.held() <= self._waiting_bytes
         ring.flush()
 
-    def _may_pass(self, message: Passing) -> bool:
+    def _may_pass(self, message: Forwarding) -> bool:
         return self._compared and not message.acknowledged and self.ring.room(_AHEAD * message.chunk)
 
-    def _pass(self, message: Passing) -> bool:
+    def _pass(self, message: Forwarding) -> bool:
         """Pass the next piece of a message to the member behind; return False if there is none."""
         name = message.root, message.number
         if message.passed < 0:
@@ -324,15 +324,15 @@ class Chain:
         self.counters.bytes += size
         return True
 
-    def _answer(self, message: Passing) -> None:
+    def _answer(self, message: Forwarding) -> None:
         self.ring.send(ACK, _NAME.pack(message.root, message.number), before=True)
 
-    def _given(self, message: Passing) -> bool:
-        behind = self.ring.behind
+    def _given(self, message: Forwarding) -> bool:
+        behind = self.ring.next
         return message.passed == message.total and (behind is None or not behind.pending)
 
     def _connected(self) -> bool:
-        links = (self.ring.before, self.ring.behind)
+        links = (self.ring.previous, self.ring.next)
         return len(self.ring.alive) == 1 or all(link is not None and link.ready and not link.pending for link in links)
 
     def _broken(self) -> bool:

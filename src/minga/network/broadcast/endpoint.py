@@ -16,10 +16,10 @@ from minga.network.broadcast.heads import Into
 from minga.network.broadcast.keys import Buffer, Keys, Refused, Session
 from minga.network.broadcast.liveness import Liveness
 from minga.network.broadcast.member import Member, Message, Traffic
+from minga.network.broadcast.options import BroadcastOptions
 from minga.network.broadcast.outgoing import Batch, Outgoing
 from minga.network.broadcast.pacing import Pace, RoundTrip
 from minga.network.broadcast.root import Root
-from minga.network.broadcast.settings import Settings
 
 __all__ = ["Endpoint"]
 
@@ -59,14 +59,14 @@ class Endpoint:
         self,
         session: Session,
         number: int,
-        settings: Settings | None = None,
+        settings: BroadcastOptions | None = None,
         *,
         incarnation: int | None = None,
         first_message: int = 1,
     ) -> None:
         self.session = session
         self.number = number
-        self.settings = settings or Settings()
+        self.settings = settings or BroadcastOptions()
         self.keys = Keys(session)
         self.lost: set[int] = set()
         self.root: Root | None = None

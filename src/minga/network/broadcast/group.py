@@ -27,10 +27,10 @@ from minga.errors import CaseError, ProgramError, RunError
 from minga.network.broadcast.chain import Chain
 from minga.network.broadcast.driver import Driver
 from minga.network.broadcast.heads import Into, copied
-from minga.network.broadcast.joining import RouteName, Wishes, join
+from minga.network.broadcast.joining import GroupOptions, RouteName, join
 from minga.network.broadcast.lost import MembersLost
-from minga.network.broadcast.meeting import CommMeeting, Communicator, LineMeeting, Meeting, TcpMeeting
 from minga.network.broadcast.member import Message
+from minga.network.broadcast.rendezvous import CommMeeting, Communicator, LineMeeting, Rendezvous, TcpMeeting
 from minga.network.broadcast.root import Root
 from minga.network.broadcast.secret import read_key
 
@@ -84,16 +84,16 @@ class Group:
         Route that carries the messages.
     names
         Host names of all members.
-    passed_over
+    rejected_routes
         Reasons why better routes were not chosen.
     """
 
-    def __init__(self, meeting: Meeting, key: bytes, wishes: Wishes) -> None:
+    def __init__(self, meeting: Rendezvous, key: bytes, wishes: GroupOptions) -> None:
         joined = join(meeting, key, wishes)
         self.rank, self.size = meeting.rank, meeting.size
         self.route: RouteName = joined.route
         self.names = joined.names
-        self.passed_over = joined.passed_over
+        self.rejected_routes = joined.rejected_routes
         self._transport = joined.transport
         self._lock = threading.Lock()
         self._on_loss = wishes.on_loss
@@ -160,7 +160,7 @@ class Group:
         """
         import secrets
 
-        wishes = Wishes(address, route, rate, on_loss, dead_timeout)
+        wishes = GroupOptions(address, route, rate, on_loss, dead_timeout)
         key = comm.bcast(secrets.token_bytes(32) if comm.rank == 0 else None)
         return cls(CommMeeting(comm), key, wishes)
 
@@ -212,7 +212,7 @@ class Group:
         host, colon, port = first.rpartition(":")
         if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
             raise CaseError(f"{first!r} is not an address with a port", remedy='write "10.0.0.1:5000"')
-        wishes = Wishes(address, route, rate, on_loss, dead_timeout)
+        wishes = GroupOptions(address, route, rate, on_loss, dead_timeout)
         secret = read_key(key)
         meeting = TcpMeeting(rank, size, (host, int(port)), secret, patience)
         try:
@@ -221,7 +221,7 @@ class Group:
             meeting.close()
 
     @classmethod
-    def by_lines(cls, rank: int, size: int, key: bytes, ask: Callable[[Any], list[Any]], wishes: Wishes) -> Group:
+    def by_lines(cls, rank: int, size: int, key: bytes, ask: Callable[[Any], list[Any]], wishes: GroupOptions) -> Group:
         """Create a group of processes that share a parent; it answers their ``ask`` once all of them have asked.
 
         Parameters

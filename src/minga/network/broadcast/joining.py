@@ -25,12 +25,12 @@ from minga.network.broadcast.endpoint import Endpoint
 from minga.network.broadcast.interfaces import Shared, interfaces, machine, shared_network
 from minga.network.broadcast.keys import Keys, Session
 from minga.network.broadcast.link import listen
-from minga.network.broadcast.meeting import Meeting
+from minga.network.broadcast.options import BroadcastOptions, batch_for, window_for
+from minga.network.broadcast.rendezvous import Rendezvous
 from minga.network.broadcast.ring import Ring
-from minga.network.broadcast.settings import Settings, batch_for, window_for
 from minga.network.broadcast.sockets import Sockets
 
-__all__ = ["ROUTES", "Joined", "RouteName", "Wishes", "join"]
+__all__ = ["ROUTES", "GroupOptions", "Joined", "RouteName", "join"]
 
 RouteName = Literal["multicast", "broadcast", "chain"]
 ROUTES: Final[tuple[RouteName, ...]] = ("multicast", "broadcast", "chain")
@@ -51,7 +51,7 @@ Opened = TypeVar("Opened")
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class GroupOptions:
     """Options of a member. ``route``, ``rate``, ``on_loss`` and ``dead_timeout`` must be the same for all members.
 
     ``address`` is an address of this member, the name of its interface, or the network to use, ``10.0.0.0/24``.
@@ -83,15 +83,15 @@ class Wishes:
 
 @dataclass(slots=True)
 class Joined:
-    """Result of forming a group. ``passed_over`` gives the reason why each better route was not chosen."""
+    """Result of forming a group. ``rejected_routes`` gives the reason why each better route was not chosen."""
 
     route: RouteName
     transport: Driver | Chain
     names: tuple[str, ...]
-    passed_over: dict[str, str]
+    rejected_routes: dict[str, str]
 
 
-def join(meeting: Meeting, key: bytes, wishes: Wishes) -> Joined:
+def join(meeting: Rendezvous, key: bytes, wishes: GroupOptions) -> Joined:
     """Become a member of a group; collective over the meeting.
 
     Raises
@@ -107,19 +107,21 @@ def join(meeting: Meeting, key: bytes, wishes: Wishes) -> Joined:
     names = _names(places)
     ident = hashlib.sha256(b"minga session" + b"".join(bytes.fromhex(place["nonce"]) for place in places)).digest()
     network = shared_network(places, [place["address"] for place in places])
-    passed_over: dict[str, str] = {}
-    for route in _candidates(wishes, network, passed_over):
+    rejected_routes: dict[str, str] = {}
+    for route in _candidates(wishes, network, rejected_routes):
         if route == "chain":
-            return Joined(route, _chain(meeting, key, wishes, places, network, ident[:8], names), names, passed_over)
+            return Joined(
+                route, _chain(meeting, key, wishes, places, network, ident[:8], names), names, rejected_routes
+            )
         found = _datagrams(meeting, key, wishes, places, network, ident, names, route)
         if not isinstance(found, str):
-            return Joined(route, found, names, passed_over)
-        passed_over[route] = found
-    way, why = next(reversed(passed_over.items()))
+            return Joined(route, found, names, rejected_routes)
+        rejected_routes[route] = found
+    way, why = next(reversed(rejected_routes.items()))
     raise RunError(f"{way} does not work here: {why}", remedy='choose route="auto", which then uses a chain')
 
 
-def _introduce(meeting: Meeting, wishes: Wishes) -> list[dict[str, Any]]:
+def _introduce(meeting: Rendezvous, wishes: GroupOptions) -> list[dict[str, Any]]:
     own = {
         "version": _VERSION,
         "host": socket.gethostname(),
@@ -151,19 +153,19 @@ def _names(places: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(host if hosts.count(host) == 1 else f"{number} on {host}" for number, host in enumerate(hosts))
 
 
-def _candidates(wishes: Wishes, network: Shared, passed_over: dict[str, str]) -> list[RouteName]:
+def _candidates(wishes: GroupOptions, network: Shared, rejected_routes: dict[str, str]) -> list[RouteName]:
     if wishes.route != "auto":
         return [route for route in ROUTES if route == wishes.route]
     if len(network.interfaces) == 1:
         return ["chain"]
     if not network.direct or network.wireless:
         why = "a member is on a wireless network" if network.wireless else "the members share no subnet"
-        passed_over |= {"multicast": why, "broadcast": why}
+        rejected_routes |= {"multicast": why, "broadcast": why}
         return ["chain"]
     return list(ROUTES)
 
 
-def _together(meeting: Meeting, action: Callable[[], Opened]) -> tuple[Opened | None, str]:
+def _together(meeting: Rendezvous, action: Callable[[], Opened]) -> tuple[Opened | None, str]:
     """Perform an action that must succeed at all members; return its result and the errors of all members."""
     done, trouble = None, ""
     try:
@@ -176,9 +178,9 @@ def _together(meeting: Meeting, action: Callable[[], Opened]) -> tuple[Opened | 
 
 # Datagrams ------------------------------------------------------------------------------------------------------------
 def _datagrams(
-    meeting: Meeting,
+    meeting: Rendezvous,
     key: bytes,
-    wishes: Wishes,
+    wishes: GroupOptions,
     places: Sequence[Mapping[str, Any]],
     network: Shared,
     ident: bytes,
@@ -214,7 +216,7 @@ def _datagrams(
         return _deafness(deaf, names)
     window = min(_LONGEST_WINDOW, *(window_for(granted, session.payload) for _, _, granted in said))
     on_loss: Literal["raise", "exclude"] = "exclude" if wishes.on_loss == "exclude" else "raise"
-    settings = Settings(
+    settings = BroadcastOptions(
         window=window,
         rate=wishes.rate,
         batch=min(_LARGEST_BATCH, batch_for(session.payload)),
@@ -225,7 +227,7 @@ def _datagrams(
     return Driver(sockets, endpoint, [(host, port) for host, port, _ in said], group)
 
 
-def _probe(meeting: Meeting, sockets: Sockets, session: Session, group: tuple[str, int]) -> dict[int, list[int]]:
+def _probe(meeting: Rendezvous, sockets: Sockets, session: Session, group: tuple[str, int]) -> dict[int, list[int]]:
     """Greet all members and listen; return, for each member that does not hear all others, those it does not hear."""
     keys = Keys(session)
     everybody = set(range(meeting.size)) - {meeting.rank}
@@ -278,9 +280,9 @@ def _deafness(deaf: Mapping[int, Sequence[int]], names: Sequence[str]) -> str:
 
 # The chain ------------------------------------------------------------------------------------------------------------
 def _chain(
-    meeting: Meeting,
+    meeting: Rendezvous,
     key: bytes,
-    wishes: Wishes,
+    wishes: GroupOptions,
     places: Sequence[Mapping[str, Any]],
     network: Shared,
     session: bytes,

@@ -136,7 +136,7 @@ class Link:
             if short:
                 return
 
-    def hush(self, deadline: float) -> None:
+    def drain(self, deadline: float) -> None:
         """Stop sending, and discard input until the other end stops too, or until a deadline of the monotonic clock."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)

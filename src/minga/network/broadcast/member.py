@@ -31,9 +31,9 @@ from minga.network.broadcast.heads import Array, Into, target
 from minga.network.broadcast.incoming import Incoming
 from minga.network.broadcast.keys import Keys
 from minga.network.broadcast.lost import MembersLost
+from minga.network.broadcast.options import BroadcastOptions
 from minga.network.broadcast.outgoing import Batch
 from minga.network.broadcast.root import LEAST_UNANSWERED, echo_of_segment
-from minga.network.broadcast.settings import Settings
 
 __all__ = ["Aborted", "Member", "Message", "RootSilent", "Traffic"]
 
@@ -123,7 +123,7 @@ class Member:
         self,
         keys: Keys,
         number: int,
-        settings: Settings,
+        settings: BroadcastOptions,
         counter: count[int],
         *,
         incarnation: int,

@@ -8,7 +8,7 @@ from minga.errors import RunError
 from minga.network.broadcast.datagram import ASK, HEAD_SHIFT, HEAD_UNIT, OVERHEAD, Kind
 from minga.network.broadcast.heads import pack_head
 from minga.network.broadcast.keys import Buffer, Keys
-from minga.network.broadcast.settings import Settings, wire_bytes
+from minga.network.broadcast.options import BroadcastOptions, wire_bytes
 
 __all__ = ["GROUP", "Batch", "Outgoing"]
 
@@ -39,7 +39,7 @@ class Outgoing:
         If the data cannot be sent.
     """
 
-    def __init__(self, keys: Keys, sender: int, number: int, data: object, settings: Settings) -> None:
+    def __init__(self, keys: Keys, sender: int, number: int, data: object, settings: BroadcastOptions) -> None:
         self.keys = keys
         self.sender = sender
         self.number = number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from minga.network.broadcast.settings import Settings
+from minga.network.broadcast.options import BroadcastOptions
 
 __all__ = ["Pace", "RoundTrip"]
 
@@ -32,7 +32,7 @@ class Pace:
     The rate grows only while it is the limit: a root that waits for a slow reader learns nothing about the wire.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: BroadcastOptions) -> None:
         self.adaptive = settings.rate is None
         self.rate = settings.start_rate if settings.rate is None else settings.rate
         self.achieved = self.rate  # bits per second that arrived in the last epoch

@@ -85,8 +85,8 @@ class Ring:
         self.lost: dict[int, str] = {}
         """Lost members, with the reason for each."""
         self.listener = listener
-        self.before: Link | None = None
-        self.behind: Link | None = None
+        self.previous: Link | None = None
+        self.next: Link | None = None
         self.patience, self.around, self.clock = patience, around, clock
         self.reading = True
         """True if frames from the member before are accepted; otherwise they wait at their sender."""
@@ -121,8 +121,8 @@ class Ring:
     # Progress ---------------------------------------------------------------------------------------------------------
     def files(self) -> tuple[list[Link | socket.socket], list[Link]]:
         """Return the objects to wait on for reading and for writing."""
-        links = [link for link in (self.before, self.behind, *self._guests) if link is not None]
-        readable: list[Link | socket.socket] = [link for link in links if self.reading or link is not self.before]
+        links = [link for link in (self.previous, self.next, *self._guests) if link is not None]
+        readable: list[Link | socket.socket] = [link for link in links if self.reading or link is not self.previous]
         return [*readable, self.listener], [link for link in links if link.pending]
 
     def progress(self, seconds: float) -> None:
@@ -148,13 +148,13 @@ class Ring:
 
     def flush(self) -> None:
         """Pass queued data to the kernel."""
-        for link in (self.before, self.behind):
+        for link in (self.previous, self.next):
             if link is not None and link.pending:
                 self._guarded(link, link.write)
 
     def send(self, kind: int, *parts: bytes | memoryview, before: bool) -> bool:
         """Send a frame to the member before or behind; return False if there is no connection at present."""
-        link = self.before if before else self.behind
+        link = self.previous if before else self.next
         if link is None or not link.ready:
             return False
         link.send(kind, *parts)
@@ -163,7 +163,7 @@ class Ring:
 
     def room(self, most: int) -> bool:
         """Return True if fewer than ``most`` bytes are queued for the member behind."""
-        return self.behind is not None and self.behind.ready and self.behind.pending < most
+        return self.next is not None and self.next.ready and self.next.pending < most
 
     def need(self, *, before: bool) -> None:
         """Declare that a neighbour is needed; if it has left the group, it is considered lost from now on."""
@@ -178,12 +178,12 @@ class Ring:
         self.lost |= news
         for before in (True, False):
             self.send(LOST, self._said(), before=before)
-        for link in [link for link in (self.before, self.behind) if link is not None and link.peer in news]:
+        for link in [link for link in (self.previous, self.next) if link is not None and link.peer in news]:
             self._drop(link)
         if self.around and len(self.alive) > 1:
-            if self.behind is not None and self.behind.peer != self.neighbour(1):
-                self._drop(self.behind)
-            if self.behind is None:
+            if self.next is not None and self.next.peer != self.neighbour(1):
+                self._drop(self.next)
+            if self.next is None:
                 self._connect()
         self.user.changed()
 
@@ -192,20 +192,20 @@ class Ring:
         for before in (True, False):
             self.send(BYE, before=before)
         deadline = self.clock() + _FAREWELL
-        while any(link.pending for link in (self.before, self.behind) if link) and self.clock() < deadline:
+        while any(link.pending for link in (self.previous, self.next) if link) and self.clock() < deadline:
             self.progress(0.05)
         # Closing a connection with unread input would make the other end discard the last data that were sent to it.
-        for link in (self.before, self.behind):
+        for link in (self.previous, self.next):
             if link is not None:
-                link.hush(self.clock() + _FAREWELL)
+                link.drain(self.clock() + _FAREWELL)
         self.close()
 
     def close(self) -> None:
         """Close all connections."""
-        for link in (self.before, self.behind, *self._guests):
+        for link in (self.previous, self.next, *self._guests):
             if link is not None:
                 link.close()
-        self.before = self.behind = None
+        self.previous = self.next = None
         self._guests.clear()
         self.listener.close()
 
@@ -217,7 +217,7 @@ class Ring:
         except LinkError as error:
             self.lose({peer: str(error)})
             return
-        self.behind = link
+        self.next = link
         self._heard[link] = self._spoken[link] = self.clock()
 
     def _accept(self) -> None:
@@ -236,9 +236,9 @@ class Ring:
         if guest.peer in self.lost or guest.peer not in self.order or (guest.peer != expected and not self.around):
             self._forget(guest)
             return
-        if self.before is not None:
-            self._drop(self.before)
-        self.before = guest
+        if self.previous is not None:
+            self._drop(self.previous)
+        self.previous = guest
         if guest.peer != expected:  # it knows of losses of which this member has not been notified yet
             alive = self.alive
             place, own = alive.index(guest.peer), alive.index(self.own)
@@ -254,7 +254,7 @@ class Ring:
                 was_ready = True
                 self._welcome(link)
             self._take(link, kind, content)
-            if link not in (self.before, self.behind):
+            if link not in (self.previous, self.next):
                 return
         if link.ready and not was_ready:
             self._welcome(link)
@@ -264,16 +264,16 @@ class Ring:
             self._admit(link)
         else:
             self.user.joined(before=False)
-        if self.lost and link in (self.before, self.behind):
+        if self.lost and link in (self.previous, self.next):
             link.send(LOST, self._said())
 
     def _take(self, link: Link, kind: int, content: memoryview) -> None:
-        before = link is self.before
+        before = link is self.previous
         if kind == LOST:
             self.lose(self._losses(bytes(content)))
         elif kind == BYE:
             self._left.add(link.peer)
-        elif kind != HEART and (before or link is self.behind):
+        elif kind != HEART and (before or link is self.next):
             self.user.heard(kind, content, before=before)
 
     def _said(self) -> bytes:
@@ -297,16 +297,16 @@ class Ring:
             if link in self._guests:
                 self._guests.remove(link)
                 self._forget(link)
-            elif link in (self.before, self.behind):
+            elif link in (self.previous, self.next):
                 self._drop(link)
                 if link.peer not in self._left:
                     self.lose({link.peer: str(error)})
 
     def _drop(self, link: Link) -> None:
-        if link is self.before:
-            self.before = None
-        elif link is self.behind:
-            self.behind = None
+        if link is self.previous:
+            self.previous = None
+        elif link is self.next:
+            self.next = None
         self._forget(link)
 
     def _forget(self, link: Link) -> None:
@@ -316,12 +316,12 @@ class Ring:
 
     def _look_at_clock(self) -> None:
         now = self.clock()
-        for link in (self.before, self.behind):
-            if link is None or link not in (self.before, self.behind):
+        for link in (self.previous, self.next):
+            if link is None or link not in (self.previous, self.next):
                 continue  # the same member on both sides: its loss has ended both connections
             if link.ready and now - self._spoken[link] > self.patience / _BEATS:
-                self.send(HEART, before=link is self.before)
-            unheard = self.reading or link is not self.before
+                self.send(HEART, before=link is self.previous)
+            unheard = self.reading or link is not self.previous
             if unheard and now - self._heard[link] > self.patience:
                 self._drop(link)
                 self.lose({link.peer: f"it was silent for {self.patience:g} s"})

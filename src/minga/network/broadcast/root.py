@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from itertools import count
 
 from minga.network.broadcast.datagram import OVERHEAD, Abort, Kind, Poll, Reason, Reply
+from minga.network.broadcast.options import BroadcastOptions, wire_bytes
 from minga.network.broadcast.outgoing import GROUP, Batch, Outgoing
 from minga.network.broadcast.pacing import Pace, RoundTrip
-from minga.network.broadcast.settings import Settings, wire_bytes
 
 __all__ = ["Root", "echo_of_segment"]
 
@@ -85,7 +85,7 @@ class Root:
         self,
         message: Outgoing,
         members: Iterable[int],
-        settings: Settings,
+        settings: BroadcastOptions,
         pace: Pace,
         round_trip: RoundTrip,
         counter: count[int],

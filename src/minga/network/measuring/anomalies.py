@@ -245,7 +245,7 @@ def _tcp(machines: Sequence[_Machine], around: Mapping[int, Environment], said: 
         if small:
             node = " or ".join(small)
         elsewhere = f"; on other machines TCP takes {usual:.3g} times as long as the wire"
-        text = slow.words + (elsewhere if rest and not everyone else "")
+        text = slow.description + (elsewhere if rest and not everyone else "")
         texts = (text, *(text for own in small.values() for text in own))
         cure = "check the socket buffers, congestion control and offloads there; the cable is fine"
         yield Anomaly("TCP configuration", node, texts, _BUFFER_CURE if small else cure)
@@ -263,7 +263,7 @@ class _Slow:
     """Ratio of the minimum time to that of the wire."""
     excess: float
     """Seconds beyond the time of the wire."""
-    words: str
+    description: str
     """Description of the evidence."""
 
 
@@ -392,9 +392,9 @@ def _duplex(
 def _small_buffers(number: int, around: Mapping[int, Environment]) -> list[str]:
     found = []
     for key in ("net.ipv4.tcp_wmem", "net.ipv4.tcp_rmem"):
-        words = re.findall(r"\d+", ((around.get(number) or {}).get("settings") or {}).get(key) or "")
-        if len(words) == 3 and int(words[2]) < _SMALL_BUFFER:
-            found.append(f"{key} = {' '.join(words)}: at most {int(words[2])} bytes are in flight")
+        numbers = re.findall(r"\d+", ((around.get(number) or {}).get("settings") or {}).get(key) or "")
+        if len(numbers) == 3 and int(numbers[2]) < _SMALL_BUFFER:
+            found.append(f"{key} = {' '.join(numbers)}: at most {int(numbers[2])} bytes are in flight")
     return found
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from minga.network.measuring.encodings import ENCODINGS, Encoding
-from minga.network.measuring.exchanges import Ends, ladder_of
+from minga.network.measuring.exchanges import Ends, sample_message_sizes
 from minga.network.measuring.matrix import PairMatrix, capacities
 from minga.network.measuring.sampling import Sample
 from minga.network.measuring.team import Team
@@ -132,7 +132,7 @@ def measure_curves(
         for transport, encoding in wanted:
             sizes = _SPLIT_SIZES if transport == "tcp-nagle" else SIZES
             try:
-                samples = ladder_of(team, ends, transport, sizes, share, seed, least=6, encoding=encoding)
+                samples = sample_message_sizes(team, ends, transport, sizes, share, seed, least=6, encoding=encoding)
             except Unavailable as error:
                 missing[f"{transport} to {name}"] = error.message
                 continue

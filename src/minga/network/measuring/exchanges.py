@@ -19,7 +19,7 @@ from minga.network.measuring.team import Team
 from minga.network.measuring.transports import Mode, Unavailable
 from minga.network.measuring.worker import Order, Reply
 
-__all__ = ["Ends", "both_sides", "exchange_times", "ladder_of", "measure_matrix", "payload"]
+__all__ = ["Ends", "both_sides", "exchange_times", "measure_matrix", "payload", "sample_message_sizes"]
 
 Part = tuple[int, Mode, float, int]
 """Size in bytes, mode, minimum seconds, minimum number of exchanges."""
@@ -41,7 +41,7 @@ class Ends:
     address: str | None = None
 
 
-def ladder_of(
+def sample_message_sizes(
     team: Team,
     ends: Ends,
     transport: str,

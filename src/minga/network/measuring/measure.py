@@ -10,10 +10,10 @@ from typing import Any
 
 from minga.launch.hosts import Host, Launcher, ssh
 from minga.network.measuring.environment import common_address
-from minga.network.measuring.exchanges import Ends, ladder_of, measure_matrix
+from minga.network.measuring.exchanges import Ends, measure_matrix, sample_message_sizes
 from minga.network.measuring.host_team import agents
 from minga.network.measuring.matrix import Medium, PairMatrix
-from minga.network.measuring.sampling import ladder
+from minga.network.measuring.sampling import message_sizes
 from minga.network.measuring.section import VERSION, fits_of, measured_link, remarks, slow_section
 from minga.network.measuring.stages import (
     SHARES,
@@ -157,7 +157,7 @@ def _measure(survey: Survey, inside: Mapping[int, tuple[str, int, int]]) -> dict
             first += step
     for level, (name, a, b) in sorted(inside.items()):
         survey.progress(first, f"MPI inside a node, {name}")
-        samples = ladder_of(survey.team, Ends(a, b), "mpi", ladder(), share, survey.seed)
+        samples = sample_message_sizes(survey.team, Ends(a, b), "mpi", message_sizes(), share, survey.seed)
         section["links"].append(measured_link(level, name, "mpi", (a, b), samples, fits_of(samples, {}, survey.seed)))
         first += step
     if between:

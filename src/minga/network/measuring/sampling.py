@@ -17,7 +17,7 @@ import numpy as np
 from minga.network.measuring.statistics import Summary, median_interval, summary
 from minga.network.measuring.transports import Pinger
 
-__all__ = ["THESIS_SIZES", "Sample", "between", "ladder", "sample"]
+__all__ = ["THESIS_SIZES", "Sample", "between", "message_sizes", "sample"]
 
 THESIS_SIZES = (8, 100, 1000, 60_000, 1_000_000, 10_000_000)
 """Sizes of F. Tinetti, thesis, Appendix C, in bytes; 60 000 because ``ping`` supports no more."""
@@ -72,7 +72,7 @@ class _Progress:
         return high - low <= tolerance * float(np.median(times))
 
 
-def ladder(least: int = 0, most: int = 10_000_000, mtu: int = 1500, *, neighbours: bool = False) -> list[int]:
+def message_sizes(least: int = 0, most: int = 10_000_000, mtu: int = 1500, *, neighbours: bool = False) -> list[int]:
     """Return ascending sizes in bytes: powers of two, those of the thesis, and both sides of protocol limits.
 
     ``neighbours`` adds the sizes 3 bytes above and below powers of two, as NetPIPE does.

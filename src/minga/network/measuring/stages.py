@@ -9,12 +9,12 @@ from typing import Any
 from minga.network.measuring.anomalies import find_anomalies
 from minga.network.measuring.curves import Curve, measure_curves
 from minga.network.measuring.encodings import ENCODINGS
-from minga.network.measuring.exchanges import Ends, both_sides, ladder_of, payload
+from minga.network.measuring.exchanges import Ends, both_sides, payload, sample_message_sizes
 from minga.network.measuring.matrix import PairMatrix
 from minga.network.measuring.one_way import telling
 from minga.network.measuring.overlap import cures
 from minga.network.measuring.piecewise import Fit
-from minga.network.measuring.sampling import between, ladder
+from minga.network.measuring.sampling import between, message_sizes
 from minga.network.measuring.section import break_names, drain_time, fits_of, from_points, links_from, measured_link
 from minga.network.measuring.team import Team
 from minga.network.measuring.trains import Train, loggp
@@ -72,15 +72,15 @@ def link_stage(survey: Survey, ends: Ends, transport: str, budget: float) -> Non
     """Measure all sizes between two machines, then more around the breaks, and check the interface's counters."""
     section, seed = survey.section, survey.seed
     interface = section["environment"].get("interface") or {}
-    sizes = ladder(mtu=int(interface.get("mtu") or 1500), neighbours=True)
+    sizes = message_sizes(mtu=int(interface.get("mtu") or 1500), neighbours=True)
     names = break_names(transport, section["environment"], section["library"])
     try:
         before = _sent(survey.team, ends, interface)
-        samples = ladder_of(survey.team, ends, transport, sizes, 0.8 * budget, seed)
+        samples = sample_message_sizes(survey.team, ends, transport, sizes, 0.8 * budget, seed)
         fits = fits_of(samples, names, seed)
         extra = between([sample.size for sample in samples], [piece.least for piece in fits[1].pieces[1:]])
         if extra:
-            more = ladder_of(survey.team, ends, transport, extra, 0.2 * budget, seed + 1)
+            more = sample_message_sizes(survey.team, ends, transport, extra, 0.2 * budget, seed + 1)
             new = {sample.size: sample for sample in (*samples, *more)}
             samples = [new[size] for size in sorted(new)]
             fits = fits_of(samples, names, seed)
@@ -138,7 +138,7 @@ def broadcast_advice(survey: Survey) -> None:
     route = best_route(_BROADCAST, receivers, link, medium, group=heard, mpi=section["library"] != "no MPI")
     setting = mpi_advice(section["library"], _BROADCAST, receivers) if medium == "switch" else None
     section["broadcast"] = {
-        "bytes": _BROADCAST, "receivers": receivers, "route": route.name, "seconds": route.seconds,
+        "bytes": _BROADCAST, "receivers": receivers, "route": route.algorithm, "seconds": route.seconds,
         "reason": route.reason, "setting": setting,
     }  # fmt: skip
     section["advice"].append(f"broadcast: {route.reason}")
@@ -170,7 +170,7 @@ def cache_stage(survey: Survey, ends: Ends, transport: str, budget: float) -> No
     """Measure the same messages with memory that is in a cache, and with memory that is not."""
     found = {}
     for name, cold in (("warm", False), ("cold", True)):
-        samples = ladder_of(survey.team, ends, transport, _CACHE_SIZES, budget / 2, survey.seed, cold=cold)
+        samples = sample_message_sizes(survey.team, ends, transport, _CACHE_SIZES, budget / 2, survey.seed, cold=cold)
         found[name] = {sample.size: sample.summary.median for sample in samples}
     points = [
         {"bytes": size, "warm": seconds, "cold": found["cold"][size]}

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from minga.output.directory import disk_errors
 from minga.space.box import Box
 
-__all__ = ["Block", "Damaged", "read_block", "write_blocks"]
+__all__ = ["Block", "DamagedCheckpoint", "read_block", "write_blocks"]
 
 Array = NDArray[Any]
 Pieces = Sequence[tuple[Box, Array]]
@@ -32,7 +32,7 @@ _SLAB_BYTES = 8 << 20
 """Number of bytes that are copied, written or read at once."""
 
 
-class Damaged(Exception):
+class DamagedCheckpoint(Exception):
     """Raised if data on the disk is not what was written; the message names the place."""
 
 
@@ -94,7 +94,7 @@ def read_block(path: Path, block: Block, dtype: str, into: Pieces) -> None:
 
     Raises
     ------
-    Damaged
+    DamagedCheckpoint
         If the block is not as it was written; the copied data is then invalid.
     """
     kind = np.dtype(dtype)
@@ -116,9 +116,9 @@ def read_block(path: Path, block: Block, dtype: str, into: Pieces) -> None:
                         values[shared.slices(box.lo)] = rows[shared.slices(slab.lo)]
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise Damaged(f"{path.parent.name}/{path.name} cannot be read: {reason}") from error
+        raise DamagedCheckpoint(f"{path.parent.name}/{path.name} cannot be read: {reason}") from error
     if crc != block.crc:
-        raise Damaged(f"{path.parent.name}/{path.name} has changed at byte {block.at}: slot {block.slot!r}")
+        raise DamagedCheckpoint(f"{path.parent.name}/{path.name} has changed at byte {block.at}: slot {block.slot!r}")
 
 
 @contextmanager

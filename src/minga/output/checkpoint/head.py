@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from minga.output.checkpoint.blocks import Block, Damaged
+from minga.output.checkpoint.blocks import Block, DamagedCheckpoint
 from minga.output.directory import write_whole
 
 __all__ = ["FORMAT", "NAME", "SLOTS", "Head", "Session", "heads_of", "read_head", "write_head"]
@@ -124,7 +124,7 @@ def read_head(folder: Path) -> Head | None:
 
     Raises
     ------
-    Damaged
+    DamagedCheckpoint
         If it is corrupted, or has another format.
     """
     try:
@@ -132,7 +132,7 @@ def read_head(folder: Path) -> Head | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Damaged(f"{folder.name}/{NAME} cannot be read: {error.strerror}") from error
+        raise DamagedCheckpoint(f"{folder.name}/{NAME} cannot be read: {error.strerror}") from error
     try:
         file = json.loads(text)
         content = file["checkpoint"]
@@ -140,9 +140,9 @@ def read_head(folder: Path) -> Head | None:
     except (ValueError, KeyError, TypeError):
         sound = False
     if not sound:
-        raise Damaged(f"{folder.name}/{NAME} has changed since it was written")
+        raise DamagedCheckpoint(f"{folder.name}/{NAME} has changed since it was written")
     if content["format"] != FORMAT:
-        raise Damaged(
+        raise DamagedCheckpoint(
             f"{folder.name}/{NAME} has format {content['format']}, this minga ({content['version']} wrote it) reads "
             f"format {FORMAT}"
         )
@@ -169,7 +169,7 @@ def heads_of(path: Path) -> tuple[list[Head], list[str]]:
     for slot in SLOTS:
         try:
             head = read_head(path / slot)
-        except Damaged as error:
+        except DamagedCheckpoint as error:
             faults.append(str(error))
         else:
             if head is not None:

@@ -17,10 +17,10 @@ from minga.engine.state import BEGINNING, Position, State
 from minga.engine.stop import Ended, Stop, duration
 from minga.errors import CaseError, RunError
 from minga.lang.types import itemsize
-from minga.output.checkpoint.blocks import Damaged
+from minga.output.checkpoint.blocks import DamagedCheckpoint
 from minga.output.checkpoint.head import SLOTS, Head, Session, heads_of
 from minga.output.checkpoint.identity import INITIAL, changed_entries, identity_of
-from minga.output.checkpoint.slots import begin, beginning_of, complete, digests, put_back, write_slots
+from minga.output.checkpoint.slots import begin, beginning_of, complete, digests, restore, write_slots
 
 if TYPE_CHECKING:
     from minga.options import RunOptions
@@ -168,8 +168,8 @@ class Keeper:
         for head in heads:
             self._check(head, engine)
             try:
-                put_back(self.path / head.slot, head, engine, state)
-            except Damaged as error:
+                restore(self.path / head.slot, head, engine, state)
+            except DamagedCheckpoint as error:
                 faults.append(str(error))
                 continue
             self._say_faults(faults, f"the checkpoint of step {head.step} is used")

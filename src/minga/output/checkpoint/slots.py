@@ -23,14 +23,14 @@ from minga.engine.comm import Comm
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.state import State, write_registers
-from minga.output.checkpoint.blocks import Block, Damaged, read_block, write_blocks
+from minga.output.checkpoint.blocks import Block, DamagedCheckpoint, read_block, write_blocks
 from minga.output.checkpoint.head import NAME, Head, write_head
 from minga.output.digest import digest_of_blocks
 from minga.output.directory import disk_errors
 from minga.space.box import Box
 from minga.space.field import Slot
 
-__all__ = ["begin", "beginning_of", "block_file", "complete", "digests", "put_back", "write_slots"]
+__all__ = ["begin", "beginning_of", "block_file", "complete", "digests", "restore", "write_slots"]
 
 _TOKEN = ".token"
 """Name of a file that tells ranks if they see the folder that rank 0 sees."""
@@ -83,23 +83,23 @@ def complete(folder: Path, head: Head, ranks: int) -> None:
                 path.unlink()
 
 
-def put_back(folder: Path, head: Head, engine: Engine, state: State) -> None:
+def restore(folder: Path, head: Head, engine: Engine, state: State) -> None:
     """Restore fields and registers from a checkpoint; collective.
 
     Raises
     ------
-    Damaged
+    DamagedCheckpoint
         On all ranks if it cannot be read. Fields may then hold anything; registers are as before.
     """
     fault: str | None = None
     try:
         _read(folder, head, engine, state)
-    except Damaged as error:
+    except DamagedCheckpoint as error:
         fault = str(error)
     faults = engine.comm.gather(fault)
     fault = engine.comm.bcast(None if faults is None else next(filter(None, faults), None))
     if fault is not None:
-        raise Damaged(fault)
+        raise DamagedCheckpoint(fault)
     write_registers(engine, head.registers)
 
 
@@ -164,9 +164,12 @@ def _pieces(
 
 
 def _read(folder: Path, head: Head, engine: Engine, state: State) -> None:
-    """Read this rank's part, and on rank 0 that of blind ranks; collective. A rank with a fault raises Damaged."""
+    """Read this rank's part, and on rank 0 that of blind ranks; collective.
+
+    A rank that finds a fault raises DamagedCheckpoint.
+    """
     comm, blind = engine.comm, _blind(engine.comm, folder / NAME)
-    fault: Damaged | None = None
+    fault: DamagedCheckpoint | None = None
     for name, slot in state.changing.items():
         mine = engine.blocks(slot, write=True)
         blocks = [block for block in head.blocks if block.slot == name]
@@ -175,7 +178,7 @@ def _read(folder: Path, head: Head, engine: Engine, state: State) -> None:
         try:
             if comm.rank not in blind and fault is None:
                 _read_slot(folder, head, name, slot, blocks, [*mine, *itertools.chain.from_iterable(others)])
-        except Damaged as error:
+        except DamagedCheckpoint as error:
             fault = error  # the others wait for this rank's part in the next slot
         if blind:
             read = comm.bcast(others)[comm.rank]
@@ -189,7 +192,7 @@ def _read_slot(
     folder: Path, head: Head, name: str, slot: Slot, blocks: Sequence[Block], wanted: Sequence[tuple[Box, Any]]
 ) -> None:
     if head.dtypes.get(name) != slot.field.dtype or not _covered(wanted, blocks):
-        raise Damaged(f"{folder.name}/{NAME} does not hold all of slot {name!r}")
+        raise DamagedCheckpoint(f"{folder.name}/{NAME} does not hold all of slot {name!r}")
     for block in blocks:
         if any(not (box & block.box).empty for box, _ in wanted):
             read_block(block_file(folder, block.file), block, slot.field.dtype, wanted)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.options import OutputSettings
-from minga.output.snapshots.selection import kept_of
+from minga.output.snapshots.selection import selections_of
 from minga.space.field import Field
 
 __all__ = ["Encode", "check_snapshots", "codecs_entry", "encoder"]
@@ -45,7 +45,7 @@ def encoder(settings: OutputSettings, dtype: np.dtype[Any], key: str = "output.c
 
 def check_snapshots(fields: Sequence[Field], settings: OutputSettings) -> None:
     """Raise CaseError if frames of these fields cannot be kept as requested."""
-    kept_of(fields, settings)
+    selections_of(fields, settings)
     for field in fields:
         encoder(settings, np.dtype(field.dtype))
 

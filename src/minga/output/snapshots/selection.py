@@ -16,11 +16,11 @@ from minga.space.box import Box
 from minga.space.boxes import Ints
 from minga.space.field import Field
 
-__all__ = ["Kept", "kept_of"]
+__all__ = ["Selection", "selections_of"]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class Selection:
     """Kept points of one field: those of `box`, in the field's own point indices, every `every[a]`-th.
 
     They have indices of their own, from 0: *kept indices*.
@@ -69,9 +69,9 @@ class Kept:
         )
 
 
-def kept_of(
+def selections_of(
     fields: Sequence[Field], settings: OutputSettings, presentation: Presentation | None = None
-) -> tuple[Kept, ...]:
+) -> tuple[Selection, ...]:
     """Return the kept points of each field.
 
     Raises
@@ -96,7 +96,7 @@ def kept_of(
 
 def _kept(
     field: Field, region: Mapping[str, tuple[int, int]], decimate: int | Mapping[str, int], style: FieldStyle
-) -> Kept:
+) -> Selection:
     bounds, lo, hi, every = field.bounds, [], [], []
     for position, axis in enumerate(field.axes):
         name = field.grid.axes[axis]
@@ -121,4 +121,4 @@ def _kept(
             key="output.region",
             remedy="make the region larger, or leave the field out of output.fields",
         )
-    return Kept(field, box, tuple(every), style)
+    return Selection(field, box, tuple(every), style)

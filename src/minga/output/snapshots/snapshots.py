@@ -31,7 +31,7 @@ from minga.output.snapshots.codec import encoder
 from minga.output.snapshots.counters import Counters
 from minga.output.snapshots.files import Disk, Throttle, bytes_of
 from minga.output.snapshots.manifest import FrameRecord, Receipt, receipt_of
-from minga.output.snapshots.selection import kept_of
+from minga.output.snapshots.selection import selections_of
 from minga.output.snapshots.staging import Staging, arrays_of
 from minga.output.snapshots.writer import Job, WriterThread
 from minga.output.variables import variables_of
@@ -108,7 +108,7 @@ class Snapshots:
             If the disk refuses.
         """
         self.settings, self.counters, self._comm = settings, Counters(), comm
-        self._kept = kept_of(fields, settings, model.presentation)
+        self._kept = selections_of(fields, settings, model.presentation)
         variables = variables_of(fields, f"model {model.name!r}", model.presentation)
         assert len(variables) == len(self._kept)
         self._chunks = [chunks_of(kept.variable, settings.chunk_bytes) for kept in self._kept]
@@ -416,9 +416,9 @@ class Snapshots:
 
     def _agreed(self, *wishes: bool) -> list[bool]:
         """Return for each wish whether any rank has it."""
-        words = np.array(wishes, np.int64)
-        self._comm.allreduce(words, "max")
-        return [bool(word) for word in words]
+        buffer = np.array(wishes, np.int64)
+        self._comm.allreduce(buffer, "max")
+        return [bool(word) for word in buffer]
 
     @property
     def _failed(self) -> bool:

@@ -19,9 +19,9 @@ from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.output.cells import blocks_of_cells, layout_of_cells
 from minga.output.snapshots.chunks import Chunk
-from minga.output.snapshots.selection import Kept
+from minga.output.snapshots.selection import Selection
 from minga.space.box import Box
-from minga.space.boxes import Ints, meet
+from minga.space.boxes import Ints, intersect_pairs
 from minga.space.layout import Layout
 from minga.space.ownership import Ownership
 from minga.space.transfer import Copy, RankTransfer, for_rank
@@ -83,7 +83,7 @@ class Staging:
     """
 
     def __init__(
-        self, model: Model, kept: Sequence[Kept], chunks: Sequence[Sequence[Chunk]], writers: Sequence[Ints]
+        self, model: Model, kept: Sequence[Selection], chunks: Sequence[Sequence[Chunk]], writers: Sequence[Ints]
     ) -> None:
         self._model, self._kept, self._chunks, self._writers = model, tuple(kept), tuple(chunks), tuple(writers)
         self._plan: _Plan | None = None
@@ -159,7 +159,7 @@ class Staging:
         ]
         return dict(zip(keys, arrays, strict=True))
 
-    def _copies_whole(self, kept: Kept) -> bool:
+    def _copies_whole(self, kept: Selection) -> bool:
         """Return whether an engine can copy boxes of the field as they are stored."""
         return set(kept.every) <= {1} and kept.field.name not in self._model.packed and not kept.field.replicated
 
@@ -171,7 +171,7 @@ class Staging:
                 box = self._chunks[number][at].box
                 yield engine.copy_out(kept.field, box.shift(kept.box.lo), array[: box.shape[0]])
 
-    def _pieces(self, engine: Engine, kept: Kept) -> Iterator[tuple[Box, Array]]:
+    def _pieces(self, engine: Engine, kept: Selection) -> Iterator[tuple[Box, Array]]:
         """Yield this rank's part of a field; a field that every rank holds belongs to rank 0."""
         if engine.comm.rank == 0 or not kept.field.replicated:
             yield from blocks_of_cells(engine, self._model, kept.field.name)
@@ -201,7 +201,7 @@ class Staging:
         self._plan = _Plan(layouts, local, sends, receives, outgoing, incoming, channel)
         return self._plan
 
-    def _layout(self, engine: Engine, kept: Kept) -> Layout:
+    def _layout(self, engine: Engine, kept: Selection) -> Layout:
         """Return the layout of a field's owners: it is another object when they change."""
         packed = self._model.packed.get(kept.field.name)
         for field in (kept.field,) if packed is None else packed.planes:
@@ -239,7 +239,7 @@ class Staging:
         return part.at + -(-part.copy.source_box.size * size // _LINE) * _LINE
 
 
-def _sources(engine: Engine, model: Model, kept: Kept) -> tuple[Ints, Ints, Ints]:
+def _sources(engine: Engine, model: Model, kept: Selection) -> tuple[Ints, Ints, Ints]:
     """Return the boxes of kept indices that all blocks own, and their ranks; some are empty."""
     field = kept.field
     if field.replicated:
@@ -257,7 +257,7 @@ def _copies(lo: Ints, hi: Ints, low: Ints, high: Ints, blocks: Ints, chunks: Int
     """Return copies of the common parts of some blocks and some chunks."""
     if not len(blocks) or not len(chunks):
         return []
-    i, j, part_lo, part_hi = meet(lo[blocks], hi[blocks], low[chunks], high[chunks])
+    i, j, part_lo, part_hi = intersect_pairs(lo[blocks], hi[blocks], low[chunks], high[chunks])
     nowhere = (0,) * lo.shape[1]
     return [
         Copy(source, target, Box(tuple(first), tuple(last)), nowhere)
@@ -267,7 +267,7 @@ def _copies(lo: Ints, hi: Ints, low: Ints, high: Ints, blocks: Ints, chunks: Int
     ]
 
 
-def _scatter(kept: Kept, box: Box, values: Array, targets: Sequence[tuple[Copy, Array, Box]]) -> None:
+def _scatter(kept: Selection, box: Box, values: Array, targets: Sequence[tuple[Copy, Array, Box]]) -> None:
     """Copy the kept points of a piece of a field to their places; a target's array begins at its box's low end."""
     mine = kept.indices(box)
     for copy, array, around in targets:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.output.snapshots.chunks import chunks_of
-from minga.output.snapshots.selection import Kept
+from minga.output.snapshots.selection import Selection
 from minga.output.snapshots.staging import Staging
 
 __all__ = ["WholeFrames"]
@@ -22,7 +22,10 @@ class WholeFrames:
     """Transfer of frames to rank 0, which passes each to a function: step, time, and new arrays by field."""
 
     def __init__(
-        self, model: Model, kept: Sequence[Kept], on_frame: Callable[[int, float, Mapping[str, NDArray[Any]]], None]
+        self,
+        model: Model,
+        kept: Sequence[Selection],
+        on_frame: Callable[[int, float, Mapping[str, NDArray[Any]]], None],
     ) -> None:
         """Prepare the transfer; alike on all ranks."""
         self._on_frame, self._clock = on_frame, model.clock

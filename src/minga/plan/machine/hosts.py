@@ -9,25 +9,25 @@ from dataclasses import replace
 import numpy as np
 
 from minga.errors import CaseError, suggest
-from minga.plan.crew import Crew
 from minga.plan.machine.machine import Machine, NodeKind
+from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
 from minga.plan.topology import Tree
 
-__all__ = ["crew_on"]
+__all__ = ["group_on"]
 
 _MOST = 6
 """Maximum number of names in a message."""
 
 
-def crew_on(
+def group_on(
     machine: Machine,
     hosts: Sequence[str],
     kernel: str | Sequence[str] | None = None,
     threads: int = 1,
     *,
     cell_bytes: float | None = None,
-) -> Crew:
+) -> RankGroup:
     """Return the ranks that run on given hosts; nodes of the machine without a rank are left out.
 
     Hosts are matched by name, with or without domain. If the file names no hosts and no node has the name of a host,
@@ -40,7 +40,7 @@ def crew_on(
     hosts
         Host name of each rank.
     kernel, threads, cell_bytes
-        As for :meth:`Machine.crew`.
+        As for :meth:`Machine.rank_group`.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def crew_on(
     missing = [host for host, kind in found.items() if kind is None]
     if len(missing) == len(used) and not any(kind.hosts for kind in machine.nodes):
         if len(used) == 1:
-            return machine.crew(len(hosts), kernel, threads, cell_bytes=cell_bytes)
+            return machine.rank_group(len(hosts), kernel, threads, cell_bytes=cell_bytes)
         nodes_in_order = itertools.chain.from_iterable(itertools.repeat(kind, kind.count) for kind in machine.nodes)
         found = dict(zip(used, nodes_in_order, strict=False))
         missing = used if len(found) < len(used) else []
@@ -68,14 +68,14 @@ def crew_on(
     places = np.array([used.index(host) for host in hosts])
     for number, node in enumerate(nodes):
         mine = np.flatnonzero(places == number)
-        crew = replace(machine, nodes=(node,)).crew(len(mine), kernel, threads, cell_bytes=cell_bytes)
+        group = replace(machine, nodes=(node,)).rank_group(len(mine), kernel, threads, cell_bytes=cell_bytes)
         speed_of[mine] = len(speeds)
-        speeds += crew.speeds
-        memory[mine] = crew.memory
-        for column, level in enumerate(crew.seats.levels):
-            paths[mine, whole.levels.index(level)] = crew.seats.paths[:, column]
+        speeds += group.speeds
+        memory[mine] = group.memory
+        for column, level in enumerate(group.seats.levels):
+            paths[mine, whole.levels.index(level)] = group.seats.paths[:, column]
         paths[mine, 0] = number
-    return Crew(tuple(speeds), speed_of, memory, Tree(whole.levels, paths), whole.link_levels(), whole.names)
+    return RankGroup(tuple(speeds), speed_of, memory, Tree(whole.levels, paths), whole.link_levels(), whole.names)
 
 
 def _alone(kind: NodeKind, host: str) -> NodeKind:

@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 
 from minga.errors import CaseError, LayoutError, suggest
-from minga.plan.crew import Crew
 from minga.plan.links import Link, Links, Segment
+from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
 from minga.plan.topology import MOST_CORES, Tree
 from minga.space.boxes import Ints
@@ -208,7 +208,7 @@ class Machine:
         """
         return sum(kind.count * max(1, len(kind.cores) // threads) for kind in self.nodes)
 
-    def crew(
+    def rank_group(
         self,
         ranks: int | None = None,
         kernel: str | Sequence[str] | None = None,
@@ -216,7 +216,7 @@ class Machine:
         *,
         cell_bytes: float | None = None,
         device: str = "cpu",
-    ) -> Crew:
+    ) -> RankGroup:
         """Return the ranks of a run on this machine, started in order and filling one node after another.
 
         Parameters
@@ -236,7 +236,7 @@ class Machine:
 
         Returns
         -------
-        Crew
+        RankGroup
             The ranks.
 
         Raises
@@ -269,7 +269,7 @@ class Machine:
                 on = mine[node]
                 memory[on] = (MEMORY_SHARE * kind.memory / crowd[node[on]]).astype(np.int64)
         seats = Tree(self.levels, self.tree().paths[first_core[node] + slots[chosen]])
-        return Crew(tuple(speeds), kind_of[node], memory, seats, self.link_levels(), self.names)
+        return RankGroup(tuple(speeds), kind_of[node], memory, seats, self.link_levels(), self.names)
 
     def _check_ranks(self, ranks: int) -> None:
         """Raise CaseError for more ranks than can be planned in a reasonable time."""

@@ -14,7 +14,7 @@ import numpy as np
 from minga.plan.links import Links
 from minga.plan.placement.edges import Edges, edges_of
 from minga.plan.topology import Tree
-from minga.plan.work.work import Exchange
+from minga.plan.work.work import HaloRound
 from minga.space.box import Point
 from minga.space.boxes import Ints
 from minga.space.layout import Layout
@@ -56,7 +56,7 @@ def cost_of(
     layout: Layout,
     seats: Tree,
     periodic: Sequence[bool] = (),
-    exchanges: Sequence[Exchange] = (),
+    exchanges: Sequence[HaloRound] = (),
     links: Links | None = None,
     shift: Sequence[Point] = (),
 ) -> Cost:

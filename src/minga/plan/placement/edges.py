@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from minga.plan.contacts import contacts_of, mesh_of
-from minga.plan.work.work import Exchange
+from minga.plan.work.work import HaloRound
 from minga.space.box import Box, Point, directions
 from minga.space.boxes import Ints, volumes
 from minga.space.grid import Grid
@@ -45,7 +45,7 @@ class Edges:
 def edges_of(
     layout: Layout,
     periodic: Sequence[bool] = (),
-    exchanges: Sequence[Exchange] = (),
+    exchanges: Sequence[HaloRound] = (),
     shift: Sequence[Point] = (),
 ) -> Edges:
     """Return the messages between the ranks of a layout.
@@ -62,7 +62,7 @@ def edges_of(
         As :attr:`Grid.shift`; none by default.
     """
     around = tuple(periodic) or (False,) * layout.ndim
-    rounds = tuple(exchanges) or (Exchange((1,) * layout.ndim, (1,) * layout.ndim, 1),)
+    rounds = tuple(exchanges) or (HaloRound((1,) * layout.ndim, (1,) * layout.ndim, 1),)
     shifted = any(map(any, shift))
     mesh, narrowest = mesh_of(layout), (layout.hi - layout.lo).min(axis=0)
     columns: list[tuple[Ints, ...]] = []
@@ -78,7 +78,7 @@ def edges_of(
     return Edges(layout.ranks, *(np.concatenate(column) for column in zip(*columns, strict=True)))
 
 
-def _copies_of_contacts(layout: Layout, exchange: Exchange, periodic: tuple[bool, ...]) -> tuple[Ints, Ints, Ints]:
+def _copies_of_contacts(layout: Layout, exchange: HaloRound, periodic: tuple[bool, ...]) -> tuple[Ints, Ints, Ints]:
     """Return sending block, receiving block and cells of every copy if no halo extends beyond neighbouring blocks."""
     givers, takers, cells = [], [], []
     for contacts in contacts_of(layout, periodic, exchange.corners):
@@ -99,7 +99,7 @@ def _copies_of_contacts(layout: Layout, exchange: Exchange, periodic: tuple[bool
     return tuple(np.concatenate(column) if column else nothing for column in (givers, takers, cells))  # type: ignore[return-value]
 
 
-def _copies_anywhere(layout: Layout, exchange: Exchange, grid: Grid) -> tuple[Ints, Ints, Ints]:
+def _copies_anywhere(layout: Layout, exchange: HaloRound, grid: Grid) -> tuple[Ints, Ints, Ints]:
     """Return the same for any halos and blocks: each halo is looked up in the layout's index, per periodic image."""
     low, high = np.array(exchange.low, np.int64), np.array(exchange.high, np.int64)
     origin = np.array(layout.domain.lo, np.int64)

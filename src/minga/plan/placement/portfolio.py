@@ -18,7 +18,7 @@ from minga.plan.placement.edges import edges_of
 from minga.plan.placement.swaps import MOST_VERTICES, nodes_exchanged, refined
 from minga.plan.placement.tiles import Faces, cheapest_tilings, group_counts, tiled
 from minga.plan.topology import Tree
-from minga.plan.work.work import Exchange
+from minga.plan.work.work import HaloRound
 from minga.space.box import Point
 from minga.space.boxes import Ints, volumes
 from minga.space.grid import Grid
@@ -56,7 +56,7 @@ def place(
     seats: Tree,
     mapping: str = "sequential",
     periodic: Sequence[bool] = (),
-    exchanges: Sequence[Exchange] = (),
+    exchanges: Sequence[HaloRound] = (),
     links: Links | None = None,
 ) -> Layout:
     """Return the same blocks on the ranks to which ``mapping`` assigns them; see :func:`arrange`.
@@ -88,7 +88,7 @@ def place_all(
     layouts: Mapping[Grid, Layout],
     seats: Tree,
     mapping: str,
-    exchanges: Sequence[Exchange] = (),
+    exchanges: Sequence[HaloRound] = (),
     links: Links | None = None,
 ) -> dict[Grid, Layout]:
     """Place layouts of several grids whose blocks belong together in the same way, which is best for the first grid."""
@@ -115,7 +115,7 @@ def arrange(
     seats: Tree,
     mapping: str,
     periodic: Sequence[bool] = (),
-    exchanges: Sequence[Exchange] = (),
+    exchanges: Sequence[HaloRound] = (),
     links: Links | None = None,
     kinds: Ints | None = None,
     shift: Sequence[Point] = (),
@@ -160,7 +160,7 @@ def portfolio(
     layout: Layout,
     seats: Tree,
     periodic: Sequence[bool] = (),
-    exchanges: Sequence[Exchange] = (),
+    exchanges: Sequence[HaloRound] = (),
     links: Links | None = None,
     kinds: Ints | None = None,
     shift: Sequence[Point] = (),
@@ -202,7 +202,7 @@ def distribute(
     capacities: np.ndarray,
     weights: np.ndarray | None = None,
     periodic: Sequence[bool] = (),
-    exchanges: Sequence[Exchange] = (),
+    exchanges: Sequence[HaloRound] = (),
     links: Links | None = None,
     shift: Sequence[Point] = (),
 ) -> Layout:
@@ -241,7 +241,7 @@ class _Problem:
 
     layout: Layout
     periodic: tuple[bool, ...]
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[HaloRound, ...]
     pricing: Pricing
     kinds: Ints
     shifted: bool
@@ -252,14 +252,14 @@ class _Problem:
         layout: Layout,
         seats: Tree,
         periodic: Sequence[bool],
-        exchanges: Sequence[Exchange],
+        exchanges: Sequence[HaloRound],
         links: Links | None,
         kinds: Ints | None,
         shift: Sequence[Point],
     ) -> _Problem:
         _check_seats(layout, seats)
         around = tuple(periodic) or (False,) * layout.ndim
-        rounds = tuple(exchanges) or (Exchange((1,) * layout.ndim, (1,) * layout.ndim, 1),)
+        rounds = tuple(exchanges) or (HaloRound((1,) * layout.ndim, (1,) * layout.ndim, 1),)
         pricing = Pricing(edges_of(layout, around, rounds, shift), seats, links)
         alike = np.zeros(layout.ranks, np.int64) if kinds is None else np.asarray(kinds, np.int64)
         return cls(layout, around, rounds, pricing, alike, any(map(any, shift)))

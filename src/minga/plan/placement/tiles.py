@@ -21,7 +21,7 @@ from minga.plan.contacts import Mesh
 from minga.plan.links import Links
 from minga.plan.placement.cost import prices
 from minga.plan.topology import Tree
-from minga.plan.work.work import Exchange
+from minga.plan.work.work import HaloRound
 from minga.space.box import Point, directions
 from minga.space.boxes import Ints
 
@@ -64,7 +64,7 @@ class Faces:
         cls,
         sizes: Sequence[Ints],
         periodic: Sequence[bool],
-        exchanges: Sequence[Exchange],
+        exchanges: Sequence[HaloRound],
         depth: int,
         links: Links | None = None,
     ) -> Faces:

@@ -23,19 +23,19 @@ from minga.engine.pin import available_cores, share
 from minga.engine.quotas import quota
 from minga.engine.waiting import longest_nap
 from minga.plan.cost import work_of
-from minga.plan.crew import Crew
 from minga.plan.links import Link, Links, Segment
 from minga.plan.machine.machine import MEMORY_SHARE
 from minga.plan.machine.resources import available_memory, processor_name
 from minga.plan.probe.pingpong import links_of
 from minga.plan.probe.rehearsal import Rehearsal, Sample, part_of
-from minga.plan.probe.remembered import key_of, recall, remember
+from minga.plan.probe.remembered import key_of, load_cached, store_cached
+from minga.plan.ranks import RankGroup
 from minga.plan.speed import TRUSTED, Speed
 from minga.plan.topology import Tree, seats_of, usable
 from minga.plan.work.work import Work
 from minga.space.boxes import Ints
 
-__all__ = ["known_speed", "measure_speed", "probe_beyond", "probe_crew", "probed_sizes", "sample_sizes"]
+__all__ = ["known_speed", "measure_speed", "probe_beyond", "probe_ranks", "probed_sizes", "sample_sizes"]
 
 _FRACTIONS: Final = (1.0, 1 / 4, 1 / 16)
 """Sizes that are timed, as fractions of the equal share of cells."""
@@ -72,10 +72,10 @@ class _Found:
     memory: int | None
 
 
-def probe_crew(
+def probe_ranks(
     model: Model, comm: Comm, *, threads: int = 1, seconds: float = 1.0, cache: bool = True,
     cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None,
-) -> Crew:  # fmt: skip
+) -> RankGroup:  # fmt: skip
     """Measure the ranks of ``comm``; collective, equal on all ranks.
 
     Functions that a step calls (:meth:`minga.engine.program.Program.call`) are left out, as their effects are unknown.
@@ -98,7 +98,7 @@ def probe_crew(
 
     Returns
     -------
-    Crew
+    RankGroup
         The ranks.
     """
     work = work_of(model)
@@ -106,22 +106,22 @@ def probe_crew(
     crowd = len(np.flatnonzero(seats.paths[:, 0] == seats.paths[comm.rank, 0]))
     parts = probed_sizes(work, comm.size)
     key = _key(work, parts, threads, crowd, len(usable()))
-    known = recall(key, _speeds_in) if cache else None
+    known = load_cached(key, _speeds_in) if cache else None
     missing = np.array([known is None], np.int64)
     comm.allreduce(missing, "max")
     if missing[0] or known is None:
         known = _timed(model, work, parts, comm, threads, seconds, cpus, stop or _never)
-        remember(key, {"cells": known[0], "seconds": known[1]})
+        store_cached(key, {"cells": known[0], "seconds": known[1]})
     # The time for messages is not taken from the time that a short run allows for its probe.
     links = _links(comm, seats, min(_NETWORK, seconds), cache)
     found = comm.gather(_Found(*known, comm.node, platform.node(), available_memory()))
-    crew: Crew | None = None
+    group: RankGroup | None = None
     if found is not None:
         speeds, speed_of = _grouped(found)
         nodes = seats.paths[:, 0]
         names = tuple(found[int(np.flatnonzero(nodes == n)[0])].host for n in range(int(nodes.max()) + 1))
-        crew = Crew(speeds, speed_of, _memory(found), seats, links, names)
-    agreed: Crew = comm.bcast(crew)
+        group = RankGroup(speeds, speed_of, _memory(found), seats, links, names)
+    agreed: RankGroup = comm.bcast(group)
     return agreed
 
 
@@ -131,28 +131,28 @@ def known_speed(model: Model, ranks: int, threads: int = 1) -> Speed | None:
     parts = probed_sizes(work, ranks)
     pinned = sum(len(core) for core in share(available_cores(), 0, ranks, threads))
     for allowed in (pinned, len(usable())):
-        found = recall(_key(work, parts, threads, ranks, allowed), _speeds_in)
+        found = load_cached(_key(work, parts, threads, ranks, allowed), _speeds_in)
         if found is not None:
             return Speed.measured(*found)
     return None
 
 
 def probe_beyond(
-    model: Model, comm: Comm, crew: Crew, planned: Ints, *, threads: int = 1, seconds: float = 0.5,
+    model: Model, comm: Comm, group: RankGroup, planned: Ints, *, threads: int = 1, seconds: float = 0.5,
     cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None,
-) -> Crew:  # fmt: skip
+) -> RankGroup:  # fmt: skip
     """Measure ranks at the sizes that a plan gives them, if these are beyond the measured sizes.
 
-    ``planned`` are the cells of the model for each rank. Collective, equal on all ranks; the same ``crew`` is returned
+    ``planned`` are the cells of the model for each rank. Collective, equal on all ranks; the same ``group`` is returned
     if no size is beyond. A plan can then be made again: this is the partial functional performance model of
     Lastovetsky and Reddy (2010).
     """
-    known = np.array([crew.speeds[number].cells[-1] for number in crew.speed_of])
+    known = np.array([group.speeds[number].cells[-1] for number in group.speed_of])
     size = np.minimum(planned, _LARGEST)
-    expected = _RUNS * np.array([crew.speeds[n].time(c) for n, c in zip(crew.speed_of, size, strict=True)])
+    expected = _RUNS * np.array([group.speeds[n].time(c) for n, c in zip(group.speed_of, size, strict=True)])
     beyond = (size > TRUSTED * known) & (expected <= _PATIENCE)
     if not beyond.any():
-        return crew
+        return group
     work = work_of(model)
     mine = part_of(work, float(size[comm.rank]) / work.points) if beyond[comm.rank] else None
     with Rehearsal(model, work, mine, threads, cpus) if mine is not None else nullcontext() as rehearsal:
@@ -160,14 +160,14 @@ def probe_beyond(
         found = comm.gather(None if rehearsal is None or sample is None else (rehearsal.cells, sample.typical))
     agreed: list[tuple[float, float] | None] = comm.bcast(found)
     speeds = []
-    for number, speed in enumerate(crew.speeds):
-        points = [agreed[rank] for rank in np.flatnonzero(crew.speed_of == number).tolist()]
+    for number, speed in enumerate(group.speeds):
+        points = [agreed[rank] for rank in np.flatnonzero(group.speed_of == number).tolist()]
         measured = sorted(point for point in points if point is not None)
         if measured:
             cells, times = zip(*measured)
             speed = Speed.measured([*speed.cells, float(np.median(cells))], [*speed.seconds, float(np.median(times))])
         speeds.append(speed)
-    return replace(crew, speeds=tuple(speeds))
+    return replace(group, speeds=tuple(speeds))
 
 
 def measure_speed(
@@ -330,13 +330,13 @@ def _links(comm: Comm, seats: Tree, seconds: float, cache: bool) -> Links:
 
     place = platform.node(), processor_name(), quota(), seats.levels, seats.paths.tolist()
     key = key_of("links", *place, MPI.Get_library_version(), longest_nap())
-    known: Links | None = comm.bcast(recall(key, _links_in) if comm.rank == 0 else None)
+    known: Links | None = comm.bcast(load_cached(key, _links_in) if comm.rank == 0 else None)
     if known is not None:
         return known
     links = links_of(comm, seats, seconds)
     if comm.rank == 0:
         levels = [[(s.least, s.alpha, s.beta) for s in link.segments] for link in links.levels]
-        remember(key, {"levels": levels})
+        store_cached(key, {"levels": levels})
     return links
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 from minga.compile.cache import default_cache
 from minga.errors import LayoutError
 
-__all__ = ["key_of", "recall", "remember"]
+__all__ = ["key_of", "load_cached", "store_cached"]
 
 Found = TypeVar("Found")
 
@@ -28,7 +28,7 @@ def key_of(*parts: object) -> str:
     return hashlib.sha256("\n".join(map(str, parts)).encode()).hexdigest()
 
 
-def recall(key: str, read: Callable[[Mapping[str, Any]], Found]) -> Found | None:
+def load_cached(key: str, read: Callable[[Mapping[str, Any]], Found]) -> Found | None:
     """Return what ``read`` makes of the data stored under a key; None if there are no recent and valid data."""
     file = _file(key)
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, LayoutError):
@@ -37,7 +37,7 @@ def recall(key: str, read: Callable[[Mapping[str, Any]], Found]) -> Found | None
     return None
 
 
-def remember(key: str, data: Mapping[str, Any]) -> None:
+def store_cached(key: str, data: Mapping[str, Any]) -> None:
     """Store measurements. A directory that cannot be written only costs time in the next run."""
     file = _file(key)
     if file is None:

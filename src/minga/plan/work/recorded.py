@@ -13,12 +13,12 @@ from minga.engine.model import Model
 from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When, flat
 from minga.engine.regions import sums_floats
 from minga.engine.schedule import Begin, Branch, Item, Loop, Stage
-from minga.engine.schedule import Exchange as Scheduled
+from minga.engine.schedule import HaloExchange as Scheduled
 from minga.lang.analysis import bytes_per_cell, flops
 from minga.lang.graph import RUN
 from minga.lang.types import itemsize
 from minga.plan.work.weights import weights_of
-from minga.plan.work.work import Deep, Exchange, Extent, Work
+from minga.plan.work.work import Deep, Extent, HaloRound, Work
 from minga.space.field import Slot
 from minga.space.grid import Grid
 from minga.space.region import Region
@@ -134,9 +134,9 @@ def _looped(operations: Sequence[Operation], depth: int) -> tuple[Loop, bool]:
     return loop, bool(schedule.active)
 
 
-def _exchanges(rounds: Sequence[Sequence[Item]], grid: Grid) -> tuple[Exchange, ...]:
+def _exchanges(rounds: Sequence[Sequence[Item]], grid: Grid) -> tuple[HaloRound, ...]:
     """Return the exchanges of a step, with equal ones merged."""
-    times: dict[Exchange, int] = {}
+    times: dict[HaloRound, int] = {}
     for items in rounds:
         for scheduled, count in _begun(items):
             exchange = _message(scheduled, grid)
@@ -165,7 +165,7 @@ def _rounds(limit: object, until: object) -> int:
     return min(limit, UNKNOWN_ROUNDS) if isinstance(limit, int) else UNKNOWN_ROUNDS
 
 
-def _message(exchange: Scheduled, grid: Grid) -> Exchange | None:
+def _message(exchange: Scheduled, grid: Grid) -> HaloRound | None:
     """Return one round of messages in cells of ``grid``; None if nothing is sent.
 
     Slots of different types, widths and grids are sent in one message; their bytes refer to the widest halo.
@@ -180,7 +180,7 @@ def _message(exchange: Scheduled, grid: Grid) -> Exchange | None:
         if len(reach.lo) == grid.ndim:
             share = sum(reach.lo + reach.hi) / sum(low + high)
             total += itemsize(slot.field.dtype) * share * _face(slot, grid)
-    return Exchange(low, high, math.ceil(total), corners=any(not reach.star for reach in reaches))
+    return HaloRound(low, high, math.ceil(total), corners=any(not reach.star for reach in reaches))
 
 
 def _face(slot: Slot, grid: Grid) -> float:

@@ -15,12 +15,12 @@ from minga.engine.mask_kernels import SEGMENT
 from minga.engine.model import Model
 from minga.engine.values import at_points, is_of_position
 from minga.errors import CaseError
+from minga.space.bit_words import WORD
 from minga.space.box import Box
 from minga.space.boxes import Ints, volumes
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.space.layout import Layout
-from minga.space.words import WORD
 
 __all__ = ["MOST_TILES", "Weights", "masked_cost", "measured_weights", "piece_starts", "tile_of", "weights_of"]
 

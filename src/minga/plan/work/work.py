@@ -8,11 +8,11 @@ from minga.plan.work.weights import Weights
 from minga.space.box import Box
 from minga.space.layout import Layout
 
-__all__ = ["Deep", "Exchange", "Extent", "Work"]
+__all__ = ["Deep", "Extent", "HaloRound", "Work"]
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange:
+class HaloRound:
     """A round of halo messages, which is done ``times`` times per step.
 
     Parameters
@@ -51,7 +51,7 @@ class Deep:
     """
 
     steps: int
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[HaloRound, ...]
     extents: tuple[Extent, ...]
 
 
@@ -106,7 +106,7 @@ class Work:
     granule: tuple[int, ...]
     least: tuple[int, ...]
     cell_bytes: int
-    exchanges: tuple[Exchange, ...]
+    exchanges: tuple[HaloRound, ...]
     reductions: int = 0
     weights: Weights | None = field(default=None)
     deepest: int = 1
@@ -161,7 +161,7 @@ class Work:
             return Deep(steps, (), (own,))
         # All rounds of all steps are in one message: their widths add up, and all their bytes are sent.
         low, high = (tuple(map(sum, zip(*side))) for side in self._sides)
-        message = Exchange(
+        message = HaloRound(
             tuple(steps * w for w in low),
             tuple(steps * w for w in high),
             max(e.bytes for e in self.exchanges),

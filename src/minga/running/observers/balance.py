@@ -23,7 +23,7 @@ class Mover(Protocol):
     def start(self, model: Model, engine: Engine) -> None:
         """Prepare on all ranks before the first step."""
 
-    def look(self, engine: Engine, step: int, remaining: int) -> bool:
+    def check(self, engine: Engine, step: int, remaining: int) -> bool:
         """Check on all ranks after `step` steps since `start`; return whether the engine's layouts were changed."""
 
 
@@ -47,4 +47,4 @@ class Balance(Observer):
         """Check the times, and move work."""
         if simulation.ended is None:
             done = simulation.step
-            self._mover.look(simulation.engine, done - self._first, simulation.steps - done)
+            self._mover.check(simulation.engine, done - self._first, simulation.steps - done)

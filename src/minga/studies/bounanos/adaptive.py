@@ -24,7 +24,7 @@ from minga.models.photodiode.pointwise.setup import marks
 from minga.models.photodiode.solver.problem import Curve, Problem
 from minga.models.photodiode.structure.device import Device
 from minga.space.layout import Layout
-from minga.studies.bounanos.balancers import in_turns, refine
+from minga.studies.bounanos.balancers import refine, round_robin
 from minga.studies.bounanos.centralised import Solution
 from minga.studies.bounanos.cuts import equal, even, loads
 from minga.studies.bounanos.segment import STATE
@@ -99,7 +99,7 @@ def solve_adaptive(
     model = pointwise(device, Problem((voltage,), (curve,), ionisation=False), ways)
     mark = "" if curve == "dark" else f"_{curve}"
     done, cuts, before, pauses = 0, [tuple(ends.tolist())], np.zeros(rows), 0.0
-    owner = in_turns(segments, comm.size)
+    owner = round_robin(segments, comm.size)
     with Engine(_layouts(model, ends, owner, comm.size), comm=comm, threads=1) as engine:
         start(model, engine)
         engine.prepare(model.step, looped=False)

@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Balance", "in_turns", "queues", "refine"]
+__all__ = ["Balance", "queues", "refine", "round_robin"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -45,7 +45,7 @@ class Balance:
     least: float = 0.02
 
 
-def in_turns(segments: int, nodes: int) -> Ints:
+def round_robin(segments: int, nodes: int) -> Ints:
     """Return the assignment of segment ``i`` to node ``i % nodes``, shape (segments,)."""
     return np.arange(segments, dtype=np.int64) % nodes
 

@@ -167,9 +167,9 @@ def _child(comm: Comm, own: Sequence[int], parts: Sequence[Segment]) -> None:
             answer.wait()
             going = bool(values[-1])
             if part.reach.low < part.reach.first:
-                part.hear("low", values[:three].tolist())
+                part.receive("low", values[:three].tolist())
             if part.reach.high > part.reach.end:
-                part.hear("high", values[three : 2 * three].tolist())
+                part.receive("high", values[three : 2 * three].tolist())
     _close([*send, *receive])
 
 

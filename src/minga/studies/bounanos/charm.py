@@ -86,10 +86,10 @@ def solve_charm(
         order.write_bytes(pickle.dumps((orders, how, every, balance if balancer else 0)))
         start = [sys.executable] if processes == 1 else [sys.executable, "-m", "charmrun.start", f"+p{processes}"]
         program = Path(__file__).with_name("charm_program.py")
-        words = [*start, str(program), str(order), str(answer), "++quiet"]
+        command = [*start, str(program), str(order), str(answer), "++quiet"]
         if balancer:
-            words += ["+balancer", balancer]
-        done = subprocess.run(words, capture_output=True, text=True)
+            command += ["+balancer", balancer]
+        done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0 or not answer.exists():
             raise RunError(
                 f"charm4py ended with status {done.returncode}: {(done.stderr or done.stdout).strip()[-400:]}",

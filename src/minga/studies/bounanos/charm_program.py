@@ -34,27 +34,27 @@ class SegmentChare(Chare):  # type: ignore[misc]
         change = self.segment.iterate()
         here = self.thisIndex[0]
         if here > 0:
-            self.thisProxy[here - 1].hear(self.iteration, "high", self.segment.boundary("low"))
+            self.thisProxy[here - 1].receive(self.iteration, "high", self.segment.boundary("low"))
         if here < self.last:
-            self.thisProxy[here + 1].hear(self.iteration, "low", self.segment.boundary("high"))
+            self.thisProxy[here + 1].receive(self.iteration, "low", self.segment.boundary("high"))
         if self.iteration % self.every == 0:
             self.reduce(self.main.tested, change, Reducer.max)
         else:
             self.verdict = self.iteration
         self.waiting = True
-        self.go_on()
+        self.advance()
 
-    def hear(self, iteration: int, side: str, row: Any) -> None:
+    def receive(self, iteration: int, side: str, row: Any) -> None:
         """Receive a neighbour's row after an iteration; the neighbour may be ahead of this chare."""
         self.heard[iteration, side] = row
-        self.go_on()
+        self.advance()
 
     def judged(self, iteration: int) -> None:
         """Receive the verdict that the run continues after an iteration."""
         self.verdict = iteration
-        self.go_on()
+        self.advance()
 
-    def go_on(self) -> None:
+    def advance(self) -> None:
         """Start the next iteration if everything it needs has arrived."""
         here = self.thisIndex[0]
         sides = [side for side, there in (("low", here > 0), ("high", here < self.last)) if there]
@@ -63,7 +63,7 @@ class SegmentChare(Chare):  # type: ignore[misc]
         if any((self.iteration, side) not in self.heard for side in sides):
             return
         for side in sides:
-            self.segment.hear(side, self.heard.pop((self.iteration, side)))  # type: ignore[arg-type]
+            self.segment.receive(side, self.heard.pop((self.iteration, side)))  # type: ignore[arg-type]
         self.waiting = False
         if self.balance and self.iteration % self.balance == 0:
             self.AtSync()

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from minga.errors import LayoutError
 from minga.plan.recut import divide
-from minga.studies.bounanos.balancers import in_turns
+from minga.studies.bounanos.balancers import round_robin
 
 __all__ = ["equal", "even", "fullest", "ideal_speedup", "loads"]
 
@@ -62,7 +62,7 @@ def loads(weights: ArrayLike, ends: ArrayLike) -> Floats:
 def ideal_speedup(weights: ArrayLike, ends: ArrayLike, nodes: int) -> float:
     """Return the total weight over that of the busiest node, with segments assigned in turns."""
     each = loads(weights, ends)
-    busy = np.bincount(in_turns(len(each), nodes), weights=each, minlength=nodes)
+    busy = np.bincount(round_robin(len(each), nodes), weights=each, minlength=nodes)
     return float(each.sum() / busy.max())
 
 

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from minga.errors import LayoutError
 from minga.models.photodiode.pointwise.setup import DIRECTIONS as SWEEPS
-from minga.studies.bounanos.balancers import Balance, in_turns, queues, refine
+from minga.studies.bounanos.balancers import Balance, queues, refine, round_robin
 from minga.studies.bounanos.boundaries import NUMBERS, POINTS
 from minga.studies.bounanos.costs import SUBCYCLES, RowCosts
 from minga.studies.bounanos.cuts import fullest
@@ -151,7 +151,7 @@ def emulate(
         )
     segments = len(cut) - 1
     zeros = np.zeros(nodes)
-    run = _Run(system, nodes, cut, in_turns(segments, nodes), np.zeros(segments), zeros.copy(), zeros.copy())
+    run = _Run(system, nodes, cut, round_robin(segments, nodes), np.zeros(segments), zeros.copy(), zeros.copy())
     balance, looked = system.balance, 0.0
     if system.home:  # all processes start on node 0, and leave it one after another
         run.migrations += segments - 1

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import CaseError, RunError
-from minga.models.photodiode.pointwise.scheme import Curve, Pointwise, refuse
+from minga.models.photodiode.pointwise.scheme import Curve, Pointwise, check_supported
 from minga.models.photodiode.pointwise.setup import Setup, anode_side
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.problem import Curve as CurveName
@@ -99,7 +99,7 @@ class Order:
                 key="photodiode.pointwise.test",
                 remedy='use test = "max"',
             )
-        refuse(device, replace(how, segments=tuple(ends)))
+        check_supported(device, replace(how, segments=tuple(ends)))
         reach = Reach.of(ends, number)
         rows = slice(reach.low, reach.high)
         first, end = (min(max(row - reach.low, 0), reach.high - reach.low) for row in how.heavy)
@@ -159,7 +159,7 @@ class Segment:
         phi, n, p = (float(view[place]) for view in self._views())
         return phi, n, p
 
-    def hear(self, side: Side, row: Sequence[float]) -> None:
+    def receive(self, side: Side, row: Sequence[float]) -> None:
         """Store a neighbour's row in the ghost row on a side."""
         place = 0 if side == "low" else -1
         for view, value in zip(self._views(write=True), row, strict=True):
@@ -171,7 +171,7 @@ class Segment:
         found = {name: view[self.reach.own].copy() for name, view in named.items()}
         return found | {"newton_steps": self._steps()[self.reach.own].copy()}
 
-    def go_on(self, saved: Sequence[NDArray[Any]], iterations: int) -> None:
+    def resume(self, saved: Sequence[NDArray[Any]], iterations: int) -> None:
         """Take over the state of another segment of the same order, ghost rows included."""
         for view, values in zip((*self._views(write=True), self._steps(write=True)), saved, strict=True):
             view[...] = values
@@ -191,7 +191,7 @@ class Segment:
 def _elsewhere(order: Order, saved: Sequence[NDArray[Any]], iterations: int) -> Segment:
     """Return the segment restored from a pickle."""
     segment = Segment(order)
-    segment.go_on(saved, iterations)
+    segment.resume(saved, iterations)
     return segment
 
 

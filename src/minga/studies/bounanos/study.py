@@ -68,8 +68,8 @@ def measure(how: Sizes, names: Sequence[str], say: Say, pictures: Path | None) -
 
 def messages() -> Result:
     """Run E1 in a process of its own, since MPI can start only once per process."""
-    words = [sys.executable, "-m", "minga.studies.bounanos.boundaries"]
-    done = subprocess.run(words, capture_output=True, text=True)
+    command = [sys.executable, "-m", "minga.studies.bounanos.boundaries"]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no output"])[-1]
         return {"left out": f"MPI does not start here: {reason}", "shape": {}}

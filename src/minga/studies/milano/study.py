@@ -20,7 +20,7 @@ from minga.engine.comm import Comm, run_virtual
 from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.models.electrodeposition.problem import Problem
-from minga.models.electrodeposition.relaxation.scheme import Settings, relaxation
+from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, relaxation
 from minga.models.electrodeposition.soft import soft_cell
 from minga.output.velocity import centred
 from minga.space.cuts import slabs
@@ -114,7 +114,7 @@ def cut(layout: Layout, ranks: int) -> Layout:
     return Layout(layout.domain, ranks, layout.lo, layout.hi, owner)
 
 
-def relax(problem: Problem, settings: Settings, blocks: int, steps: int, ranks: int = 1) -> Relaxed:
+def relax(problem: Problem, settings: RelaxationOptions, blocks: int, steps: int, ranks: int = 1) -> Relaxed:
     """Run time steps on `blocks` slabs along y, spread over `ranks` virtual ranks."""
     model = relaxation(problem, settings)
     psi = [f for f in model.fields if f.name.startswith("psi_")]
@@ -201,7 +201,7 @@ def longer_cell(planes: int, how: Sizes) -> Problem:
 def same_bits(how: Sizes, say: Say) -> bool:
     """Return whether p blocks on one rank give the bits of p virtual ranks."""
     problem, blocks = cell(how.planes[0], how), how.blocks[0]
-    settings = Settings("boundary-first", criterion="update", tolerance=how.loose)
+    settings = RelaxationOptions("boundary-first", criterion="update", tolerance=how.loose)
     one, several = (relax(problem, settings, blocks, 1, ranks) for ranks in (1, blocks))
     same = all(np.array_equal(one.frames[0][name], several.frames[0][name]) for name in one.frames[0])
     say(f"{blocks} blocks on one rank and on {blocks} virtual ranks: {'the same bits' if same else 'OTHER BITS'}")
@@ -210,7 +210,7 @@ def same_bits(how: Sizes, say: Say) -> bool:
 
 def table_1(how: Sizes, say: Say) -> list[dict[str, Any]]:
     """Return differences between one and several blocks after the last step, by end of relaxation, order, planes."""
-    early, late = (Settings("lexicographic", criterion="update", tolerance=t) for t in (how.early, how.late))
+    early, late = (RelaxationOptions("lexicographic", criterion="update", tolerance=t) for t in (how.early, how.late))
     cases = [
         ("early", early, how.longer),
         ("late", late, how.longer[:2]),
@@ -238,7 +238,7 @@ def tables_2_to_4(how: Sizes, say: Say) -> list[dict[str, Any]]:
         for blocks in how.blocks:
             row: dict[str, Any] = {"planes": planes, "blocks": blocks}
             for order in ("lexicographic", "boundary-first"):
-                settings = Settings(order, criterion="update", tolerance=how.loose)
+                settings = RelaxationOptions(order, criterion="update", tolerance=how.loose)
                 row[order] = relax(cell(planes, how), settings, blocks, how.steps).sweeps
             first, second = sum(row["lexicographic"]), sum(row["boundary-first"])
             row["more"] = 100.0 * (second - first) / first
@@ -257,7 +257,7 @@ def figures(how: Sizes, say: Say, pictures: Path | None) -> dict[str, Any]:
     fingers = soft_cell({"y": long, "x": wide}, dt=0.01, steps=5, voltage=5.0, fingers=True)
     found: dict[str, Any] = {}
     for number, problem, field, steps, end in ((6, rolls, "|psi|", 4, 5e-2), (7, fingers, "A", 5, 1e-2)):
-        settings = Settings("lexicographic", criterion="update", tolerance=end)
+        settings = RelaxationOptions("lexicographic", criterion="update", tolerance=end)
         alone, apart = (relax(problem, settings, b, steps) for b in (1, 3))
         pairs = [(a[field], b[field]) for a, b in zip(alone.frames, apart.frames, strict=True)]
         if field == "|psi|":  # relative to the largest psi: the same scale everywhere

@@ -20,7 +20,7 @@ from minga.lab.cluster import Cluster
 from minga.lab.config import Lab, LabNode
 from minga.launch.hosts import Host
 from minga.launch.implementations import NAMES, Implementation, find_implementation
-from minga.network.measuring.exchanges import Ends, ladder_of
+from minga.network.measuring.exchanges import Ends, sample_message_sizes
 from minga.network.measuring.host_team import HostTeam, agents
 from minga.network.measuring.transports import Unavailable
 
@@ -163,8 +163,8 @@ def order(
     RunError
         If the ranks fail.
     """
-    words = [sys.executable, "-m", program, json.dumps(content)]
-    done = cluster.run(words, ranks=ranks, mpi=mpi, environment=environment, timeout=timeout)
+    command = [sys.executable, "-m", program, json.dumps(content)]
+    done = cluster.run(command, ranks=ranks, mpi=mpi, environment=environment, timeout=timeout)
     lines = (done.stdout or "").strip().splitlines()
     if done.returncode != 0 or not lines:
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
@@ -194,7 +194,9 @@ def one_way(
 ) -> list[float | None]:
     """Return the shortest times, s, from the first node to another by size; None: no answer, or size too large."""
     try:
-        samples = ladder_of(team, Ends(0, node, cluster.addresses[node]), transport, sizes, budget, 0, least=least)
+        samples = sample_message_sizes(
+            team, Ends(0, node, cluster.addresses[node]), transport, sizes, budget, 0, least=least
+        )
     except Unavailable:
         return [None] * len(sizes)
     arrived = {sample.size: [spent for spent in sample.seconds if not math.isnan(spent)] for sample in samples}

@@ -115,9 +115,9 @@ def _connected(address: str, port: int) -> socket.socket:
             return wire
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run one end and return the exit status."""
-    role, address, port, encoding, size, rounds = words
+    role, address, port, encoding, size, rounds = arguments
     end = receiver if role == "receiver" else sender
     return end(address, int(port), encoding, int(size), int(rounds))
 

@@ -147,10 +147,10 @@ class Pvm:
         found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
         return found
 
-    def _task(self, *words: str, timeout: float) -> subprocess.CompletedProcess[str]:
+    def _task(self, *arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
         """Run a task on the first node."""
         command = self.cluster.command(
-            0, [sys.executable, "-P", pvm_task.__file__, *words], _environment(self.folder, 0)
+            0, [sys.executable, "-P", pvm_task.__file__, *arguments], _environment(self.folder, 0)
         )
         try:
             return subprocess.run(

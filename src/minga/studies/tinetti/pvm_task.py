@@ -54,9 +54,9 @@ class Pvm:
         self("config", ctypes.byref(count), ctypes.byref(architectures), ctypes.byref(table))
         return count.value
 
-    def spawn(self, program: str, words: Sequence[str], host: str) -> int:
+    def spawn(self, program: str, arguments: Sequence[str], host: str) -> int:
         """Start a child on a host and return its task."""
-        argv = (ctypes.c_char_p * (len(words) + 1))(*(word.encode() for word in words), None)
+        argv = (ctypes.c_char_p * (len(arguments) + 1))(*(word.encode() for word in arguments), None)
         task = ctypes.c_int()
         if self("spawn", program.encode(), argv, _ON_HOST, host.encode(), 1, ctypes.byref(task)) != 1:
             raise RuntimeError(f"no child was started on {host}: PVM says {task.value}")
@@ -175,15 +175,15 @@ def _broadcast(pvm: Pvm, message: Message, tasks: Iterable[int], count: int, rou
     return seconds
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Run the task given by the arguments; return 1, with a line on standard error, if PVM fails."""
     try:
-        if words[0] == "child":
-            child(*words[1:3])
-        elif words[0] == "halt":
+        if arguments[0] == "child":
+            child(*arguments[1:3])
+        elif arguments[0] == "halt":
             Pvm()("halt")
         else:
-            print(json.dumps(parent(json.loads(words[1]))), flush=True)
+            print(json.dumps(parent(json.loads(arguments[1]))), flush=True)
     except (RuntimeError, OSError) as error:
         sys.stderr.write(f"pvm: {error}\n")
         return 1

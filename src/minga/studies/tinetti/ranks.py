@@ -191,7 +191,7 @@ TASKS: Final[Mapping[str, Callable[[Any, Mapping[str, Any]], dict[str, Any]]]] =
 }
 
 
-def main(words: Sequence[str]) -> int:
+def main(arguments: Sequence[str]) -> int:
     """Carry out an order as one rank and return the exit status. A failure on one rank ends all."""
     import traceback
 
@@ -199,7 +199,7 @@ def main(words: Sequence[str]) -> int:
 
     from minga.engine.comm import end_job
 
-    order = json.loads(words[0])
+    order = json.loads(arguments[0])
     world = MPI.COMM_WORLD
     try:
         found = TASKS[order["task"]](world, order)

@@ -124,12 +124,14 @@ def memory(bench: Bench) -> Result:
 
 def _send(cluster: Cluster, node: int, port: int, encoding: str, rounds: int) -> list[float]:
     """Return the times of messages from the first node, s; empty if the receiver was lost, or did not end in time."""
-    words = [cluster.addresses[node], str(port), encoding, str(_MESSAGE), str(rounds)]
+    arguments = [cluster.addresses[node], str(port), encoding, str(_MESSAGE), str(rounds)]
     start = [sys.executable, "-m", "minga.studies.tinetti.memory"]
     quiet = subprocess.DEVNULL
-    with subprocess.Popen(cluster.command(node, [*start, "receiver", *words]), stdin=quiet, stderr=quiet) as receiver:
+    with subprocess.Popen(
+        cluster.command(node, [*start, "receiver", *arguments]), stdin=quiet, stderr=quiet
+    ) as receiver:
         try:
-            done = cluster.execute(0, [*start, "sender", *words], capture_output=True, text=True, timeout=120)
+            done = cluster.execute(0, [*start, "sender", *arguments], capture_output=True, text=True, timeout=120)
         except subprocess.TimeoutExpired:
             return []
         finally:

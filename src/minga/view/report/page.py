@@ -195,8 +195,8 @@ def _section(directory: RunDirectory, source: Sequence[float] | None) -> tuple[s
         range(len(y.values)), key=lambda k: abs(float(y.values[k]) - source[1])
     )  # fmt: skip
     values = reader.frame(names[0])[:, nearest, :]
-    words = f"{names[0]} after step {reader.steps[-1]}, y = {float(y.values[nearest]):g} m, depth downwards"
-    return words, _png_address(section(values, z, x, ""))
+    command = f"{names[0]} after step {reader.steps[-1]}, y = {float(y.values[nearest]):g} m, depth downwards"
+    return command, _png_address(section(values, z, x, ""))
 
 
 def _png_address(picture: bytes) -> str:
@@ -233,18 +233,18 @@ def _facts(result: Mapping[str, Any], table: Mapping[str, Any], plan: Mapping[st
         ("boundary", grid, "boundary"),
     ):
         if isinstance(source, Mapping) and key in source:
-            yield label, _words(source[key])
+            yield label, _shown(source[key])
     if isinstance(section, Mapping):
         values = section.get("parameters", section if section is table.get("parameters") else {})
         if isinstance(values, Mapping) and values:
-            yield "parameters", ", ".join(f"{key} = {_words(value)}" for key, value in values.items())
+            yield "parameters", ", ".join(f"{key} = {_shown(value)}" for key, value in values.items())
     run = table.get("run", {})
     threads = int(result.get("threads", 1))
     yield "workers", ranks_text(int(result.get("ranks", 1))) + (f" of {threads} threads" if threads > 1 else "")
     for key in ("layout", "mapping", "halo_depth", "overlap"):
         if isinstance(run, Mapping) and key in run:
             chosen = plan.get(key, run[key])
-            yield key.replace("_", " "), _words(chosen) + (" (planned)" if chosen != run[key] else "")
+            yield key.replace("_", " "), _shown(chosen) + (" (planned)" if chosen != run[key] else "")
 
 
 def _machine(result: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
@@ -320,13 +320,13 @@ def _short(value: object) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-def _words(value: object) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, Mapping):
-        return ", ".join(f"{key} = {_words(entry)}" for key, entry in value.items())
+        return ", ".join(f"{key} = {_shown(entry)}" for key, entry in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(map(_words, value))
+        return ", ".join(map(_shown, value))
     return str(value)
 
 

@@ -66,7 +66,7 @@ class TimeSection:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class TrafficLevel:
     """Messages between ranks at the same distance in the machine; ``copies`` are the boxes of cells in them."""
 
     name: str
@@ -79,7 +79,7 @@ class Level:
 class TrafficSection:
     """Messages by level, and a matrix of the traffic between ranks if these are few enough for a picture."""
 
-    levels: tuple[Level, ...]
+    levels: tuple[TrafficLevel, ...]
     messages: int
     bytes: int
     messages_a_step: float | None
@@ -208,13 +208,14 @@ def traffic_section(ledger: object, steps: int) -> TrafficSection | None:
     )
 
 
-def _levels(ledger: object) -> list[Level]:
+def _levels(ledger: object) -> list[TrafficLevel]:
     """Return the levels over which messages went, the outermost first."""
     lines = ledger.get("levels") if isinstance(ledger, Mapping) else None
     if not isinstance(lines, Sequence) or not all(isinstance(line, Mapping) for line in lines):
         return []
     levels = [
-        Level(str(line["name"]), *(int(line.get(k, 0)) for k in ("messages", "bytes", "copies"))) for line in lines
+        TrafficLevel(str(line["name"]), *(int(line.get(k, 0)) for k in ("messages", "bytes", "copies")))
+        for line in lines
     ]
     return [level for level in levels if level.messages]
 

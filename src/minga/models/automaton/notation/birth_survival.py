@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from minga.lang.expr import Node
-from minga.lang.near import Near
 from minga.lang.neighbourhood import Neighbourhood, hex, moore, von_neumann
 from minga.lang.rule import Rule, rule
+from minga.lang.rule_context import RuleContext
 from minga.models.automaton.notation.text import birth_and_survival, wrong
 
 __all__ = ["NEIGHBOURHOODS", "BirthSurvival", "alive", "check_counts", "life_like", "parse_birth_survival"]
@@ -71,7 +71,7 @@ def life_like(which: BirthSurvival | str, ndim: int = 2) -> Rule:
     check_counts(parsed, name, ndim)
 
     @rule(neighbourhood=parsed.neighbourhood, states=2, name=name)
-    def next_state(cell: Node, near: Near) -> Node:
+    def next_state(cell: Node, near: RuleContext) -> Node:
         return alive(cell, near.count(1), parsed)
 
     return next_state

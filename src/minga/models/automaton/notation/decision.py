@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.lang.expr import Node, cast
-from minga.lang.near import Near
 from minga.lang.neighbourhood import Neighbourhood, Offset
 from minga.lang.rule import Rule, rule
+from minga.lang.rule_context import RuleContext
 from minga.lang.table import lookup
 from minga.models.automaton.notation.text import wrong
 
@@ -115,7 +115,7 @@ def diagram_rule(diagram: Diagram, neighbourhood: Neighbourhood, name: str) -> R
     plan, states = stages(diagram), diagram.states
 
     @rule(neighbourhood=neighbourhood, states=states, name=name)
-    def next_state(cell: Node, near: Near) -> Node:
+    def next_state(cell: Node, near: RuleContext) -> Node:
         result: Node | None = None
         for stage in plan:
             index = result if result is None else cast(result, "i4")

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from minga.lang.expr import Node, cast
-from minga.lang.near import STATES_OF_A_BYTE, Near
 from minga.lang.neighbourhood import moore
 from minga.lang.rule import Rule, rule
+from minga.lang.rule_context import STATES_OF_A_BYTE, RuleContext
 from minga.models.automaton.notation.ageing import aged, ageing_colours
 from minga.models.automaton.notation.birth_survival import BirthSurvival, alive, check_counts, parse_birth_survival
 from minga.models.automaton.notation.isotropic import AROUND, Isotropic, alive_by_table, parse_isotropic, spell
@@ -75,7 +75,7 @@ def generations(which: Generations, ndim: int = 2) -> Rule:
     check_counts(living, name, ndim)
 
     @rule(neighbourhood=living.neighbourhood, states=which.states, name=name, colours=ageing_colours(which.states))
-    def next_state(cell: Node, near: Near) -> Node:
+    def next_state(cell: Node, near: RuleContext) -> Node:
         return aged(cell, alive(cell, near.count(1), living), which.states)
 
     return next_state
@@ -85,7 +85,7 @@ def _by_table(name: str, living: Isotropic, states: int) -> Rule:
     table = living.table()
 
     @rule(neighbourhood=moore(1), states=states, name=name, colours=ageing_colours(states))
-    def next_state(cell: Node, near: Near) -> Node:
+    def next_state(cell: Node, near: RuleContext) -> Node:
         lives = alive_by_table(cast(cell == 1, "u1"), [cast(near[offset] == 1, "u1") for offset in AROUND], table)
         return aged(cell, lives, states)
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.lang.expr import Node, cast
-from minga.lang.near import Near
 from minga.lang.neighbourhood import moore
 from minga.lang.rule import Rule, rule
+from minga.lang.rule_context import RuleContext
 from minga.lang.table import lookup
 from minga.models.automaton.notation.text import birth_and_survival, in_dimensions, squeezed, wrong
 
@@ -139,7 +139,7 @@ def isotropic(which: Isotropic, ndim: int = 2) -> Rule:
     table = which.table()
 
     @rule(neighbourhood=moore(1), states=2, name=str(which))
-    def next_state(cell: Node, near: Near) -> Node:
+    def next_state(cell: Node, near: RuleContext) -> Node:
         return alive_by_table(cell, [near[offset] for offset in AROUND], table)
 
     return next_state

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from minga.lang.expr import Node, cast
-from minga.lang.near import STATES_OF_A_BYTE, Near
 from minga.lang.neighbourhood import MOST_CELLS, Neighbourhood, Offset, circular, moore, offsets, von_neumann
 from minga.lang.rule import Rule, rule
+from minga.lang.rule_context import STATES_OF_A_BYTE, RuleContext
 from minga.lang.window import MOST_TERMS, pays, terms
 from minga.models.automaton.notation.ageing import aged, ageing_colours
 from minga.models.automaton.notation.text import NUMBER, in_dimensions, squeezed, wrong
@@ -169,7 +169,7 @@ def larger_than_life(which: LargerThanLife, ndim: int = 2) -> Rule:
             )
 
     @rule(neighbourhood=neighbourhood, states=which.states, name=name, colours=ageing_colours(which.states))
-    def next_state(cell: Node, near: Near) -> Node:
+    def next_state(cell: Node, near: RuleContext) -> Node:
         live = cell == 1
         n = _with_cell(near.count(1), live, size) if which.middle else near.count(1)
         lives = _inside(n, which.survival) & live | _inside(n, which.birth) & (cell == 0)

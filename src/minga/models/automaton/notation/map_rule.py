@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.lang.expr import Node, cast
-from minga.lang.near import STATES_OF_A_BYTE, Near
 from minga.lang.neighbourhood import Neighbourhood, Offset, hex, moore, von_neumann
 from minga.lang.rule import Rule, rule
+from minga.lang.rule_context import STATES_OF_A_BYTE, RuleContext
 from minga.lang.table import lookup
 from minga.models.automaton.notation.ageing import aged
 from minga.models.automaton.notation.text import in_dimensions, squeezed, wrong
@@ -83,7 +83,7 @@ def map_rule(which: Map, ndim: int = 2) -> Rule:
     table, states = which.table(), which.states
 
     @rule(neighbourhood=which.neighbourhood, states=states, name=str(which))
-    def next_state(cell: Node, near: Near) -> Node:
+    def next_state(cell: Node, near: RuleContext) -> Node:
         index = None
         for offset in which.spelled:
             value = near[offset] if any(offset) else cell

@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 
 from minga.errors import CaseError, suggest
-from minga.lang.near import STATES_OF_A_BYTE
 from minga.lang.neighbourhood import moore, von_neumann
 from minga.lang.rule import Rule
+from minga.lang.rule_context import STATES_OF_A_BYTE
 from minga.models.automaton.notation.decision import Diagram, diagram_rule, reduced
 from minga.models.automaton.notation.text import KEY, in_dimensions
 from minga.models.automaton.notation.transitions import SHAPES, Shape, TableTransition, Variables, diagram_of

@@ -16,9 +16,9 @@ import numpy as np
 
 from minga.errors import suggest
 from minga.lang.expr import Node, cast
-from minga.lang.near import STATES_OF_A_BYTE, Near
 from minga.lang.neighbourhood import offsets
 from minga.lang.rule import Rule, rule
+from minga.lang.rule_context import STATES_OF_A_BYTE, RuleContext
 from minga.lang.table import lookup
 from minga.models.automaton.notation.ageing import aged, ageing_colours
 from minga.models.automaton.notation.text import in_dimensions, squeezed, wrong
@@ -112,7 +112,7 @@ def weighted_life(which: WeightedLife, ndim: int = 2) -> Rule:
     around = [offset for offset, weight in weights.items() if weight and any(offset)]
 
     @rule(neighbourhood=offsets(around), states=which.states, name=name, colours=ageing_colours(which.states))
-    def next_state(cell: Node, near: Near) -> Node:
+    def next_state(cell: Node, near: RuleContext) -> Node:
         live = cast(cell == 1, "i4")
         index = live * (high - low + 1 + weights[0, 0]) - low
         for offset in around:

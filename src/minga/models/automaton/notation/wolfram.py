@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.lang.expr import Node, cast
-from minga.lang.near import STATES_OF_A_BYTE, Near
 from minga.lang.neighbourhood import Neighbourhood, moore, von_neumann
 from minga.lang.rule import Rule, rule
+from minga.lang.rule_context import STATES_OF_A_BYTE, RuleContext
 from minga.lang.table import lookup
 from minga.lang.types import DType
 from minga.models.automaton.notation.text import in_dimensions, squeezed, wrong
@@ -122,7 +122,7 @@ def code_rule(code: Code, ndim: int) -> Rule:
         return _elementary(name, table)
 
     @rule(neighbourhood=code.neighbourhood, states=code.states, name=str(code))
-    def next_state(cell: Node, near: Near) -> Node:
+    def next_state(cell: Node, near: RuleContext) -> Node:
         if code.kind == "W":
             values = near.values()
             half = len(values) // 2
@@ -136,7 +136,7 @@ def _elementary(name: str, table: NDArray[np.uint8]) -> Rule:
     """Return the rule in byte operations, which are faster than a lookup."""
 
     @rule(neighbourhood=moore(1), states=2, name=name)
-    def next_state(cell: Node, near: Near) -> Node:
+    def next_state(cell: Node, near: RuleContext) -> Node:
         spelled = near[-1] * 4 + cell * 2 + near[1]
         ones = [spelled == bit for bit in np.flatnonzero(table).tolist()]
         found = ones[0] if ones else cell != cell
@@ -155,7 +155,7 @@ def _spelled(values: Iterable[Node], states: int) -> Node:
     return first
 
 
-def _by_sum(cell: Node, near: Near, code: Code) -> Node:
+def _by_sum(cell: Node, near: RuleContext, code: Code) -> Node:
     kind: DType = "i4"
     total = cast(near.sum(), kind)
     return total * code.states + cast(cell, kind) if code.kind == "O" else total + cast(cell, kind)

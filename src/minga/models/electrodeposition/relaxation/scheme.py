@@ -38,7 +38,7 @@ Order = Literal["lexicographic", "boundary-first", "red-black"]
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class RelaxationOptions:
     """Options of the relaxation.
 
     Attributes
@@ -76,7 +76,7 @@ class Settings:
         return self.across if self.order == "lexicographic" else "block"
 
 
-def relaxation(problem: Problem, settings: Settings = Settings()) -> Model:
+def relaxation(problem: Problem, settings: RelaxationOptions = RelaxationOptions()) -> Model:
     """Return the model of a problem, solved by relaxation.
 
     Raises
@@ -84,19 +84,19 @@ def relaxation(problem: Problem, settings: Settings = Settings()) -> Model:
     CaseError
         If this scheme cannot solve the problem.
     """
-    refuse(problem, settings)
+    check_supported(problem, settings)
     return Scheme.of(problem, settings).model()
 
 
 def relaxation_model(problem: Problem, **options: Any) -> Model:
-    """Return the model of a problem, solved by relaxation with some of `Settings` by name.
+    """Return the model of a problem, solved by relaxation with some of `RelaxationOptions` by name.
 
     Raises
     ------
     CaseError
         If an option is unknown, or this scheme cannot solve the problem.
     """
-    known = [item.name for item in dataclasses.fields(Settings)]
+    known = [item.name for item in dataclasses.fields(RelaxationOptions)]
     for name in options:
         if name not in known:
             raise CaseError(
@@ -104,10 +104,10 @@ def relaxation_model(problem: Problem, **options: Any) -> Model:
                 key=f"electrodeposition.relaxation.{name}",
                 remedy=f"its options are {', '.join(known)}",
             )
-    return relaxation(problem, Settings(**options))
+    return relaxation(problem, RelaxationOptions(**options))
 
 
-def refuse(problem: Problem, settings: Settings) -> None:
+def check_supported(problem: Problem, settings: RelaxationOptions) -> None:
     """Raise CaseError for problems and orders that the scheme does not support."""
     if problem.voltage is None:
         raise _not_here("a given current", "give voltage")
@@ -151,7 +151,7 @@ class Scheme:
     """
 
     problem: Problem
-    settings: Settings
+    settings: RelaxationOptions
     state: State
     lengths: Lengths
     sweeps: Register
@@ -163,7 +163,7 @@ class Scheme:
     flow: VectorPotential | None
 
     @classmethod
-    def of(cls, problem: Problem, settings: Settings) -> Scheme:
+    def of(cls, problem: Problem, settings: RelaxationOptions) -> Scheme:
         """Declare the relaxation of a problem."""
         state, lengths = state_of(problem), Lengths(problem.grid)
         flow = None
@@ -306,7 +306,7 @@ class Scheme:
             self.balance(program)
         worst, change = mg.max(found.ions, found.potential), found.change
         if self.flow is not None:
-            turning, moved = self.stir(program, self.flow, dt)
+            turning, moved = self.sweep_flow(program, self.flow, dt)
             program.let(self.met["flow"], turning)
             worst, change = mg.max(worst, turning), mg.max(change, moved)
         program.let(self.worst, change if settings.criterion == "update" else worst)
@@ -331,7 +331,7 @@ class Scheme:
             at_anode=self.given[1],
         )
 
-    def stir(self, program: Program, flow: VectorPotential, dt: float) -> tuple[Register, Register]:
+    def sweep_flow(self, program: Program, flow: VectorPotential, dt: float) -> tuple[Register, Register]:
         """Record one sweep over the flow."""
         state = self.state
         for axis, push in enumerate(flow.push):

@@ -35,7 +35,7 @@ from minga.models.photodiode.units import units_of
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register
 
-__all__ = ["Curve", "Pointwise", "Setup", "pointwise", "refuse"]
+__all__ = ["Curve", "Pointwise", "Setup", "check_supported", "pointwise"]
 
 Floats = NDArray[np.float64]
 
@@ -59,7 +59,7 @@ def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) ->
         mobilities, thermionic emission, gain, capacitance and imposed currents.
     """
     how = how or Pointwise()
-    refuse(device, how)
+    check_supported(device, how)
     for there, what, remedy in (
         (problem.gain, "gain", "write gain = false"),
         (problem.quasistatic_capacitance, "quasi-static capacitance", "write quasistatic_capacitance = false"),
@@ -132,7 +132,7 @@ def _notes(how: Pointwise) -> tuple[tuple[str, str], ...]:
     )
 
 
-def refuse(device: Device, how: Pointwise) -> None:
+def check_supported(device: Device, how: Pointwise) -> None:
     """Raise CaseError for devices and options that the scheme does not support."""
     nodes = device.grid.shape[0]
     if device.grid.ndim != 1:

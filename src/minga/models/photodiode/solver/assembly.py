@@ -19,7 +19,7 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.derivative import derivative
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.solver.coefficients import NodeNumbers
+from minga.models.photodiode.solver.coefficients import NodeCoefficients
 from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues, recombination
 from minga.solve.laplacian import step
 
@@ -64,7 +64,7 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
         state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, couplings: Readers,
         edges: Readers, lower: Readers, diagonal: Readers, upper: Readers, right: Readers, *, bias: Node, light: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
-        node = NodeNumbers(*(item[here] for item in numbers))
+        node = NodeCoefficients(*(item[here] for item in numbers))
         held = node.contact != 0
         own, balance = Block(), [node.volume * (p[here] - n[here] + node.doping)]
         split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
@@ -111,7 +111,7 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
 
 
 def sources(
-    own: Block, balance: list[Any], node: NodeNumbers, split: Node, n: Node, p: Node, light: Node,
+    own: Block, balance: list[Any], node: NodeCoefficients, split: Node, n: Node, p: Node, light: Node,
     activities: Sequence[Node],
 ) -> None:  # fmt: skip
     """Add the derivatives of the charge, and recombination and light, which enter the electron and hole balances."""

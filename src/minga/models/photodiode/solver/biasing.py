@@ -27,8 +27,8 @@ from minga.models.photodiode.solver.capacitance import Capacitance
 from minga.models.photodiode.solver.coefficients import ANODE, Coefficients
 from minga.models.photodiode.solver.current import Search
 from minga.models.photodiode.solver.gummel import Gummel
-from minga.models.photodiode.solver.look import layer_field
 from minga.models.photodiode.solver.newton import Newton
+from minga.models.photodiode.solver.probes import layer_field
 from minga.models.photodiode.solver.problem import Curve, Problem
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.solver.terminal import Seen, Terminal

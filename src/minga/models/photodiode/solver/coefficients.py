@@ -19,9 +19,9 @@ __all__ = [
     "ANODE",
     "CATHODE",
     "Coefficients",
-    "EdgeNumbers",
+    "EdgeCoefficients",
     "Emission",
-    "NodeNumbers",
+    "NodeCoefficients",
     "Pieces",
     "Saturation",
     "neutral_potential",
@@ -35,7 +35,7 @@ CATHODE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class NodeNumbers:
+class NodeCoefficients:
     """Coefficients at the nodes, in cm and s.
 
     Attributes
@@ -76,7 +76,7 @@ class NodeNumbers:
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeNumbers:
+class EdgeCoefficients:
     """Coefficients on the edges along an axis; 0 on the outermost ones.
 
     Attributes
@@ -147,11 +147,11 @@ class Coefficients:
     Attributes
     ----------
     nodes
-        Fields of NodeNumbers.
+        Fields of NodeCoefficients.
     states
         ln(Nc/Nref) and ln(Nv/Nref) at the nodes, for Fermi-Dirac statistics; empty for Boltzmann statistics.
     edges
-        Fields of EdgeNumbers, one set per axis.
+        Fields of EdgeCoefficients, one set per axis.
     ionising
         For each axis the pieces of electrons and of holes.
     saturation
@@ -162,9 +162,9 @@ class Coefficients:
     """
 
     device: Device
-    nodes: NodeNumbers = field(init=False)
+    nodes: NodeCoefficients = field(init=False)
     states: tuple[Field, ...] = field(init=False)
-    edges: tuple[EdgeNumbers, ...] = field(init=False)
+    edges: tuple[EdgeCoefficients, ...] = field(init=False)
     ionising: tuple[tuple[Pieces, Pieces], ...] = field(init=False)
     saturation: tuple[tuple[Emission | Saturation, ...], ...] | None = field(init=False)
     values: dict[Field, NDArray[Any]] = field(init=False, default_factory=dict)
@@ -172,12 +172,13 @@ class Coefficients:
     def __post_init__(self) -> None:
         device, axes = self.device, range(self.device.grid.ndim)
         put = object.__setattr__
-        put(self, "nodes", NodeNumbers(**{k: self._keep(k, v) for k, v in _node_values(device).items()}))
+        put(self, "nodes", NodeCoefficients(**{k: self._keep(k, v) for k, v in _node_values(device).items()}))
         degenerate = device.statistics == "fermi-dirac"
         bands = (("ln Nc", device.nc), ("ln Nv", device.nv)) if degenerate else ()
         put(self, "states", tuple(self._keep(name, np.log(v / REFERENCE_DENSITY)) for name, v in bands))
         put(self, "edges", tuple(
-            EdgeNumbers(**{k: self._keep(k, v, axis) for k, v in _edge_values(device, axis).items()}) for axis in axes
+            EdgeCoefficients(**{k: self._keep(k, v, axis) for k, v in _edge_values(device, axis).items()})
+            for axis in axes
         ))  # fmt: skip
         put(self, "ionising", tuple(
             (self._pieces("electrons", device.ionisation_n[axis], axis),

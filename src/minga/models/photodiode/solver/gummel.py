@@ -25,7 +25,13 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, log
-from minga.models.photodiode.solver.coefficients import Coefficients, EdgeNumbers, Emission, NodeNumbers, Saturation
+from minga.models.photodiode.solver.coefficients import (
+    Coefficients,
+    EdgeCoefficients,
+    Emission,
+    NodeCoefficients,
+    Saturation,
+)
 from minga.models.photodiode.solver.newton import NEVER, Newton, clipped, row
 from minga.models.photodiode.solver.physics import (
     EdgeValues,
@@ -216,7 +222,7 @@ def poisson(ndim: int) -> Kernel:
         phi: CellReader, n: CellReader, p: CellReader, slopes: Readers, numbers: Readers, couplings: Readers,
         rest: CellReader, right: CellReader,
     ) -> None:  # fmt: skip
-        node = NodeNumbers(*(item[here] for item in numbers))
+        node = NodeCoefficients(*(item[here] for item in numbers))
         free = node.contact == 0
         charge = node.volume * (p[here] - n[here] + node.doping)
         for axis, coupling in enumerate(couplings):
@@ -256,7 +262,7 @@ def flows(ndim: int, axis: int, carrier: int, slow: Sequence[Emission | Saturati
         phi: CellReader, theta: CellReader, behind: Readers, models: Readers, numbers: Readers, up: CellReader,
         down: CellReader,
     ) -> None:  # fmt: skip
-        own = EdgeNumbers(*(item[high] for item in numbers))
+        own = EdgeCoefficients(*(item[high] for item in numbers))
         drift = (phi[high] + theta[high]) - (phi[low] + theta[low])
         if behind:
             drift = drift + sign * (behind[0][high] - behind[0][low])
@@ -308,7 +314,7 @@ def balance(ndim: int, carrier: int) -> Kernel:
         n: CellReader, p: CellReader, behind: Readers, numbers: Readers, pairs: Readers, rest: CellReader,
         right: CellReader, *, light: Node,
     ) -> None:  # fmt: skip
-        node = NodeNumbers(*(item[here] for item in numbers))
+        node = NodeCoefficients(*(item[here] for item in numbers))
         own, other = (n[here], p[here]) if carrier == 1 else (p[here], n[here])
         rate = recombination_rate(node, n[here], p[here])
         squared = node.intrinsic * node.intrinsic

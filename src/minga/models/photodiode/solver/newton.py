@@ -201,7 +201,7 @@ def clipped(correction: Node) -> Node:
 
 
 def row(numbers: Any) -> list[Field]:
-    """Return the fields of NodeNumbers or EdgeNumbers."""
+    """Return the fields of NodeCoefficients or EdgeCoefficients."""
     return [getattr(numbers, name) for name in numbers.__dataclass_fields__]
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from minga.engine.program import Program
 from minga.lang.expr import where
 from minga.models.photodiode.solver.biasing import Biasing, Track
-from minga.models.photodiode.solver.look import field_strength, middle_edge, shown
+from minga.models.photodiode.solver.probes import field_strength, middle_edge, shown
 from minga.models.photodiode.solver.problem import suffix
 from minga.models.photodiode.solver.terminal import inner_edges
 from minga.space.field import Field, Register

@@ -29,7 +29,7 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1, log, log1p
-from minga.models.photodiode.solver.coefficients import EdgeNumbers, Emission, NodeNumbers, Pieces, Saturation
+from minga.models.photodiode.solver.coefficients import EdgeCoefficients, Emission, NodeCoefficients, Pieces, Saturation
 from minga.models.photodiode.solver.fermi import activity
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.solve.bernoulli import bernoulli_pair, relative_slope
@@ -294,7 +294,7 @@ def edge_values(
         state: Readers, n: CellReader, p: CellReader, theta_n: CellReader, theta_p: CellReader, activities: Readers,
         numbers: Readers, models: Readers, out: Readers,
     ) -> None:  # fmt: skip
-        own = EdgeNumbers(*(item[high] for item in numbers))
+        own = EdgeCoefficients(*(item[high] for item in numbers))
         potential, electron, hole = (item[high] - item[low] for item in state)
         drift_n, drift_p = ((state[0][high] + t[high]) - (state[0][low] + t[low]) for t in (theta_n, theta_p))
         if activities:
@@ -334,7 +334,7 @@ def edge_values(
 
 
 # Nodes ---------------------------------------------------------------------------------------------------------------
-def recombination(node: NodeNumbers, n: Node, p: Node, split: Node, behind: Node | None = None) -> Node:
+def recombination(node: NodeCoefficients, n: Node, p: Node, split: Node, behind: Node | None = None) -> Node:
     """Return R in 1/cm3 s; `split` is Fp - Fn in kT/q, and `behind` the sum of both ln gamma (None: 0)."""
     squared = node.intrinsic * node.intrinsic
     if behind is not None:
@@ -342,7 +342,7 @@ def recombination(node: NodeNumbers, n: Node, p: Node, split: Node, behind: Node
     return as_node(squared * expm1(split) * recombination_rate(node, n, p))
 
 
-def recombination_rate(node: NodeNumbers, n: Node, p: Node) -> Node:
+def recombination_rate(node: NodeCoefficients, n: Node, p: Node) -> Node:
     """Return R over n p - nie^2, cm3/s."""
     traps = node.rate_n * (n + node.intrinsic) + node.rate_p * (p + node.intrinsic)
     # 1 / (tau_p (n + n1) + tau_n (p + p1)), valid for infinite lifetimes as well.

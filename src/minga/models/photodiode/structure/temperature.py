@@ -79,8 +79,8 @@ def unheated(
         found |= {"saturation velocities": slow} if slow else {}
     cold = tuple(dict.fromkeys(item.name for item in sets if item.heat is None))
     found |= {"ionisation": cold} if cold else {}
-    words = {"srh": "lifetimes", "radiative": "radiative coefficients", "auger": "Auger coefficients"}
-    found |= {words[name]: () for name in words if name in stack.recombination}
+    names = {"srh": "lifetimes", "radiative": "radiative coefficients", "auger": "Auger coefficients"}
+    found |= {names[name]: () for name in names if name in stack.recombination}
     if stack.light is not None:
         found |= {"absorption": ()}
     return found

@@ -16,7 +16,7 @@ import numpy as np
 
 from minga.errors import MingaError
 from minga.network.broadcast import Group, MembersLost
-from minga.network.broadcast.joining import Wishes
+from minga.network.broadcast.joining import GroupOptions
 from minga.network.measuring.transports import Mode, Unavailable
 from minga.network.measuring.transports.tcp import TcpWire
 
@@ -49,7 +49,7 @@ class BroadcastPinger:
             wire.close()
             raise
         if self.group.route == "chain":
-            why = "; ".join(f"{way}: {reason}" for way, reason in self.group.passed_over.items())
+            why = "; ".join(f"{way}: {reason}" for way, reason in self.group.rejected_routes.items())
             self.close()
             raise Unavailable(f"datagrams to a group do not get through: {why}")
 
@@ -116,6 +116,6 @@ def _meet(wire: TcpWire, key: bytes, rank: int) -> Group:
 
     own = wire.connection.getsockname()[0]
     try:
-        return Group.by_lines(rank, 2, key, ask, Wishes(address=own))
+        return Group.by_lines(rank, 2, key, ask, GroupOptions(address=own))
     except MingaError as error:
         raise Unavailable(f"UDP broadcast: {error.message}", remedy=error.remedy) from error

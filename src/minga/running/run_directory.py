@@ -19,26 +19,26 @@ from minga.options import RunOptions
 from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import changed_entries
 from minga.output.checkpoint.keeper import Checkpointing, Keeper, changed_parts
-from minga.output.dataset import failed_attributes, hand_over, opened
+from minga.output.dataset import attach_dataset, failed_attributes, open_dataset
 from minga.output.directory import RunDirectory, disk_errors, noticing_removal
-from minga.output.room import check_room, need_of
+from minga.output.disk_space import check_room, need_of
 from minga.output.series import Series, SeriesFile
 from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
-from minga.running.keeping import Kept, check_unfinished, finished_result, has_checkpoints
 from minga.running.observer import Observer
+from minga.running.run_output import RunOutput, check_unfinished, finished_result, has_checkpoints
 from minga.running.session import Outcome, execute
 from minga.space.field import Field
 
-__all__ = ["Place", "finished_in", "kept_in", "run_in"]
+__all__ = ["PreparedDirectory", "finished_result_in", "prepare_directory", "run_in_directory"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PreparedDirectory:
     """Directory of a run, and its state."""
 
     directory: RunDirectory
-    goes_on: bool
+    resumes: bool
     """True if the run in the directory is resumed from a checkpoint."""
     made: bool
     """True if the directory was created for this run."""
@@ -46,7 +46,7 @@ class Place:
     """True if the run in the directory is finished, and no further steps are requested."""
 
 
-def kept_in(comm: Comm, out: Path, resume: bool, steps: int) -> Place:
+def prepare_directory(comm: Comm, out: Path, resume: bool, steps: int) -> PreparedDirectory:
     """Create a directory for a run, or with `resume` examine that of an interrupted run; collective.
 
     Parameters
@@ -86,15 +86,15 @@ def kept_in(comm: Comm, out: Path, resume: bool, steps: int) -> Place:
     if isinstance(answer, MingaError):
         raise answer
     if answer is not None:
-        return Place(answer, goes_on=False, made=True)
+        return PreparedDirectory(answer, resumes=False, made=True)
     directory = RunDirectory(out)
     if finished:
-        return Place(directory, goes_on=False, made=False, finished=True)
-    return Place(directory, has_checkpoints(comm, directory), made=False)
+        return PreparedDirectory(directory, resumes=False, made=False, finished=True)
+    return PreparedDirectory(directory, has_checkpoints(comm, directory), made=False)
 
 
-def run_in(
-    place: Place,
+def run_in_directory(
+    place: PreparedDirectory,
     model: Model,
     comm: Comm,
     options: RunOptions,
@@ -104,13 +104,13 @@ def run_in(
 ) -> tuple[Outcome, Series]:
     """Run or resume a model, and return the outcome, and on rank 0 all observations; collective.
 
-    An error carries the output kept until then: see `minga.output.dataset.hand_over`.
+    An error carries the output kept until then: see `minga.output.dataset.attach_dataset`.
     """
     directory = place.directory
     try:
         _check_room(place, model, comm, options, fields)
         with noticing_removal(directory.path):
-            kept = _begun(place, model, comm, options, fields)
+            kept = _open_output(place, model, comm, options, fields)
         try:
             with noticing_removal(directory.path):
                 outcome = execute(
@@ -127,7 +127,9 @@ def run_in(
             kept.abandon(model)
             if comm.rank == 0 and (lines := read_manifest(manifest_of(directory.fields))):
                 attributes = failed_attributes(model, [line.step for line in lines], error)
-                hand_over(error, opened(directory, model, kept.series.series, attributes), f", and in {directory.path}")
+                attach_dataset(
+                    error, open_dataset(directory, model, kept.series.series, attributes), f", and in {directory.path}"
+                )
             raise
     except BaseException:
         if comm.rank == 0 and place.made:
@@ -139,7 +141,9 @@ def run_in(
     return outcome, kept.series.series
 
 
-def _check_room(place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]) -> None:
+def _check_room(
+    place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
+) -> None:
     """Raise CaseError on every rank if the disk has no room for the frames; warn on rank 0 if it may not suffice."""
     answer: str | CaseError | None = None
     if comm.rank == 0:
@@ -155,15 +159,17 @@ def _check_room(place: Place, model: Model, comm: Comm, options: RunOptions, fie
         _say(answer)
 
 
-def _begun(place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]) -> Kept:
+def _open_output(
+    place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
+) -> RunOutput:
     """Create the writers of a run that starts or resumes; collective."""
-    return Kept.of(
+    return RunOutput.of(
         place.directory,
         model,
         fields,
         comm,
         options,
-        goes_on=place.goes_on,
+        resume=place.resumes,
         case=_case(options, fields),
         note=_say,
         remembers=True,
@@ -177,8 +183,8 @@ def _case(options: RunOptions, fields: Sequence[Field]) -> dict[str, Any]:
     return entries | output.model_dump(include={"region", "decimate", "codec"}, exclude_defaults=True)
 
 
-def finished_in(
-    place: Place, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
+def finished_result_in(
+    place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
 ) -> tuple[dict[str, Any], Series]:
     """Return the result of a finished run, and on rank 0 all observations; collective.
 
@@ -204,7 +210,7 @@ def finished_in(
         )
     series = SeriesFile(place.directory)
     if comm.rank == 0:
-        series.go_on(result["steps"], 1)
+        series.resume(result["steps"], 1)
     return result, series.series
 
 

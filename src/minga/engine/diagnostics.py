@@ -15,7 +15,7 @@ from minga.space.field import Register
 if TYPE_CHECKING:
     from minga.engine.engine import Engine, Outcome
 
-__all__ = ["Finding", "Lookout", "Steps"]
+__all__ = ["Diagnostics", "Finding", "Steps"]
 
 FEW: Final = 64
 """Minimum number of steps without a check for which a separate loop pays off."""
@@ -30,7 +30,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lookout:
+class Diagnostics:
     """A condition that is searched for while a model runs.
 
     step   one step of the model that first checks the state before it, if a check is due
@@ -48,33 +48,33 @@ class Lookout:
 class Steps:
     """The steps of a model: with checks while there is something to find and a check is due, otherwise plain ones."""
 
-    def __init__(self, plain: Program, lookout: Lookout | None) -> None:
-        self._plain, self._lookout = plain, lookout
+    def __init__(self, plain: Program, diagnostics: Diagnostics | None) -> None:
+        self._plain, self._diagnostics = plain, diagnostics
 
     @property
     def program(self) -> Program:
         """The program of one step, including the check if it is due."""
-        return self._plain if self._lookout is None else self._lookout.step
+        return self._plain if self._diagnostics is None else self._diagnostics.step
 
     def start(self, engine: Engine) -> None:
         """Discard earlier findings before the first step."""
-        if self._lookout is not None:
-            engine.write(self._lookout.due, 0)
-            engine.write(self._lookout.found, -1)
+        if self._diagnostics is not None:
+            engine.write(self._diagnostics.due, 0)
+            engine.write(self._diagnostics.found, -1)
 
     def run(self, engine: Engine, done: int, count: int) -> tuple[int, Outcome]:
         """Run `count` steps after `done` ones, or fewer without a check; return their number and the outcome."""
-        if self._lookout is None or engine.read(self._lookout.found) >= 0:
+        if self._diagnostics is None or engine.read(self._diagnostics.found) >= 0:
             return count, engine.run(self._plain, count)
-        free = int(engine.read(self._lookout.due)) - done
+        free = int(engine.read(self._diagnostics.due)) - done
         if engine.halo_depth > 1 and free >= FEW:  # a condition inside a loop limits its halos to a depth of one step
             count = min(count, free)
             return count, engine.run(self._plain, count)
-        return count, engine.run(self._lookout.step, count)
+        return count, engine.run(self._diagnostics.step, count)
 
     def findings(self, engine: Engine) -> tuple[Finding, ...]:
         """Return the findings of the run."""
-        if self._lookout is None or engine.read(self._lookout.found) < 0:
+        if self._diagnostics is None or engine.read(self._diagnostics.found) < 0:
             return ()
-        finding = self._lookout.tell(engine)
+        finding = self._diagnostics.tell(engine)
         return () if finding is None else (finding,)

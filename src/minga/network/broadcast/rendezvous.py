@@ -19,7 +19,7 @@ from minga.errors import RunError
 from minga.network.broadcast.keys import JOINING
 from minga.network.broadcast.link import Link, LinkError, connect, listen
 
-__all__ = ["CommMeeting", "Communicator", "LineMeeting", "Meeting", "TcpMeeting"]
+__all__ = ["CommMeeting", "Communicator", "LineMeeting", "Rendezvous", "TcpMeeting"]
 
 _MORE, _LAST = 1, 2
 _PART: Final = 1 << 19
@@ -28,7 +28,7 @@ _STRANGERS: Final = 32
 """Connections accepted at a time besides those of the members; if there are more, the oldest is dropped."""
 
 
-class Meeting(Protocol):
+class Rendezvous(Protocol):
     """Channel over which ``size`` members communicate; ``rank`` is the number of this one."""
 
     rank: int
@@ -60,14 +60,14 @@ class Communicator(Protocol):
 
 
 class CommMeeting:
-    """Meeting of the ranks of a communicator."""
+    """Rendezvous of the ranks of a communicator."""
 
     def __init__(self, communicator: Communicator) -> None:
         self.communicator = communicator
         self.rank, self.size = communicator.rank, communicator.size
 
     def exchange(self, value: Any) -> list[Any]:
-        """See :class:`Meeting`."""
+        """See :class:`Rendezvous`."""
         said: list[Any] = self.communicator.bcast(self.communicator.gather(value))
         return said
 
@@ -76,14 +76,14 @@ class CommMeeting:
 
 
 class LineMeeting:
-    """Meeting of processes with a common parent, which answers their ``ask`` once all of them have asked."""
+    """Rendezvous of processes with a common parent, which answers their ``ask`` once all of them have asked."""
 
     def __init__(self, rank: int, size: int, ask: Callable[[Any], list[Any]]) -> None:
         self.rank, self.size = rank, size
         self._ask = ask
 
     def exchange(self, value: Any) -> list[Any]:
-        """See :class:`Meeting`."""
+        """See :class:`Rendezvous`."""
         return self._ask(value)
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class LineMeeting:
 
 
 class TcpMeeting:
-    """Meeting over TCP connections to member 0, at an address and port known to all; each must know the key.
+    """Rendezvous over TCP connections to member 0, at an address and port known to all; each must know the key.
 
     Raises
     ------
@@ -117,7 +117,7 @@ class TcpMeeting:
             raise
 
     def exchange(self, value: Any) -> list[Any]:
-        """See :class:`Meeting`."""
+        """See :class:`Rendezvous`."""
         if self.rank:
             first = self._links[0]
             self._say(first, value)

@@ -12,11 +12,11 @@ import numpy as np
 
 from minga.errors import KernelError
 
-__all__ = ["only_our_chance"]
+__all__ = ["forbid_foreign_random"]
 
 
 @contextlib.contextmanager
-def only_our_chance(function: Callable[..., object], where: str) -> Iterator[None]:
+def forbid_foreign_random(function: Callable[..., object], where: str) -> Iterator[None]:
     """Raise KernelError if `function`, which is called inside, draws from a random generator of Python or NumPy.
 
     Detected are the global generators (`random.random()`, `np.random.rand()`) and those that the function refers to

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-__all__ = ["seats"]
+__all__ = ["assign_cores"]
 
 _ROUNDING = 1e-9
 
 
-def seats(shares: Sequence[float], cores: int) -> tuple[tuple[int, ...], ...]:
+def assign_cores(shares: Sequence[float], cores: int) -> tuple[tuple[int, ...], ...]:
     """Return the numbers of the cores of each node, given the nodes' shares (in cores) and the number of cores.
 
     Nodes are placed in order of decreasing share, each on the least loaded cores. If some core would be overbooked,

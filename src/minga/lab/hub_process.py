@@ -38,7 +38,7 @@ def start_hub(state: State, note: Callable[[Process], None]) -> Process:
     with filing():
         errors = log.open("w")
     with errors:
-        child = detached(_words(state), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
+        child = detached(_hub_command(state), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
     process = process_here(child.pid)
     if process is not None:
         note(process)
@@ -79,7 +79,7 @@ def _status(state: State) -> Path:
     return state.folder / "hub.json"
 
 
-def _words(state: State) -> list[str]:
+def _hub_command(state: State) -> list[str]:
     lab = state.lab
     rates = [lab.rate or 0.0] if lab.wiring == "hub" else [rate or 0.0 for rate in lab.rates]
     options = {

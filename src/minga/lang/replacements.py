@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["FUNCTIONS", "instead_of"]
+__all__ = ["FUNCTIONS", "replacement_for"]
 
 FUNCTIONS: Final = (
     "abs", "acos", "acosh", "advect", "asin", "asinh", "atan", "atan2", "atanh", "biharmonic", "cast", "ceil", "clip",
@@ -15,7 +15,7 @@ FUNCTIONS: Final = (
 )  # fmt: skip
 """The functions of `mg.` that return a cell's value; tests compare them with the public names."""
 
-_OTHERWISE: Final = {
+_REPLACEMENTS: Final = {
     "absolute": "mg.abs(x)", "fabs": "mg.abs(x)", "maximum": "mg.max(x, y)", "fmax": "mg.max(x, y)",
     "minimum": "mg.min(x, y)", "fmin": "mg.min(x, y)", "square": "x * x",
     "power": "x**y", "float_power": "x**y", "negative": "-x", "reciprocal": "1 / x", "rint": "mg.round(x)",
@@ -27,10 +27,10 @@ _OTHERWISE: Final = {
 }  # fmt: skip
 
 
-def instead_of(name: str) -> str:
+def replacement_for(name: str) -> str:
     """Return an instruction for writing a function of this name in a kernel."""
     if name in FUNCTIONS:
         return f"write mg.{name}"
-    if name in _OTHERWISE:
-        return f"write {_OTHERWISE[name]}"
+    if name in _REPLACEMENTS:
+        return f"write {_REPLACEMENTS[name]}"
     return f"there is no mg.{name}: a kernel has operators and {', '.join(f'mg.{each}' for each in FUNCTIONS)}"

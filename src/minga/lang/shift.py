@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from minga.lang.expr import Node
 from minga.lang.graph import topological
 
-__all__ = ["moved", "moved_leaf"]
+__all__ = ["shifted", "shifted_leaf"]
 
 Offset = tuple[int, ...]
 
 
-def moved(root: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
+def shifted(root: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
     """Shift an expression to the cell that lies `by` further along the iteration axes.
 
     `axes` are the iteration axes of each parameter.
@@ -24,15 +24,15 @@ def moved(root: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
         args = tuple(made[id(arg)] for arg in node.args)
         of = node.of and (
             node.of[0],
-            *(made[id(part)] if id(part) in made else moved(part, by, axes) for part in node.of[1:]),
+            *(made[id(part)] if id(part) in made else shifted(part, by, axes) for part in node.of[1:]),
         )
         again = Node(node.op, node.dtype, args, node.data, node.weak, of)
-        made[id(node)] = again if args else moved_leaf(node, by, axes)
+        made[id(node)] = again if args else shifted_leaf(node, by, axes)
     return made[id(root)]
 
 
-def moved_leaf(node: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
-    """Shift a node without arguments; see `moved`."""
+def shifted_leaf(node: Node, by: Offset, axes: Sequence[tuple[int, ...]]) -> Node:
+    """Shift a node without arguments; see `shifted`."""
     if node.op == "read":
         param, strides, offsets = node.data
         steps = (s * by[axis] for s, axis in zip(strides, axes[param], strict=True))

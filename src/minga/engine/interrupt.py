@@ -15,48 +15,48 @@ import numpy as np
 
 from minga.engine.comm import Comm
 
-__all__ = ["NEVER", "Look"]
+__all__ = ["NEVER", "InterruptPoll"]
 
 SECONDS: Final = 0.25
-"""Seconds from one look to the next."""
+"""Seconds from one poll to the next."""
 PATIENCE: Final = 1.0
 """Seconds that a step gets to end by itself once the end of the run was requested."""
 FASTER: Final = 8
-"""Largest factor by which the number of rounds until the next look grows."""
+"""Largest factor by which the number of rounds until the next poll grows."""
 NEVER: Final = 1 << 62
 """Number of rounds that no loop reaches."""
 
 
-class Look:
+class InterruptPoll:
     """A function that loops of an engine call after some rounds: it returns the rounds until the next call, 0 to leave.
 
     Attributes
     ----------
-    asked
+    requested
         Returns True once the run is to end; None: Programs never turn to Python.
-    may
+    may_leave
         True if the Program that runs may be left in the middle; the same on all ranks.
     """
 
     def __init__(self, comm: Comm) -> None:
         self._comm = comm
-        self.asked: Callable[[], bool] | None = None
-        self.may = False
+        self.requested: Callable[[], bool] | None = None
+        self.may_leave = False
         self._rounds = 1
         self._last = self._since = 0.0
 
     def begin(self) -> int:
-        """Return the rounds until the first look of a run."""
+        """Return the rounds until the first poll of a run."""
         self._last = time.perf_counter()
         self._since = 0.0
-        return NEVER if self.asked is None else self._rounds
+        return NEVER if self.requested is None else self._rounds
 
     def __call__(self) -> int:
-        """Look, and return the rounds until the next look, 0 to leave; collective."""
+        """Poll, and return the rounds until the next poll, 0 to leave; collective."""
         now = time.perf_counter()
-        if not self._since and self.asked is not None and self.asked():
+        if not self._since and self.requested is not None and self.requested():
             self._since = now
-        late = self.may and self._since > 0.0 and now - self._since >= PATIENCE
+        late = self.may_leave and self._since > 0.0 and now - self._since >= PATIENCE
         wanted = int(self._rounds * SECONDS / max(now - self._last, 1e-9))
         words = np.array([-max(1, min(wanted, FASTER * self._rounds, NEVER)), late], np.int64)
         self._comm.allreduce(words, "max")

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from minga.errors import LayoutError
+from minga.space.bit_words import Packed, cell_box, cell_layout, pack, unpack, word_grid
 from minga.space.box import Box
 from minga.space.cuts import cartesian
 from minga.space.field import Field
 from minga.space.grid import Grid
-from minga.space.words import Packed, cell_box, cell_layout, pack, unpack, word_grid
 
 
 def test_bit_k_of_word_j_is_cell_64_j_plus_k() -> None:

@@ -9,7 +9,7 @@ import pytest
 import minga as mg
 from command_line import in_process
 from minga.options import RunOptions
-from minga.output import room
+from minga.output import disk_space
 from minga.output.checkpoint.keeper import Checkpointing
 from minga.output.directory import RunDirectory
 
@@ -40,13 +40,13 @@ def life() -> mg.Model:
 def free(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """What the file system says is free; an entry to be changed."""
     said: list[int | None] = [5 * FRAME - 1]
-    monkeypatch.setattr(room, "free_bytes", lambda place: said[0])
+    monkeypatch.setattr(disk_space, "free_bytes", lambda place: said[0])
     return said
 
 
 @pytest.mark.parametrize(("steps", "every", "frames"), [(0, None, 1), (9, None, 2), (9, 3, 4), (10, 3, 5), (0, 4, 1)])
 def test_frames_are_counted(tmp_path: Path, steps: int, every: int | None, frames: int) -> None:
-    assert room.frames_of(steps, every) == frames
+    assert disk_space.frames_of(steps, every) == frames
     assert mg.run(life(), steps, every=every, out=tmp_path / "run").sizes["time"] == frames
 
 
@@ -65,7 +65,7 @@ def test_frames_that_are_there_need_no_room(tmp_path: Path, free: list[int | Non
     off = Checkpointing(off=True)
     assert mg.run(life(), 6, every=1, out=tmp_path / "run", checkpoint=off, resume=True).sizes["time"] == 7
     options = RunOptions.of({}, {"every": "off"}, steps=9, every=1)
-    need = room.need_of(RunDirectory(tmp_path / "run"), life(), life().fields, options)
+    need = disk_space.need_of(RunDirectory(tmp_path / "run"), life(), life().fields, options)
     assert (need.frames, need.checkpoints) == (3, 0)
 
 
@@ -91,5 +91,5 @@ def test_the_command_line_looks_as_well(tmp_path: Path, free: list[int | None]) 
 
 
 def test_a_file_system_is_asked(tmp_path: Path) -> None:
-    assert (room.free_bytes(tmp_path) or 0) > 0
-    assert room.free_bytes(tmp_path / "nowhere") is None
+    assert (disk_space.free_bytes(tmp_path) or 0) > 0
+    assert disk_space.free_bytes(tmp_path / "nowhere") is None

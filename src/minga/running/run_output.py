@@ -27,20 +27,20 @@ from minga.output.snapshots.snapshots import Snapshots
 from minga.output.tables import tables_of, write_tables
 from minga.output.trace import write_trace
 from minga.output.traces import write_traces
-from minga.output.variables import said_of
+from minga.output.variables import model_attributes
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
 from minga.running.result import result_of
 from minga.running.session import Outcome
 from minga.space.field import Field
 
-__all__ = ["Kept", "check_unfinished", "finished_result", "has_checkpoints"]
+__all__ = ["RunOutput", "check_unfinished", "finished_result", "has_checkpoints"]
 
 Note = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RunOutput:
     """Writers of a run, created and used in the same way on all ranks."""
 
     directory: RunDirectory
@@ -60,13 +60,13 @@ class Kept:
         comm: Comm,
         options: RunOptions,
         *,
-        goes_on: bool = False,
+        resume: bool = False,
         case: Mapping[str, Any] | None = None,
         attributes: Mapping[str, Any] | None = None,
         cpus: Collection[int] | None = None,
         note: Note = lambda text: None,
         remembers: bool = False,
-    ) -> Kept:
+    ) -> RunOutput:
         """Create the writers of a run in a directory; collective.
 
         Parameters
@@ -77,7 +77,7 @@ class Kept:
             The model, its output fields, and the ranks.
         options
             Settings that say how frames are kept and when checkpoints are written.
-        goes_on
+        resume
             True to resume the run in the directory.
         case
             Entries that must not change when the run is resumed, besides the model and [stop]; rank 0's are used.
@@ -95,10 +95,10 @@ class Kept:
         CaseError, RunError
             As :class:`Snapshots` does.
         """
-        about = {**said_of(model), **(attributes or {})}
+        about = {**model_attributes(model), **(attributes or {})}
         every, observe = options.output.every, options.output.observe
         snapshots = Snapshots(
-            directory.fields, model, fields, options.output, comm, attributes=about, resume=goes_on, cpus=cpus
+            directory.fields, model, fields, options.output, comm, attributes=about, resume=resume, cpus=cpus
         )
         series = SeriesFile(directory)
 
@@ -113,13 +113,13 @@ class Kept:
             damaged = snapshots.truncate(step - step % every if every else 0)
             if comm.rank == 0 and (snapshots.gone or damaged):
                 note(_loss(directory, snapshots.gone, damaged, step))
-            series.go_on(step, every, observe)
+            series.resume(step, every, observe)
 
         keeper = Keeper(
             directory.checkpoints,
             comm,
             checkpointing_of(options),
-            resumes=goes_on,
+            resumes=resume,
             stop=stop_of(options.stop),
             case=case or {},
             flush=flush,

@@ -9,11 +9,11 @@ from minga.plan.speed import Speed
 from minga.plan.topology import Tree
 from minga.space.boxes import Ints
 
-__all__ = ["Crew"]
+__all__ = ["RankGroup"]
 
 
 @dataclass(frozen=True, eq=False)
-class Crew:
+class RankGroup:
     """The ranks of a run.
 
     Parameters
@@ -44,7 +44,7 @@ class Crew:
         """Number of ranks."""
         return len(self.speed_of)
 
-    def part(self, ranks: Ints) -> Crew:
+    def part(self, ranks: Ints) -> RankGroup:
         """Return some of the ranks, in this order.
 
         Parameters
@@ -54,7 +54,7 @@ class Crew:
 
         Returns
         -------
-        Crew
+        RankGroup
             These ranks, in this order.
         """
         return replace(

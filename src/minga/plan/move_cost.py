@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-__all__ = ["Price"]
+__all__ = ["MoveCost"]
 
 _COPYING: Final = 3.0
 """Initial estimate of the time of a move without transfers, in steps: changed blocks are allocated again and copied."""
@@ -20,7 +20,7 @@ _LEAST: Final = 0.1
 
 
 @dataclass(slots=True)
-class Price:
+class MoveCost:
     """The seconds of a move: `rebind` + `copying` * seconds of a step + `slower` * seconds according to the links.
 
     The two factors are fitted to all moves so far, by least squares of relative errors, regularised towards the initial

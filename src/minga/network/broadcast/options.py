@@ -8,7 +8,7 @@ from typing import Literal
 from minga.errors import CaseError
 from minga.network.broadcast.datagram import OVERHEAD, UDP_AND_IP
 
-__all__ = ["ETHERNET", "Settings", "batch_for", "window_for", "wire_bytes"]
+__all__ = ["ETHERNET", "BroadcastOptions", "batch_for", "window_for", "wire_bytes"]
 
 ETHERNET = 38
 """Overhead of a frame in bytes: preamble 8, addresses and type 14, checksum 4, gap 12."""
@@ -20,7 +20,7 @@ PAGE_OVERHEAD = 900
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class BroadcastOptions:
     """Settings of the broadcast protocol.
 
     Parameters

@@ -18,7 +18,7 @@ from minga.output.checkpoint.keeper import checkpointing_of
 from minga.output.directory import RunDirectory
 from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
-from minga.output.snapshots.selection import kept_of
+from minga.output.snapshots.selection import selections_of
 from minga.space.field import Field
 
 __all__ = ["Need", "bytes_of_frame", "check_room", "frames_of", "free_bytes", "need_of"]
@@ -58,7 +58,7 @@ def frames_of(steps: int, every: int | None) -> int:
 
 def bytes_of_frame(fields: Sequence[Field], settings: OutputSettings) -> int:
     """Return the bytes of one frame before compression."""
-    return sum(math.prod(each.shape) * itemsize(each.field.dtype) for each in kept_of(fields, settings))
+    return sum(math.prod(each.shape) * itemsize(each.field.dtype) for each in selections_of(fields, settings))
 
 
 def need_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-__all__ = ["Passing", "Shelf", "chunk_for"]
+__all__ = ["Forwarding", "MessageStore", "chunk_for"]
 
 _LEAST, _MOST = 1 << 10, 1 << 18
 """Limits of a chunk in bytes: in smaller ones the overhead of frames dominates, and larger ones gain nothing."""
@@ -25,7 +25,7 @@ def chunk_for(nbytes: int, receivers: int, alpha: float, beta: float) -> int:
 
 
 @dataclass(eq=False, slots=True)
-class Passing:
+class Forwarding:
     """A message at one member. ``data`` has room for ``total`` bytes, of which the first ``have`` have arrived."""
 
     root: int
@@ -60,18 +60,18 @@ class Passing:
 
 
 @dataclass(eq=False, slots=True)
-class Shelf:
+class MessageStore:
     """All messages in progress at a member, in order of arrival."""
 
-    messages: dict[tuple[int, int], Passing] = field(default_factory=dict)
+    messages: dict[tuple[int, int], Forwarding] = field(default_factory=dict)
     wanted: dict[int, int] = field(default_factory=dict)
     """Number of the message that the reader takes next, by root."""
 
-    def add(self, message: Passing) -> None:
+    def add(self, message: Forwarding) -> None:
         """Add a new message."""
         self.messages[message.root, message.number] = message
 
-    def find(self, root: int, number: int) -> Passing | None:
+    def find(self, root: int, number: int) -> Forwarding | None:
         """Return the message of that root and number, or None."""
         return self.messages.get((root, number))
 
@@ -79,22 +79,22 @@ class Shelf:
         """Return True if the reader has already taken that message."""
         return number < self.wanted.get(root, 1)
 
-    def next(self, root: int) -> Passing | None:
+    def next(self, root: int) -> Forwarding | None:
         """Return the message of a root that the reader takes next, or None if nothing of it has arrived."""
         return self.messages.get((root, self.wanted.get(root, 1)))
 
-    def take(self, message: Passing) -> None:
+    def take(self, message: Forwarding) -> None:
         """Note that the reader has taken a message."""
         message.taken = True
         self.wanted[message.root] = message.number + 1
         self.tidy(message)
 
-    def tidy(self, message: Passing) -> None:
+    def tidy(self, message: Forwarding) -> None:
         """Remove a message that is no longer needed."""
         if message.taken and message.answered:
             self.messages.pop((message.root, message.number), None)
 
-    def drop(self, message: Passing) -> None:
+    def drop(self, message: Forwarding) -> None:
         """Remove a message that will never be complete."""
         self.messages.pop((message.root, message.number), None)
 

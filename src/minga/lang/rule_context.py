@@ -12,7 +12,7 @@ from minga.lang.neighbourhood import Offset
 from minga.lang.types import DType, integer_range, is_float
 from minga.lang.window import pays, window_sum
 
-__all__ = ["Cell", "Context", "Near"]
+__all__ = ["Cell", "Context", "RuleContext"]
 
 STATES_OF_A_BYTE = 256
 
@@ -96,7 +96,7 @@ class Cell:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Near:
+class RuleContext:
     """The old values of the cell's neighbours. In a rule of several fields, every method takes the field's name."""
 
     __slots__ = ("_context",)

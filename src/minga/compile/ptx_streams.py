@@ -23,7 +23,7 @@ def zero(kind: str) -> str:
     return {"i1": "false", "float": "0.0", "double": "0.0"}.get(kind, "0")
 
 
-class Kept:
+class StreamState:
     """The data of the streams at one step of the march: registers of queues, and addresses in rings.
 
     `shared` is the address of the march's shared memory.
@@ -132,7 +132,7 @@ class MarchCell(Cell):
 
     def __init__(
         self,
-        kept: Kept,
+        kept: StreamState,
         window: Window,
         spot: Spot,
         plane: str,
