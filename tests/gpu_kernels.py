@@ -209,7 +209,14 @@ def random_numbers(a, b, c):
 
 def elementary(u, a):
     x = u[0]
-    a[0] = math.exp(x) + math.log(x) * math.sin(x) - math.cos(x) + math.tanh(x) + math.expm1(x) - math.log1p(x)
+    a[0] = (
+        math.exp(x)
+        + math.log(x) * math.sin(x)
+        - math.cos(x)
+        + math.tanh(x)
+        + math.expm1(x)
+        - math.log1p(x) * math.cbrt(x)
+    )
 
 
 FIRST = (0.8, -0.2, 0.038095238, -0.0035714286)

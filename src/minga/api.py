@@ -68,7 +68,7 @@ from minga.lang.functions import (
     sum,
 )
 from minga.lang.iterate import iterate
-from minga.lang.math import cos, exp, expm1, log, log1p, sin, tanh
+from minga.lang.math import cbrt, cos, exp, expm1, log, log1p, sin, tanh
 from minga.lang.neighbourhood import circular, hex, moore, offsets, von_neumann, weights
 from minga.lang.operators import (
     advect,
@@ -171,6 +171,7 @@ __all__ = [
     "block_rule",
     "block_table",
     "cast",
+    "cbrt",
     "ceil",
     "circular",
     "clip",

@@ -25,7 +25,7 @@ from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature, infer_si
 from minga.lang.shift import shifted
 
 F8 = "f8"
-FUNCTIONS = ("sqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh")
+FUNCTIONS = ("sqrt", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "cbrt")
 
 
 def graph_of(function: Callable[..., None], fields: int, dtype: Any = F8, ndim: int = 1) -> KernelGraph:
@@ -71,6 +71,9 @@ class Complex:
 
     def log1p(self, a: complex) -> complex:
         return cmath.log(1 + a)
+
+    def cbrt(self, a: complex) -> complex:
+        return a ** (1 / 3)  # of a positive real part
 
     def less(self, a: complex, b: complex) -> bool:
         return a.real < b.real

@@ -110,6 +110,7 @@ _FUNCTIONS: Final[dict[str, Callable[..., Tangent | None]]] = {
     "hypot": lambda d, e, x, y, value: plus(times(d, lambda: x / value), times(e, lambda: y / value)),
     "heaviside": lambda d, e, x, middle, value: None if e is None else chosen(x == 0.0, e, None),
     "whole": lambda d, x, value: None,
+    "cbrt": lambda d, x, value: d.times(1.0 / (3.0 * value * value)),
 }
 """Tangents of elementary functions: from the tangents of the arguments (None is 0), these, and the function's value."""
 

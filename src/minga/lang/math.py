@@ -42,6 +42,8 @@ class _Format:
     """(2 atanh(s) - 2 s) / s**3 in z = s**2 on 0 <= z <= 0.02945, weight z."""
     tanh: tuple[tuple[float, ...], tuple[float, ...]]
     """(tanh(x) - x) / x**3 in z = x**2 on |x| <= 0.55 as a quotient of two polynomials, weight z."""
+    cbrt: tuple[float, ...]
+    """Cube root of m on sqrt(1/2) <= m <= sqrt(2), relative error: the start of an iteration."""
     exp_range: tuple[float, float]
     """Range of arguments of exp beyond which the result is 0 or infinity."""
     expm1_low: float
@@ -89,6 +91,11 @@ _F8: Final = _Format(
             "0x1.0000000000000p+0", "0x1.d893c6d648266p-2", "0x1.7da3ead1abdfap-6", "0x1.b14af3354bfd4p-13",
         ))),
     ),
+    # 2^-22.5
+    cbrt=tuple(map(_hex, (
+        "0x1.97eaf45d4f0a3p-2", "0x1.32720c72a1318p+0", "-0x1.2fdf48d57ef3bp+0", "0x1.f12f79a803bf0p-1",
+        "-0x1.079989b1230a2p-1", "0x1.3efa052056462p-3", "-0x1.4deed97eb2719p-6",
+    ))),
     exp_range=(-746.0, 710.0), expm1_low=-64.0, tanh_one=22.0,
 )  # fmt: skip
 _F4: Final = _Format(
@@ -102,6 +109,8 @@ _F4: Final = _Format(
     log=tuple(map(_hex, ("0x1.55557ap-1", "0x1.995eacp-2", "0x1.31e478p-2"))),
     # 2^-28.0
     tanh=(tuple(map(_hex, ("-0x1.55554ep-2", "-0x1.96c996p-10"))), tuple(map(_hex, ("0x1p+0", "0x1.9e5c04p-2")))),
+    # 2^-10.6
+    cbrt=tuple(map(_hex, ("0x1.1b7f46p-1", "0x1.1b79a8p-1", "-0x1.b839fcp-4"))),
     exp_range=(-104.0, 89.0), expm1_low=-32.0, tanh_one=10.0,
 )  # fmt: skip
 _TANH_SMALL: Final = 0.55
@@ -291,8 +300,45 @@ def tanh(value: object) -> Node:
     above = where(small, size * z * _polynomial(z, f.tanh[0]), f.const(-2.0))
     below = where(small, _polynomial(z, f.tanh[1]), power + f.const(1.0))
     result = where(small, size, f.const(1.0)) + above / below
-    sign = bitcast(x, f.word) & f.bits(1 << (f.width - 1))
-    return _result(bitcast(bitcast(result, f.word) | sign, f.dtype), weak, ("tanh", x))
+    return _result(bitcast(bitcast(result, f.word) | _sign_of(x, f), f.dtype), weak, ("tanh", x))
+
+
+def cbrt(value: object) -> Node:
+    """Return the real cube root, with an error below 0.9 ulp; integers become f8.
+
+    Unlike ``x ** (1 / 3)``, it is defined for negative numbers: ``cbrt(-8)`` is -2.
+
+    Parameters
+    ----------
+    value
+        A number.
+
+    Returns
+    -------
+    Node
+        The cube root, with the sign of `value`.
+    """
+    x, f, weak = _argument(value)
+    size = x.__abs__()
+    tiny = size < f.const(2.0 ** (1 - f.bias))
+    steps = f.mantissa + 2
+    k, m = _split_logarithm(where(tiny, size * f.const(2.0**steps), size), f)
+    k = where(tiny, k - f.const(float(steps)), k)
+    # size = 2**(3 third + rest) m = 2**(3 third) a, with `rest` one of -1, 0 and 1.
+    third = (k * f.const(1 / 3) + f.magic) - f.magic
+    rest = k - f.const(3.0) * third
+    up, down = rest > f.const(0.0), rest < f.const(0.0)
+    a = m * where(up, f.const(2.0), where(down, f.const(0.5), f.const(1.0)))
+    root_of_rest = where(up, f.const(2 ** (1 / 3)), where(down, f.const(0.5 ** (1 / 3)), f.const(1.0)))
+    # Half of the digits are kept, so that the square is exact; one step of Halley's iteration triples the correct ones.
+    # What remains are the roundings of the sum (1/2 ulp) and of the quotient (1/6 ulp, just below a power of 2 1/3).
+    kept = f.bits((1 << f.width) - (1 << (f.mantissa + 2) // 2))
+    t = bitcast(bitcast(_polynomial(m, f.cbrt) * root_of_rest, f.word) & kept, f.dtype)
+    quotient = a / (t * t)
+    root = t + t * ((quotient - t) / ((t + t) + quotient))
+    result = bitcast(bitcast(root * _power_of_two(third + f.magic, f), f.word) | _sign_of(x, f), f.dtype)
+    regular = (size > f.const(0.0)) & (size < f.const(math.inf))
+    return _result(where(regular, result, x), weak, ("cbrt", x))
 
 
 # Exponentials --------------------------------------------------------------------------------------------------------
@@ -419,6 +465,11 @@ def _clamp(x: Node, f: _Format, low: float, high: float) -> Node:
     """Limit x to low..high; NaN stays NaN."""
     x = where(x > f.const(high), f.const(high), x)
     return where(x < f.const(low), f.const(low), x)
+
+
+def _sign_of(x: Node, f: _Format) -> Node:
+    """Return the sign bit of x in its place, as an integer."""
+    return bitcast(x, f.word) & f.bits(1 << (f.width - 1))
 
 
 def _polynomial(x: Node, coefficients: tuple[float, ...]) -> Node:

@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ["FUNCTIONS", "replacement_for"]
 
 FUNCTIONS: Final = (
-    "abs", "acos", "acosh", "advect", "asin", "asinh", "atan", "atan2", "atanh", "biharmonic", "cast", "ceil", "clip",
+    "abs", "acos", "acosh", "advect", "asin", "asinh", "atan", "atan2", "atanh", "biharmonic", "cast", "cbrt", "ceil", "clip",
     "coordinate", "cos", "cosh", "curl", "d", "d2", "derivative", "div", "div_grad", "erf", "exp", "expm1", "floor",
     "flush", "fma", "grad", "gradient_squared", "heaviside", "hypot", "index", "iterate", "laplace", "local", "log",
     "log10", "log1p", "log2", "lookup", "max", "min", "popcount", "pow", "random", "round", "sign", "sin", "sinh",
@@ -21,7 +21,7 @@ _REPLACEMENTS: Final = {
     "power": "x**y", "float_power": "x**y", "negative": "-x", "reciprocal": "1 / x", "rint": "mg.round(x)",
     "exp2": "2.0**x", "arcsin": "mg.asin(x)", "arccos": "mg.acos(x)", "arctan": "mg.atan(x)",
     "arctan2": "mg.atan2(y, x)", "arcsinh": "mg.asinh(x)", "arccosh": "mg.acosh(x)", "arctanh": "mg.atanh(x)",
-    "fix": "mg.trunc(x)", "cbrt": "mg.sign(x) * mg.abs(x) ** (1 / 3)", "isnan": "x != x",
+    "fix": "mg.trunc(x)", "isnan": "x != x",
     "logical_and": "(a) & (b)", "logical_or": "(a) | (b)", "logical_not": "~(a)", "invert": "~x", "mod": "x % y",
     "fmod": "x % y", "gradient": "mg.grad(u)",
 }  # fmt: skip
