@@ -357,12 +357,12 @@ def _reductions(dtype: str, ndim: int) -> Case:
 
 
 def tables(u, v, new, wide) -> None:  # type: ignore[no-untyped-def]
-    """Entries of tables of several types, by indices inside and beyond; bits counted."""
+    """Entries of tables of several types, by indices inside and beyond; bits counted and reversed."""
     bytes_ = mg.lookup([3, 1, 4, 1, 5, 9, 2, 6], u[0, 0])
     floats = mg.lookup(np.array([0.5, -2.25, 1e30, -0.0]), v[0, -1])
     chosen = mg.lookup([True, False, True], bytes_ - 2)
-    new[0, 0] = bytes_ + cast(chosen, "u1") + mg.popcount(u[1, 0])
-    wide[0, 0] = floats + mg.popcount(v[0, 1]) + mg.lookup([-7, 70000, 2**40], v[0, 0])
+    new[0, 0] = bytes_ + cast(chosen, "u1") + mg.popcount(u[1, 0]) + mg.bitreverse(u[0, 0])
+    wide[0, 0] = floats + mg.popcount(v[0, 1]) + mg.bitreverse(v[0, 0]) + mg.lookup([-7, 70000, 2**40], v[0, 0])
 
 
 def loops(u, new, rounds) -> None:  # type: ignore[no-untyped-def]

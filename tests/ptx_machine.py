@@ -226,10 +226,16 @@ def _to_integer(whole: Column, to: str) -> Column:
     return np.where(np.isnan(whole), nan, result)
 
 
+def _reversed_bits(a: Column) -> Column:
+    width = a.dtype.itemsize * 8
+    return np.array([int(f"{int(word):0{width}b}"[::-1], 2) for word in a], a.dtype)
+
+
 _PLAIN: dict[str, Callable[..., Column]] = {
     "add": operator.add, "sub": operator.sub, "div": np.divide, "neg": operator.neg, "abs": np.abs, "sqrt": np.sqrt,
     "and": operator.and_, "or": operator.or_, "xor": operator.xor, "not": operator.invert, "fma": _fma,
     "clz": lambda a: (a.itemsize * 8 - np.frexp(a.astype(np.longdouble))[1]).astype(np.uint32),
+    "brev": _reversed_bits,
     "popc": lambda a: np.bitwise_count(a).astype(a.dtype),
 }  # fmt: skip
 """Of operands and result of the instruction's type."""

@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minga as mg
 from minga import kernel
 from minga.compile.call import run_kernel
 from minga.compile.llvm import compile_kernel
 from minga.compile.numpy import BoundArray
 from minga.compile.target import baseline_target, host_target
+from minga.errors import KernelError
 from minga.lang.expr import cast
 from minga.lang.types import DTYPES
 from thinned import thinned
 
-from .helpers import assert_equal_bits, make_case, traced
+from .helpers import assert_equal_bits, make_case, oracle, traced
 
 ROWS = [(4, 1), (3, 15), (5, 16), (2, 65), (1, 1100)]
 
@@ -69,6 +71,36 @@ def test_casts_of_floats(source: str, target: str) -> None:
     array[: len(edges)] = np.array(edges).astype(source)
     array[len(edges) : 2 * len(edges)] = np.nextafter(np.array(edges).astype(source), np.array(0).astype(source))
     assert_equal_bits(case)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i2", "i4", "i8", "u4", "u8"])
+def test_bits_in_reverse_order(dtype: str) -> None:
+    """Those of the value's own type, also where the value would fit into a narrower one."""
+
+    @kernel
+    def reverse(u: Any, new: Any, small: Any) -> None:
+        new[0] = mg.bitreverse(u[0])
+        small[0] = mg.bitreverse(cast(u[0] == 1, dtype))
+
+    case = make_case(traced(reverse, 1, [dtype] * 3), (500,))
+    assert_equal_bits(case)
+    (values, found, small), _ = oracle(case)
+    width = np.dtype(dtype).itemsize * 8
+    inside = slice(case.lo[0] - values.origin[0], case.hi[0] - values.origin[0])
+    for value, reversed_ in zip(values.array[inside].tolist(), found.array[inside].tolist(), strict=True):
+        assert f"{reversed_ % 2**width:0{width}b}" == f"{value % 2**width:0{width}b}"[::-1]
+    ones = small.array[inside][values.array[inside] == 1]
+    assert len(ones)
+    assert set(ones.view(f"u{width // 8}").tolist()) == {1 << (width - 1)}
+
+
+def test_bits_of_floats_have_no_order() -> None:
+    @kernel
+    def reverse(u: Any, new: Any) -> None:
+        new[0] = mg.bitreverse(u[0])
+
+    with pytest.raises(KernelError, match=r"mg\.bitreverse needs an integer, found f8"):
+        traced(reverse, 1, ["f8", "f8"])
 
 
 def test_roundings_where_the_processor_has_none() -> None:

@@ -147,6 +147,12 @@ def _numpy_popcount(a: Array) -> Array:
     return np.asarray(np.bitwise_count(a.view(f"u{a.dtype.itemsize}")), a.dtype)
 
 
+def _numpy_bitreverse(a: Array) -> Array:
+    """Reverse the bytes, and the bits of each byte."""
+    octets = np.ascontiguousarray(a).byteswap().view(np.uint8)
+    return np.packbits(np.unpackbits(octets), bitorder="little").view(a.dtype).reshape(a.shape)
+
+
 @cache
 def _libm_fma(name: str) -> Callable[..., float]:
     function = getattr(ctypes.CDLL(ctypes.util.find_library("m")), name)
@@ -415,6 +421,7 @@ SPELLINGS: Final[dict[str, Spelling]] = {
     "shl": Spelling(_ufunc(_numpy_shift(True)), lowered=_shift),
     "shr": Spelling(_ufunc(_numpy_shift(False)), lowered=_shift),
     "popcount": Spelling(_ufunc(_numpy_popcount), _intrinsic("ctpop")),
+    "bitreverse": Spelling(_ufunc(_numpy_bitreverse), _intrinsic("bitreverse")),
     # Other types, and tables, whose entries printers load.
     "cast": Spelling(lambda node, x: convert(x, node.dtype), _converted, _cast),
     "bitcast": Spelling(lambda node, x: np.ascontiguousarray(x).view(node.dtype), _same_bits),

@@ -190,10 +190,38 @@ def popcount(value: object) -> Node:
     KernelError
         If `value` is a float.
     """
+    return _of_bits("popcount", value)
+
+
+def bitreverse(value: object) -> Node:
+    """Reverse the order of an integer's bits: the lowest becomes the highest.
+
+    Parameters
+    ----------
+    value
+        An integer or a bool.
+
+    Returns
+    -------
+    Node
+        The number with all bits of its type in reverse order, in the type of `value`; a bool is left unchanged.
+
+    Raises
+    ------
+    KernelError
+        If `value` is a float.
+    """
+    return _of_bits("bitreverse", value)
+
+
+def _of_bits(op: str, value: object) -> Node:
+    """Return an operation on the bits of an integer, which leaves a bool as it is."""
     node = as_node(value)
     if is_float(node.dtype):
-        raise author_error(f"mg.popcount needs an integer, found {node.dtype}", "floats have no bits to count")
-    return node if node.dtype == "bool" else Node("popcount", node.dtype, (strong(node),))
+        raise author_error(
+            f"mg.{op} needs an integer, found {node.dtype}", "convert the float with mg.cast, for example to u8"
+        )
+    return node if node.dtype == "bool" else Node(op, node.dtype, (strong(node),))
 
 
 def index(axis: int | str, dtype: object = "i8") -> Node:

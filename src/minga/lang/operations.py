@@ -235,6 +235,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "shl": Operation(2, 0, _shift(lambda x, y: x << y), narrows=True),
     "shr": Operation(2, 0, _shift(lambda x, y: x >> y), narrows=True),
     "popcount": Operation(1, 0, lambda node, _: (0, BITS[node.dtype])),
+    "bitreverse": Operation(1),
     # Other types, and tables.
     "cast": Operation(
         1, 0, lambda _, a: a, derivative=lambda node, a: a.apply(lambda size: cast(size, node.dtype))

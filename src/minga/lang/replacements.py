@@ -7,11 +7,11 @@ from typing import Final
 __all__ = ["FUNCTIONS", "replacement_for"]
 
 FUNCTIONS: Final = (
-    "abs", "acos", "acosh", "advect", "asin", "asinh", "atan", "atan2", "atanh", "biharmonic", "cast", "cbrt", "ceil", "clip",
-    "coordinate", "cos", "cosh", "curl", "d", "d2", "derivative", "div", "div_grad", "erf", "exp", "expm1", "floor",
-    "flush", "fma", "grad", "gradient_squared", "heaviside", "hypot", "index", "iterate", "laplace", "local", "log",
-    "log10", "log1p", "log2", "lookup", "max", "min", "popcount", "pow", "random", "round", "sign", "sin", "sinh",
-    "spacing", "sqrt", "tan", "tanh", "trunc", "where",
+    "abs", "acos", "acosh", "advect", "asin", "asinh", "atan", "atan2", "atanh", "biharmonic", "bitreverse", "cast",
+    "cbrt", "ceil", "clip", "coordinate", "cos", "cosh", "curl", "d", "d2", "derivative", "div", "div_grad", "erf",
+    "exp", "expm1", "floor", "flush", "fma", "grad", "gradient_squared", "heaviside", "hypot", "index", "iterate",
+    "laplace", "local", "log", "log10", "log1p", "log2", "lookup", "max", "min", "popcount", "pow", "random", "round",
+    "sign", "sin", "sinh", "spacing", "sqrt", "tan", "tanh", "trunc", "where",
 )  # fmt: skip
 """The functions of `mg.` that return a cell's value; tests compare them with the public names."""
 
