@@ -150,10 +150,11 @@ def _check_format(kind: str, found: ExportFormat, named: Sequence[str], scale: i
     if found.write is None:
         raise CaseError(f"{kind!r} is a format for receivers only", key="--format", remedy="add --field receivers")
     if len(named) > 1 and not found.fields:
+        several = [name for name in names(GROUP) if export_format(name).fields]
         raise CaseError(
             f"a file of format {kind!r} holds only one of the fields {', '.join(named)}",
             key="--field",
-            remedy="write them one after the other, or all to a file of format nc or vtr",
+            remedy=f"write them one after the other, or all to a file of format {' or '.join(several)}",
         )
     if scale is not None and not found.scale:
         raise CaseError("only pictures have a scale", key="--scale", remedy="leave it out, or write png")

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.output.directory import write_whole
+from minga.output.directory import appearing, write_whole
 from minga.output.export import Export, ExportFormat
 from minga.output.variables import STEP, TIME, step_attributes, time_attributes
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from minga.output.store import FrameReader
     from minga.output.traces import Recorded
 
-__all__ = ["NETCDF", "NPY", "RSF", "SEGY", "VTR", "XDMF"]
+__all__ = ["CSV", "NETCDF", "NPY", "RSF", "SEGY", "VTR", "XDMF"]
 
 _NOTICED: Final = 1.0
 """Largest error in the time of the last sample, in microseconds, that is not reported."""
@@ -45,8 +45,7 @@ def _write_vtr(export: Export) -> str | None:
     from minga.output.vtr import left_out, rectilinear
 
     write_whole(export.path, rectilinear(export.reader, export.frame, None if export.every else export.fields))
-    names = left_out(export.reader) if export.every else ()
-    return f"left out: {', '.join(names)}, which lie at other points; export them with --field" if names else None
+    return _apart(left_out(export.reader) if export.every else ())
 
 
 def _list_vtr(files: Sequence[tuple[float, Path]]) -> str:
@@ -115,6 +114,23 @@ def _once(values: NDArray[Any]) -> Callable[[], list[NDArray[Any]]]:
     return lambda: [values]
 
 
+def _write_csv(export: Export) -> str | None:
+    from minga.output.columns import rows, together
+
+    fields = together(export.reader, export.fields) if export.every else export.fields
+    table = rows(export.reader, fields, export.frames)
+    head = next(table)
+    with appearing(export.path) as temporary, temporary.open("w", encoding="utf-8", newline="") as stream:
+        stream.write(head)
+        stream.writelines(table)
+    return _apart([name for name in export.fields if name not in fields])
+
+
+def _apart(names: Sequence[str]) -> str | None:
+    """Return a note on the fields that a file of all fields has no place for."""
+    return f"left out: {', '.join(names)}, which lie at other points; export them with --field" if names else None
+
+
 def _write_rsf(export: Export) -> None:
     from minga.output.rsf import rsf
 
@@ -150,6 +166,9 @@ def rounded(interval: float, samples: int) -> str | None:
     )
 
 
+CSV = ExportFormat(
+    "spreadsheets, pandas, R, gnuplot: a row for each point and frame", _write_csv, frames=True, fields=True
+)
 NPY = ExportFormat("NumPy: numpy.load", _write_npy, write_receivers=_write_receivers_npy)
 VTR = ExportFormat(
     "ParaView, VisIt, PyVista: all fields of a frame, also on stretched grids and at nodes",
