@@ -130,6 +130,7 @@ def test_its_observer_resumes_with_its_state(site: Path) -> None:
             "[observers.hotest]",
             ["there is no observer 'hotest'", "did you mean 'hottest'", ":14"],
         ),
+        ("shape = [64, 96]", 'boundary = "fixed"', ["grid.boundary", "no boundary to choose", "warm.toml:5"]),
         ('"heat"', '"haet"', ["there is no model 'haet'", "did you mean 'heat'", "warm.toml:2"]),
     ],
 )

@@ -80,6 +80,13 @@ def load_model(
     spec = model_spec(name)
     if not isinstance(tables.get(name), Mapping):
         raise CaseError(f"the case has no table [{name}]", key=name, remedy=f"describe the {name} in [{name}]")
+    for key, value in grid:
+        if value is not None and key not in spec.grid:
+            raise CaseError(
+                f"the model {name!r} has no {key} to choose in [grid]",
+                key=f"grid.{key}",
+                remedy=f"leave it out; [{name}] has the settings of the model",
+            )
     make = (spec.make_to_plan or spec.make) if planning else spec.make
     return make(read_settings(name, tables[name]), grid, directory)
 

@@ -75,7 +75,9 @@ def _times(number: float, factor: float) -> float:
 
 
 LENGTH: Final = Quantity(
-    'metres, or a length such as "500 um"', {"m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "nm": 1e-9}, plain="m"
+    'metres, or a length such as "500 um"',
+    {"km": 1e3, "m": 1.0, "cm": 1e-2, "mm": 1e-3, "um": 1e-6, "nm": 1e-9},
+    plain="m",
 )
 TIME: Final = Quantity(
     'seconds, or a time such as "20 ms"',

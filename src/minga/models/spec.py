@@ -50,6 +50,9 @@ class ModelSpec:
         command ``minga new --from MODEL`` starts from the first one.
     description
         One line for lists of models.
+    grid
+        The entries of the table [grid] that `make` reads, or refuses with an error of its own; a case with another one
+        is refused.
     """
 
     settings: type[BaseModel]
@@ -58,6 +61,7 @@ class ModelSpec:
     bytes_per_cell: int = 1
     examples: tuple[str | Path, ...] = ()
     description: str = ""
+    grid: tuple[str, ...] = ("shape",)
 
 
 def model_spec(name: str) -> ModelSpec:

@@ -60,4 +60,5 @@ SPEC = ModelSpec(
         "critters",
     ),
     description="cellular automata: rules by name or in Python, patterns and soups",
+    grid=("shape", "boundary"),
 )

@@ -67,4 +67,5 @@ SPEC = ModelSpec(
         "pnp-1d",
     ),
     description="ions, potential and flow between two electrodes, and the deposit that grows",
+    grid=("shape", "boundary"),
 )

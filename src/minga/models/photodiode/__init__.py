@@ -56,4 +56,5 @@ SPEC = ModelSpec(
         "si-1",
     ),
     description="electrons and holes in layers of semiconductors, light and impact ionisation",
+    grid=("shape", "boundary"),
 )

@@ -73,4 +73,5 @@ SPEC = ModelSpec(
     bytes_per_cell=8,
     examples=("waves", "waves-vti"),
     description="seismic waves in tilted transversely isotropic media",
+    grid=("shape", "boundary"),
 )
