@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import cmath
+import inspect
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -18,8 +19,9 @@ from minga.compile.call import run_kernel
 from minga.compile.llvm import compile_kernel
 from minga.compile.numpy import BoundArray, evaluate
 from minga.errors import KernelError
-from minga.lang import elementary
-from minga.lang.expr import Node
+from minga.lang import elementary, instead
+from minga.lang.derivative import _FUNCTIONS as rules
+from minga.lang.expr import Node, const
 from minga.lang.graph import KernelGraph
 from minga.lang.kernel import FieldType, Kernel, ScalarType, Signature, infer_signature
 from minga.lang.shift import shifted
@@ -153,6 +155,16 @@ def test_random_expressions_have_the_same_bits_as_machine_code(shape: Shape) -> 
     graph = graph_of(kernel, 2)
     values = np.random.default_rng(1).uniform(-3, 3, 40)
     assert run(graph, values)[1].tobytes() == run(graph, values, compiled=True)[1].tobytes()
+
+
+def test_every_function_that_is_spelled_out_has_a_derivative() -> None:
+    spelled = ("minga.lang.math", "minga.lang.elementary")
+    functions = {name: getattr(mg, name) for name in instead.FUNCTIONS if getattr(mg, name).__module__ in spelled}
+    assert len(functions) > 20
+    for name, function in functions.items():
+        needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+        node = function(*[const(0.5, "f8")] * len(needed))
+        assert node.of is None or node.of[0] in rules, name
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
