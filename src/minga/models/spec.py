@@ -51,8 +51,8 @@ class ModelSpec:
     description
         One line for lists of models.
     grid
-        The entries of the table [grid] that `make` reads, or refuses with an error of its own; a case with another one
-        is refused.
+        Entries of the table [grid] that `make` reads or refuses with an error of its own. A case that sets any other
+        entry is refused.
     """
 
     settings: type[BaseModel]

@@ -10,10 +10,11 @@ from minga.models.electrodeposition.quantities import Kind, quantity
 @pytest.mark.parametrize(
     ("written", "kind", "value"),
     [
-        ("500 um", "length", 500e-6), ("500 µm", "length", 500e-6), ("2 km", "length", 2000.0), ("1.5cm", "length", 0.015),
-        (2e-3, "length", 2e-3), ("-3 nm", "length", -3e-9), ("0.1 M", "concentration", 100.0), ("20 mmol/l", "concentration", 20.0),
-        ("5 mol/m³", "concentration", 5.0), ("-20 mV", "potential", -0.02), ("5 mA/cm2", "current", 50.0),
-        ("1e-2 A/cm²", "current", 100.0), ("2 min", "time", 120.0), ("0.5 us", "time", 5e-7), (3, "time", 3.0),
+        ("500 um", "length", 500e-6), ("500 µm", "length", 500e-6), ("2 km", "length", 2000.0),
+        ("1.5cm", "length", 0.015), (2e-3, "length", 2e-3), ("-3 nm", "length", -3e-9),
+        ("0.1 M", "concentration", 100.0), ("20 mmol/l", "concentration", 20.0), ("5 mol/m³", "concentration", 5.0),
+        ("-20 mV", "potential", -0.02), ("5 mA/cm2", "current", 50.0), ("1e-2 A/cm²", "current", 100.0),
+        ("2 min", "time", 120.0), ("0.5 us", "time", 5e-7), (3, "time", 3.0),
     ],
 )  # fmt: skip
 def test_units(written: object, kind: Kind, value: float) -> None:
