@@ -16,6 +16,9 @@ from minga.errors import ProgramError
 from .eager import Eager
 from .worlds import Way, World, ways, worlds
 
+pytestmark = pytest.mark.filterwarnings("ignore:Program .* draws random numbers")
+"""Programs that hypothesis makes may draw the same numbers again; what is compared is unaffected."""
+
 TIMES = 2
 
 

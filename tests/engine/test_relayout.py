@@ -24,6 +24,9 @@ from minga.space.transfer import Copy
 from .test_random_programs import bits, eagerly
 from .worlds import Draw, World, ways, worlds
 
+pytestmark = pytest.mark.filterwarnings("ignore:Program .* draws random numbers")
+"""Programs that hypothesis makes may draw the same numbers again; what is compared is unaffected."""
+
 TIMES = 2
 
 
@@ -73,7 +76,6 @@ def routes(draw: Draw, world: World, ranks: int, count: int) -> list[Layout]:
     return found
 
 
-@pytest.mark.filterwarnings("ignore:Program .* draws random numbers")
 @given(st.data())
 @settings(max_examples=2)
 def test_random_programs_on_the_move(data: st.DataObject) -> None:

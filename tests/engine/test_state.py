@@ -21,6 +21,9 @@ from minga.output.checkpoint.slots import begin, complete, restore, write_slots
 
 from .worlds import Way, World, ways, worlds
 
+pytestmark = pytest.mark.filterwarnings("ignore:Program .* draws random numbers")
+"""Programs that hypothesis makes may draw the same numbers again; what is compared is unaffected."""
+
 GRID = mg.Grid((12, 20), periodic=(True, False))
 
 
