@@ -19,7 +19,7 @@ from minga.compile.call import run_kernel
 from minga.compile.llvm import compile_kernel
 from minga.compile.numpy import BoundArray, evaluate
 from minga.errors import KernelError
-from minga.lang import elementary, instead
+from minga.lang import elementary, replacements
 from minga.lang.derivative import _FUNCTIONS as rules
 from minga.lang.expr import Node, const
 from minga.lang.graph import KernelGraph
@@ -159,7 +159,7 @@ def test_random_expressions_have_the_same_bits_as_machine_code(shape: Shape) -> 
 
 def test_every_function_that_is_spelled_out_has_a_derivative() -> None:
     spelled = ("minga.lang.math", "minga.lang.elementary")
-    functions = {name: getattr(mg, name) for name in instead.FUNCTIONS if getattr(mg, name).__module__ in spelled}
+    functions = {name: getattr(mg, name) for name in replacements.FUNCTIONS if getattr(mg, name).__module__ in spelled}
     assert len(functions) > 20
     for name, function in functions.items():
         needed = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
