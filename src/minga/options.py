@@ -29,11 +29,18 @@ _LARGE: Final = 4 * _MIB
 
 
 class RunSettings(BaseModel):
-    """Table [run]: number of steps, and the resources of the run."""
+    """Table [run]: number of steps or time of the model, and the resources of the run."""
 
     model_config = _STRICT
 
-    steps: Annotated[int, Field(ge=0, description="steps to do")]
+    steps: Annotated[int, Field(ge=0, description="steps to do; left out, `until` says where the run ends")]
+    until: Annotated[
+        float | str | None,
+        Field(
+            description="time of the model at which the run ends, in the unit of its clock, such as 5.0, "
+            'or with a unit: "5 s"; in place of `steps`'
+        ),
+    ] = None
     ranks: Annotated[
         int | None,
         Field(
@@ -113,8 +120,11 @@ class CheckpointSettings(BaseModel):
     model_config = _STRICT
 
     every: Annotated[
-        Annotated[int, Field(ge=1)] | Literal["off"] | None,
-        Field(description='steps from one checkpoint to the next, or "off"; left out, seconds apply'),
+        Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0)] | str | None,
+        Field(
+            description='steps from one checkpoint to the next, or time of the model (0.5, "0.5 s"), or "off"; '
+            "left out, seconds apply"
+        ),
     ] = None
     seconds: Annotated[
         float, Field(gt=0, description="seconds from one to the next; more if writing one takes over 2 % of that")
@@ -128,11 +138,18 @@ class OutputSettings(BaseModel):
     model_config = _STRICT
 
     every: Annotated[
-        int | None, Field(ge=1, description="steps from one frame to the next; left out, the first and the last only")
+        Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0)] | str | None,
+        Field(
+            description='steps (an integer) or time of the model (0.5, "0.5 s") from one frame to the next; left out, '
+            "the first and the last only"
+        ),
     ] = None
     observe: Annotated[
-        int | None,
-        Field(ge=1, description="steps from one observation to the next; observables are also read at frames"),
+        Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0)] | str | None,
+        Field(
+            description="steps (an integer) or time of the model from one observation to the next; observables are "
+            "also read at frames"
+        ),
     ] = None
     fields: Annotated[
         tuple[str, ...] | None, Field(min_length=1, description="names of the fields to save; left out, all of them")
@@ -194,7 +211,8 @@ class OutputSettings(BaseModel):
 class RunOptions(BaseModel):
     """Every setting of a run, in the tables of a case.
 
-    No setting changes a bit of the result, except for the end of the run.
+    No setting changes a bit of the result, except for the end of the run and, where the run sets the length of steps to
+    reach times of the model exactly, these times.
     """
 
     model_config = _STRICT
@@ -226,12 +244,36 @@ class RunOptions(BaseModel):
         tables: dict[str, dict[str, Any]] = {"run": {}, "output": {}}
         for name, value in given.items():
             tables[table_of(name)][name] = value
+        tables["run"] = ending(tables["run"], keywords=True)
         return cls(
             run=validate(RunSettings, tables["run"], thing="a run", keywords=True),
             stop=validate(StopSettings, _plain(stop or {}), "stop", keywords=True),
             checkpoint=validate(CheckpointSettings, _plain(checkpoint or {}), "checkpoint", keywords=True),
             output=validate(OutputSettings, tables["output"], thing="a run", keywords=True),
         )
+
+
+def ending(run: Mapping[str, Any], *, keywords: bool = False) -> dict[str, Any]:
+    """Return entries of [run] with a number of steps where only `until` says how long the run is; it is found later.
+
+    Raises
+    ------
+    CaseError
+        If both are given, or `until` is a whole number.
+    """
+    until, steps = run.get("until"), run.get("steps")
+    if until is None:
+        return dict(run)
+    key, at = ("until", "until=") if keywords else ("run.until", "until = ")
+    if isinstance(until, int) and not isinstance(until, bool):
+        raise CaseError(
+            f"{at}{until}: a time is written with a decimal point or a unit, a whole number counts steps",
+            key=key,
+            remedy=f"write {at}{until}.0, or {at.replace('until', 'steps')}{until}",
+        )
+    if steps is not None:
+        raise CaseError(f"{at}{until!r} and {steps!r} steps: a run has one end", key=key, remedy="leave one of them out")
+    return {**run, "steps": 0}
 
 
 def table_of(name: str) -> str:

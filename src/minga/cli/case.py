@@ -85,6 +85,8 @@ class Case:
         table: dict[str, Any] = {"name": self.name, "model": self.table["model"]}
         table |= {key: self.table[key] for key in ("grid", self.section, "observers") if key in self.table}
         table["run"] = self.run.model_dump() | {"ranks": ranks}
+        if self.run.until is not None:
+            del table["run"]["steps"]  # it follows from the time
         if stop_of(self.options.stop) is not None:
             table["stop"] = self.options.stop.model_dump(exclude_none=True)
         table["checkpoint"] = self.options.checkpoint.model_dump(exclude_none=True)
@@ -247,7 +249,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     from minga.output.traces import check_observed
     from minga.output.variables import variables_of
     from minga.plugins import names
-    from minga.running.defaults import completed, steps_of
+    from minga.running.defaults import completed, run_entries
     from minga.running.observer_spec import named_observers
 
     name = table.get("model")
@@ -264,7 +266,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     for key, defaults in (python.defaults if python else {}).items():
         table[key] = {**defaults, **table.get(key, {})}
     said = {key: table.get(key, {}) for key in RunOptions.model_fields}
-    options = validate(RunOptions, said | {"run": {"steps": 0} | said["run"]})
+    options = validate(RunOptions, said | {"run": run_entries(None, said["run"])})
     checkpointing_of(options)  # raises if its entries exclude each other
     grid = validate(GridSettings, table.get("grid", {}), "grid")
     check_shape(grid.shape, here, bytes_per_cell)
@@ -272,9 +274,9 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
         model = python.model(grid, table.get(section, {}))
     else:
         model = load_model(name, table, grid, source.path.parent, planning=planning)
-    options = completed(validate(RunOptions, said | {"run": steps_of(model) | said["run"]}), model)
+    options = completed(validate(RunOptions, said | {"run": run_entries(model, said["run"])}), model)
     run, output = options.run, options.output
-    check_observed(model, said["output"].get("observe"))
+    check_observed(model, output.observe)
     if (stop := stop_of(options.stop)) is not None:
         Watch(model, stop)  # raises if the model lacks a quantity that the condition names
     check_fields(model, here)

@@ -14,6 +14,7 @@ from minga.output.checkpoint.identity import case_of
 from minga.output.directory import RunDirectory, noticing_removal, write_whole
 from minga.output.live import LiveRecord
 from minga.plan.resolve import ResolvedPlan
+from minga.running.goal import ending_time
 from minga.running.observers.ending import LastStep
 from minga.running.observers.progress import Preview, Progress
 from minga.running.run_output import RunOutput, has_checkpoints
@@ -89,9 +90,13 @@ def _perform(
     cells = case.model.grid.size
     live = LiveRecord(case.model, case.run.steps, comm, directory)
 
-    def progress(step: int, seconds: float, updates: int) -> None:
+    end = ending_time(options)
+    unit = "" if case.model.clock is None or case.model.clock.unit == "1" else f" {case.model.clock.unit}"
+
+    def progress(step: int, seconds: float, updates: int, time: float) -> None:
         live.progress(step, seconds, updates)
-        listener.progress(views.Progress(step, case.run.steps, seconds, cells, comm.size, updates))
+        timed = None if end is None else views.Timed(time, end, unit)
+        listener.progress(views.Progress(step, case.run.steps, seconds, cells, comm.size, updates, timed))
 
     def planned(resolved: ResolvedPlan, entry: dict[str, Any]) -> None:
         write_whole(directory.plan, entry)

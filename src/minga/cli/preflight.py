@@ -49,7 +49,7 @@ def notes_before(case: Case, ranks: int, place: Path | None, a_step: float | Non
     if not case.model.notes:
         return []
     found = [*case.model.notes, *_unused_time(case), ("grid", _grid(case)), ("memory", _memory(case))]
-    frames = frames_of(case.run.steps, case.output.every)
+    frames = frames_of(case.run.steps, case.output.every, case.run.until)
     written = frames * bytes_of_frame(case.fields, case.output)
     found.append(("to disk", f"{frames} frames, {bytes_text(written)}" + _unlike(case)))
     if a_step is None:
@@ -115,7 +115,7 @@ def write_rate(place: Path, most: int) -> float | None:
 def _unused_time(case: Case) -> Iterator[tuple[str, str]]:
     """Yield a note if run.steps differs from the number of steps of the model; run.steps has precedence."""
     wanted, steps = case.model.steps, case.run.steps
-    if wanted is not None and wanted != steps:
+    if wanted is not None and wanted != steps and case.run.until is None:
         yield ("steps", f"{steps:,} as run.steps says, instead of the {wanted:,} that the model's end time would need")
 
 

@@ -15,6 +15,7 @@ from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import changed_entries, entries_of
 from minga.output.directory import RunDirectory
 from minga.output.progress import is_active, read_progress
+from minga.running.goal import Goal
 from minga.running.run_output import check_unfinished, finished_result
 
 __all__ = ["check_resumed", "open_resumed", "result_without_end", "resume_hint", "write_case"]
@@ -56,12 +57,13 @@ def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
         If the run cannot be resumed, with the reason.
     """
     heads, faults = heads_of(directory.checkpoints)
+    goal = Goal.of(case.options, case.model)
     check_unfinished(
         directory,
         heads,
-        case.run.steps,
-        keys=("--resume", "run.steps"),
-        longer="add --set run.steps={}",
+        goal,
+        keys=("--resume", f"run.{goal.entry}"),
+        longer=f"add --set run.{goal.entry}={{}}",
         kept="checkpoint.at_end = true",
     )
     before = entries_of(tomllib.loads(directory.case.read_text(encoding="utf-8")))
@@ -72,15 +74,11 @@ def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
             key="--resume",
             remedy="leave these entries as they were, or start a new run with them",
         )
-    if heads and heads[0].step > case.run.steps:
-        raise CaseError(
-            f"{heads[0].step} steps are done, more than {case.run.steps}",
-            key="run.steps",
-            remedy=f"give at least {heads[0].step}",
-        )
+    if heads:
+        goal.check(heads[0].step, None, "run.steps")
     notes = [f"minga: checkpoint {fault}" for fault in faults]
     if heads:
-        return [*notes, f"minga: resuming after step {heads[0].step} of {case.run.steps}"]
+        return [*notes, f"minga: resuming after step {heads[0].step}{goal.whole}"]
     return [*notes] if faults else ["minga: no checkpoint was written yet; the run begins with its first step"]
 
 
@@ -93,7 +91,7 @@ def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | 
     progress = read_progress(directory)
     if result is None or (progress is not None and progress["state"] == "finished"):
         return None
-    longer = result["ended"]["reason"] == "steps" and case.run.steps > result["steps"]
+    longer = result["ended"]["reason"] == "steps" and not Goal.of(case.options, case.model).done(result)
     if longer:
         return None
     if not case.options.checkpoint.at_end:

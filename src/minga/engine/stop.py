@@ -159,6 +159,8 @@ class Watch:
         finished = self._again | self._holds
         if model.over is not None:
             finished = finished | (model.over.register != 0)
+        if model.clock is not None and model.clock.time is not None and model.clock.target is not None:
+            finished = finished | (as_node(model.clock.time) >= model.clock.target)
         program = self.program
         program.let(self._done, 0)
         # No limit of its own: an outcome of "limit" must refer to a loop within the model's step.

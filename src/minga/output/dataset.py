@@ -123,7 +123,7 @@ def _observed(series: Series, model: Model) -> dict[str, Any]:
     """Return the coordinates of observables: steps, and times if these follow from the steps."""
     found: dict[str, Any] = {OBSERVED: (OBSERVED, series.steps, step_attributes())}
     clock = model.clock
-    if clock is not None and clock.dt is not None:
+    if clock is not None and clock.length is not None and clock.time is None:
         times = np.array([clock.at(step) for step in series.steps])
         found[f"{TIME}_{OBSERVED}"] = (OBSERVED, times, {"units": clock.unit, "long_name": "time of the model"})
     return found

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from minga.engine.clock import Interval, multiple, passed
 from minga.engine.model import Model
 from minga.engine.state import state_of
 from minga.engine.stop import stop_of
@@ -49,10 +50,15 @@ class Need:
     certain: bool
 
 
-def frames_of(steps: int, every: int | None) -> int:
-    """Return the number of frames that a run of `steps` steps takes."""
+def frames_of(steps: int, every: Interval | None, until: float | str | None = None) -> int:
+    """Return the number of frames that a run of `steps` steps takes, at most; with `until`, up to that model time."""
     if every is None:
         return 1 + (steps > 0)
+    if not isinstance(every, int):
+        if not isinstance(every, float) or not isinstance(until, float):
+            return 1 + steps
+        count = passed(until, every)
+        return 1 + count + (multiple(every, count) < until * (1 - 1e-12))
     return 1 + steps // every + (steps % every > 0)
 
 
@@ -72,10 +78,12 @@ def need_of(
     changing = state_of(model, None).changing.values()
     state = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in changing)
     return Need(
-        frames=max(0, frames_of(options.run.steps, options.output.every) - there),
+        frames=max(0, frames_of(options.run.steps, options.output.every, options.run.until) - there),
         frame=bytes_of_frame(fields, options.output),
         checkpoints=0 if checkpointing_of(options).off else _CHECKPOINTS * state,
-        certain=options.output.codec == "none" and stop_of(options.stop) is None and model.over is None,
+        certain=(options.run.until is not None or not isinstance(options.output.every, float))
+        and options.output.codec == "none"
+        and stop_of(options.stop) is None and model.over is None,
     )
 
 

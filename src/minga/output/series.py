@@ -66,16 +66,13 @@ class SeriesFile:
         """All observables so far."""
         return self._series
 
-    def resume(self, step: int, *intervals: int | None) -> None:
-        """Resume with the file's entries for the first steps of the run, up to ``step``.
-
-        Entries at multiples of some intervals, and at the start, are kept.
-        """
+    def resume(self, step: int, wanted: Callable[[int], bool] = lambda at: True) -> None:
+        """Resume with the file's entries for the first steps of the run, up to ``step``, that are wanted."""
         try:
             found = json.loads(self._path.read_text())
         except (OSError, ValueError):
             return
-        self._series = Series.from_dict(found, lambda at: at <= step and _regular(at, intervals))
+        self._series = Series.from_dict(found, lambda at: at <= step and wanted(at))
 
     def add(self, step: int, observables: Mapping[str, Any]) -> None:
         """Record the observables after a step.
@@ -102,10 +99,6 @@ class SeriesFile:
             write_whole(self._path, json.dumps(self._series.as_dict(), allow_nan=False) + "\n", lasting=lasting)
             ended = time.monotonic()
             self._next = ended + max(_SECONDS, (ended - began) / _SHARE)
-
-
-def _regular(step: int, intervals: Sequence[int | None]) -> bool:
-    return step == 0 or any(interval and step % interval == 0 for interval in intervals)
 
 
 def _finite(value: Any) -> Any:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.engine.clock import Interval
 from minga.engine.model import Model, Traces
 from minga.errors import CaseError
 from minga.output.directory import disk_errors
@@ -56,10 +57,10 @@ class Recorded:
         return float(self.seconds[1] - self.seconds[0]) if len(self.seconds) > 1 else 0.0
 
 
-def check_observed(model: Model, observe: int | None) -> None:
-    """Raise CaseError if observing every `observe` steps would miss samples of the model's receivers."""
+def check_observed(model: Model, observe: Interval | None) -> None:
+    """Raise CaseError if observing at intervals of `observe` would miss samples of the model's receivers."""
     every = None if model.traces is None else model.traces.every
-    if every is not None and observe is not None and every % observe:
+    if every is not None and observe is not None and (not isinstance(observe, int) or every % observe):
         raise CaseError(
             f"observe={observe}: the receivers record every {every} steps, which is not a multiple of it",
             key="output.observe",

@@ -52,6 +52,14 @@ class Agenda:
         goals = (timetable.next_step(step) for timetable in self._timetables)
         return min(self._simulation.steps, *(goal for goal in goals if goal is not None), self._simulation.steps)
 
+    def next_time(self) -> float | None:
+        """Return the next model time at which an observer is due; None if there is none that the run must reach."""
+        if not any(timetable.schedule.times for timetable in self._timetables):
+            return None
+        now = self._simulation.time
+        goals = (timetable.next_time(now) for timetable in self._timetables)
+        return min((goal for goal in goals if goal is not None), default=None)
+
     def ask(self, *numbers: int) -> tuple[tuple[int, ...], Reason | None]:
         """Ask all observers of all ranks; return the largest of each of `numbers` on any rank, and why the run ends."""
         simulation = self._simulation

@@ -75,7 +75,8 @@ def options_of(
             raise CaseError("ranks: in Python the ranks are those of comm", remedy="give comm=mg.MPIComm()")
     if in_memory:
         _check_in_memory(checkpoint, settings)
-    said = steps_of(model) if steps is None else {"steps": steps}
+    own = {} if settings.get("until") is not None else steps_of(model)
+    said = own if steps is None else {"steps": steps}
     table, limit = _checkpoint(checkpoint)
     given = {**_PYTHON, **_several(settings), **said}
     if limit is not None and given.get("wall_time") is None:
@@ -114,11 +115,13 @@ def _checkpoint(checkpoint: object) -> tuple[dict[str, Any], float | None]:
     if isinstance(checkpoint, Mapping):
         return dict(checkpoint), None
     if not isinstance(checkpoint, Checkpointing):
-        whole = isinstance(checkpoint, int | np.integer) and not isinstance(checkpoint, bool) and checkpoint >= 1
-        if not whole and checkpoint != "off":
+        number = isinstance(checkpoint, int | float | np.number) and not isinstance(checkpoint, bool)
+        least = 1 if isinstance(checkpoint, int | np.integer) else 0
+        if not isinstance(checkpoint, str) and not (number and checkpoint >= least and checkpoint > 0):
             raise CaseError(
                 f"checkpoint={shown(checkpoint)}: expected a whole number of at least 1",
-                remedy='give the steps from one checkpoint to the next, "off", or leave it out',
+                remedy='give the steps from one checkpoint to the next, a model time such as 0.5 or "0.5 s", "off", or '
+                "leave it out",
             )
         return {"every": checkpoint}, None
     if checkpoint.off:

@@ -19,6 +19,7 @@ from minga.running.agenda import Agenda
 from minga.running.observer import Observer
 from minga.running.observers.ending import WallTime
 from minga.running.observers.finite import Finite
+from minga.running.pace import Pace
 from minga.running.simulation import Simulation
 from minga.running.stepper import Stepper
 
@@ -34,8 +35,8 @@ class Result:
 
     Parameters
     ----------
-    steps, seconds
-        The number of steps done, and the time in steps and observation, without output.
+    steps, time, seconds
+        The number of steps done, the model's time, and the wall time in steps and observation, without output.
     outcome
         The end of the last steps.
     observables
@@ -51,6 +52,7 @@ class Result:
     """
 
     steps: int
+    time: float
     seconds: float
     outcome: Outcome
     observables: Mapping[str, Any]
@@ -67,6 +69,7 @@ def drive(
     observers: Sequence[Observer] = (),
     *,
     until: Stop | None = None,
+    end: float | None = None,
     output: Stopwatch | None = None,
 ) -> Result:
     """Run a model on an engine from its initial values, or from a checkpoint that an observer puts back; collective.
@@ -81,6 +84,8 @@ def drive(
         Everything that happens between steps, the same on all ranks: see `Observer`.
     until
         The condition that ends the run before the last step.
+    end
+        Model time at which the run ends, in the unit of the model's clock; `steps` is then ignored.
     output
         A stopwatch of the time of output.
 
@@ -94,27 +99,32 @@ def drive(
     RunError
         If a reduction is not finite, or a value of an output field where a `Finite` observer looks or at the end.
     CaseError
-        If the model cannot be watched as `until` asks.
+        If the model cannot be watched as `until` asks, or its clock cannot reach `end`.
     """
     stepper = Stepper(model, engine, until)
+    pace = Pace(model, engine, end)
+    steps = pace.steps(steps)
     simulation = Simulation(model, engine, steps, stepper, output=output or Stopwatch(keep=False))
     agenda = Agenda(simulation, _completed(observers, until))
     start(model, engine)
     stepper.start()
+    pace.start()
     if model.observe is not None:
         engine.prepare(model.observe, looped=False)
     try:
         agenda.start()
         if simulation.resumed is None:
             check_start(model, engine)
+        pace.begin(simulation)
         agenda.begin()
-        outcome = _advance(simulation, agenda)
+        outcome = _advance(simulation, agenda, pace)
     except BaseException:
         agenda.fail()
         raise
     agenda.finish()
     return Result(
         steps=simulation.step,
+        time=simulation.time,
         seconds=simulation.seconds,
         outcome=outcome,
         observables=simulation.observe(),
@@ -125,16 +135,17 @@ def drive(
     )
 
 
-def _advance(simulation: Simulation, agenda: Agenda) -> Outcome:
+def _advance(simulation: Simulation, agenda: Agenda, pace: Pace) -> Outcome:
     """Do all steps; return the outcome of the last ones."""
     chunk, outcome, stepper = 1, Outcome(True, "finished"), simulation.stepper
     while simulation.step < simulation.steps and simulation.ended is None:
-        count = min(chunk, agenda.next_step() - simulation.step)
+        count = min(chunk, pace.plan(simulation, agenda.next_time()), agenda.next_step() - simulation.step)
         count, outcome, simulation.latest = stepper.run(simulation.step, count)
         simulation.step += count
         simulation.seconds += simulation.latest
         if not outcome.ok:
             raise _failure(simulation, outcome)
+        pace.advanced(simulation)
         over = stepper.ended(simulation.step)
         numbers = (-_next_chunk(count, simulation.latest), stepper.costly(simulation.latest))
         (fewest, costly), reason = agenda.ask(*numbers)

@@ -23,6 +23,7 @@ def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, director
             "model": model.name,
             "shape": list(model.grid.shape),
             "steps": outcome.steps,
+            "time": outcome.time,
             "ended": outcome.ended.as_dict(),
             "ranks": ranks,
             "threads": threads,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from minga.engine.comm import Comm, SerialComm
 from minga.engine.model import Model
@@ -23,6 +23,7 @@ from minga.output.variables import variables_of
 from minga.output.versions import check_versions
 from minga.running.defaults import completed
 from minga.running.finishing import finish
+from minga.running.goal import Goal
 from minga.running.keywords import NAME_OUT, options_of, with_settings
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
@@ -46,7 +47,7 @@ def run(
     resume: bool = False,
     observers: Sequence[Observer] = (),
     stop: Stop | str | Mapping[str, Any] | None = None,
-    checkpoint: Checkpointing | int | Literal["off"] | Mapping[str, Any] | None = None,
+    checkpoint: Checkpointing | float | str | Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> xarray.Dataset:
     """Run a model and return its frames: dimensions time, y, x; the digest and the last observables are attributes.
@@ -58,7 +59,8 @@ def run(
     model
         The model.
     steps
-        How many steps to do; may be left out for a model that says so itself.
+        How many steps to do; may be left out for a model that says so itself, and with the setting ``until``, the
+        model time to run to.
     comm
         The ranks; on several (``comm=mg.MPIComm()``) every rank calls this, and rank 0 gets the frames; the datasets of
         the others hold attributes only.
@@ -75,7 +77,7 @@ def run(
         When to end before the last step: ``mg.Stop(when="population < 10")``, its condition alone, or the entries of
         the table [stop] as a dict. The attribute ``ended`` says why the run ended.
     checkpoint
-        Steps from one checkpoint in ``out`` to the next, ``"off"``, a ``mg.Checkpointing``, or the entries of the table
+        Steps, or model time (``0.5``, ``"0.5 s"``), from one checkpoint in ``out`` to the next, ``"off"``, a ``mg.Checkpointing``, or the entries of the table
         [checkpoint] as a dict; by default one is written every five minutes.
     **settings
         The entries of the tables [run] and [output] of a case, which are described below.
@@ -101,8 +103,8 @@ def run(
     _check_model(model)
     _check_observers(observers)
     options = options_of(model, steps, stop, checkpoint, settings, in_memory=out is None)
-    check_observed(model, options.output.observe)
     options = completed(options, model)
+    check_observed(model, options.output.observe)
     chosen = _chosen(model, options.output.fields)
     variables_of(chosen, f"model {model.name!r}")  # raises for what cannot be kept
     check_snapshots(chosen, options.output)
@@ -110,7 +112,7 @@ def run(
     check_versions(ranks)
     if out is None and resume:
         raise CaseError("resume=True: in which directory?", remedy=NAME_OUT)
-    place = None if out is None else prepare_directory(ranks, Path(out), resume, options.run.steps)
+    place = None if out is None else prepare_directory(ranks, Path(out), resume, Goal.of(options, model))
     if place is not None and place.finished:
         return _finished(model, ranks, options, chosen, place)
     with Interrupt(termination=place is not None).listening() as interrupt:
@@ -119,7 +121,7 @@ def run(
         else:
             dataset, ended = _on_disk(model, ranks, options, chosen, place, interrupt, observers)
     if interrupt.asked or ended.reason == "asked":
-        text = f"the run ended after {ended.step} of {options.run.steps} steps"
+        text = f"the run ended after {ended.step}{Goal.of(options, model).whole} steps"
         where = "" if place is None else f", and in {place.directory.path}, where resume=True goes on"
         interrupt.terminate(text + where)
         stopped = KeyboardInterrupt(text)
@@ -140,8 +142,7 @@ def _in_memory(
     kept = selections_of(chosen, options.output, model.presentation)
     frames = Frames(model, [one.variable for one in kept])
     try:
-        strides = [interval for interval in (options.output.every, options.output.observe) if interval]
-        watching = [Series(frames.series.add, strides), *observers]
+        watching = [Series(frames.series.add, [options.output.every, options.output.observe]), *observers]
         recorder = WholeFrames(model, kept, frames.keep)
         outcome = execute(model, comm, options, chosen, watching, recorder=recorder, asked=stop)
     except BaseException as error:

@@ -25,6 +25,7 @@ from minga.output.disk_space import check_room, need_of
 from minga.output.series import Series, SeriesFile
 from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
+from minga.running.goal import Goal
 from minga.running.observer import Observer
 from minga.running.run_output import RunOutput, check_unfinished, finished_result, has_checkpoints
 from minga.running.session import Outcome, execute
@@ -46,7 +47,7 @@ class PreparedDirectory:
     """True if the run in the directory is finished, and no further steps are requested."""
 
 
-def prepare_directory(comm: Comm, out: Path, resume: bool, steps: int) -> PreparedDirectory:
+def prepare_directory(comm: Comm, out: Path, resume: bool, goal: Goal) -> PreparedDirectory:
     """Create a directory for a run, or with `resume` examine that of an interrupted run; collective.
 
     Parameters
@@ -57,8 +58,8 @@ def prepare_directory(comm: Comm, out: Path, resume: bool, steps: int) -> Prepar
         Path of the directory.
     resume
         Whether a run in the directory may be resumed.
-    steps
-        Requested number of steps.
+    goal
+        Requested end.
 
     Returns
     -------
@@ -79,7 +80,7 @@ def prepare_directory(comm: Comm, out: Path, resume: bool, steps: int) -> Prepar
             with disk_errors(out):
                 answer = _made(out)
                 if answer is None:
-                    finished = _check(RunDirectory(out), resume, steps)
+                    finished = _check(RunDirectory(out), resume, goal)
         except MingaError as error:
             answer = error
     answer, finished = comm.bcast((answer, finished))
@@ -210,7 +211,7 @@ def finished_result_in(
         )
     series = SeriesFile(place.directory)
     if comm.rank == 0:
-        series.resume(result["steps"], 1)
+        series.resume(result["steps"])
     return result, series.series
 
 
@@ -233,7 +234,7 @@ def _made(path: Path) -> RunDirectory | None:
     return RunDirectory.create(path, path.name)
 
 
-def _check(directory: RunDirectory, resume: bool, steps: int) -> bool:
+def _check(directory: RunDirectory, resume: bool, goal: Goal) -> bool:
     """Return True if the run in a directory is finished; raise CaseError if it cannot be resumed."""
     path = directory.path
     ours = directory.fields.exists() or directory.checkpoints.exists()
@@ -246,17 +247,15 @@ def _check(directory: RunDirectory, resume: bool, steps: int) -> bool:
         )
     heads, _ = heads_of(directory.checkpoints)
     result = finished_result(directory)
-    if result is not None and (result["steps"] == steps or result["ended"]["reason"] != "steps"):
+    if result is not None and (goal.met(result) or result["ended"]["reason"] != "steps"):
         return True
-    done = max(heads[0].step if heads else 0, 0 if result is None else result["steps"])
-    if done > steps:
-        raise CaseError(f"{done} steps are done, more than {steps}", key="steps")
+    goal.check(heads[0].step if heads else 0, result, "steps")
     check_unfinished(
         directory,
         heads,
-        steps,
-        keys=("resume", "steps"),
-        longer="give steps={}",
+        goal,
+        keys=("resume", goal.entry),
+        longer=f"give {goal.entry}={{}}",
         kept="checkpoint=Checkpointing(steps=..., at_end=True)",
     )
     return False

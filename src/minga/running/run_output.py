@@ -28,9 +28,11 @@ from minga.output.tables import tables_of, write_tables
 from minga.output.trace import write_trace
 from minga.output.traces import write_traces
 from minga.output.variables import model_attributes
+from minga.running.goal import Goal
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
 from minga.running.result import result_of
+from minga.running.schedule import regular
 from minga.running.session import Outcome
 from minga.space.field import Field
 
@@ -100,6 +102,7 @@ class RunOutput:
         snapshots = Snapshots(
             directory.fields, model, fields, options.output, comm, attributes=about, resume=resume, cpus=cpus
         )
+        intervals = [every, observe]
         series = SeriesFile(directory)
 
         def flush(step: int) -> None:
@@ -107,13 +110,14 @@ class RunOutput:
             if comm.rank == 0:
                 series.write(lasting=True)
 
-        def rewind(step: int) -> None:
+        def rewind(step: int, time: float) -> None:
             if comm.rank == 0:
                 directory.result.unlink(missing_ok=True)  # the result of the interrupted run
-            damaged = snapshots.truncate(step - step % every if every else 0)
+            # All frames and observations before the checkpoint are regular; that of its step may be of an interruption.
+            damaged = snapshots.truncate(0 if every is None else step if regular(step, time, [every]) else step - 1)
             if comm.rank == 0 and (snapshots.gone or damaged):
                 note(_loss(directory, snapshots.gone, damaged, step))
-            series.resume(step, every, observe)
+            series.resume(step, lambda at: at < step or regular(step, time, intervals))
 
         keeper = Keeper(
             directory.checkpoints,
@@ -127,8 +131,7 @@ class RunOutput:
             note=note,
             remembers=remembers,
         )
-        strides = [interval for interval in (every, observe) if interval]
-        return cls(directory, snapshots, series, keeper, Series(series.add, strides))
+        return cls(directory, snapshots, series, keeper, Series(series.add, intervals))
 
     def abandon(self, model: Model) -> None:
         """Write the output so far, on a single rank after an error; further errors are suppressed."""
@@ -206,7 +209,7 @@ def _begin_anew(directory: RunDirectory) -> None:
 
 
 def check_unfinished(
-    directory: RunDirectory, heads: Sequence[Head], steps: int, *, keys: tuple[str, str], longer: str, kept: str
+    directory: RunDirectory, heads: Sequence[Head], goal: Goal, *, keys: tuple[str, str], longer: str, kept: str
 ) -> None:
     """Raise CaseError if a run cannot be resumed because it is finished.
 
@@ -216,12 +219,12 @@ def check_unfinished(
         The directory of the run.
     heads
         Its checkpoints.
-    steps
-        The number of steps that is now requested.
+    goal
+        The end that is now requested.
     keys
-        Keys for errors: the entry that asks to resume, and the one that sets the number of steps.
+        Keys for errors: the entry that asks to resume, and the one that sets the end.
     longer
-        Instruction that requests more steps, with "{}" for their number.
+        Instruction that requests a later end, with "{}" for it.
     kept
         Entry that requests a checkpoint of the last step.
 
@@ -238,11 +241,11 @@ def check_unfinished(
         raise CaseError(
             f"the run in {directory.path} is finished ({ended['text']}); there is nothing left to do", key=keys[0]
         )
-    if done >= steps:
+    if goal.done(result):
         raise CaseError(
             f"the run in {directory.path} is finished: all {done} steps are done",
             key=keys[0],
-            remedy=f"to extend it, {longer.format(2 * done or 100)}" if heads else None,
+            remedy=f"to extend it, {longer.format(goal.longer(done))}" if heads else None,
         )
     if not heads:
         raise CaseError(

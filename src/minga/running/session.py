@@ -26,6 +26,7 @@ from minga.output.digest import digest_of_blocks
 from minga.output.ledger import blocks_entry, ledger_entry, levels_entry, machine_entry
 from minga.output.trace import RankTrace, Stopwatch, events_a_thread, gather_traces
 from minga.plan.resolve import ResolvedPlan, balancer_of, resolve
+from minga.running.goal import ending_time
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer
 from minga.running.observers.balance import Balance
@@ -47,6 +48,8 @@ class Outcome:
 
     steps: int
     """Number of completed steps."""
+    time: float
+    """Time of the model, in the unit of its clock; the number of steps if it has none."""
     seconds: float
     """Wall time of these steps, without output."""
     cells_per_second: float
@@ -93,7 +96,7 @@ def execute(
     observers
         Observers in addition to frames, checkpoints and balance: see :class:`minga.running.observer.Observer`.
     recorder
-        Takes frames at step 0, every ``output.every`` steps, and at the end. They are all complete on return.
+        Takes frames at step 0, at intervals of ``output.every``, and at the end. They are all complete on return.
     keeper
         Writes checkpoints, and may resume from one: output up to that step is not repeated, and the steps and seconds
         of the checkpoint are included in the result.
@@ -132,7 +135,7 @@ def execute(
         hosts = comm.gather(platform.node())
         if on_plan is not None and hosts is not None:
             on_plan(resolved, plan_entry(resolved, hosts, layout_of_cells(engine, model)))
-        result = drive(model, engine, options.run.steps, watching, until=stop_of(options.stop), output=output)
+        result = drive(model, engine, options.run.steps, watching, until=stop_of(options.stop), end=ending_time(options), output=output)
         traces = gather_traces(engine, output.spans) if options.output.trace else None
         cells = layout_of_cells(engine, model)
         entry = ledger_entry(engine, cells, output.seconds, None if recorder is None else recorder.written)
@@ -142,6 +145,7 @@ def execute(
         sessions = [] if keeper is None else keeper.sessions_of(engine, Position(result.steps, result.seconds))
         return Outcome(
             steps=result.steps,
+            time=result.time,
             seconds=result.seconds,
             cells_per_second=result.cells_per_second,
             digest=state_digest(engine, model, fields),

@@ -27,7 +27,8 @@ class Stepper:
     def __init__(self, model: Model, engine: Engine, stop: Stop | None) -> None:
         self._engine = engine
         self._steps = Steps(model.step, model.diagnostics)
-        watched = stop is not None or model.over is not None
+        adaptive = model.clock is not None and model.clock.kind == "adaptive"  # a loop ends where the time is reached
+        watched = stop is not None or model.over is not None or adaptive
         self._watch = Watch(model, stop or Stop(), self._steps.program) if watched else None
         self._undo: Beginning | None = None
         self._costly = False

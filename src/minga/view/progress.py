@@ -9,9 +9,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol, TextIO
 
-__all__ = ["Listener", "LogLines", "Progress", "progress_display", "rate_text", "time_text"]
+__all__ = ["Listener", "LogLines", "Progress", "Timed", "progress_display", "rate_text", "time_text"]
 
 _MINUTE = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Time of a model, of the time at which its run ends; `unit` is written after both."""
+
+    now: float
+    end: float
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +34,22 @@ class Progress:
     ranks: int
     updates: int | None = None
     """Number of times that all cells were updated; None: once for each step."""
+    timed: Timed | None = None
+    """Time of the model, if the run ends at a time; None if it ends after a number of steps."""
+
+    @property
+    def share(self) -> float:
+        """Part of the run that is done, 0 to 1."""
+        if self.timed is not None:
+            return min(1.0, self.timed.now / self.timed.end)
+        return self.step / max(1, self.steps)
+
+    @property
+    def place(self) -> str:
+        """Text of how far the run is: "step 3 of 10", or "time 1.5 of 5 s"."""
+        if self.timed is not None:
+            return f"time {self.timed.now:.4g} of {self.timed.end:g}{self.timed.unit}, step {self.step}"
+        return f"step {self.step} of {self.steps}"
 
     @property
     def rate(self) -> float:
@@ -35,6 +60,8 @@ class Progress:
     @property
     def remaining(self) -> float | None:
         """Seconds until the end at the rate so far; None before the first step."""
+        if self.timed is not None:
+            return self.seconds * (1 / self.share - 1) if self.share > 0 else None
         return self.seconds / self.step * (self.steps - self.step) if self.step else None
 
 
@@ -82,8 +109,7 @@ class LogLines:
         left = progress.remaining
         remaining = "" if left is None else f", {time_text(left)} left"
         self._write(
-            f"{self._name}: step {progress.step} of {progress.steps} "
-            f"({100 * progress.step / max(1, progress.steps):.0f} %), {rate_text(progress.rate)} on "
+            f"{self._name}: {progress.place} ({100 * progress.share:.0f} %), {rate_text(progress.rate)} on "
             f"{ranks_text(progress.ranks)}{remaining}"
         )
 
@@ -129,10 +155,11 @@ def progress_display(name: str, steps: int, stream: TextIO | None = None) -> Ite
 
         class Bar:
             def progress(self, progress: Progress) -> None:
+                total = max(1, progress.steps)
                 bar.update(
                     task,
-                    completed=progress.step,
-                    total=max(1, progress.steps),
+                    completed=progress.step if progress.timed is None else round(progress.share * total),
+                    total=total,
                     rate=rate_text(progress.rate),
                     ranks=ranks_text(progress.ranks),
                 )

@@ -128,7 +128,7 @@ def _semi_implicit(
         diagnostics=saturation_diagnostics(step, problem, state),
         mask=None if state.mask is None else state.mask.name,
         conserved=tuple(f"total_{s.name}" for s in problem.species),
-        clock=Clock(time=state.time),
+        clock=Clock(dt=problem.steps.every, time=state.time),
         presentation=state.presentation,
     )
 

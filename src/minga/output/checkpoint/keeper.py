@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minga.engine.clock import Interval
 from minga.engine.comm import Comm
 from minga.engine.engine import Engine
 from minga.engine.model import Model
@@ -45,7 +46,7 @@ class Checkpointing:
     Parameters
     ----------
     steps
-        Steps from one checkpoint to the next.
+        Steps from one checkpoint to the next; a number with a decimal point, or a text with a unit, is a model time.
     seconds
         Seconds from one checkpoint to the next; more if writing one takes more than 2 % of that.
     time_limit
@@ -56,7 +57,7 @@ class Checkpointing:
         Whether no checkpoints are written at all.
     """
 
-    steps: int | None = None
+    steps: Interval | None = None
     seconds: float | None = None
     time_limit: float | None = None
     at_end: bool = False
@@ -89,6 +90,10 @@ def _nothing(step: int) -> None:
     return None
 
 
+def _no_rewind(step: int, time: float) -> None:
+    return None
+
+
 @dataclass(slots=True)
 class Keeper:
     """Keeper of the checkpoints of a run in `path`, which begins with the newest one if `resumes` is set.
@@ -104,7 +109,7 @@ class Keeper:
     flush
         Called on all ranks with the step before a checkpoint counts: output up to there must be on the disk.
     rewind
-        Called on all ranks with the step when a state was restored: later output must be removed.
+        Called on all ranks with the step and the model time when a state was restored: later output must be removed.
     note
         Called on rank 0 with messages for the user.
     """
@@ -116,7 +121,7 @@ class Keeper:
     stop: Stop | None = None
     case: Mapping[str, Any] = field(default_factory=dict)
     flush: Callable[[int], None] = _nothing
-    rewind: Callable[[int], None] = _nothing
+    rewind: Callable[[int, float], None] = _no_rewind
     note: Callable[[str], None] | None = None
     remembers: bool = False
     """True if the initial values are part of the run's identity, because no case says how they are made."""
@@ -140,8 +145,8 @@ class Keeper:
     _kept: int | None = None
 
     @property
-    def interval(self) -> int | None:
-        """Steps from one checkpoint to the next; None if the clock decides."""
+    def interval(self) -> Interval | None:
+        """Steps or model time from one checkpoint to the next; None if the wall time decides."""
         return None if self.schedule.off else self.schedule.steps
 
     def resume(self, model: Model, engine: Engine, state: State) -> Position | None:
@@ -177,7 +182,7 @@ class Keeper:
             self._kept = head.step
             self.sessions, self.observers = head.sessions, head.observers
             self._slot = 1 - SLOTS.index(head.slot)
-            self.rewind(head.step)
+            self.rewind(head.step, head.step if model.clock is None else model.clock.read(head.step, engine))
             self._last = time.monotonic()
             return self._start
         if faults:

@@ -6,7 +6,7 @@ from minga.engine.state import Position
 from minga.engine.stop import Reason
 from minga.output.checkpoint.keeper import Keeper
 from minga.running.observer import Observer, Phase
-from minga.running.schedule import Schedule
+from minga.running.schedule import at_intervals
 from minga.running.simulation import Simulation
 
 __all__ = ["Checkpoints"]
@@ -20,7 +20,7 @@ class Checkpoints(Observer):
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
         self._time_is_up = False
-        self.schedule = Schedule(keeper.interval, end=True)
+        self.schedule = at_intervals(keeper.interval, end=True)
 
     def start(self, simulation: Simulation) -> None:
         """Put back the newest checkpoint, if the run is resumed."""

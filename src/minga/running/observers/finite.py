@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from minga.engine.clock import Interval
 from minga.engine.finite import check_finite
 from minga.running.observer import Observer, Phase
-from minga.running.schedule import Schedule
+from minga.running.schedule import at_intervals
 from minga.running.simulation import Simulation
 
 __all__ = ["Finite"]
 
 
 class Finite(Observer):
-    """Observer that raises RunError if an output field is not finite: every so many steps and at the end."""
+    """Observer that raises RunError if an output field is not finite: at intervals of steps or model time, and at the end."""
 
     phase = Phase.CHECK
 
-    def __init__(self, steps: int | None = None) -> None:
-        self.schedule = Schedule(steps, end=True)
+    def __init__(self, interval: Interval | None = None) -> None:
+        self.schedule = at_intervals(interval, end=True)
 
     def observe(self, simulation: Simulation) -> None:
         """Check all output fields."""

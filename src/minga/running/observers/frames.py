@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from minga.engine.clock import Interval
 from minga.engine.engine import Engine
 from minga.running.observer import Observer, Phase
-from minga.running.schedule import Schedule
+from minga.running.schedule import at_intervals
 from minga.running.simulation import Simulation
 
 __all__ = ["Frames", "Recorder"]
@@ -27,13 +28,13 @@ class Recorder(Protocol):
 
 
 class Frames(Observer):
-    """Observer that takes frames at the first step, every so many steps, and at the last one."""
+    """Observer that takes frames at the first step, at intervals of steps or model time, and at the last step."""
 
     phase = Phase.FRAMES
 
-    def __init__(self, recorder: Recorder, steps: int | None) -> None:
+    def __init__(self, recorder: Recorder, interval: Interval | None) -> None:
         self._recorder = recorder
-        self.schedule = Schedule(steps, start=True, end=True)
+        self.schedule = at_intervals(interval, start=True, end=True)
 
     def observe(self, simulation: Simulation) -> None:
         """Take a frame."""

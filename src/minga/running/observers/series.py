@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from minga.engine.clock import Interval
 from minga.running.observer import Observer, Phase
-from minga.running.schedule import Schedule
+from minga.running.schedule import at_intervals
 from minga.running.simulation import Simulation
 
 __all__ = ["Series"]
 
 
 class Series(Observer):
-    """Observer that passes observables to a function on rank 0 at the ends of a run and at multiples of `steps`."""
+    """Observer that passes observables to a function on rank 0 at the ends of a run and at multiples of intervals."""
 
     phase = Phase.OBSERVE
     counted = True
 
-    def __init__(self, add: Callable[[int, Mapping[str, Any]], None], steps: Sequence[int]) -> None:
+    def __init__(self, add: Callable[[int, Mapping[str, Any]], None], intervals: Sequence[Interval | None]) -> None:
         self._add = add
-        self.schedule = Schedule(tuple(steps), start=True, end=True)
+        self.schedule = at_intervals(*intervals, start=True, end=True)
 
     def observe(self, simulation: Simulation) -> None:
         """Observe and hand over."""

@@ -1,0 +1,174 @@
+"""Steps of a run from one model time at which something happens to the next."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from minga.engine.clock import Kind
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.errors import CaseError, ProgramError, RunError
+from minga.running.simulation import Simulation
+from minga.space.field import Register
+
+__all__ = ["Pace", "check_end"]
+
+_ANY: Final = 1 << 60
+"""Number of steps that stands for any number."""
+_SLIVER: Final = 1e-9
+"""Part of a step that rounding may add to or remove from a quotient of times."""
+_SAME: Final = 1e-13
+"""Relative difference of two times that rounding explains."""
+_UNADVANCED: Final = 0.5
+"""Part of a step by which the model's time may miss the end of its segment before it is set exactly."""
+
+
+def check_end(model: Model, key: str) -> None:
+    """Raise CaseError unless the clock of a model can reach given times."""
+    if model.clock is None:
+        raise CaseError(
+            f"model {model.name!r} has no clock, so a time means nothing to it",
+            key=key,
+            remedy="count steps, or make the model with clock=mg.Clock(dt=...)",
+        )
+    if model.clock.kind == "free":
+        raise CaseError(
+            f"the clock of model {model.name!r} only reads its time, so no step can be made to end at a given one",
+            key=key,
+            remedy="count steps, or make the clock with dt= or target=: see mg.Clock",
+        )
+
+
+class Pace:
+    """Choice of the steps of a run by the model's clock, so that it reaches given times exactly; equal on all ranks.
+
+    The end and the last step of a segment between two times are registers, as is the length of its steps, so that a
+    checkpoint holds them and a resumed run completes the segment with the same steps.
+
+    Parameters
+    ----------
+    end
+        Time at which the run ends; None if it ends after a number of steps.
+
+    Raises
+    ------
+    CaseError
+        If the clock cannot reach `end`.
+    """
+
+    def __init__(self, model: Model, engine: Engine, end: float | None) -> None:
+        if end is not None:
+            check_end(model, "run.until")
+        self._model, self._engine, self._end = model, engine, end
+        self._clock = model.clock
+        self._kind: Kind | None = None if self._clock is None else self._clock.kind
+        self._segment_end = Register("clock.end")
+        self._segment_last = Register("clock.last", "i8")
+        self._wished = 0.0
+        """Longest step of a clock whose steps the run sets."""
+
+    def steps(self, steps: int) -> int:
+        """Return the number of steps of the run, given the one it has without an end: exact only for equal steps."""
+        if self._end is None or self._clock is None:
+            return steps
+        if self._kind == "constant":
+            return self._clock.steps_to(self._end, "run.until")
+        return 1
+
+    def start(self) -> None:
+        """Prepare the registers, when the initial values are in the engine."""
+        if self._kind not in ("split", "adaptive"):
+            return
+        engine = self._engine
+        engine.write(self._segment_end, 0.0)
+        engine.write(self._segment_last, -1)
+        if self._clock is not None and isinstance(self._clock.dt, Register):
+            self._wished = float(engine.read(self._clock.dt))
+            if not 0 < self._wished < math.inf:
+                raise ProgramError(
+                    f"model {self._model.name!r}: the register {self._clock.dt.name!r} of the step's length starts at "
+                    f"{self._wished!r}, which is no positive length",
+                    remedy="give the longest step: registers={dt: 0.01}, or mg.Register('dt', initial=0.01)",
+                )
+
+    def begin(self, simulation: Simulation) -> None:
+        """Begin with the present state, which may be that of a checkpoint."""
+        if self._end is not None and simulation.time > self._end * (1 + _SAME) and self._kind != "constant":
+            raise CaseError(
+                f"the model is at the time {simulation.time!r} already, later than {self._end!r}",
+                key="run.until",
+                remedy="give a later time",
+            )
+        self._estimate(simulation)
+
+    def plan(self, simulation: Simulation, event: float | None) -> int:
+        """Prepare the steps up to the next event, and return how many may be done until `plan` is called again.
+
+        Parameters
+        ----------
+        simulation
+            The run.
+        event
+            Next time at which an observer is due; None if there is none.
+        """
+        target = self._target(event)
+        if self._kind == "adaptive":
+            assert self._clock is not None and self._clock.target is not None
+            self._engine.write(self._clock.target, math.inf if target is None else target)
+            return _ANY
+        return self._split(simulation, target) if self._kind == "split" else _ANY
+
+    def advanced(self, simulation: Simulation) -> None:
+        """Set the time exactly where the last steps complete a segment."""
+        clock, engine = self._clock, self._engine
+        if self._kind == "split":
+            assert clock is not None and clock.time is not None and isinstance(clock.dt, Register)
+            if simulation.step == int(engine.read(self._segment_last)):
+                end, now = float(engine.read(self._segment_end)), float(engine.read(clock.time))
+                if abs(now - end) > _UNADVANCED * float(engine.read(clock.dt)):
+                    raise RunError(
+                        f"the time of model {self._model.name!r} is {now!r} after {simulation.step} steps, not {end!r}",
+                        remedy=f"let its step add the length to the time: step.let({clock.time.name}, "
+                        f"{clock.time.name} + {clock.dt.name})",
+                    )
+                engine.write(clock.time, end)
+        self._estimate(simulation)
+
+    def _target(self, event: float | None) -> float | None:
+        """Return the time of the next event, the end of the run included."""
+        if self._end is None or event is None:
+            return self._end if event is None else event
+        return self._end if event >= self._end * (1 - _SAME) else event
+
+    def _split(self, simulation: Simulation, target: float | None) -> int:
+        """Divide the time up to the target into equal steps, unless the present segment ends before it."""
+        assert self._clock is not None and isinstance(self._clock.dt, Register)
+        engine, step = self._engine, simulation.step
+        end, last = float(engine.read(self._segment_end)), int(engine.read(self._segment_last))
+        if step < last and (target is None or end <= target * (1 + _SAME)):
+            return last - step
+        if target is None:
+            engine.write(self._clock.dt, self._wished)
+            return _ANY
+        rest = target - simulation.time
+        count = max(1, math.ceil(rest / self._wished - _SLIVER))
+        engine.write(self._clock.dt, rest / count)
+        engine.write(self._segment_end, target)
+        engine.write(self._segment_last, step + count)
+        return count
+
+    def _estimate(self, simulation: Simulation) -> None:
+        """Let the run go on until its end is reached; before that the number of all its steps is an estimate."""
+        if self._end is None or self._kind == "constant":
+            return
+        step, now = simulation.step, simulation.time
+        if now >= self._end:
+            simulation.steps = step
+        elif self._kind == "split":
+            last = int(self._engine.read(self._segment_last))
+            from_last = self._end - float(self._engine.read(self._segment_end))
+            ahead = last + from_last / self._wished if step < last else step + (self._end - now) / self._wished
+            simulation.steps = max(step + 1, last, math.ceil(ahead - _SLIVER))
+        else:
+            simulation.steps = max(step + 1, math.ceil(step * self._end / now) if now > 0 else 0)
