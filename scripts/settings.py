@@ -19,7 +19,8 @@ _HEAD: Final = """# Settings of a run
 Every setting of a run is an entry of one of these tables of a [case](cases.md): write it in the file, or give
 `--set TABLE.ENTRY=VALUE` to `minga run` and `minga plan`. From Python, the entries of `[run]` and `[output]` are
 keywords of `mg.run`, and `stop=` and `checkpoint=` take those of the other two tables as dicts. None of them changes a
-bit of the result, except that `run.steps` and `[stop]` say when the run ends.
+bit of the result, except that `run.steps`, `run.until` and `[stop]` say when the run ends, and that [times of the
+model](time.md) may determine the length of steps.
 
 This page is made from the classes in `minga.options` by `scripts/settings.py`.
 """

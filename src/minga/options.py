@@ -7,12 +7,13 @@ setting, add a field here, and read it where it matters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from minga.errors import CaseError, suggest
 from minga.schema import validate
@@ -26,6 +27,17 @@ _MIB: Final = 1 << 20
 _RAW_CHUNK, _PACKED_CHUNK = 1024 * _MIB, 32 * _MIB
 _LARGE: Final = 4 * _MIB
 """Bytes of a frame from which on its files are synchronised to disk at once if ``durable`` is ``"auto"``."""
+
+
+def _check_interval(value: object) -> object:
+    """Return a number of steps or a model time; raise ValueError, which says what was expected, for anything else."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is None or isinstance(value, str) or (number and 0 < value < math.inf):  # type: ignore[operator]
+        return value
+    raise ValueError('a whole number of at least 1 for steps, or a time of the model such as 0.5 or "0.5 s"')
+
+
+_Interval = Annotated[int | float | str, BeforeValidator(_check_interval)]
 
 
 class RunSettings(BaseModel):
@@ -120,7 +132,7 @@ class CheckpointSettings(BaseModel):
     model_config = _STRICT
 
     every: Annotated[
-        Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0)] | str | None,
+        _Interval | None,
         Field(
             description='steps from one checkpoint to the next, or time of the model (0.5, "0.5 s"), or "off"; '
             "left out, seconds apply"
@@ -138,14 +150,14 @@ class OutputSettings(BaseModel):
     model_config = _STRICT
 
     every: Annotated[
-        Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0)] | str | None,
+        _Interval | None,
         Field(
             description='steps (an integer) or time of the model (0.5, "0.5 s") from one frame to the next; left out, '
             "the first and the last only"
         ),
     ] = None
     observe: Annotated[
-        Annotated[int, Field(ge=1)] | Annotated[float, Field(gt=0)] | str | None,
+        _Interval | None,
         Field(
             description="steps (an integer) or time of the model from one observation to the next; observables are "
             "also read at frames"
@@ -272,7 +284,9 @@ def ending(run: Mapping[str, Any], *, keywords: bool = False) -> dict[str, Any]:
             remedy=f"write {at}{until}.0, or {at.replace('until', 'steps')}{until}",
         )
     if steps is not None:
-        raise CaseError(f"{at}{until!r} and {steps!r} steps: a run has one end", key=key, remedy="leave one of them out")
+        raise CaseError(
+            f"{at}{until!r} and {steps!r} steps: a run has one end", key=key, remedy="leave one of them out"
+        )
     return {**run, "steps": 0}
 
 

@@ -237,7 +237,7 @@ def test_as_a_person_sees_it(in_tmp_path: Path) -> None:
         "  at: --set run.stepz=3",
         (
             "  fix: remove or rename it; [run] has balance, device, halo_depth, layout, machine, mapping, overlap, "
-            "poll, ranks, steps, threads, topology, wall_time"
+            "poll, ranks, steps, threads, topology, until, wall_time"
         ),
         "  hint: did you mean 'steps'?",
     ]

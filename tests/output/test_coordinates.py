@@ -153,7 +153,7 @@ def test_a_run_of_an_earlier_version_has_steps_alone(tmp_path: Path) -> None:
     assert (reader.steps, reader.unit, reader.fields) == ((0, 2, 3), None, ("u",))
 
 
-@pytest.mark.parametrize("given", [{}, {"dt": 1.0, "time": mg.Register("t")}, {"dt": 0.0}, {"dt": float("nan")}])
+@pytest.mark.parametrize("given", [{}, {"dt": 1.0, "target": mg.Register("t")}, {"dt": 0.0}, {"dt": float("nan")}])
 def test_clocks_that_cannot_be_meant(given: dict[str, object]) -> None:
     with pytest.raises(ProgramError, match=r"clock|dt="):
         mg.Clock(**given)  # type: ignore[arg-type]

@@ -26,7 +26,8 @@ OTHERWISE = {("run", "ranks"): "comm"}
 """Settings whose keyword in Python has another name."""
 
 GIVEN: dict[str, Any] = {
-    "run.steps": 3, "run.ranks": 1, "run.threads": 2, "run.overlap": False, "run.halo_depth": 2, "run.layout": "slabs",
+    "run.steps": 3, "run.until": 4.0,
+    "run.ranks": 1, "run.threads": 2, "run.overlap": False, "run.halo_depth": 2, "run.layout": "slabs",
     "run.mapping": "sequential", "run.topology": "1x1x2", "run.machine": "two-ages", "run.balance": "off",
     "run.device": "cpu", "run.poll": "off", "run.wall_time": 3600.0, "stop.when": "population < 0",
     "stop.fixed_point": True, "stop.period": 2, "stop.wall_time": 3600.0, "stop.every": 2, "checkpoint.every": 2,
@@ -37,6 +38,14 @@ GIVEN: dict[str, Any] = {
     "output.chunk": 8192,
 }  # fmt: skip
 """A valid value of each setting."""
+TIMED = """
+import minga as mg
+
+def model(shape=(8, 8)):
+    u = mg.Field("u", mg.Grid(shape))
+    return mg.Model("timed", u.grid, (u,), mg.Program("step"), clock=mg.Clock(dt=1.0))
+"""
+"""A model with a clock, for settings that are times."""
 TOGETHER = {"checkpoint.seconds": (), "stop.every": ("stop.period",)}
 """Settings that mean something only beside others."""
 
@@ -48,7 +57,8 @@ def test_all_settings_are_tried() -> None:
 @pytest.mark.parametrize("key", GIVEN)
 def test_it_is_an_entry_of_a_case(in_tmp_path: Path, key: str) -> None:
     """The entry is taken from the command line, and stands in the resolved case."""
-    Path("small.toml").write_text(SMALL)
+    Path("timed.py").write_text(TIMED)
+    Path("small.toml").write_text('model = "timed.py"\nrun.steps = 10' if key == "run.until" else SMALL)
     words = [f"--set={each}={json.dumps(GIVEN[each])}" for each in (key, *TOGETHER.get(key, ()))]
     words = [word.replace(": ", " = ").replace('{"x"', "{x") for word in words]
     said = in_process("run", "small.toml", *words, "--out", "run", "--json")

@@ -96,7 +96,7 @@ def test_time_needs_a_clock() -> None:
         ({"steps": (3, True)}, "whole number of at least 1"),
         ({"seconds": -1.0}, "positive number, found -1.0"),
         ({"time": float("inf")}, "positive number"),
-        ({"steps": 3, "time": 1.0}, "all of steps, time"),
+        ({"seconds": 3.0, "time": 1.0}, "all of time, seconds"),
         ({"seconds": 3.0, "when": "step > 1"}, "all of seconds, when"),
         ({"when": "step >"}, "not a condition"),
     ],

@@ -214,8 +214,17 @@ def read_case(
         if value is not None:
             _put(table, key, value, key)
             origin[key] = "the command line"
+    _replace_end(table, origin)
     with _located(source, origin):
         return _check(source, table, here, planning)
+
+
+def _replace_end(table: dict[str, Any], given: Mapping[str, str]) -> None:
+    """Remove the end of a run that the file gives, `steps` or `until`, if the command line gives the other one."""
+    run = table.get("run")
+    for key, other in (("steps", "until"), ("until", "steps")):
+        if isinstance(run, dict) and f"run.{key}" in given and f"run.{other}" not in given:
+            run.pop(other, None)
 
 
 def output_fields(model: Model, output: OutputSettings) -> tuple[Any, ...]:
@@ -264,7 +273,8 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     section = section_name(name)
     _check_top_level(table, section)
     for key, defaults in (python.defaults if python else {}).items():
-        table[key] = {**defaults, **table.get(key, {})}
+        ends = {"steps", "until"} if key == "run" and not {"steps", "until"}.isdisjoint(table.get(key, {})) else set()
+        table[key] = {**{k: v for k, v in defaults.items() if k not in ends}, **table.get(key, {})}
     said = {key: table.get(key, {}) for key in RunOptions.model_fields}
     options = validate(RunOptions, said | {"run": run_entries(None, said["run"])})
     checkpointing_of(options)  # raises if its entries exclude each other

@@ -89,13 +89,19 @@ class Clock:
         if self.dt is None and self.time is None and self.target is None:
             raise ProgramError("a clock needs dt, time or target", remedy=remedy)
         if self.dt is not None and self.target is not None:
-            raise ProgramError("a clock has either dt or target: steps are of a given length or adaptive", remedy=remedy)
+            raise ProgramError(
+                "a clock has either dt or target: steps are of a given length or adaptive", remedy=remedy
+            )
         for name, value in (("time", self.time), ("target", self.target)):
             if value is not None and not isinstance(value, Register):
-                raise ProgramError(f"{name}={value!r}: expected a register", remedy="a constant step is mg.Clock(dt=...)")
-        for value in (self.dt, self.target):
-            if isinstance(value, Register) and value.dtype != "f8":
-                raise ProgramError(f"{value!r}: times need the type f8", remedy=f"write mg.Register({value.name!r})")
+                raise ProgramError(
+                    f"{name}={value!r}: expected a register", remedy="a constant step is mg.Clock(dt=...)"
+                )
+        for register in (self.dt, self.time, self.target):
+            if isinstance(register, Register) and register.dtype != "f8":
+                raise ProgramError(
+                    f"{register!r}: times need the type f8", remedy=f"write mg.Register({register.name!r})"
+                )
         if isinstance(self.dt, Register) or self.target is not None:
             object.__setattr__(self, "time", self.time or TIME)
         elif self.dt is not None and not 0 < self.dt < math.inf:

@@ -83,7 +83,8 @@ def need_of(
         checkpoints=0 if checkpointing_of(options).off else _CHECKPOINTS * state,
         certain=(options.run.until is not None or not isinstance(options.output.every, float))
         and options.output.codec == "none"
-        and stop_of(options.stop) is None and model.over is None,
+        and stop_of(options.stop) is None
+        and model.over is None,
     )
 
 

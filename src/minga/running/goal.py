@@ -82,6 +82,4 @@ class Goal:
             return
         done = max(kept, 0 if result is None else int(result["steps"]))
         if done > self.steps:
-            raise CaseError(
-                f"{done} steps are done, more than {self.steps}", key=key, remedy=f"give at least {done}"
-            )
+            raise CaseError(f"{done} steps are done, more than {self.steps}", key=key, remedy=f"give at least {done}")

@@ -116,8 +116,7 @@ def _checkpoint(checkpoint: object) -> tuple[dict[str, Any], float | None]:
         return dict(checkpoint), None
     if not isinstance(checkpoint, Checkpointing):
         number = isinstance(checkpoint, int | float | np.number) and not isinstance(checkpoint, bool)
-        least = 1 if isinstance(checkpoint, int | np.integer) else 0
-        if not isinstance(checkpoint, str) and not (number and checkpoint >= least and checkpoint > 0):
+        if not isinstance(checkpoint, str) and not (number and checkpoint > 0):  # type: ignore[operator]
             raise CaseError(
                 f"checkpoint={shown(checkpoint)}: expected a whole number of at least 1",
                 remedy='give the steps from one checkpoint to the next, a model time such as 0.5 or "0.5 s", "off", or '

@@ -69,7 +69,9 @@ class Schedule:
         if self.when is not None:
             check_condition(self.when)
         intervals = [name for name in ("steps", "time", "seconds") if getattr(self, name) is not None]
-        if ("seconds" in intervals and len(intervals) > 1) or (self.when is not None and intervals not in ([], ["steps"])):
+        if ("seconds" in intervals and len(intervals) > 1) or (
+            self.when is not None and intervals not in ([], ["steps"])
+        ):
             given = ", ".join([*intervals, *(["when"] if self.when is not None else [])])
             raise CaseError(
                 f"an observer cannot have all of {given}",

@@ -135,7 +135,15 @@ def execute(
         hosts = comm.gather(platform.node())
         if on_plan is not None and hosts is not None:
             on_plan(resolved, plan_entry(resolved, hosts, layout_of_cells(engine, model)))
-        result = drive(model, engine, options.run.steps, watching, until=stop_of(options.stop), end=ending_time(options), output=output)
+        result = drive(
+            model,
+            engine,
+            options.run.steps,
+            watching,
+            until=stop_of(options.stop),
+            end=ending_time(options),
+            output=output,
+        )
         traces = gather_traces(engine, output.spans) if options.output.trace else None
         cells = layout_of_cells(engine, model)
         entry = ledger_entry(engine, cells, output.seconds, None if recorder is None else recorder.written)
