@@ -15,7 +15,7 @@ from command_line import in_process
 from minga.engine.clock import multiple, passed
 from minga.engine.comm import Comm
 from minga.errors import ProgramError
-from minga.output.room import frames_of
+from minga.output.disk_space import frames_of
 
 GRID = mg.Grid((12, 16), periodic=True)
 START = np.linspace(0.1, 1.0, GRID.size).reshape(GRID.shape)

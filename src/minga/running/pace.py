@@ -61,7 +61,9 @@ class Pace:
         if end is not None:
             check_end(model, "run.until")
         self._model, self._engine, self._end = model, engine, end
-        self._clock = model.clock
+        self._clock = clock = model.clock
+        self._dt = clock.dt if clock is not None and isinstance(clock.dt, Register) else None
+        """Register of the length of a step that the run sets."""
         self._kind: Kind | None = None if self._clock is None else self._clock.kind
         self._segment_end = Register("clock.end")
         self._segment_last = Register("clock.last", "i8")
@@ -83,11 +85,11 @@ class Pace:
         engine = self._engine
         engine.write(self._segment_end, 0.0)
         engine.write(self._segment_last, -1)
-        if self._clock is not None and isinstance(self._clock.dt, Register):
-            self._wished = float(engine.read(self._clock.dt))
+        if self._dt is not None:
+            self._wished = float(engine.read(self._dt))
             if not 0 < self._wished < math.inf:
                 raise ProgramError(
-                    f"model {self._model.name!r}: the register {self._clock.dt.name!r} of the step's length starts at "
+                    f"model {self._model.name!r}: the register {self._dt.name!r} of the step's length starts at "
                     f"{self._wished!r}, which is no positive length",
                     remedy="give the longest step: registers={dt: 0.01}, or mg.Register('dt', initial=0.01)",
                 )
@@ -113,27 +115,29 @@ class Pace:
             Next time at which an observer is due; None if there is none.
         """
         target = self._target(event)
-        if self._kind == "adaptive":
-            assert self._clock is not None and self._clock.target is not None
+        if self._clock is not None and self._clock.target is not None:
             self._engine.write(self._clock.target, math.inf if target is None else target)
-            return _ANY
-        return self._split(simulation, target) if self._kind == "split" else _ANY
+        return _ANY if self._dt is None else self._split(simulation, target, self._dt)
 
     def advanced(self, simulation: Simulation) -> None:
         """Set the time exactly where the last steps complete a segment."""
-        clock, engine = self._clock, self._engine
-        if self._kind == "split":
-            assert clock is not None and clock.time is not None and isinstance(clock.dt, Register)
-            if simulation.step == int(engine.read(self._segment_last)):
-                end, now = float(engine.read(self._segment_end)), float(engine.read(clock.time))
-                if abs(now - end) > _UNADVANCED * float(engine.read(clock.dt)):
-                    raise RunError(
-                        f"the time of model {self._model.name!r} is {now!r} after {simulation.step} steps, not {end!r}",
-                        remedy=f"let its step add the length to the time: step.let({clock.time.name}, "
-                        f"{clock.time.name} + {clock.dt.name})",
-                    )
-                engine.write(clock.time, end)
+        time = None if self._clock is None else self._clock.time
+        if self._dt is not None and time is not None:
+            self._land(simulation, time, self._dt)
         self._estimate(simulation)
+
+    def _land(self, simulation: Simulation, time: Register, dt: Register) -> None:
+        """Set the time to the end of the present segment if its last step is done."""
+        engine = self._engine
+        if simulation.step != int(engine.read(self._segment_last)):
+            return
+        end, now = float(engine.read(self._segment_end)), float(engine.read(time))
+        if abs(now - end) > _UNADVANCED * float(engine.read(dt)):
+            raise RunError(
+                f"the time of model {self._model.name!r} is {now!r} after {simulation.step} steps, not {end!r}",
+                remedy=f"let its step add the length to the time: step.let({time.name}, {time.name} + {dt.name})",
+            )
+        engine.write(time, end)
 
     def _target(self, event: float | None) -> float | None:
         """Return the time of the next event, the end of the run included."""
@@ -141,19 +145,18 @@ class Pace:
             return self._end if event is None else event
         return self._end if event >= self._end * (1 - _SAME) else event
 
-    def _split(self, simulation: Simulation, target: float | None) -> int:
+    def _split(self, simulation: Simulation, target: float | None, dt: Register) -> int:
         """Divide the time up to the target into equal steps, unless the present segment ends before it."""
-        assert self._clock is not None and isinstance(self._clock.dt, Register)
         engine, step = self._engine, simulation.step
         end, last = float(engine.read(self._segment_end)), int(engine.read(self._segment_last))
         if step < last and (target is None or end <= target * (1 + _SAME)):
             return last - step
         if target is None:
-            engine.write(self._clock.dt, self._wished)
+            engine.write(dt, self._wished)
             return _ANY
         rest = target - simulation.time
         count = max(1, math.ceil(rest / self._wished - _SLIVER))
-        engine.write(self._clock.dt, rest / count)
+        engine.write(dt, rest / count)
         engine.write(self._segment_end, target)
         engine.write(self._segment_last, step + count)
         return count

@@ -77,8 +77,9 @@ def run(
         When to end before the last step: ``mg.Stop(when="population < 10")``, its condition alone, or the entries of
         the table [stop] as a dict. The attribute ``ended`` says why the run ended.
     checkpoint
-        Steps, or model time (``0.5``, ``"0.5 s"``), from one checkpoint in ``out`` to the next, ``"off"``, a ``mg.Checkpointing``, or the entries of the table
-        [checkpoint] as a dict; by default one is written every five minutes.
+        Steps, or model time (``0.5``, ``"0.5 s"``), from one checkpoint in ``out`` to the next, ``"off"``, a
+        ``mg.Checkpointing``, or the entries of the table [checkpoint] as a dict; by default one is written every five
+        minutes.
     **settings
         The entries of the tables [run] and [output] of a case, which are described below.
 

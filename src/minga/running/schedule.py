@@ -95,7 +95,7 @@ class Schedule:
 
 
 def at_intervals(*intervals: Interval | None, start: bool = False, end: bool = False) -> Schedule:
-    """Return a schedule of intervals that settings give: numbers of steps (int) or model times; None counts for nothing.
+    """Return a schedule of intervals that settings give: numbers of steps (int) or model times; None is no interval.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ __all__ = ["Finite"]
 
 
 class Finite(Observer):
-    """Observer that raises RunError if an output field is not finite: at intervals of steps or model time, and at the end."""
+    """Observer that raises RunError if an output field is not finite, at intervals and at the end."""
 
     phase = Phase.CHECK
 
