@@ -1,4 +1,4 @@
-"""How far a run is to go: a number of steps, or a time of its model."""
+"""End of a run: a number of steps, or a time of its model."""
 
 from __future__ import annotations
 
