@@ -23,7 +23,6 @@ def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, director
             "model": model.name,
             "shape": list(model.grid.shape),
             "steps": outcome.steps,
-            "time": outcome.time,
             "ended": outcome.ended.as_dict(),
             "ranks": ranks,
             "threads": threads,
@@ -37,6 +36,7 @@ def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, director
             "costs": step_costs(model),
             "environment": environment(),
         }
+        | ({} if model.clock is None else {"time": outcome.time})
         | _known_before(directory)
         | _found(outcome)
     )
