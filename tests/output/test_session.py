@@ -193,7 +193,7 @@ def test_the_ledger_has_every_rank() -> None:
 
 def test_progress_is_told_on_rank_0() -> None:
     told: list[tuple[int, int]] = []
-    progress = Progress(lambda s, t, n: told.append((s, n)))
+    progress = Progress(lambda s, t, n: told.append((s.step, n)))
     model = life()
     execute(model, mg.SerialComm(), RunOptions.of(steps=50, every=10), model.fields, [progress])
     assert told[-1] == (50, 50)

@@ -15,6 +15,7 @@ from command_line import in_process
 from minga.engine.clock import multiple, passed
 from minga.engine.comm import Comm
 from minga.errors import ProgramError
+from minga.models.waves import Medium
 from minga.output.disk_space import frames_of
 
 GRID = mg.Grid((12, 16), periodic=True)
@@ -284,6 +285,18 @@ def test_frames_are_counted_before_the_run() -> None:
     assert frames_of(1000, 0.3, 0.7) == 4
     assert frames_of(1000, 0.1, 0.3) == 4
     assert frames_of(7, 0.5) == 8
+
+
+def test_shipped_models_run_to_a_time() -> None:
+    """Waves and electrodeposition: steps of one length, and one that is made of adaptive ones."""
+    waves = mg.fletcher((16, 16, 16), dt=1e-3, medium=Medium(vp=1500.0))
+    history = mg.run(waves, until="30 ms", every=0.01)
+    assert history.time.values.tolist() == [0.0, 0.01, 0.02, 0.03]
+    cell = mg.read_case("pnp-1d").model
+    assert cell.steps is not None
+    history = mg.run(cell, until=1.0, every="0.5 s")
+    assert history.time.values.tolist() == [0.0, 0.5, 1.0]
+    assert history.step.values.tolist() == [0, 1, 2]
 
 
 def test_a_case_ends_at_a_time(in_tmp_path: Path) -> None:

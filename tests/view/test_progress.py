@@ -10,7 +10,17 @@ import re
 
 import pytest
 
-from minga.view.progress import LogLines, Progress, progress_display, rate_text, time_text
+from minga.view.progress import LogLines, Progress, Timed, progress_display, rate_text, time_text
+
+
+def test_a_run_to_a_time_is_told_by_its_time() -> None:
+    progress = Progress(300, 900, 6.0, 1000, 2, timed=Timed(1.25, 5.0, " s"))
+    assert progress.share == 0.25
+    assert progress.remaining == 18.0
+    stream = io.StringIO()
+    LogLines("waves", stream, interval=0.0).progress(progress)
+    assert stream.getvalue().startswith("waves: time 1.25 of 5 s, step 300 (25 %), ")
+    assert Progress(0, 900, 0.0, 1000, 1, timed=Timed(0.0, 5.0)).remaining is None
 
 
 @pytest.mark.parametrize(

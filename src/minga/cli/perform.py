@@ -19,6 +19,7 @@ from minga.running.observers.ending import LastStep
 from minga.running.observers.progress import Preview, Progress
 from minga.running.run_output import RunOutput, has_checkpoints
 from minga.running.session import execute
+from minga.running.simulation import Simulation
 from minga.view import progress as views
 from minga.view.progress import Listener
 
@@ -93,10 +94,11 @@ def _perform(
     end = ending_time(options)
     unit = "" if case.model.clock is None or case.model.clock.unit == "1" else f" {case.model.clock.unit}"
 
-    def progress(step: int, seconds: float, updates: int, time: float) -> None:
-        live.progress(step, seconds, updates)
-        timed = None if end is None else views.Timed(time, end, unit)
-        listener.progress(views.Progress(step, case.run.steps, seconds, cells, comm.size, updates, timed))
+    def progress(simulation: Simulation, seconds: float, updates: int) -> None:
+        step, steps = simulation.step, simulation.steps
+        timed = None if end is None else views.Timed(simulation.time, end, unit)
+        live.progress(step, seconds, updates, steps)
+        listener.progress(views.Progress(step, steps, seconds, cells, comm.size, updates, timed))
 
     def planned(resolved: ResolvedPlan, entry: dict[str, Any]) -> None:
         write_whole(directory.plan, entry)

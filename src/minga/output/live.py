@@ -26,9 +26,9 @@ class LiveRecord:
         if comm.rank == 0:
             self._progress.starting()
 
-    def progress(self, step: int, seconds: float, updates: int) -> None:
-        """Write on rank 0 that ``step`` steps are done, in ``seconds``."""
-        self._progress.running(step, seconds, updates)
+    def progress(self, step: int, seconds: float, updates: int, steps: int | None = None) -> None:
+        """Write on rank 0 that ``step`` steps are done, in ``seconds``; ``steps`` is a better number of all steps."""
+        self._progress.running(step, seconds, updates, steps)
 
     def is_watched(self) -> bool:
         """Return on rank 0 whether somebody wants to see the field now."""

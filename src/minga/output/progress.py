@@ -58,12 +58,14 @@ class ProgressFile:
         """Write that the ranks have started, kernels are compiled and fields are filled."""
         self._write("starting", 0, 0.0)
 
-    def running(self, step: int, seconds: float, updates: int) -> None:
+    def running(self, step: int, seconds: float, updates: int, steps: int | None = None) -> None:
         """Note that ``step`` steps were done in ``seconds``, with ``updates`` updates of all cells.
 
+        ``steps`` is the number of all steps where that is only estimated before the end, None if it has not changed.
         The file is written if the last time was at least a second ago, and at the end.
         """
         self._updates = updates
+        self._size["steps"] = self._size["steps"] if steps is None else steps
         if time.monotonic() >= self._next or step == self._size["steps"]:
             self._write("running", step, seconds)
 

@@ -23,14 +23,14 @@ class Progress(Observer):
     Parameters
     ----------
     tell
-        Called with the steps done, the seconds since the first one began (those before an interruption included), how
-        often all cells were updated, and the time of the model.
+        Called with the simulation, the seconds since its first step began (those before an interruption included), and
+        how often all cells were updated.
     """
 
     phase = Phase.SHOW
     schedule = Schedule(chunks=True, start=True)
 
-    def __init__(self, tell: Callable[[int, float, int, float], None]) -> None:
+    def __init__(self, tell: Callable[[Simulation, float, int], None]) -> None:
         self._tell = tell
         self._began: float | None = None
         self._earlier = 0.0
@@ -44,9 +44,8 @@ class Progress(Observer):
         if self._began is None:
             self._began = time.perf_counter()
         elif simulation.rank == 0:
-            step = simulation.step
-            updates = updates_of(simulation.model, simulation.engine, step)
-            self._tell(step, self._earlier + time.perf_counter() - self._began, updates, simulation.time)
+            updates = updates_of(simulation.model, simulation.engine, simulation.step)
+            self._tell(simulation, self._earlier + time.perf_counter() - self._began, updates)
 
 
 class Preview(Observer):
