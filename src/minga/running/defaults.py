@@ -66,7 +66,7 @@ def _timed(options: RunOptions, model: Model) -> RunOptions:
     run, output, checkpoint = options.run, options.output, options.checkpoint
     update: dict[str, Any] = {}
     if run.until is not None:
-        clock = _clock(model, "run.until")
+        clock = _clock(model, "run.until", run.until)
         end = clock.value(run.until, "run.until")
         update["run"] = run.model_copy(update={"until": end, "steps": _expected(model, clock, end)})
     several = {name: _interval(model, getattr(output, name), f"output.{name}") for name in ("every", "observe")}
@@ -78,9 +78,9 @@ def _timed(options: RunOptions, model: Model) -> RunOptions:
     return options.model_copy(update=update) if update else options
 
 
-def _clock(model: Model, key: str) -> Clock:
-    """Return the clock of a model; CaseError if it cannot reach given times."""
-    check_end(model, key)
+def _clock(model: Model, key: str, given: float | str) -> Clock:
+    """Return the clock of a model; CaseError if it cannot reach the time that was given for the entry `key`."""
+    check_end(model, key, given)
     assert model.clock is not None
     return model.clock
 
@@ -89,7 +89,7 @@ def _interval(model: Model, given: Interval | None, key: str) -> int | float | N
     """Return an interval as a number of steps or a time."""
     if given is None or isinstance(given, int):
         return given
-    clock = _clock(model, key)
+    clock = _clock(model, key, given)
     time = clock.value(given, key)
     return clock.steps_to(time, key) if clock.kind == "constant" else time
 

@@ -24,17 +24,18 @@ _UNADVANCED: Final = 0.5
 """Part of a step by which the model's time may miss the end of its segment before it is set exactly."""
 
 
-def check_end(model: Model, key: str) -> None:
-    """Raise CaseError unless the clock of a model can reach given times."""
+def check_end(model: Model, key: str, given: float | str) -> None:
+    """Raise CaseError unless the clock of a model can reach the time that was given for the entry `key`."""
+    said = f"{key.rpartition('.')[2]}={given!r}"
     if model.clock is None:
         raise CaseError(
-            f"model {model.name!r} has no clock, so a time means nothing to it",
+            f"{said} is a time, and model {model.name!r} has no clock",
             key=key,
             remedy="count steps, or make the model with clock=mg.Clock(dt=...)",
         )
     if model.clock.kind == "free":
         raise CaseError(
-            f"the clock of model {model.name!r} only reads its time, so no step can be made to end at a given one",
+            f"{said}: the clock of model {model.name!r} only reads its time, so no step can be made to end at a given one",
             key=key,
             remedy="count steps, or make the clock with dt= or target=: see mg.Clock",
         )
@@ -59,7 +60,7 @@ class Pace:
 
     def __init__(self, model: Model, engine: Engine, end: float | None) -> None:
         if end is not None:
-            check_end(model, "run.until")
+            check_end(model, "run.until", end)
         self._model, self._engine, self._end = model, engine, end
         self._clock = clock = model.clock
         self._dt = clock.dt if clock is not None and isinstance(clock.dt, Register) else None
