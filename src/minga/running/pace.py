@@ -35,7 +35,7 @@ def check_end(model: Model, key: str, given: float | str) -> None:
         )
     if model.clock.kind == "free":
         raise CaseError(
-            f"{said}: the clock of model {model.name!r} only reads its time, so no step can be made to end at a given one",
+            f"{said}: the clock of model {model.name!r} only reads its time, so no step can be made to end then",
             key=key,
             remedy="count steps, or make the clock with dt= or target=: see mg.Clock",
         )
