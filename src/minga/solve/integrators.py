@@ -300,7 +300,7 @@ class _Recording:
 
         outs = [slot for name in targets for slot in self.slots(name)]
         others = [slot for name in sources for slot in self.slots(name)]
-        kernel = _kernel(compute, f"{self.method.name}-{number + 1}", rates)
+        kernel = rates_kernel(compute, f"{self.method.name}-{number + 1}", rates)
         self.program.apply(
             kernel, self.slots(stage.at), others, rates.constants, outs, dt=dt, **rates.scalars
         )  # fmt: skip
@@ -375,7 +375,7 @@ class _Recording:
                 target[here] = cast(as_node(value), target.dtype)
             return {"size": largest(_most(sizes)), "slope": largest(_most(slopes))}
 
-        kernel = _kernel(compute, f"{self.method.name}-begin", rates, step=False)
+        kernel = rates_kernel(compute, f"{self.method.name}-begin", rates, step=False)
         return self.program.apply(kernel, self.slots("now"), rates.constants, self.slots("k1"), **rates.scalars)
 
     def first(self) -> Kernel:
@@ -408,7 +408,7 @@ class _Recording:
                 k[i][here] = cast(as_node(value), k[i].dtype)
             return largest(_most(errors))
 
-        kernel = _kernel(compute, f"{self.method.name}-error", rates)
+        kernel = rates_kernel(compute, f"{self.method.name}-error", rates)
         others = [slot for name in kept for slot in self.slots(name)]
         ends = [item.next for item in self.work["k1"]]
         found = self.program.apply(
@@ -418,7 +418,7 @@ class _Recording:
         return found
 
 
-def _kernel(function: Callable[..., object], name: str, rates: Rates, *, step: bool = True) -> Kernel:
+def rates_kernel(function: Callable[..., object], name: str, rates: Rates, *, step: bool = True) -> Kernel:
     """Return a kernel of a function that takes the scalars of the rates, and the length of the step, as keywords."""
     given = inspect.signature(function)
     fields = [item for item in given.parameters.values() if item.kind is item.POSITIONAL_OR_KEYWORD]

@@ -19,17 +19,18 @@ from minga.engine.clock import Clock
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import ProgramError, shown, suggest
-from minga.lang.expr import Arithmetic, as_node
+from minga.lang.expr import as_node
 from minga.lang.functions import coordinate
 from minga.lang.functions import max as largest
 from minga.lang.functions import min as smallest
 from minga.lang.functions import sum as total
 from minga.lang.operators import spacing
 from minga.lang.trace import current_trace
-from minga.models.pde.initial import of_position, of_wall
+from minga.models.pde.initial import of_position
 from minga.models.pde.source import Source, name_problem, parse
 from minga.models.pde.translate import Names, reserved, translate
 from minga.solve.integrators import Integrator, Rates, integrator
+from minga.solve.stability import largest_rate
 from minga.space.boundary import BoundaryLike, Condition, neumann
 from minga.space.field import TIME, Field, Register
 from minga.space.grid import Grid
@@ -39,6 +40,9 @@ __all__ = ["pde"]
 Equation = str | Callable[..., object]
 _PREFIX: Final = "parameter_"
 _LETTERS: Final = "u"
+_SAFETY: Final = 0.9
+_MOST_CELLS: Final = 1 << 22
+"""Cells of the largest grid on which the stable step is looked for, since every rank does so on the whole grid."""
 
 
 def pde(
@@ -123,9 +127,7 @@ def pde(
     """
     system = _System.of(equations, grid, dict(parameters or {}), noise, order, seed)
     fields = tuple(
-        Field(
-            each, grid, dtype, slots=2, boundary=_boundary(boundary, each, system), unit=(units or {}).get(each, "1")
-        )
+        Field(each, grid, dtype, slots=2, boundary=_boundary(boundary, each, system), unit=(units or {}).get(each, "1"))
         for each in system.names
     )
     constants = tuple(Field(each, grid, dtype, boundary=_continued(grid, order)) for each in system.placed)
@@ -136,7 +138,7 @@ def pde(
     )  # fmt: skip
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
     step = Program("step")
-    length, notes = _length(method, dt, rates, fields, values, grid)
+    length, notes = _length(method, dt, rates, fields, values)
     clock, target, given = _clock(method, length, unit)
     recorded = method.record(step, rates, fields, dt=given, target=target, tolerance=tolerance)
     observe, seen, of_unit = _observables(fields)
@@ -291,12 +293,35 @@ def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Regi
 
 
 def _length(
-    method: Integrator, dt: float | None, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any], grid: Grid
+    method: Integrator, dt: float | None, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]
 ) -> tuple[float | None, tuple[tuple[str, str], ...]]:
-    """Return the length of steps, and what people should know of it."""
-    if dt is None and not method.adaptive:
-        raise ProgramError(f"integrator {method.name!r} needs dt", remedy="give dt=, or choose bs3 or dp5")
-    return dt, (("integrator", method.name),)
+    """Return the length of steps, and what people should know of it before the start."""
+    if method.adaptive:
+        return dt, (("integrator", f"{method.name}, which chooses its steps"),)
+    limit = _limit(method, rates, fields, values)
+    if dt is None:
+        if limit is None or not math.isfinite(limit):
+            raise ProgramError(
+                f"no stable step of {method.name!r} is known for these equations on {fields[0].grid.size} cells",
+                remedy="give dt=, or choose bs3 or dp5, which choose their steps",
+            )
+        dt = float(f"{_SAFETY * limit:.2g}")
+    notes = [("integrator", f"{method.name}, dt = {dt:g}")]
+    if limit is not None:
+        said = f"{limit:.3g} at the start" + (f": dt = {dt:g} may be too long" if dt > 2.0 * limit else "")
+        notes.append(("stable step", said))
+    return dt, tuple(notes)
+
+
+def _limit(method: Integrator, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]) -> float | None:
+    """Return a step that is stable for the initial values; None if it is unknown or the grid is large."""
+    if fields[0].grid.size > _MOST_CELLS:
+        return None
+    radius = largest_rate(rates, fields, values)
+    if radius is None or not math.isfinite(radius):
+        return None
+    reach = min(method.real, method.imaginary) if method.imaginary else method.real
+    return reach / radius if radius else math.inf
 
 
 def _boundary(given: Any, name: str, system: _System) -> BoundaryLike:

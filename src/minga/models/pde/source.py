@@ -1,4 +1,4 @@
-"""Equations as text: mathematical signs become Python's, and a syntax tree is checked against a list of what is allowed.
+"""Equations as text: mathematical signs become Python's, and the syntax tree is checked against what is allowed.
 
 Nothing is evaluated here. Every part of the tree knows its place in the text as it was written.
 """
@@ -20,7 +20,7 @@ LONGEST: Final = 10_000
 """Characters of the longest text."""
 DEEPEST: Final = 100
 """Levels of the deepest nesting."""
-_SIGNS: Final = {"−": "-", "×": "*", "·": "*", "⋅": "*", "²": "**2", "³": "**3"}  # noqa: RUF001
+_SIGNS: Final = {"−": "-", "×": "*", "·": "*", "⋅": "*", "²": "**2", "³": "**3"}
 _NABLA: Final = (
     (re.compile(r"\|∇(\w+)\|²"), "gradient_squared({})"),
     (re.compile(r"∇²(\w+)(?![\w(])"), "laplace({})"),

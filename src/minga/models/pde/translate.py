@@ -310,7 +310,9 @@ class _Translation:
         if not isinstance(base, float):
             if abs(exponent) > _LARGEST_EXPONENT:
                 raise self.source.error(
-                    f"an exponent of {exponent:g}; the largest is {_LARGEST_EXPONENT}", node.right, "write exp(n*log(u))"
+                    f"an exponent of {exponent:g}; the largest is {_LARGEST_EXPONENT}",
+                    node.right,
+                    "write exp(n*log(u))",
                 )
             return base ** (int(exponent) if exponent.is_integer() else exponent)
         value = base**exponent
