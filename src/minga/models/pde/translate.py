@@ -357,7 +357,8 @@ class _Translation:
             raise self.source.error(f"{name} has no options", node.keywords[0].value)
         if given < least or (given > number and name not in _UNLIMITED):
             count = f"{least} or more" if name in _UNLIMITED else f"{least} or {number}" if least < number else number
-            raise self.source.error(f"{name} takes {count} arguments, found {given}", node)
+            plural = "" if count == 1 else "s"
+            raise self.source.error(f"{name} takes {count} argument{plural}, found {given}", node)
         return function(*(self.scalar(part) for part in node.args))
 
     def _derivative(self, node: ast.Call, name: str) -> Node | None:
