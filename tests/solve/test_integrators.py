@@ -31,7 +31,8 @@ def ended(model: mg.Model, steps: int) -> tuple[float, float]:
             engine.set(model.field(name), value)
         engine.run(model.step, steps)
         u, v = (engine.gather(model.field(name)) for name in "uv")
-        assert u is not None and v is not None
+        assert u is not None
+        assert v is not None
         return float(u[0]), float(v[0])
 
 
@@ -123,10 +124,13 @@ def test_steps_follow_the_tolerance() -> None:
                     engine.run(model.step)
                     steps += 1
                 u = engine.gather(model.field("u"))
-                assert u is not None and engine.read(mg.TIME) == 2.0
+                assert u is not None
+                assert engine.read(mg.TIME) == 2.0
             errors.append(abs(float(u[0]) - exact()[0]))
             counts.append(steps)
-        assert errors[0] < 2e-3 and errors[1] < 2e-6 and counts[1] > 1.5 * counts[0]
+        assert errors[0] < 2e-3
+        assert errors[1] < 2e-6
+        assert counts[1] > 1.5 * counts[0]
 
 
 def registers(model: mg.Model) -> list[mg.Register]:

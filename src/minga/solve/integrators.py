@@ -12,8 +12,10 @@ Differential Equations II, IV.2 (PI control).
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -58,12 +60,12 @@ class Rates:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What an integrator needs beside the fields of the model.
+    """Workspace of a recorded integrator.
 
-    Attributes
+    Parameters
     ----------
     fields
-        Its workspace, which belongs to the fields of the model.
+        The fields of the workspace, which belong to the fields of the model.
     wish
         The register of the step that an adaptive method would take next.
     """
@@ -135,9 +137,9 @@ _DP5_ERROR: Final = {
 
 @dataclass(frozen=True)
 class Integrator:
-    """A method that advances fields in time.
+    """A method that advances fields in time; `mg.solve.integrator` returns those that there are by name.
 
-    Attributes
+    Parameters
     ----------
     name
         The name that cases and `mg.pde` use.
@@ -145,10 +147,12 @@ class Integrator:
         Order of accuracy.
     real, imaginary
         The largest z for which steps of du/dt = -z u, and of du/dt = i z u, do not grow.
-    adaptive
-        Whether the method chooses its steps.
+    stages
+        The stages of a step.
+    error
+        Weights of the rates in the estimate of the error, for methods that choose their steps.
     stochastic
-        Whether it takes noise.
+        Whether the method takes noise.
     """
 
     name: str
@@ -161,7 +165,7 @@ class Integrator:
 
     @property
     def adaptive(self) -> bool:
-        """Whether the method chooses its steps."""
+        """True if the method chooses its steps."""
         return bool(self.error)
 
     def record(
@@ -286,11 +290,11 @@ class _Recording:
                     return out[targets.index(name) * count + i][here]
                 return others[sources.index(name) * count + i][here]
 
-            values = []
+            values: list[Any] = []
             for update in stage.updates:
                 for i in range(count):
-                    slope = _sum({"": update.rate, **update.rates}, lambda n, i=i: f[i] if n == "" else level(n, i))
-                    total = _sum(update.levels, lambda n, i=i: level(n, i)) + h * slope
+                    known = {name: level(name, i) for name in (*update.levels, *update.rates)} | {"": f[i]}
+                    total = _sum(update.levels, known) + h * _sum({"": update.rate, **update.rates}, known)
                     if noise is not None and noise[i] is not None:
                         total = total + square_root(as_node(h)) * noise[i] * _normal()
                     values.append(total)
@@ -402,7 +406,7 @@ class _Recording:
             errors = []
             for i, value in enumerate(rates.function(state, constants, TIME, **scalars)):
                 terms = {name: others[kept.index(name) * count + i][here] for name in kept} | {"": value}
-                error = h * _sum(weights, lambda name, terms=terms: terms[name])
+                error = h * _sum(weights, terms)
                 size = extreme("max", (abs(now[i][here]), abs(state[i][here])))
                 errors.append(abs(error) / (tolerance * (1.0 + size)))
                 k[i][here] = cast(as_node(value), k[i].dtype)
@@ -428,13 +432,10 @@ def rates_kernel(function: Callable[..., object], name: str, rates: Rates, *, st
     return Kernel(function, name=name)
 
 
-def _sum(weights: Mapping[str, float], value: Callable[[str], Any]) -> Any:
+def _sum(weights: Mapping[str, float], values: Mapping[str, Any]) -> Any:
     """Return a sum of weighted values; weights of 1 cost nothing."""
-    total: Any = None
-    for name, weight in weights.items():
-        term = value(name) if weight == 1.0 else weight * value(name)
-        total = term if total is None else total + term
-    return total
+    terms = (values[name] if weight == 1.0 else weight * values[name] for name, weight in weights.items())
+    return functools.reduce(operator.add, terms)
 
 
 def _most(values: Sequence[Any]) -> Any:

@@ -28,7 +28,8 @@ def value_of(rate: object, **parameters: float) -> np.ndarray:
         before = engine.gather(model.field("u"))
         engine.run(model.step)
         after = engine.gather(model.field("u"))
-    assert before is not None and after is not None
+    assert before is not None
+    assert after is not None
     return np.asarray(after - before)
 
 

@@ -187,7 +187,8 @@ class _System:
                 problem = name_problem(word, taken)
                 if problem:
                     raise ProgramError(f"{kind} {word!r}: {problem}", remedy="choose another name")
-        numbers, placed = {}, {}
+        numbers: dict[str, Any] = {}
+        placed: dict[str, Any] = {}
         for word, value in parameters.items():
             key = unicodedata.normalize("NFKC", word)
             if key in names:
@@ -340,8 +341,9 @@ def _boundary(given: Any, name: str, system: _System) -> BoundaryLike:
     if given is None or isinstance(given, Condition):
         return default if given is None else given
     if not isinstance(given, Mapping):
-        return given  # refused by the field, with a remedy
-    axes = {grid.axis(axis): condition for axis, condition in given.items()}
+        refused: BoundaryLike = given  # by the field, with a remedy
+        return refused
+    axes: dict[str | int, Any] = {grid.axis(axis): condition for axis, condition in given.items()}
     return {**(default or {}), **axes}
 
 

@@ -290,16 +290,18 @@ class _Translation:
         return _BINARY[type(node.op)](left, right)
 
     def _vectors(self, node: ast.BinOp, left: Any, right: Any) -> Vector:
-        both = isinstance(left, Vector) and isinstance(right, Vector)
-        match node.op:
-            case ast.Add() if both:
+        match node.op, left, right:
+            case ast.Add(), Vector(), Vector():
                 return left.plus(right)
-            case ast.Sub() if both:
+            case ast.Sub(), Vector(), Vector():
                 return left.plus(right.times(-1.0))
-            case ast.Mult() if not both:
-                return left.times(right) if isinstance(left, Vector) else right.times(left)
-            case ast.Div() if not both and isinstance(left, Vector):
+            case (ast.Mult(), Vector(), _) if not isinstance(right, Vector):
+                return left.times(right)
+            case (ast.Mult(), _, Vector()) if not isinstance(left, Vector):
+                return right.times(left)
+            case (ast.Div(), Vector(), _) if not isinstance(right, Vector):
                 return left.times(1.0 / right)
+        both = isinstance(left, Vector) and isinstance(right, Vector)
         remedy = "the scalar product is dot(a, b)" if both else "use vectors with vectors and numbers with numbers"
         raise self.source.error("this operation of a vector has no meaning", node, remedy)
 
