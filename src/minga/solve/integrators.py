@@ -337,21 +337,23 @@ class _Recording:
                     self.stage(stage, number + 1, h)
                 program.let(TIME, start + h)
                 error = self.estimate(h, tolerance)
-            self.control(error, h, wish, before, done, shrunk, factor)
+            self.control(error, start, h, wish, before, done, shrunk, factor)
         landed = h >= rest
         program.let(TIME, where(landed, start if target is None else target, start + h))
         program.rotate(*self.fields, *self.work["k1"])
         return Recorded(self.workspace, wish)
 
-    def control(self, error: Register, h: Register, wish: Register, before: Register, done: Register,
-                shrunk: Register, factor: Register) -> None:  # fmt: skip
+    def control(
+        self, error: Register, start: Register, h: Register, wish: Register, before: Register, done: Register,
+        shrunk: Register, factor: Register,
+    ) -> None:  # fmt: skip
         """Record the decision on an attempt, and the length of the next one."""
         program, order = self.program, self.method.order
         beta = 0.04 if order == 5 else 0.08
         alpha = 1.0 / order - 0.75 * beta
         finite = (error >= 0.0) & (error < math.inf)
         safe = extreme("max", (where(finite, error, 1e10), 1e-10))
-        good = finite & (error <= 1.0)
+        good = finite & (error <= 1.0) & (start + h > start)  # or the time would stand still
         grown = 0.9 * pow(safe, -alpha) * pow(before, beta)
         highest = where(shrunk > 0, 1.0, 10.0)
         reduced = extreme("max", (0.2, 0.9 * pow(safe, -1.0 / order)))

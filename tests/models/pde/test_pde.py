@@ -186,6 +186,20 @@ def test_a_stable_step_is_chosen_and_said() -> None:
     assert "may be too long" in dict(long.notes)["stable step"]
 
 
+def test_a_stable_step_for_waves() -> None:
+    grid = mg.Grid((32,), spacing=0.1, periodic=True)
+    carried = mg.pde("-2*d_dx(u)", grid, initial={"u": 1.0}, integrator="rk4")
+    assert carried.parameters["dt"] == pytest.approx(0.9 * 2.828427 * 0.1 / 2, rel=0.05)
+    with pytest.raises(mg.ProgramError, match="no stable step of 'euler'"):
+        mg.pde("-2*d_dx(u)", grid, initial={"u": 1.0}, integrator="euler")
+
+
+def test_a_solution_that_becomes_infinite_ends_with_its_time() -> None:
+    model = mg.pde("u**2", mg.Grid((4,), periodic=True), initial={"u": 1.0}, integrator="dp5")
+    with pytest.raises(mg.RunError, match=r"dp5: at time 1\.0000\d* even a step of"):
+        mg.run(model, 400)
+
+
 @pytest.mark.parametrize("integrator", ["euler", "bs3"])
 def test_same_bits_on_three_ranks(integrator: str) -> None:
     def make() -> mg.Model:

@@ -16,9 +16,10 @@ import numpy as np
 
 from minga.compile.explain import Kernel
 from minga.engine.clock import Clock
+from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.program import Program
-from minga.errors import ProgramError, shown, suggest
+from minga.errors import ProgramError, RunError, shown, suggest
 from minga.lang.expr import as_node
 from minga.lang.functions import coordinate
 from minga.lang.functions import max as largest
@@ -30,7 +31,7 @@ from minga.models.pde.initial import of_position
 from minga.models.pde.source import Source, name_problem, parse
 from minga.models.pde.translate import Names, reserved, translate
 from minga.solve.integrators import Integrator, Rates, integrator
-from minga.solve.stability import largest_rate
+from minga.solve.stability import largest_rates, stable_step
 from minga.space.boundary import BoundaryLike, Condition, neumann
 from minga.space.field import TIME, Field, Register
 from minga.space.grid import Grid
@@ -156,6 +157,7 @@ def pde(
         seed=seed,
         notes=notes,
         clock=clock,
+        explain=None if recorded.wish is None else _explainer(method, recorded.wish),
     )
 
 
@@ -304,7 +306,7 @@ def _length(
         if limit is None or not math.isfinite(limit):
             raise ProgramError(
                 f"no stable step of {method.name!r} is known for these equations on {fields[0].grid.size} cells",
-                remedy="give dt=, or choose bs3 or dp5, which choose their steps",
+                remedy="give dt=, or another integrator: bs3 and dp5 choose their steps",
             )
         dt = float(f"{_SAFETY * limit:.2g}")
     notes = [("integrator", f"{method.name}, dt = {dt:g}")]
@@ -318,11 +320,23 @@ def _limit(method: Integrator, rates: Rates, fields: Sequence[Field], values: Ma
     """Return a step that is stable for the initial values; None if it is unknown or the grid is large."""
     if fields[0].grid.size > _MOST_CELLS:
         return None
-    radius = largest_rate(rates, fields, values)
-    if radius is None or not math.isfinite(radius):
+    found = largest_rates(rates, fields, values)
+    if found is None or not all(map(math.isfinite, found)):
         return None
-    reach = min(method.real, method.imaginary) if method.imaginary else method.real
-    return reach / radius if radius else math.inf
+    return stable_step(method, *found)
+
+
+def _explainer(method: Integrator, wish: Register) -> Callable[[Engine], RunError]:
+    """Return the function that explains why an adaptive method found no step."""
+
+    def explain(engine: Engine) -> RunError:
+        return RunError(
+            f"{method.name}: at time {float(engine.read(TIME)):.9g} even a step of {float(engine.read(wish)):.3g} has "
+            "too large an error",
+            remedy="look at the last frames: does the solution become infinite, or is the tolerance below rounding?",
+        )
+
+    return explain
 
 
 def _boundary(given: Any, name: str, system: _System) -> BoundaryLike:
