@@ -160,6 +160,25 @@ def test_a_register_is_a_parameter_that_others_change() -> None:
     assert (values == 2.0).all()
 
 
+def test_fields_of_single_precision() -> None:
+    grid = mg.Grid((8, 40), periodic=True)
+    found = [
+        cells(mg.pde("div((1 + u**2)*grad(u)) + sin(t)", grid, initial={"u": "cos(pi*x/20)"}, dt=0.1, dtype=dtype), 9)
+        for dtype in ("f4", "f8")
+    ]
+    assert found[0]["u"].dtype == np.float32
+    assert np.abs(found[0]["u"] - found[1]["u"]).max() < 3e-6
+
+
+def test_polar_coordinates() -> None:
+    """The slowest mode of a disc whose rim is at 0 decays with the square of the first zero of the Bessel function."""
+    grid = mg.Grid((40,), ("r",), spacing=1 / 40, geometry="polar")
+    walls = {"r": (mg.neumann(0.0), mg.dirichlet(0.0))}
+    model = mg.pde("laplace(u)", grid, initial={"u": "1 - r**2"}, boundary=walls, integrator="rk4", dt=2e-4)
+    late, later = cells(model, 2000)["u"], cells(model, 2500)["u"]
+    assert np.log(late[0] / later[0]) / 0.1 == pytest.approx(2.404825557695773**2, rel=2e-3)
+
+
 def test_observables_are_the_integral_and_the_extremes() -> None:
     model = mg.pde("0", mg.Grid((10, 20), spacing=(0.5, 0.1)), initial={"u": lambda y, x: y + x}, dt=1.0)
     history = mg.run(model, 1)
@@ -273,6 +292,7 @@ def test_a_case_is_the_same_model() -> None:
     [
         ('equations = "laplce(u)"', "pde.equations", "unknown function 'laplce'"),
         ('equations = "u"\ninitial = { u = "cos(q)" }', "pde.initial", "unknown name 'q'"),
+        ('equations = "u"\nboundary = { x = { dirichlet = "sin(q)" } }', "pde.boundary", "unknown name 'q'"),
         ('equations = "u"\nboundary = { q = { dirichlet = 0 } }', "pde.boundary", "no axis 'q'"),
         ('equations = "u"\nboundary = { x = { dirichlt = 0 } }', "pde.boundary", "found {'dirichlt': 0}"),
         ('equations = "u"\nboundary = { u = { x = { neumann = 0 } }, w = {} }', "pde.boundary", "no field 'w'"),

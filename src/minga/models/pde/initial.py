@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from minga.lang.expr import Node
+from minga.lang.expr import Node, as_node
 from minga.models.pde.source import Source, parse
 from minga.models.pde.translate import FUNCTIONS, Names, translate
 
@@ -129,7 +129,9 @@ def of_wall(text: str, label: str, axes: Sequence[str], numbers: Mapping[str, An
         time = position[len(axes)] if len(position) > len(axes) else None
         return translate(source, Names(numbers, axes, time, coordinates=coordinates, operators=False))
 
-    return _with_arguments(value, [*axes, *(["t"] if "t" in source.names else [])])
+    arguments = [*axes, *(["t"] if "t" in source.names else [])]
+    value(*[as_node(np.float64(0.0))] * len(arguments))  # which raises for unknown names now, not when a run begins
+    return _with_arguments(value, arguments)
 
 
 def _with_arguments(function: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
