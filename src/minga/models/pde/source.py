@@ -51,6 +51,20 @@ _WORDS: Final = {
     ast.Await: "await",
     ast.Yield: "yield",
 }
+_INSTEAD: Final = {
+    "e": "write exp(...)",
+    "E": "write exp(...)",
+    "I": "values are real: write an equation for the real and one for the imaginary part",
+    "ln": "write log(...), the natural logarithm",
+    "arcsin": "write asin(...)",
+    "arccos": "write acos(...)",
+    "arctan": "write atan(...)",
+    "integral": "equations are local: an integral over all cells cannot appear in them",
+    "mean": "equations are local: a mean over all cells cannot appear in them",
+    "noise": "noise is an argument of its own, noise=0.1",
+    "random": "noise is an argument of its own, noise=0.1; initial values have random()",
+}
+"""Remedies for names that other programs have."""
 _OPERATORS: Final = {
     ast.FloorDiv: ("//", "write floor(a / b)"),
     ast.MatMult: ("@", "write dot(a, b)"),
@@ -292,5 +306,5 @@ def unknown(source: Source, node: ast.AST, name: str, known: Iterable[str], kind
     """Return the error for an unknown name, with the nearest known one."""
     names = sorted(known)
     close = suggest(name, names)
-    remedy = f"did you mean {close!r}?" if close else f"known are {', '.join(names)}"
+    remedy = _INSTEAD.get(name) or (f"did you mean {close!r}?" if close else f"known are {', '.join(names)}")
     return source.error(f"unknown {kind} {name!r}", node, remedy)
