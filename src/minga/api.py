@@ -89,6 +89,7 @@ from minga.lang.rule import Rule, rule
 from minga.lang.updates import Asynchronous, Coloured, SecondOrder, Synchronous
 from minga.models.automaton.model import automaton
 from minga.models.matmul.product import matmul
+from minga.models.pde.model import pde
 from minga.models.waves.model import fletcher
 from minga.output.cells import gather_cells
 from minga.output.checkpoint.keeper import Checkpointing
@@ -221,6 +222,7 @@ __all__ = [
     "neumann",
     "observer",
     "offsets",
+    "pde",
     "popcount",
     "pow",
     "random",
@@ -255,6 +257,7 @@ PUBLIC: Final = (
     "minga.models.automaton",
     "minga.models.electrodeposition",
     "minga.models.matmul",
+    "minga.models.pde",
     "minga.models.photodiode",
     "minga.models.waves",
     "minga.network",

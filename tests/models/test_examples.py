@@ -18,16 +18,17 @@ from minga.models.settings import GridSettings
 from model_runs import assert_same, run_model
 
 NAMES = [
-    "apd", "billiard-balls", "brians-brain", "bugs", "critters", "cyclic", "day-and-night", "fingers", "forest-fire",
-    "gray-scott", "growth", "heat", "highlife", "ising", "langtons-loop", "laplace", "life-3d", "life", "membrane",
-    "msm", "pin-inp", "planar", "pnp-1d", "rtm", "sandpile", "si-1", "traffic", "waves-vti", "waves", "wireworld",
-    "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
+    "apd", "billiard-balls", "brians-brain", "brusselator", "bugs", "critters", "cyclic", "day-and-night", "fingers",
+    "forest-fire", "gray-scott", "growth", "heat", "highlife", "ising", "langtons-loop", "laplace", "life-3d", "life",
+    "membrane", "msm", "pin-inp", "planar", "pnp-1d", "rtm", "sandpile", "si-1", "swift-hohenberg", "traffic",
+    "waves-vti", "waves", "wireworld", "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
 ]  # fmt: skip
 WAVES = {"waves", "waves-vti", "rtm"}  # run in tests/models/fletcher: test_case.py, test_wave_migration.py
 CELLS = {"fingers", "growth", "membrane", "pnp-1d", "zn-cell", "zn-cell-cathode-above", "zn-cell-cathode-below"}
 """Read in tests/models/electrodeposition/test_case.py, where those of one dimension run."""
 DEVICES = {"apd", "msm", "pin-inp", "planar", "si-1"}
 """Read in tests/models/photodiode/test_case.py, where one of them runs."""
+EQUATIONS = {"brusselator", "swift-hohenberg"}  # run in tests/models/pde/test_pde.py
 SMALL = {"traffic": (330,), "life-3d": (9, 12, 70), "wireworld": (40, 75), "langtons-loop": (34, 66)}
 
 
@@ -47,7 +48,7 @@ def test_they_are_found() -> None:
     assert example("nothing") is None
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in WAVES | CELLS | DEVICES])
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in WAVES | CELLS | DEVICES | EQUATIONS])
 def test_each_runs_the_same_on_three_ranks(name: str) -> None:
     path = examples()[name]
     defaults = python_case(path).defaults if path.suffix == ".py" else tomllib.loads(path.read_text())

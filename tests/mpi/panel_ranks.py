@@ -118,7 +118,7 @@ def main() -> None:
     own = ("pairwise", "chain")[comm.rank % 2]
     with (
         mg.Engine(layouts, comm=comm, route=lambda nbytes, receivers: own) as engine,
-        pytest.raises(mg.errors.LayoutError, match="other routes on other ranks"),
+        pytest.raises(mg.errors.LayoutError, match="different routes on different ranks"),
     ):
         engine.run(program)
     print("ok")

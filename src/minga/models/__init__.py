@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from minga.lazy import attach
 
 if TYPE_CHECKING:
-    from . import automaton, electrodeposition, matmul, photodiode, waves
+    from . import automaton, electrodeposition, matmul, pde, photodiode, waves
 
-__all__ = ["automaton", "electrodeposition", "matmul", "photodiode", "waves"]
+__all__ = ["automaton", "electrodeposition", "matmul", "pde", "photodiode", "waves"]
 
 __getattr__, __dir__ = attach(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Solvers recorded into Programs: relaxation, Krylov methods, multigrid, lines and systems of coupled unknowns.
+"""Solvers recorded into Programs: relaxation, Krylov methods, multigrid, lines, coupled unknowns, integrators.
 
 No Python runs between the operations of an iteration, every rank does the same number of them, and results have the
 same bits on any layout. Names are imported when they are first used::
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from minga.solve.block_tridiagonal import BlockLines
     from minga.solve.elliptic import Elliptic
     from minga.solve.five_point import Direct, FivePoint
+    from minga.solve.integrators import INTEGRATORS, Integrator, Rates, Recorded, integrator
     from minga.solve.iterative import Iterative
     from minga.solve.krylov import Operator, Preconditioner, Solution, Workspace, conjugate_gradients, workspace
     from minga.solve.laplacian import Laplacian
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
     from minga.solve.tridiagonal import solve_tridiagonal
 
 __all__ = [
+    "INTEGRATORS",
     "Balances",
     "BlockLines",
     "Direct",
     "Elliptic",
     "EllipticLines",
     "FivePoint",
+    "Integrator",
     "Iterative",
     "Laplacian",
     "Lines",
@@ -43,6 +46,8 @@ __all__ = [
     "Multisecant",
     "Operator",
     "Preconditioner",
+    "Rates",
+    "Recorded",
     "Solution",
     "Vectors",
     "Workspace",
@@ -50,6 +55,7 @@ __all__ = [
     "bicgstab",
     "bicgstab_vectors",
     "conjugate_gradients",
+    "integrator",
     "jacobi",
     "lexicographic",
     "planes",

@@ -77,7 +77,7 @@ class Field:
         centre: Sequence[str | int] | str = (),
         axes: Sequence[str | int] | str | None = None,
         on: Box | None = None,
-        boundary: BoundaryLike = None,
+        boundary: BoundaryLike | Boundary = None,
         unit: str = "1",
         description: str = "",
         **moved: Never,

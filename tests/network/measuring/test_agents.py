@@ -82,7 +82,7 @@ def test_a_hosts_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="No such file"):
         read_hosts(tmp_path / "absent")
     (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(CaseError, match="no text"):
+    with pytest.raises(CaseError, match="not a text file"):
         read_hosts(tmp_path / "binary")
 
 

@@ -1,0 +1,126 @@
+"""From the case's table [pde] to its Model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from minga.engine.model import Model
+from minga.errors import CaseError, MingaError, suggest
+from minga.models.boundary import parse_boundary
+from minga.models.pde.initial import of_wall
+from minga.models.pde.model import pde
+from minga.models.pde.settings import PdeSettings
+from minga.models.settings import GridSettings
+from minga.space.boundary import Condition, antiperiodic, dirichlet, neumann, robin
+from minga.space.grid import Grid
+
+__all__ = ["make"]
+
+_FORMS: Final = '{dirichlet = v}, {neumann = g}, {robin = [a, b]} or "antiperiodic"; of two sides [low, high]'
+_KEYS: Final = {"d(": "pde.equations", "initial": "pde.initial", "noise": "pde.noise", "boundary": "pde.boundary"}
+
+
+def make(settings: PdeSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make the model that the table [pde] of a case describes."""
+    if grid.shape is None:
+        raise CaseError("the number of cells along each axis is missing", key="grid.shape", remedy="[256, 256]")
+    ends = parse_boundary("zero-gradient" if grid.boundary is None else grid.boundary, len(grid.shape))
+    try:
+        space = Grid(
+            grid.shape,
+            settings.axes,
+            spacing=tuple(settings.spacing) if isinstance(settings.spacing, list) else settings.spacing,
+            origin=0.0 if settings.origin is None else tuple(settings.origin),
+            periodic=[pair is None for pair in ends.sides],
+            shift=dict(enumerate(ends.shift)),
+            geometry=settings.geometry,
+        )
+    except MingaError as error:
+        raise CaseError(error.message, key="grid", remedy=error.remedy) from error
+    try:
+        return pde(
+            settings.equations,
+            space,
+            parameters=settings.parameters,
+            initial=settings.initial,
+            boundary=_boundary(settings, space, ends.conditions if grid.boundary is not None else {}),
+            integrator=settings.integrator,
+            dt=settings.dt,
+            noise=settings.noise,
+            order=settings.order,
+            tolerance=settings.tolerance,
+            unit=settings.unit,
+            units=settings.units,
+            dtype=settings.dtype,
+            seed=settings.seed,
+        )
+    except CaseError:
+        raise
+    except MingaError as error:
+        key = next((key for start, key in _KEYS.items() if error.message.startswith(start)), "pde")
+        raise CaseError(error.message, key=key, remedy=error.remedy) from error
+
+
+def _boundary(settings: PdeSettings, grid: Grid, ends: Mapping[str | int, object]) -> dict[str, Any]:
+    """Return the conditions of each field by axis."""
+    names = ["u"] if isinstance(settings.equations, str) else list(settings.equations)
+    by_field = any(key in names for key in settings.boundary)
+    result: dict[str, Any] = {}
+    for name in names:
+        given = settings.boundary.get(name, {}) if by_field else settings.boundary
+        if not isinstance(given, Mapping):
+            raise CaseError(f"found {given!r}", key=f"pde.boundary.{name}", remedy="give conditions by axis")
+        chosen: dict[str | int, Any] = dict(ends)
+        for axis, value in given.items():
+            if axis not in grid.axes:
+                raise CaseError(
+                    f"no axis {axis!r}", key="pde.boundary", suggestion=suggest(axis, grid.axes),
+                    remedy=f"the axes are {', '.join(grid.axes)}",
+                )  # fmt: skip
+            chosen[grid.axis(axis)] = _sides(value, settings, grid)
+        result[name] = chosen
+    unknown = [key for key in settings.boundary if by_field and key not in names]
+    if unknown:
+        raise CaseError(
+            f"no field {unknown[0]!r}", key="pde.boundary", suggestion=suggest(unknown[0], names),
+            remedy="give conditions for all fields by axis, or for each field by its name",
+        )  # fmt: skip
+    return result
+
+
+def _sides(value: object, settings: PdeSettings, grid: Grid) -> tuple[Condition, Condition]:
+    """Return the conditions at both ends of an axis."""
+    pair = value if isinstance(value, list) else [value, value]
+    if len(pair) != 2:
+        raise CaseError(f"found {value!r}", key="pde.boundary", remedy=f"write {_FORMS}")
+    low, high = (_condition(each, settings, grid) for each in pair)
+    return low, high
+
+
+def _condition(value: object, settings: PdeSettings, grid: Grid) -> Condition:
+    """Return one condition."""
+    if value == "antiperiodic":
+        return antiperiodic()
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((word, given),) = value.items()
+        match word:
+            case "dirichlet":
+                return dirichlet(_value(given, settings, grid), order=settings.order)
+            case "neumann":
+                return neumann(_value(given, settings, grid), order=settings.order)
+            case "robin" if isinstance(given, list) and len(given) == 2:
+                a, b = (_value(each, settings, grid) for each in given)
+                return robin(a, b, order=settings.order)
+    raise CaseError(f"found {value!r}", key="pde.boundary", remedy=f"write {_FORMS}")
+
+
+def _value(given: object, settings: PdeSettings, grid: Grid) -> Any:
+    """Return a value at a wall: a number, or a function that a text describes."""
+    if isinstance(given, bool) or not isinstance(given, int | float | str):
+        raise CaseError(f"found {given!r}", key="pde.boundary", remedy="give a number, or a text of coordinates and t")
+    if not isinstance(given, str):
+        return float(given)
+    numbers = {name: float(value) for name, value in settings.parameters.items() if not isinstance(value, str)}
+    return of_wall(given, "boundary", grid.axes, numbers)

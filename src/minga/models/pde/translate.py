@@ -1,0 +1,462 @@
+"""From the checked tree of an equation to an expression of the kernel language."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from minga.errors import MingaError
+from minga.lang import elementary, operators
+from minga.lang import math as transcendental
+from minga.lang.expr import Node, as_node, extreme, square_root, where
+from minga.lang.functions import coordinate
+from minga.models.pde.source import Source, unknown
+
+__all__ = ["FUNCTIONS", "OPERATORS", "Names", "reserved", "translate"]
+
+SCHEMES: Final = ("upwind", "up3", "up5", "c2", "c4", "van_leer", "weno5")
+MEANS: Final = ("arithmetic", "harmonic")
+_LARGEST_EXPONENT: Final = 64
+
+FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., object]]]] = {
+    "abs": (1, operator.abs),
+    "acos": (1, elementary.acos),
+    "acosh": (1, elementary.acosh),
+    "asin": (1, elementary.asin),
+    "asinh": (1, elementary.asinh),
+    "atan": (1, elementary.atan),
+    "atan2": (2, elementary.atan2),
+    "atanh": (1, elementary.atanh),
+    "ceil": (1, elementary.ceil),
+    "clip": (3, elementary.clip),
+    "cos": (1, transcendental.cos),
+    "cosh": (1, elementary.cosh),
+    "erf": (1, elementary.erf),
+    "exp": (1, transcendental.exp),
+    "expm1": (1, transcendental.expm1),
+    "floor": (1, elementary.floor),
+    "heaviside": (2, elementary.heaviside),
+    "hypot": (2, elementary.hypot),
+    "log": (1, transcendental.log),
+    "log10": (1, elementary.log10),
+    "log1p": (1, transcendental.log1p),
+    "log2": (1, elementary.log2),
+    "max": (2, lambda *values: extreme("max", values)),
+    "min": (2, lambda *values: extreme("min", values)),
+    "pow": (2, elementary.pow),
+    "round": (1, elementary.round),
+    "sign": (1, elementary.sign),
+    "sin": (1, transcendental.sin),
+    "sinh": (1, elementary.sinh),
+    "sqrt": (1, square_root),
+    "tan": (1, elementary.tan),
+    "tanh": (1, transcendental.tanh),
+    "trunc": (1, elementary.trunc),
+    "where": (3, where),
+}
+"""Functions of values by their names, with the number of arguments."""
+OPERATORS: Final = (
+    "advect", "biharmonic", "curl", "d", "div", "div_grad", "dot", "grad", "gradient_squared", "laplace",
+)  # fmt: skip
+"""Operators on fields by their names; `d_dx`, `d2_dx2`, `d2_dxdy` and the like come from the axes of the grid."""
+_SYNONYMS: Final = {"divergence": "div", "gradient": "grad", "arctan2": "atan2", "laplacian": "laplace"}
+_OPTIONAL: Final = {"heaviside": 1}
+_UNLIMITED: Final = ("max", "min")
+_BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Mod: operator.mod,
+}
+_COMPARE: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+_CONSTANTS: Final = {"pi": math.pi}
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """A vector: a sum of terms k grad u, which `div` turns into the conservative form, and of given components."""
+
+    gradients: tuple[tuple[Any, Node, int], ...] = ()
+    components: tuple[Any, ...] | None = None
+
+    def parts(self) -> tuple[Any, ...]:
+        """Return the components."""
+        total = self.components
+        for factor, value, order in self.gradients:
+            here = tuple(factor * part for part in operators.grad(value, order))
+            total = here if total is None else tuple(a + b for a, b in zip(total, here, strict=True))
+        assert total is not None
+        return total
+
+    def times(self, factor: Any) -> Vector:
+        """Return the product with a scalar."""
+        components = self.components and tuple(factor * part for part in self.components)
+        return Vector(tuple((factor * k, value, order) for k, value, order in self.gradients), components)
+
+    def plus(self, other: Vector) -> Vector:
+        """Return the sum of two vectors."""
+        if self.components is None or other.components is None:
+            components = self.components or other.components
+        else:
+            components = tuple(a + b for a, b in zip(self.components, other.components, strict=True))
+        return Vector((*self.gradients, *other.gradients), components)
+
+    def divergence(self, order: int) -> Any:
+        """Return the divergence."""
+        total: Any = None
+        for factor, value, accuracy in self.gradients:
+            term = operators.div_grad(factor, value, max(order, accuracy))
+            total = term if total is None else total + term
+        if self.components is not None:
+            term = operators.div(tuple(map(as_node, self.components)), order)
+            total = term if total is None else total + term
+        return total
+
+
+@dataclass(slots=True)
+class Names:
+    """The meaning of the names in an equation while a kernel is traced.
+
+    Attributes
+    ----------
+    values
+        Values of fields and parameters by their names.
+    axes
+        Names of the grid's axes.
+    time
+        The value of ``t``; None where there is no time.
+    order
+        Accuracy of operators for which the text gives none.
+    functions
+        Functions of values, which differ between kernels and initial values.
+    coordinates
+        The values of coordinates by axis; empty: those of the kernel's cell.
+    operators
+        Whether operators on fields may be used.
+    """
+
+    values: Mapping[str, Any]
+    axes: Sequence[str]
+    time: Any = None
+    order: int = 2
+    functions: Mapping[str, tuple[int, Callable[..., object]]] = field(default_factory=lambda: FUNCTIONS)
+    coordinates: Mapping[str, Any] = field(default_factory=dict)
+    operators: bool = True
+
+    @property
+    def known(self) -> set[str]:
+        """All names of values."""
+        return {*self.values, *self.axes, *_CONSTANTS, *(() if self.time is None else ("t",))}
+
+    @property
+    def callables(self) -> set[str]:
+        """All names of functions and operators."""
+        return {*self.functions, *(OPERATORS if self.operators else ()), *self.derivatives}
+
+    @property
+    def derivatives(self) -> set[str]:
+        """Names of the derivatives along the axes up to the fourth, for messages."""
+        if not self.operators:
+            return set()
+        first = {f"d_d{axis}" for axis in self.axes}
+        return first | {f"d{n}_d{axis}{n}" for axis in self.axes for n in (2, 3, 4)}
+
+
+def reserved(axes: Sequence[str]) -> set[str]:
+    """Return the names that fields and parameters cannot have on a grid with these axes.
+
+    Parameters
+    ----------
+    axes
+        Names of the axes.
+    """
+    names = Names({}, axes, time=0.0)
+    return names.known | names.callables | {*_SYNONYMS, "noise", "True", "False"}
+
+
+def translate(source: Source, names: Names) -> Any:
+    """Return the value of an equation's text as an expression of the kernel that is being traced.
+
+    Parameters
+    ----------
+    source
+        The checked text.
+    names
+        The meaning of names.
+
+    Returns
+    -------
+    Node or float
+        The expression.
+
+    Raises
+    ------
+    EquationError
+        If a name is unknown or a part has no value.
+    """
+    value = _Translation(source, names).value(source.tree.body)
+    if isinstance(value, Vector):
+        raise source.error("the rate of change is a vector", source.tree.body, "write one equation for each component")
+    return value
+
+
+class _Translation:
+    """The translation of one text."""
+
+    def __init__(self, source: Source, names: Names) -> None:
+        self.source, self.names = source, names
+
+    def value(self, node: ast.AST) -> Any:
+        """Return the value of a part of the tree; errors point at it."""
+        try:
+            return getattr(self, f"_{type(node).__name__.lower()}")(node)
+        except MingaError as error:
+            if error.where is not None and str(error.where).startswith("column"):
+                raise
+            raise self.source.error(error.message, node, error.remedy) from error
+        except ZeroDivisionError:
+            raise self.source.error("division by zero", node) from None
+        except OverflowError:
+            raise self.source.error("the number is too large", node) from None
+
+    def scalar(self, node: ast.AST) -> Any:
+        """Return the value of a part that must be no vector."""
+        value = self.value(node)
+        if isinstance(value, Vector):
+            raise self.source.error("this is a vector where a number is expected", node, "use dot, div, or components")
+        return value
+
+    def cells(self, node: ast.AST) -> Node:
+        """Return a value that operators can differentiate."""
+        return as_node(self.scalar(node))
+
+    def _constant(self, node: ast.Constant) -> float:
+        number = float(node.value)  # type: ignore[arg-type]
+        if not math.isfinite(number):
+            raise self.source.error("the number is too large", node)
+        return number
+
+    def _name(self, node: ast.Name) -> Any:
+        names, name = self.names, node.id
+        if name in names.values:
+            return names.values[name]
+        if name in _CONSTANTS:
+            return _CONSTANTS[name]
+        if name == "t" and names.time is not None:
+            return names.time
+        if name in names.axes:
+            return names.coordinates[name] if names.coordinates else coordinate(name)
+        if name in names.callables:
+            raise self.source.error(f"{name} is a function", node, f"write {name}(...)")
+        raise unknown(self.source, node, name, names.known)
+
+    def _tuple(self, node: ast.Tuple) -> Vector:
+        if len(node.elts) != len(self.names.axes):
+            raise self.source.error(
+                f"a vector of {len(node.elts)} components on a grid with axes {', '.join(self.names.axes)}",
+                node,
+                "give one component for each axis, in this order",
+            )
+        return Vector(components=tuple(self.scalar(item) for item in node.elts))
+
+    def _unaryop(self, node: ast.UnaryOp) -> Any:
+        if isinstance(node.op, ast.Not):
+            return ~_truth(self.scalar(node.operand))
+        value = self.value(node.operand)
+        if isinstance(node.op, ast.UAdd):
+            return value
+        return value.times(-1.0) if isinstance(value, Vector) else -value
+
+    def _binop(self, node: ast.BinOp) -> Any:
+        if isinstance(node.op, ast.Pow):
+            return self._power(node)
+        left, right = self.value(node.left), self.value(node.right)
+        if isinstance(left, Vector) or isinstance(right, Vector):
+            return self._vectors(node, left, right)
+        return _BINARY[type(node.op)](left, right)
+
+    def _vectors(self, node: ast.BinOp, left: Any, right: Any) -> Vector:
+        match node.op, left, right:
+            case ast.Add(), Vector(), Vector():
+                return left.plus(right)
+            case ast.Sub(), Vector(), Vector():
+                return left.plus(right.times(-1.0))
+            case (ast.Mult(), Vector(), _) if not isinstance(right, Vector):
+                return left.times(right)
+            case (ast.Mult(), _, Vector()) if not isinstance(left, Vector):
+                return right.times(left)
+            case (ast.Div(), Vector(), _) if not isinstance(right, Vector):
+                return left.times(1.0 / right)
+        both = isinstance(left, Vector) and isinstance(right, Vector)
+        remedy = "the scalar product is dot(a, b)" if both else "use vectors with vectors and numbers with numbers"
+        raise self.source.error("this operation of a vector has no meaning", node, remedy)
+
+    def _power(self, node: ast.BinOp) -> Any:
+        base, exponent = self.scalar(node.left), self.scalar(node.right)
+        if not isinstance(exponent, float):
+            return base**exponent
+        if not isinstance(base, float):
+            if abs(exponent) > _LARGEST_EXPONENT:
+                raise self.source.error(
+                    f"an exponent of {exponent:g}; the largest is {_LARGEST_EXPONENT}",
+                    node.right,
+                    "write exp(n*log(u))",
+                )
+            return base ** (int(exponent) if exponent.is_integer() else exponent)
+        value = base**exponent
+        if isinstance(value, complex):
+            raise self.source.error("the power of a negative number is complex", node)
+        return value
+
+    def _compare(self, node: ast.Compare) -> Any:
+        values = [self.scalar(part) for part in (node.left, *node.comparators)]
+        tests = [_COMPARE[type(op)](a, b) for op, a, b in zip(node.ops, values, values[1:], strict=False)]
+        return functools.reduce(operator.and_, map(_truth, tests))
+
+    def _boolop(self, node: ast.BoolOp) -> Any:
+        tests = [_truth(self.scalar(part)) for part in node.values]
+        return functools.reduce(operator.and_ if isinstance(node.op, ast.And) else operator.or_, tests)
+
+    def _ifexp(self, node: ast.IfExp) -> Any:
+        choose = self.names.functions["where"][1]
+        return choose(_truth(self.scalar(node.test)), self.scalar(node.body), self.scalar(node.orelse))
+
+    def _call(self, node: ast.Call) -> Any:
+        assert isinstance(node.func, ast.Name)
+        name = _SYNONYMS.get(node.func.id, node.func.id)
+        if name in self.names.functions:
+            return self._function(node, name)
+        if self.names.operators:
+            derivative = self._derivative(node, name)
+            if derivative is not None:
+                return derivative
+            if name in OPERATORS:
+                return self._operator(node, name)
+        if node.func.id in self.names.known:
+            remedy = f"write {node.func.id}*(...) for a product"
+            raise self.source.error(f"{node.func.id} is no function", node, remedy)
+        raise unknown(self.source, node, node.func.id, self.names.callables, "function")
+
+    def _function(self, node: ast.Call, name: str) -> Any:
+        number, function = self.names.functions[name]
+        least = _OPTIONAL.get(name, number)
+        given = len(node.args)
+        if node.keywords:
+            raise self.source.error(f"{name} has no options", node.keywords[0].value)
+        if given < least or (given > number and name not in _UNLIMITED):
+            count = f"{least} or more" if name in _UNLIMITED else f"{least} or {number}" if least < number else number
+            plural = "" if count == 1 else "s"
+            raise self.source.error(f"{name} takes {count} argument{plural}, found {given}", node)
+        return function(*(self.scalar(part) for part in node.args))
+
+    def _derivative(self, node: ast.Call, name: str) -> Node | None:
+        """Return the value of d_dx(u), d3_dx3(u), d2_dxdy(u); None for other names."""
+        axes = "|".join(map(re.escape, sorted(self.names.axes, key=len, reverse=True)))
+        mixed = re.fullmatch(rf"d2_d({axes})d({axes})|d2_d({axes})({axes})", name)
+        plain = re.fullmatch(rf"d(\d*)_d({axes})(\d*)", name)
+        if plain and plain.group(1) == plain.group(3):
+            options = self._options(node, name, 1, "order")
+            n = int(plain.group(1) or 1)
+            return operators.d(self.cells(node.args[0]), plain.group(2), n, options["order"])
+        if mixed:
+            options = self._options(node, name, 1, "order")
+            first, second = (group for group in mixed.groups() if group)
+            return operators.d2(self.cells(node.args[0]), first, second, options["order"])
+        return None
+
+    def _operator(self, node: ast.Call, name: str) -> Any:
+        match name:
+            case "laplace" | "biharmonic" | "gradient_squared":
+                options = self._options(node, name, 1, "order")
+                return getattr(operators, name)(self.cells(node.args[0]), options["order"])
+            case "grad":
+                options = self._options(node, name, 1, "order")
+                return Vector(gradients=((1.0, self.cells(node.args[0]), options["order"]),))
+            case "div":
+                options = self._options(node, name, 1, "order")
+                return self.vector(node.args[0]).divergence(options["order"])
+            case "div_grad":
+                options = self._options(node, name, 2, "order", "mean")
+                k, u = (self.scalar(part) for part in node.args)
+                return operators.div_grad(k, as_node(u), options["order"], options.get("mean", "arithmetic"))
+            case "dot":
+                self._options(node, name, 2)
+                pairs = zip(*(self.vector(part).parts() for part in node.args), strict=True)
+                return functools.reduce(operator.add, (a * b for a, b in pairs))
+            case "curl":
+                options = self._options(node, name, 1)
+                value = operators.curl(tuple(map(as_node, self.vector(node.args[0]).parts())))
+                return Vector(components=value) if isinstance(value, tuple) else value
+            case "advect":
+                options = self._options(node, name, 2, "scheme", "conservative")
+                velocity, u = self.vector(node.args[0]).parts(), self.cells(node.args[1])
+                scheme = options.get("scheme", "upwind")
+                return operators.advect(velocity, u, scheme, options.get("conservative", True))
+        self._options(node, name, 2, "order")
+        axis = node.args[1]
+        if not isinstance(axis, ast.Name) or axis.id not in self.names.axes:
+            raise self.source.error("d takes a value and an axis", axis, f"the axes are {', '.join(self.names.axes)}")
+        return operators.d(self.cells(node.args[0]), axis.id, 1, self._options(node, name, 2, "order")["order"])
+
+    def vector(self, node: ast.AST) -> Vector:
+        """Return the value of a part that must be a vector."""
+        value = self.value(node)
+        if isinstance(value, Vector):
+            return value
+        if len(self.names.axes) == 1:
+            return Vector(components=(value,))
+        components = ", ".join(f"v{axis}" for axis in self.names.axes)
+        raise self.source.error("a vector is expected", node, f"write grad(u), or components: ({components})")
+
+    def _options(self, node: ast.Call, name: str, arguments: int, *known: str) -> dict[str, Any]:
+        """Return the options of an operator, after the number of its arguments is checked."""
+        if len(node.args) != arguments:
+            said = f"{arguments} argument{'s' if arguments > 1 else ''}"
+            raise self.source.error(f"{name} takes {said}, found {len(node.args)}", node)
+        options: dict[str, Any] = {"order": self.names.order}
+        for item in node.keywords:
+            if item.arg not in known:
+                raise unknown(self.source, item.value, str(item.arg), known, f"option of {name},")
+            options[item.arg] = self._option(item.arg, item.value)
+        return options
+
+    def _option(self, name: str, node: ast.expr) -> Any:
+        match name, node:
+            case "order", ast.Constant(value=int(number)) if not isinstance(number, bool):
+                return number
+            case "conservative", ast.Constant(value=bool(chosen)):
+                return chosen
+            case "scheme", ast.Name(id=word) if word in SCHEMES:
+                return word
+            case "mean", ast.Name(id=word) if word in MEANS:
+                return word
+        forms = {
+            "order": "an even number from 2 to 16",
+            "conservative": "True or False",
+            "scheme": ", ".join(SCHEMES),
+            "mean": ", ".join(MEANS),
+        }
+        raise self.source.error(f"an invalid value of {name}", node, f"write {forms[name]}")
+
+
+def _truth(value: Any) -> Any:
+    """Return a condition as a bool of the kernel."""
+    if isinstance(value, bool | float | int):
+        return as_node(bool(value))
+    if isinstance(value, Node) and value.dtype != "bool":
+        return value != 0.0
+    return value

@@ -1,0 +1,326 @@
+"""Equations as models: reference values of known equations, conditions, parameters, and the same bits on all ranks."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.engine.engine import FieldValue
+from minga.models.examples import examples
+from minga.models.pde import SPEC, EquationError
+from minga.models.settings import GridSettings
+from model_runs import assert_same, run_model
+
+
+def cells(model: mg.Model, steps: int) -> dict[str, np.ndarray]:
+    """All output fields after some steps."""
+    with mg.Engine(model.layouts("slabs", 1)) as engine:
+        for name, value in model.initial.items():
+            engine.set(model.field(name), value)
+        engine.run(model.step, steps)
+        found = {name: engine.gather(model.field(name)) for name in model.output}
+    assert all(values is not None for values in found.values())
+    return {name: np.asarray(values) for name, values in found.items()}
+
+
+# Known solutions -----------------------------------------------------------------------------------------------------
+def test_the_example_of_the_documentation() -> None:
+    grid = mg.Grid((128, 128), spacing=0.5, periodic=True)
+    model = mg.pde(
+        {"u": "D * laplace(u) + u - u**3"}, grid, parameters={"D": 1.0},
+        initial={"u": lambda y, x: np.cos(0.1 * y) * np.sin(0.1 * x)}, integrator="rk4", dt=0.01,
+    )  # fmt: skip
+    run: Any = mg.run
+    history = run(model, until=5.0, every=0.5)
+    assert float(history.time[-1]) == 5.0
+    assert history.u.dims == ("time", "y", "x")
+    assert history.sizes["time"] == 11
+
+
+@pytest.mark.parametrize(("order", "tolerance"), [(2, 1e-3), (4, 3e-6)])
+def test_heat_between_walls(order: int, tolerance: float) -> None:
+    """exp(-t) cos(x + 0.3) from walls with its value and its derivative, of which both depend on the time."""
+    n = 20
+    grid = mg.Grid((n,), spacing=1 / n)
+    walls = (
+        mg.dirichlet(lambda x, t: mg.exp(-t) * mg.cos(x + 0.3), order=order),
+        mg.neumann(lambda x, t: -mg.exp(-t) * mg.sin(x + 0.3), order=order),
+    )
+    model = mg.pde("laplace(u)", grid, order=order, initial={"u": "cos(x + 0.3)"}, boundary={"x": walls}, dt=5e-4)
+    u = cells(model, 1000)["u"]
+    assert np.abs(u - math.exp(-0.5) * np.cos(grid.centres("x") + 0.3)).max() < tolerance
+
+
+def test_allen_cahn() -> None:
+    n = 128
+    grid = mg.Grid((n,), spacing=2 * math.pi / n, origin=-math.pi / n, periodic=True)
+    model = mg.pde(
+        "a*laplace(u, order=8) + u - u**3", grid, parameters={"a": 0.01},
+        initial={"u": "0.5*cos(x) + 0.2*cos(2*x)"}, integrator="rk4", dt=0.02,
+    )  # fmt: skip
+    u = cells(model, 50)["u"]
+    assert u[0] == pytest.approx(0.931923974286, abs=1e-7)
+    assert u[n // 2] == pytest.approx(-0.653703489233, abs=1e-7)
+
+
+def test_brusselator() -> None:
+    n = 64
+    grid = mg.Grid((n,), spacing=2 * math.pi / n, origin=-math.pi / n, periodic=True)
+    model = mg.pde(
+        {"u": "laplace(u) + a - (1 + b)*u + v*u**2", "v": "D*laplace(v) + b*u - v*u**2"},
+        grid,
+        parameters={"a": 1.0, "b": 3.0, "D": 0.1},
+        initial={"u": "1 + 0.5*cos(x)", "v": "3 + 0.5*sin(x)"},
+        integrator="rk4",
+        order=8,
+        dt=2e-3,
+    )
+    found = cells(model, 500)
+    assert found["u"][0] == pytest.approx(1.450327471923, abs=2e-7)
+    assert found["v"][0] == pytest.approx(1.904673041396, abs=2e-7)
+
+
+def test_gray_scott_by_eulers_method() -> None:
+    grid = mg.Grid((64, 64), periodic=True)
+    u, v = np.ones((64, 64)), np.zeros((64, 64))
+    u[24:40, 24:40], v[24:40, 24:40] = 0.5, 0.25
+    v[24, 30] += 0.01
+    model = mg.pde(
+        {"u": "Du*∇²u - u*v² + F*(1 - u)", "v": "Dv*∇²v + u*v² - (F + k)*v"},
+        grid,
+        parameters={"Du": 0.16, "Dv": 0.08, "F": 0.035, "k": 0.065},
+        initial={"u": u, "v": v},
+        integrator="euler",
+        dt=1.0,
+    )
+    found = cells(model, 1000)
+    assert found["u"].mean() == pytest.approx(0.944360922378, abs=1e-11)
+    assert found["v"][20, 24] == pytest.approx(0.291095874834, abs=1e-10)
+
+
+def test_korteweg_de_vries() -> None:
+    """A soliton at t = 1: the error of differences of order 4 falls by 16."""
+    errors = []
+    for n in (160, 320):
+        grid = mg.Grid((n,), spacing=40 / n, origin=-20.0, periodic=True)
+        model = mg.pde(
+            "-3*d_dx(u**2, order=4) - d3_dx3(u, order=4)", grid, initial={"u": "0.5/cosh(x/2)**2"},
+            integrator="rk4", dt=1e-3,
+        )  # fmt: skip
+        exact = 0.5 / np.cosh((grid.centres("x") - 1.0) / 2) ** 2
+        errors.append(np.abs(cells(model, 1000)["u"] - exact).max())
+    assert math.log2(errors[0] / errors[1]) == pytest.approx(4.0, abs=0.4)
+
+
+# What equations consist of -------------------------------------------------------------------------------------------
+def test_functions_and_texts_give_the_same() -> None:
+    grid = mg.Grid((10, 70), periodic=True)
+
+    def rate(u: Any, D: Any, x: Any, t: Any) -> Any:
+        return D * mg.laplace(u) + mg.sin(t) * x
+
+    options: Any = {"parameters": {"D": 0.5}, "initial": {"u": "sin(x)"}, "dt": 0.1}
+    text, function = (mg.pde(one, grid, **options) for one in ("D*laplace(u) + sin(t)*x", rate))
+    assert np.array_equal(cells(text, 7)["u"], cells(function, 7)["u"])
+    with pytest.raises(mg.ProgramError, match="parameter 'w'"):
+        mg.pde(lambda u, w: u[0, 0] * w, grid, dt=0.1)
+
+
+def test_parameters_that_depend_on_the_place() -> None:
+    grid = mg.Grid((8, 40), spacing=0.1)
+    array = np.fromfunction(lambda j, i: 1 + 0.1 * (i + 0.5) * 0.1, grid.shape)
+    given: tuple[Any, ...] = (array, "1 + 0.1*x", lambda y, x: 1 + 0.1 * x)
+    found = [
+        cells(mg.pde("div(D*grad(u))", grid, parameters={"D": D}, initial={"u": "cos(x)"}, dt=1e-3), 20)["u"]
+        for D in given
+    ]
+    assert np.allclose(found[0], found[1], atol=1e-14)
+    assert np.array_equal(found[1], found[2])
+    assert found[0].sum() == pytest.approx(np.cos(grid.centres("x")).sum() * 8, rel=1e-13)  # nothing leaves
+
+
+def test_a_register_is_a_parameter_that_others_change() -> None:
+    grid = mg.Grid((8,), periodic=True)
+    rate = mg.Register("rate", initial=1.0)
+    model = mg.pde("k", grid, parameters={"k": rate}, integrator="euler", dt=1.0)
+    with mg.Engine(model.layouts("slabs", 1)) as engine:
+        engine.write(rate, 2.0)
+        engine.run(model.step)
+        values = engine.gather(model.field("u"))
+    assert values is not None
+    assert (values == 2.0).all()
+
+
+def test_fields_of_single_precision() -> None:
+    grid = mg.Grid((8, 40), periodic=True)
+    found = [
+        cells(mg.pde("div((1 + u**2)*grad(u)) + sin(t)", grid, initial={"u": "cos(pi*x/20)"}, dt=0.1, dtype=dtype), 9)
+        for dtype in ("f4", "f8")
+    ]
+    assert found[0]["u"].dtype == np.float32
+    assert np.abs(found[0]["u"] - found[1]["u"]).max() < 3e-6
+
+
+def test_polar_coordinates() -> None:
+    """The slowest mode of a disc whose rim is at 0 decays with the square of the first zero of the Bessel function."""
+    grid = mg.Grid((40,), ("r",), spacing=1 / 40, geometry="polar")
+    walls = {"r": (mg.neumann(0.0), mg.dirichlet(0.0))}
+    model = mg.pde("laplace(u)", grid, initial={"u": "1 - r**2"}, boundary=walls, integrator="rk4", dt=2e-4)
+    late, later = cells(model, 2000)["u"], cells(model, 2500)["u"]
+    assert np.log(late[0] / later[0]) / 0.1 == pytest.approx(2.404825557695773**2, rel=2e-3)
+
+
+def test_observables_are_the_integral_and_the_extremes() -> None:
+    model = mg.pde("0", mg.Grid((10, 20), spacing=(0.5, 0.1)), initial={"u": lambda y, x: y + x}, dt=1.0)
+    history = mg.run(model, 1)
+    assert history.attrs["integral_u"] == pytest.approx(5 * 2 * (2.5 + 1.0))
+    assert history.attrs["smallest_u"] == pytest.approx(0.3)
+    assert history.attrs["largest_u"] == pytest.approx(6.7)
+
+
+def test_the_time_belongs_to_frames() -> None:
+    history = mg.run(mg.pde("t", mg.Grid((4,)), integrator="rk4", dt=0.1, unit="s"), 10, every=5)
+    assert np.allclose(history.time, [0.0, 0.5, 1.0])
+    assert history.time.attrs["units"] == "s"
+    assert np.allclose(history.u[-1], 0.5)
+
+
+def test_a_stable_step_is_chosen_and_said() -> None:
+    grid = mg.Grid((32, 32), spacing=0.1, periodic=True)
+    model = mg.pde("D*laplace(u)", grid, parameters={"D": 2.0}, initial={"u": 1.0}, integrator="euler")
+    assert dict(model.notes)["stable step"] == "0.00125 at the start"  # h**2 / 4 D
+    assert model.parameters["dt"] == pytest.approx(0.0011)
+    with pytest.raises(mg.ProgramError, match="no stable step"):
+        mg.pde("1", grid, integrator="euler")
+    long = mg.pde("D*laplace(u)", grid, parameters={"D": 2.0}, integrator="euler", dt=0.1)
+    assert "may be too long" in dict(long.notes)["stable step"]
+
+
+def test_a_stable_step_for_waves() -> None:
+    grid = mg.Grid((32,), spacing=0.1, periodic=True)
+    carried = mg.pde("-2*d_dx(u)", grid, initial={"u": 1.0}, integrator="rk4")
+    assert carried.parameters["dt"] == pytest.approx(0.9 * 2.828427 * 0.1 / 2, rel=0.05)
+    with pytest.raises(mg.ProgramError, match="no stable step of 'euler'"):
+        mg.pde("-2*d_dx(u)", grid, initial={"u": 1.0}, integrator="euler")
+
+
+def test_a_solution_that_becomes_infinite_ends_with_its_time() -> None:
+    model = mg.pde("u**2", mg.Grid((4,), periodic=True), initial={"u": 1.0}, integrator="dp5")
+    with pytest.raises(mg.RunError, match=r"dp5: at time 1\.0000\d* even a step of"):
+        mg.run(model, 400)
+
+
+@pytest.mark.parametrize("integrator", ["euler", "bs3"])
+def test_same_bits_on_three_ranks(integrator: str) -> None:
+    def make() -> mg.Model:
+        return mg.pde(
+            {"u": "div((1 + v**2)*grad(u)) + sin(t)", "v": "laplace(v, order=4) - advect((u, 1), v, scheme=weno5)"},
+            mg.Grid((34, 66), spacing=0.5, periodic=(False, True)), initial={"u": "random()", "v": "cos(x)*random()"},
+            boundary={"u": mg.dirichlet(0.5), "v": {"y": mg.robin(1.0, 0.2)}}, integrator=integrator, dt=0.01,
+        )  # fmt: skip
+
+    assert_same(run_model(make(), 6), run_model(make(), 6, ranks=3, halo_depth=2))
+
+
+# Mistakes ------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"integrator": "rk5"}, "no integrator 'rk5'"),
+        ({"dt": -1.0}, "dt=-1.0"),
+        ({"initial": {"w": 1.0}}, "initial values of 'w', which is no field"),
+        ({"boundary": {"u": mg.dirichlet(0.0), "w": mg.dirichlet(0.0)}}, "boundary of 'w', which is no field"),
+        ({"noise": {"w": 1.0}}, "noise of 'w', which is no field"),
+        ({"parameters": {"u": 1.0}}, "both a field and a parameter"),
+        ({"parameters": {"k": math.nan}}, "parameter 'k' is nan"),
+        ({"parameters": {"k": [1.0]}}, "parameter 'k' is"),
+        ({"noise": "sqrt("}, "noise of u: this is not an expression"),
+        ({"initial": {"u": "cos(z)"}}, "initial u: unknown name 'z'"),
+        ({"initial": {"u": "laplace(x)"}}, "initial u: unknown function 'laplace'"),
+    ],
+)
+def test_mistakes_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((mg.ProgramError, EquationError)) as caught:
+        mg.pde("laplace(u)", mg.Grid((8,)), **{"dt": 0.1} | options)
+    assert message in caught.value.message
+
+
+def test_there_must_be_an_equation() -> None:
+    with pytest.raises(mg.ProgramError, match="no equations"):
+        mg.pde({}, mg.Grid((8,)))
+
+
+# Cases ---------------------------------------------------------------------------------------------------------------
+def case(text: str) -> mg.Model:
+    """The model of a case's text."""
+    tables = tomllib.loads(text)
+    return SPEC.make(SPEC.settings(**tables["pde"]), GridSettings(**tables["grid"]), Path())
+
+
+def test_a_case_is_the_same_model() -> None:
+    model = case("""
+        [grid]
+        shape = [16, 20]
+        boundary = ["periodic", "zero-gradient"]
+        [pde]
+        equations = "D*laplace(u)"
+        parameters = { D = 0.5 }
+        initial = { u = "x" }
+        spacing = [0.5, 0.25]
+        boundary = { x = [{ dirichlet = "sin(t) + y" }, { robin = [1.0, "D"] }] }
+        dt = 0.01
+    """)
+    grid = mg.Grid((16, 20), spacing=(0.5, 0.25), periodic=(True, False))
+    walls = (mg.dirichlet(lambda y, x, t: mg.sin(t) + y), mg.robin(1.0, 0.5))
+    same = mg.pde(
+        "D*laplace(u)", grid, parameters={"D": 0.5}, initial={"u": "x"}, boundary={"x": walls}, dt=0.01,
+    )  # fmt: skip
+    assert np.allclose(cells(model, 9)["u"], cells(same, 9)["u"], rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "message"),
+    [
+        ('equations = "laplce(u)"', "pde.equations", "unknown function 'laplce'"),
+        ('equations = "u"\ninitial = { u = "cos(q)" }', "pde.initial", "unknown name 'q'"),
+        ('equations = "u"\nboundary = { x = { dirichlet = "sin(q)" } }', "pde.boundary", "unknown name 'q'"),
+        ('equations = "u"\nboundary = { q = { dirichlet = 0 } }', "pde.boundary", "no axis 'q'"),
+        ('equations = "u"\nboundary = { x = { dirichlt = 0 } }', "pde.boundary", "found {'dirichlt': 0}"),
+        ('equations = "u"\nboundary = { u = { x = { neumann = 0 } }, w = {} }', "pde.boundary", "no field 'w'"),
+        ('equations = "u"\nspacing = [1.0]', "grid", ""),
+    ],
+)
+def test_mistakes_in_cases_name_the_entry(entry: str, key: str, message: str) -> None:
+    with pytest.raises(mg.CaseError) as caught:
+        case(f"[grid]\nshape = [8, 8]\n[pde]\ndt = 0.1\n{entry}")
+    assert caught.value.key == key
+    assert message in caught.value.message
+
+
+@pytest.mark.parametrize("name", ["brusselator", "swift-hohenberg"])
+def test_examples_run_the_same_on_three_ranks(name: str) -> None:
+    tables = tomllib.loads(examples()[name].read_text())
+
+    def make() -> mg.Model:
+        return SPEC.make(SPEC.settings(**tables["pde"]), GridSettings(**tables["grid"] | {"shape": (34, 66)}), Path())
+
+    assert_same(run_model(make(), 6), run_model(make(), 6, ranks=3, halo_depth=2))
+
+
+def test_random_numbers_depend_on_the_place_alone() -> None:
+    model = mg.pde({"u": "0", "v": "0"}, mg.Grid((64, 64)), initial={"u": "random()", "v": "random()"}, dt=1.0)
+    start: FieldValue = model.initial["u"]
+    u, v = (cells(model, 0)[name] for name in "uv")
+    assert callable(start)
+    assert not np.array_equal(u, v)
+    assert len(np.unique(u)) == u.size
+    assert u.min() >= 0
+    assert u.max() < 1
+    assert u.mean() == pytest.approx(0.5, abs=0.02)
+    assert u.var() == pytest.approx(1 / 12, abs=0.01)
