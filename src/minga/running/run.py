@@ -215,12 +215,14 @@ def _check_model(model: object) -> None:
 
 def _check_observers(observers: object) -> None:
     """Raise CaseError if the argument is not a list of observers."""
-    for item in observers if isinstance(observers, list | tuple) else [observers]:
-        if not isinstance(item, Observer):
-            raise CaseError(
-                f"observers={shown(observers)}: expected a list of observers, found {shown(item)}",
-                remedy="write observers=[mg.observer(function, steps=10)]",
-            )
+    wrong: list[object] = [observers]
+    if isinstance(observers, list | tuple):
+        wrong = [item for item in observers if not isinstance(item, Observer)]
+    if wrong:
+        raise CaseError(
+            f"observers={shown(observers)}: expected a list of observers, found {shown(wrong[0])}",
+            remedy="write observers=[mg.observer(function, steps=10)]",
+        )
 
 
 def _chosen(model: Model, fields: Sequence[str] | None) -> tuple[Field, ...]:

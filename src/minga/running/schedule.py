@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Schedule", "Timetable"]
 
+_WHEN: Final = "schedule.when"
 _ROUNDING: Final = 1e-9
 """Part of an interval of model time by which sums of time steps may miss its end."""
 
@@ -68,7 +69,7 @@ class Schedule:
             if value is not None and not (known and 0 < value < math.inf):
                 raise CaseError(f"expected a positive number, found {shown(value)}", key=f"schedule.{name}")
         if self.when is not None:
-            check_condition(self.when)
+            check_condition(self.when, _WHEN)
         intervals = [name for name in ("steps", "time", "seconds") if getattr(self, name) is not None]
         if len(intervals) > 1 or (self.when is not None and intervals not in ([], ["steps"])):
             given = ", ".join([*intervals, *(["when"] if self.when is not None else [])])
@@ -103,12 +104,14 @@ class Timetable:
         if schedule.when is not None:
             self._program = Program("schedule")
             observables = {**model.observables, "step": simulation.steps_done}
-            self._program.let(self._holds, condition(schedule.when, observables))
+            self._program.let(self._holds, condition(schedule.when, observables, _WHEN))
         self._seen = -1
         """The last step that was observed."""
         self._interval = 0
         """Number of intervals of model time that have passed."""
         self._looked = time.monotonic()
+        self.only_at_end = False
+        """True if the observer was due last for no other reason than the end of the run."""
 
     def begin(self, simulation: Simulation) -> bool:
         """Start or resume at the step the simulation is at, and return whether the observer is due there."""
@@ -138,11 +141,12 @@ class Timetable:
     def due(self, simulation: Simulation, wanted: bool) -> bool:
         """Return whether the observer is due after the steps that were done; `wanted`: by the clock, or on request."""
         step = simulation.step
-        due = (wanted or self._regular(step) or self._reached(simulation) or self._condition(simulation)) or (
-            self.schedule.end and simulation.ended is not None
-        )
-        if not due or self._seen == step:
+        reached = self._reached(simulation)  # counts the interval as over, whatever else the observer is due for
+        due = wanted or self._regular(step) or reached or self._condition(simulation)
+        at_end = self.schedule.end and simulation.ended is not None
+        if not (due or at_end) or self._seen == step:
             return False
+        self.only_at_end = not due
         self._seen, self._looked = step, time.monotonic()
         return True
 
