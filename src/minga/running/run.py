@@ -22,7 +22,7 @@ from minga.output.traces import check_observed
 from minga.output.variables import variables_of
 from minga.output.versions import check_versions
 from minga.running.defaults import completed
-from minga.running.finishing import finish
+from minga.running.finishing import complete
 from minga.running.keywords import NAME_OUT, options_of, with_settings
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
@@ -167,7 +167,7 @@ def _on_disk(
     _tell(comm, (finding.text for finding in outcome.findings))
     attributes = _attributes(model, outcome)
     if comm.rank == 0:
-        finish(place.directory, options, "the result is complete")
+        complete(place.directory, options, outcome.ended.reason)
     dataset = open_dataset(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
     return dataset, outcome.ended
 

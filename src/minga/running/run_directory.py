@@ -20,12 +20,15 @@ from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import changed_entries
 from minga.output.checkpoint.keeper import Checkpointing, Keeper, changed_parts
 from minga.output.dataset import attach_dataset, failed_attributes, open_dataset
-from minga.output.directory import RunDirectory, disk_errors, noticing_removal
+from minga.output.directory import RunDirectory, disk_errors, noticing_removal, write_whole
 from minga.output.disk_space import check_room, need_of
+from minga.output.live import LiveRecord
 from minga.output.series import Series, SeriesFile
 from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
+from minga.running.finishing import note_failure
 from minga.running.observer import Observer
+from minga.running.observers.progress import Preview, Progress
 from minga.running.run_output import RunOutput, check_unfinished, finished_result, has_checkpoints
 from minga.running.session import Outcome, execute
 from minga.space.field import Field
@@ -111,6 +114,7 @@ def run_in_directory(
         _check_room(place, model, comm, options, fields)
         with noticing_removal(directory.path):
             kept = _open_output(place, model, comm, options, fields)
+            live = LiveRecord(model, options.run.steps, comm, directory)
         try:
             with noticing_removal(directory.path):
                 outcome = execute(
@@ -118,10 +122,11 @@ def run_in_directory(
                     comm,
                     options,
                     fields,
-                    [kept.observer, *observers],
+                    [kept.observer, Preview(live.look, live.on_look), Progress(live.progress), *observers],
                     recorder=kept.snapshots,
                     keeper=kept.keeper,
                     asked=stop,
+                    on_plan=lambda resolved, entry: write_whole(directory.plan, entry),
                 )
         except BaseException as error:
             kept.abandon(model)
@@ -131,12 +136,13 @@ def run_in_directory(
                     error, open_dataset(directory, model, kept.series.series, attributes), f", and in {directory.path}"
                 )
             raise
-    except BaseException:
-        if comm.rank == 0 and place.made:
-            directory.discard()  # only if the run never began
+    except BaseException as error:
+        if comm.rank == 0 and not (place.made and directory.discard()):  # which removes a run that never began
+            note_failure(directory, error)
         raise
     if comm.rank == 0:
         with noticing_removal(directory.path):
+            live.close(outcome.steps, outcome.seconds)
             kept.finish(model, outcome, comm.size, options.run.threads)
     return outcome, kept.series.series
 
