@@ -122,7 +122,7 @@ def run_in_directory(
                     comm,
                     options,
                     fields,
-                    [kept.observer, Preview(live.look, live.on_look), Progress(live.progress), *observers],
+                    [kept.observer, Preview(live.is_watched, live.update_preview), Progress(live.progress), *observers],
                     recorder=kept.snapshots,
                     keeper=kept.keeper,
                     asked=stop,
