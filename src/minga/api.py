@@ -94,7 +94,7 @@ from minga.models.waves.model import fletcher
 from minga.output.cells import gather_cells
 from minga.output.checkpoint.keeper import Checkpointing
 from minga.running.loop import Result, drive
-from minga.running.observer import Observer, observer
+from minga.running.observer import Observer, Phase, observer
 from minga.running.run import run
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
@@ -140,6 +140,7 @@ __all__ = [
     "Model",
     "Observer",
     "Outcome",
+    "Phase",
     "Presentation",
     "Program",
     "ProgramError",

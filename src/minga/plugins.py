@@ -39,9 +39,7 @@ def load(group: str, name: str, what: str, *, key: str | None = None, remedy: st
             f"there is no {what} {name!r}",
             key=key,
             suggestion=suggest(name, points),
-            remedy=f"name one of {', '.join(sorted(points))}{remedy}"
-            if points
-            else f"install a package that adds a {what}",
+            remedy=f"name one of {', '.join(sorted(points))}{remedy}" if points else "install a package that adds it",
         )
     if len(points[name]) > 1:
         places = " and ".join(point.value for point in points[name])

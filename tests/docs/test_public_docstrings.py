@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from enum import EnumType
 from importlib import import_module
 from typing import Any
 
@@ -60,8 +61,8 @@ def described(section: str) -> set[str]:
 
 
 def parameters(item: Callable[..., Any]) -> list[str]:
-    """Return the names of all parameters that callers give; protocols are not called."""
-    if getattr(item, "_is_protocol", False):
+    """Return the names of all parameters that callers give; protocols and enumerations are not called."""
+    if getattr(item, "_is_protocol", False) or isinstance(item, EnumType):
         return []
     try:
         signature = inspect.signature(item)

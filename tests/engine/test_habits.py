@@ -107,7 +107,30 @@ def test_a_kernel_draws_once_while_the_step_number_is_the_same() -> None:
             step.apply(noise, u)
         step.let(mg.STEP, mg.STEP + 1)
 
-    records = ((two_fields, "is applied twice"), (loop, "is repeated"), (loop_of_a_register, "is repeated"))
+    def next_step(step: mg.Program, u: mg.Field, v: mg.Field) -> None:
+        step.apply(noise, u)
+        step.let(mg.STEP, mg.STEP + 1)
+        step.apply(noise, v)  # what u draws in the next step
+
+    def last_round(step: mg.Program, u: mg.Field, v: mg.Field) -> None:
+        with step.repeat(3):
+            step.let(mg.STEP, mg.STEP + 1)
+            step.apply(noise, u)
+        step.apply(noise, v)
+        step.let(mg.STEP, mg.STEP + 1)
+
+    def next_round(step: mg.Program, u: mg.Field, v: mg.Field) -> None:
+        with step.repeat(until=step.let(mg.Register("over", "bool"), False), limit=3):
+            step.apply(noise, u)
+            step.let(mg.STEP, mg.STEP + 1)
+            step.apply(noise, v)
+        step.let(mg.STEP, mg.STEP + 1)
+
+    twice, repeated = "is applied twice", "is repeated"
+    records = (
+        *((record, twice) for record in (two_fields, next_step, last_round, next_round)),
+        *((record, repeated) for record in (loop, loop_of_a_register)),
+    )
     for record, how in records:
         with pytest.raises(ProgramError, match=f"(?s)'noise'.* {how} while mg.STEP is the same"):
             drawing(record)
@@ -118,10 +141,19 @@ def test_a_kernel_draws_once_while_the_step_number_is_the_same() -> None:
             with step.when(condition):
                 step.apply(noise, u, region=mg.Box((0, 0), (3, 8)))
         step.apply(noise, u, region=mg.Box((3, 0), (6, 8)))
-        step.let(mg.STEP, mg.STEP + 1)
+        with step.repeat(2):
+            step.let(mg.STEP, mg.STEP + 1)
         step.apply(noise, v)
+        step.let(mg.STEP, mg.STEP + 1)
+
+    def kept_until_accepted(step: mg.Program, u: mg.Field, v: mg.Field) -> None:
+        good = step.let(mg.Register("good", "bool"), mg.STEP % 2 == 0)
+        with step.when(good):
+            step.let(mg.STEP, mg.STEP + 1)
+        step.apply(noise, u)  # a step that is done again draws the same numbers
 
     drawing(different)
+    drawing(kept_until_accepted)
 
 
 def test_programs_without_a_model_warn_of_numbers_that_are_drawn_again() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 import minga as mg
@@ -34,11 +36,30 @@ def test_styles_reach_the_attributes_of_a_run() -> None:
         (mg.Presentation({"u": mg.FieldStyle(along="w")}), "axis"),
         (mg.Presentation({"u": mg.FieldStyle(section=("w", 1.0))}), "axis"),
         (mg.Presentation(drawings=(mg.Drawing("d", {"v": "v"}),)), "which it does not have"),
+        (mg.Presentation({"u": {"signed": True}}), "the style of 'u' is"),  # type: ignore[dict-item]
+        (mg.FieldStyle(signed=True), "presentation=FieldStyle"),
     ],
 )
 def test_names_that_the_model_lacks_are_refused(look: mg.Presentation, message: str) -> None:
     with pytest.raises(mg.MingaError, match=message):
         model(presentation=look)
+
+
+def test_a_field_is_drawn_along_an_axis_that_it_has() -> None:
+    row = mg.Field("row", GRID, axes="x")
+    step = mg.Program("step")
+    step.call(lambda engine: None, reads=[row], writes=[row])
+    look = mg.Presentation({"row": mg.FieldStyle(along="y")})
+    with pytest.raises(mg.LayoutError, match="'row' does not depend on 'y'"):
+        mg.Model("row", GRID, (row,), step, output=("row",), presentation=look)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"along": 0}, {"section": ("y",)}, {"section": "y"}, {"section": ("y", "middle")}], ids=str
+)
+def test_invalid_styles(wrong: dict[str, Any]) -> None:
+    with pytest.raises(mg.LayoutError, match=f"{next(iter(wrong))}=.*expected"):
+        mg.FieldStyle(**wrong)
 
 
 @pytest.mark.parametrize("option", ["colours", "signed", "section", "along"])

@@ -43,15 +43,15 @@ def clock(modulus: int = 1000, most: int = 1000, *, start: int = 0) -> mg.Model:
     )
 
 
-def nothing(every: int | None) -> mg.Observer:
+def nothing(every: int | None) -> list[mg.Observer]:
     """Make a run stop every so many steps."""
-    return mg.observer(lambda simulation: None, every)
+    return [] if every is None else [mg.observer(lambda simulation: None, every)]
 
 
 def run(model: mg.Model, steps: int, stop: Stop, ranks: int = 1, **options: Any) -> Result:
     def on_rank(comm: Comm) -> Result:
         with mg.Engine(model.layouts("cartesian", comm.size), comm=comm, halo_depth=options.pop("depth", 1)) as engine:
-            return drive(model, engine, steps, [nothing(options.get("every"))], until=stop)
+            return drive(model, engine, steps, nothing(options.get("every")), until=stop)
 
     results = mg.run_virtual(ranks, on_rank)
     assert len({(r.steps, r.ended) for r in results}) == 1

@@ -11,7 +11,6 @@ import pytest
 import minga as mg
 from minga.engine.comm import Comm
 from minga.output.checkpoint.keeper import Checkpointing, Keeper
-from minga.running.observer import Phase
 from minga.running.observers.checkpoints import Checkpoints
 
 GRID = mg.Grid((6, 128))
@@ -108,14 +107,14 @@ def test_invalid_schedules(schedule: dict[str, Any], message: str) -> None:
 
 
 def test_a_condition_names_what_is_observed() -> None:
-    with pytest.raises(mg.CaseError, match="names 'totel', which is not observed"):
+    with pytest.raises(mg.CaseError, match=r"schedule\.when: 'totel > 1' names 'totel', which is not observed"):
         steps_of(3, when="totel > 1")
 
 
 def test_the_order_is_that_of_the_phases() -> None:
     seen: list[str] = []
     observers = []
-    for phase in (Phase.MOVE, Phase.FRAMES, Phase.SHOW, Phase.KEEP):
+    for phase in (mg.Phase.MOVE, mg.Phase.FRAMES, mg.Phase.SHOW, mg.Phase.KEEP):
         one = mg.observer(lambda simulation, phase=phase: seen.append(phase.name), 1)  # type: ignore[misc]
         one.phase = phase
         observers.append(one)
@@ -221,9 +220,124 @@ def test_an_observer_may_end_the_run() -> None:
     assert mg.run_virtual(2, run) == [(3, "asked")] * 2
 
 
+class Ending(mg.Observer):
+    """Ends the run after 6 steps, on one rank, for a reason."""
+
+    schedule = mg.Schedule(steps=2)
+
+    def __init__(self, said: Any) -> None:
+        self.said = said
+
+    def ends(self, simulation: mg.Simulation) -> Any:
+        return self.said if simulation.step == 6 and simulation.rank == simulation.engine.comm.size - 1 else None
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+@pytest.mark.parametrize(
+    ("said", "reason", "text"),
+    [
+        ("u has settled", "over", "u has settled, in step 6"),
+        ("over", "over", "over, in step 6"),
+        ("condition", "over", "condition, in step 6"),
+        ("wall time", "wall time", "wall time at step 6"),
+        ("", "steps", "all 20 steps done"),
+    ],
+)
+def test_an_observer_says_why_the_run_ends(ranks: int, said: str, reason: str, text: str) -> None:
+    model = counting()
+
+    def run(comm: Comm) -> tuple[str, str]:
+        with mg.Engine(model.layouts("slabs", comm.size), comm=comm) as engine:
+            ended = mg.drive(model, engine, 20, [Ending(said)]).ended
+            return ended.reason, str(ended)
+
+    assert mg.run_virtual(ranks, run) == [(reason, text)] * ranks
+
+
+def test_a_run_that_an_observer_ends_is_complete(tmp_path: Path) -> None:
+    """It returns what it has, also if it is asked for again."""
+    for resume in (False, True):
+        history = mg.run(counting(), 20, out=tmp_path / "run", resume=resume, observers=[Ending("u has settled")])
+        assert (history.steps, history.ended) == (6, "u has settled, in step 6")
+
+
+@pytest.mark.parametrize("said", [True, 5])
+def test_a_reason_is_text(said: Any) -> None:
+    with pytest.raises(mg.CaseError, match=rf"Ending\.ends\(\) returned {said}: expected text or None"):
+        mg.run(counting(), 20, observers=[Ending(said)])
+
+
+class Recording(mg.Observer):
+    """Records the steps that it sees, those at ends included."""
+
+    name = "recording"
+    schedule = mg.Schedule(steps=7, start=True, end=True)
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def observe(self, simulation: mg.Simulation) -> None:
+        self.seen.append(simulation.step)
+
+    def state(self) -> list[int]:
+        return self.seen
+
+    def resume(self, simulation: mg.Simulation, state: Any) -> None:
+        self.seen = state
+
+
+@pytest.mark.parametrize("said", ["time limit", "asked"])
+def test_an_interruption_leaves_no_trace_in_the_state_of_observers(tmp_path: Path, said: str) -> None:
+    whole, first, second = Recording(), Recording(), Recording()
+    mg.run(counting(), 20, observers=[whole])
+    try:
+        mg.run(counting(), 20, out=tmp_path / "run", observers=[first, Ending(said)])
+    except KeyboardInterrupt:
+        assert said == "asked"
+    mg.run(counting(), 20, out=tmp_path / "run", observers=[second], resume=True)
+    assert first.seen == [0, 6]
+    assert second.seen == whole.seen == [0, 7, 14, 20]
+
+
+def test_a_state_that_no_checkpoint_can_hold_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    adding = Adding()
+    adding.sum = np.arange(3)  # type: ignore[assignment]
+    with pytest.raises(mg.CaseError, match="the state of observer 'adding' cannot be written into a checkpoint"):
+        mg.run(counting(), 20, out=tmp_path / "run", observers=[adding])
+    assert adding.calls == ["start", "failed"]
+
+
+def test_a_request_does_not_put_off_the_time_of_the_model() -> None:
+    class Asking(mg.Observer):
+        schedule = mg.Schedule(time=0.5)
+
+        def __init__(self) -> None:
+            self.seen: list[int] = []
+
+        def wants(self, simulation: mg.Simulation) -> bool:
+            return simulation.step == 5
+
+        def observe(self, simulation: mg.Simulation) -> None:
+            self.seen.append(simulation.step)
+
+    asking = Asking()
+    mg.run(counting(mg.Clock(dt=0.1)), 12, observers=[asking])
+    assert asking.seen == [5, 10]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((3, 10), r"observer\(3\): expected a function"), ((print,), "would never be called")],
+    ids=str,
+)
+def test_observers_that_could_not_be_called(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(mg.CaseError, match=message):
+        mg.observer(*arguments)
+
+
 def test_names_of_observers() -> None:
     model, late = counting(), Adding()
-    late.phase = Phase.SHOW
+    late.phase = mg.Phase.SHOW
     with mg.Engine(model.layouts("single", 1)) as engine, pytest.raises(mg.CaseError, match="after its checkpoint"):
         mg.drive(model, engine, 1, [late])
     with mg.Engine(model.layouts("single", 1)) as engine, pytest.raises(mg.CaseError, match="two observers are called"):
@@ -241,7 +355,7 @@ def test_a_run_from_python_has_observers(tmp_path: Path, kept: bool) -> None:
     assert seen == [1.5, 3.0, 3.5]
 
 
-@pytest.mark.parametrize("wrong", [print, [print], mg.Schedule(steps=1)])
+@pytest.mark.parametrize("wrong", [print, [print], mg.Schedule(steps=1), Adding()])
 def test_what_is_no_observer_is_refused(wrong: Any) -> None:
     with pytest.raises(mg.CaseError, match=r"observers=.*expected a list of observers"):
         mg.run(counting(), 3, observers=wrong)

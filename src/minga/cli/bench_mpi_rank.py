@@ -15,6 +15,7 @@ import numpy as np
 
 from minga.cli.case import Case, find_source, read_case
 from minga.errors import LaunchError
+from minga.launch.exit_codes import FAILED, OK
 from minga.launch.launcher import library, surrounding_job, world
 from minga.launch.rank_end import end_in_error
 from minga.space.layout import Layout
@@ -29,14 +30,14 @@ def main(arguments: list[str]) -> int:
         everyone = world(surrounding_job(), order["ranks"])
     except LaunchError as error:
         sys.stderr.write(f"minga: {error}\n")
-        return 1
+        return FAILED
     try:
         found = _measure(everyone, order)
     except BaseException as error:
         end_in_error(error, everyone)
     if everyone.rank == 0:
         print(json.dumps(found), flush=True)
-    return 0
+    return OK
 
 
 def _measure(everyone: Any, order: dict[str, Any]) -> dict[str, Any]:

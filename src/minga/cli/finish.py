@@ -24,10 +24,7 @@ _FEW = 8
 
 def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> None:
     """Write the pictures and the report of a run that has a result, and note its final state."""
-    reason = {"asked": "a user asked it to stop", "time limit": "its time was up"}.get(result["ended"]["reason"], "")
-    note_state(directory, "finishing")
-    finishing.finish(directory, case.options, "the result is complete")
-    note_state(directory, "stopped" if reason else "finished", reason)
+    finishing.complete(directory, case.options, result["ended"]["reason"])
 
 
 def leave_unfinished(

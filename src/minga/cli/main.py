@@ -14,7 +14,7 @@ from minga.cli import completion
 from minga.cli.commands import Commands
 from minga.cli.flags import SettingsCommand, setting
 from minga.errors import MingaError
-from minga.launch.exit_codes import INTERRUPTED
+from minga.launch.exit_codes import FAILED, INTERRUPTED, OK
 from minga.plugins import names
 
 __all__ = ["app", "main"]
@@ -315,7 +315,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
         marks = {"ok": "ok", "note": "note", "problem": "PROBLEM"}
         for finding in findings:
             _print(f"{marks[finding.state]:8}{finding.name:14}{finding.text}")
-    raise typer.Exit(1 if sick else 0)
+    raise typer.Exit(FAILED if sick else OK)
 
 
 def main() -> None:

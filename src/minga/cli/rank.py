@@ -14,6 +14,7 @@ from pathlib import Path
 from minga.cli.case import find_source, read_case
 from minga.errors import LaunchError
 from minga.launch.events import EventWriter, silence_stdout
+from minga.launch.exit_codes import FAILED, OK
 from minga.launch.launcher import surrounding_job, world
 from minga.launch.rank_end import end_in_error, end_late
 from minga.launch.signals import STOP_SIGNAL, StopRequest
@@ -34,13 +35,13 @@ def main(arguments: list[str]) -> int:
         except LaunchError as error:
             if job is None or job.rank == 0:
                 sys.stderr.write(f"minga: {error}\n")
-            return 1
+            return FAILED
         try:
             _run(order, stop)
         except BaseException as error:
             end_in_error(error, everyone)
     signal.signal(STOP_SIGNAL, signal.SIG_IGN)  # nothing is left to be stopped
-    return 0
+    return OK
 
 
 def _run(order: dict[str, object], stop: StopRequest) -> None:

@@ -18,13 +18,14 @@ from minga.cli.layouts import check_layout, check_mapping, check_ranks, computin
 from minga.cli.preflight import announce
 from minga.cli.resume import check_resumed, open_resumed, result_without_end, resume_hint, say, write_case
 from minga.engine.pin import available_cores
-from minga.errors import CaseError, MingaError, RunError
+from minga.errors import CaseError, RunError
 from minga.launch.allocation import allocation, unused
 from minga.launch.exit_codes import INTERRUPTED, REPORTED, status_of
 from minga.launch.launcher import Job, find_launcher, library, surrounding_job, world
 from minga.launch.signals import GRACE, StopRequest
 from minga.output.directory import RunDirectory
 from minga.output.progress import is_active, note_state, read_progress
+from minga.running.finishing import reason_of
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
 __all__ = ["RunRequest", "run"]
@@ -186,7 +187,7 @@ def _run_alone(case: Case, directory: RunDirectory, listener: Listener, resume: 
 def _leave(case: Case, directory: RunDirectory, error: BaseException, resumed: bool) -> None:
     """Finish the output of a run that failed, and print how to resume it."""
     ended = isinstance(error, KeyboardInterrupt)
-    kept = leave_unfinished(case, directory, _reason(error), ended=ended, drop=not (resumed or ended))
+    kept = leave_unfinished(case, directory, reason_of(error), ended=ended, drop=not (resumed or ended))
     if kept and not isinstance(error, CaseError):
         _hint(directory, ended)
 
@@ -309,13 +310,6 @@ def _agreed_directory(comm: Any, request: RunRequest, case: Case) -> RunDirector
     if isinstance(agreed, RunDirectory):
         return agreed
     raise agreed  # on all ranks, so that all end; only rank 0 reports the reason
-
-
-def _reason(error: BaseException) -> str:
-    """Return the reason why a run ended, as text for the live page and the report."""
-    if isinstance(error, KeyboardInterrupt):
-        return "a user ended it at once"
-    return str(error) if isinstance(error, MingaError) else f"{type(error).__name__}: {error}"
 
 
 def _default_ranks(case: Case) -> int:

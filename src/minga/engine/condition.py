@@ -31,27 +31,27 @@ _OPERATIONS: Final[Mapping[type[ast.operator], Callable[[Any, Any], Any]]] = {
 Observables = Mapping[str, Register | tuple[Register, ...]]
 
 
-def condition(text: str, known: Observables) -> Node:
+def condition(text: str, known: Observables, key: str = KEY) -> Node:
     """Return the bool expression that a condition denotes. Raise CaseError for invalid text or unknown names.
 
     A condition may compare (also in chains) numbers, observables and their entries (`histogram[2]`), compute with
     + - * /, and combine comparisons by and, or, not and parentheses.
     """
-    return _Reader(text, known).truth(_parsed(text))
+    return _Reader(text, known, key).truth(_parsed(text, key))
 
 
-def check_condition(text: str) -> None:
+def check_condition(text: str, key: str = KEY) -> None:
     """Raise CaseError if a text is not syntactically a condition."""
-    _parsed(text)
+    _parsed(text, key)
 
 
-def _parsed(text: str) -> ast.expr:
+def _parsed(text: str, key: str) -> ast.expr:
     if len(text) > LONGEST:
-        raise CaseError(f"a condition of {len(text)} characters", key=KEY, remedy=FORMS)
+        raise CaseError(f"a condition of {len(text)} characters", key=key, remedy=FORMS)
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise CaseError(f"{text!r} is not a condition", key=KEY, remedy=FORMS) from error
+        raise CaseError(f"{text!r} is not a condition", key=key, remedy=FORMS) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ class _Reader:
 
     text: str
     known: Observables
+    key: str
 
     def truth(self, tree: ast.expr) -> Node:
         """Return a tree as a bool expression."""
@@ -112,7 +113,7 @@ class _Reader:
         if name not in self.known:
             raise CaseError(
                 f"{self.text!r} names {name!r}, which is not observed",
-                key=KEY,
+                key=self.key,
                 suggestion=suggest(name, self.known),
                 remedy=f"there are {', '.join(self.known)}",
             )
@@ -122,4 +123,4 @@ class _Reader:
         return ast.get_source_segment(self.text.strip(), tree) or self.text
 
     def _error(self, message: str, remedy: str) -> CaseError:
-        return CaseError(message, key=KEY, remedy=remedy)
+        return CaseError(message, key=self.key, remedy=remedy)

@@ -44,7 +44,7 @@ def repeated_draw(operations: Sequence[Operation], *, looped: bool) -> RepeatedD
     if looped and not any(map(_advances_step, flat(operations))):
         text = f"{first.label!r} draws random numbers, and no step changes mg.STEP, so that all steps draw the same"
         return RepeatedDraw(first, text, _ADVANCE)
-    return _again(operations, [])
+    return _rounds(operations, [], looped=looped)
 
 
 def drawing(operations: Sequence[Operation]) -> Apply | None:
@@ -52,20 +52,29 @@ def drawing(operations: Sequence[Operation]) -> Apply | None:
     return next((o for o in flat(operations) if isinstance(o, Apply) and _draws(o)), None)
 
 
+def _rounds(operations: Sequence[Operation], drawn: list[Apply], *, looped: bool) -> RepeatedDraw | None:
+    """Return a repeated draw of operations, of which those after the last change of mg.STEP precede the next round."""
+    return _again(operations, drawn) or (_again(operations, drawn) if looped else None)
+
+
 def _again(operations: Sequence[Operation], drawn: list[Apply]) -> RepeatedDraw | None:
     found: RepeatedDraw | None = None
     for operation in operations:
         match operation:
             case Apply() if _draws(operation):
-                if any(_same_numbers(operation, before) for before in drawn):
+                if any(_same_numbers(operation, before) for before in drawn if before is not operation):
                     return _repeated(operation, "is applied twice")
                 drawn.append(operation)
-            case Repeat(body=body, limit=limit):
+            case Repeat(body=body, limit=limit, until=until):
                 inside = drawing(body)
                 once = isinstance(limit, int) and limit <= 1
                 if inside is not None and not once and not any(map(_advances_step, flat(body))):
                     return _repeated(inside, "is repeated")
-                found = found or _again(body, list(drawn))
+                last = list(drawn)
+                found = found or _rounds(body, last, looped=not once)
+                # A loop until a condition holds may do no round; of others, the last round counts.
+                certain = until is None and isinstance(limit, int) and limit > 0
+                drawn[:] = last if certain else [*drawn, *(o for o in last if o not in drawn)]
             case When(body=body):
                 found = found or _again(body, list(drawn))
             case _ if _advances_step(operation):

@@ -15,7 +15,7 @@ from minga.engine.follow import Hierarchy, follow
 from minga.engine.model_check import check_model
 from minga.engine.presentation import Presentation
 from minga.engine.program import Program
-from minga.errors import LayoutError, ProgramError, RunError
+from minga.errors import LayoutError, ProgramError, RunError, shown
 from minga.lang.types import itemsize
 from minga.space.bit_words import Packed
 from minga.space.box import Box
@@ -209,6 +209,12 @@ class Model:
             object.__setattr__(self, "output", (given,))
         self._check_fields()
         self._check_observables()
+        presentation: object = self.presentation
+        if not isinstance(presentation, Presentation):
+            raise ProgramError(
+                f"model {self.name!r}: presentation={shown(presentation)}",
+                remedy="write mg.Model(..., presentation=mg.Presentation(fields={...}))",
+            )
         self.presentation.check(self.name, {f.name: f for f in (*self.fields, *self.visible)}, self.observables)
         if not self.output:
             object.__setattr__(self, "output", tuple(f.name for f in self._shown))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Final
 
 from minga.engine.drawing import Drawing
-from minga.errors import LayoutError, ProgramError
+from minga.errors import LayoutError, ProgramError, shown
 from minga.lang.colours import as_colours
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class FieldStyle:
     Raises
     ------
     LayoutError
-        If a colour is invalid.
+        If a colour, an axis or a position is invalid.
     """
 
     colours: tuple[str, ...] = ()
@@ -50,8 +51,20 @@ class FieldStyle:
         except ValueError as error:
             remedy = 'give one for each value: colours=["#f7f5ef", "#1f3b57"]'
             raise LayoutError(f"colours of a field: {error}", remedy=remedy) from error
-        if self.section is not None:
-            object.__setattr__(self, "section", (self.section[0], float(self.section[1])))
+        along: object = self.along
+        section: object = self.section
+        if along is not None and not isinstance(along, str):
+            raise LayoutError(f"along={shown(along)}: expected the name of an axis", remedy='write along="y"')
+        match section:
+            case None:
+                pass
+            case (str() as axis, Real() as place):
+                object.__setattr__(self, "section", (axis, float(place)))
+            case other:
+                raise LayoutError(
+                    f"section={shown(other)}: expected an axis and a position along it",
+                    remedy='write section=("y", 240.0)',
+                )
 
 
 PLAIN: Final = FieldStyle()
@@ -118,8 +131,20 @@ class Presentation:
                     f"model {model!r}: a style of {name!r}, which is not one of its fields",
                     remedy=f"its fields are {', '.join(fields)}",
                 )
-            for axis in (*(style.section or ())[:1], *([style.along] if style.along else [])):
-                fields[name].grid.axis(axis)
+            given: object = style
+            if not isinstance(given, FieldStyle):
+                raise ProgramError(
+                    f"model {model!r}: the style of {name!r} is {shown(given)}",
+                    remedy=f"write mg.Presentation(fields={{{name!r}: mg.FieldStyle(...)}})",
+                )
+            item = fields[name]
+            if style.section is not None:
+                item.grid.axis(style.section[0])
+            if style.along is not None and item.grid.axis(style.along) not in item.axes:
+                raise LayoutError(
+                    f"field {name!r} does not depend on {style.along!r}, along which it is to be drawn",
+                    remedy=f"name one of {', '.join(item.grid.axes[axis] for axis in item.axes)}",
+                )
         for drawing in self.drawings:
             known = fields if drawing.over is None else observables
             lost = [n for n in (*drawing.lines.values(), *([drawing.over] if drawing.over else [])) if n not in known]

@@ -315,8 +315,9 @@ def as_node(value: object) -> Node:
     node = getattr(value, "node", None)
     if isinstance(node, Node):
         return node
+    found = shown(value) if isinstance(value, np.ndarray) else f"{type(value).__name__} {shown(value)}"
     raise author_error(
-        f"{type(value).__name__} {shown(value)} cannot be part of a kernel's expression",
+        f"{found} cannot be part of a kernel's expression",
         "use numbers, keyword parameters of the kernel, or cells of its fields",
     )
 

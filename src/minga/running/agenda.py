@@ -9,16 +9,16 @@ from typing import Final
 
 import numpy as np
 
-from minga.engine.stop import Reason
-from minga.errors import CaseError
+from minga.engine.stop import Ended, Reason
+from minga.errors import CaseError, shown
 from minga.running.observer import Observer, Phase
 from minga.running.schedule import Timetable
 from minga.running.simulation import Simulation
 
 __all__ = ["Agenda"]
 
-_REASONS: Final[tuple[Reason, ...]] = ("steps", "time limit", "wall time", "asked")
-"""Reasons for which observers may end a run, the most important last; the first stands for no reason."""
+_REASONS: Final[tuple[Reason, ...]] = ("time limit", "wall time", "asked", "over")
+"""Reasons for which observers may end a run, the most important last, which stands for reasons in their own words."""
 
 
 class Agenda:
@@ -36,6 +36,7 @@ class Agenda:
         simulation = self._simulation
         for observer in self._observers:
             observer.start(simulation)
+        simulation.states()  # raises for one that no checkpoint can hold
         if simulation.resumed is not None:
             for observer in self._observers:
                 observer.resume(simulation, None if observer.name is None else simulation.kept.get(observer.name))
@@ -60,25 +61,35 @@ class Agenda:
         goals = (timetable.next_time(now) for timetable in self._timetables)
         return min((goal for goal in goals if goal is not None), default=None)
 
-    def ask(self, *numbers: int) -> tuple[tuple[int, ...], Reason | None]:
+    def ask(self, *numbers: int) -> tuple[tuple[int, ...], Ended | None]:
         """Ask all observers of all ranks; return the largest of each of `numbers` on any rank, and why the run ends."""
         simulation = self._simulation
         wanted = [
             observer.wants(simulation) or (simulation.rank == 0 and timetable.wall_time_over())
             for observer, timetable in zip(self._observers, self._timetables, strict=True)
         ]
-        reasons = (observer.ends(simulation) or _REASONS[0] for observer in self._observers)
-        buffer = np.array([*numbers, max(map(_REASONS.index, reasons), default=0), *wanted], np.int64)
+        reasons = [_checked(observer, observer.ends(simulation)) for observer in self._observers]
+        buffer = np.array([*numbers, max(map(_importance, reasons), default=0), *wanted], np.int64)
         simulation.engine.comm.allreduce(buffer, "max")
         found = buffer.tolist()
         self._wanted = [bool(word) for word in found[len(numbers) + 1 :]]
-        reason = _REASONS[found[len(numbers)]]
-        return tuple(found[: len(numbers)]), None if reason == _REASONS[0] else reason
+        importance = found[len(numbers)]
+        return tuple(found[: len(numbers)]), self._ended(importance, reasons) if importance else None
+
+    def _ended(self, importance: int, reasons: Sequence[str | None]) -> Ended:
+        """Return the end whose importance was agreed on, given the reasons of this rank; collective."""
+        comm, text = self._simulation.engine.comm, None
+        if importance == len(_REASONS):
+            own = comm.gather(next((said for said in reasons if _importance(said) == importance), None))
+            text = comm.bcast(own and next(said for said in own if said is not None))
+        return Ended(_REASONS[importance - 1], self._simulation.step, words=text)
 
     def observe(self) -> None:
         """Show the state after a step to those that are due."""
         for observer, timetable, wanted in zip(self._observers, self._timetables, self._wanted, strict=True):
             if timetable.due(self._simulation, wanted or observer.schedule.chunks):
+                if timetable.only_at_end:
+                    self._simulation.set_aside(observer)
                 self._show(observer)
 
     def finish(self) -> None:
@@ -98,6 +109,23 @@ class Agenda:
         observer.observe(self._simulation)
         if observer.counted:
             self._simulation.seconds += time.perf_counter() - began
+
+
+def _checked(observer: Observer, said: object) -> str | None:
+    """Return why an observer wants the run to end; raise CaseError if that is no text."""
+    if said is not None and not isinstance(said, str):
+        raise CaseError(
+            f"{type(observer).__name__}.ends() returned {shown(said)}: expected text or None",
+            key="observers",
+            remedy='return the reason in words, such as "the residual is below 1e-6"',
+        )
+    return said or None
+
+
+def _importance(said: str | None) -> int:
+    """Return the importance of a reason, from 1 on; 0 for none."""
+    known: Sequence[str] = _REASONS
+    return 0 if said is None else 1 + known.index(said) if said in known else len(known)
 
 
 def _check_names(observers: Sequence[Observer]) -> None:

@@ -12,7 +12,7 @@ from minga.engine.engine import Engine, Outcome
 from minga.engine.model import Model
 from minga.engine.observables import updates_of
 from minga.engine.state import BEGINNING, Position
-from minga.engine.stop import Ended, Reason, Stop
+from minga.engine.stop import Ended, Stop
 from minga.errors import RunError
 from minga.output.trace import Stopwatch
 from minga.running.agenda import Agenda
@@ -148,10 +148,10 @@ def _advance(simulation: Simulation, agenda: Agenda, pace: Pace) -> Outcome:
         pace.advanced(simulation)
         over = stepper.ended(simulation.step)
         numbers = (-_next_chunk(count, simulation.latest), stepper.costly(simulation.latest))
-        (fewest, costly), reason = agenda.ask(*numbers)
+        (fewest, costly), asked = agenda.ask(*numbers)
         chunk = -fewest
         stepper.agreed(bool(costly))
-        simulation.ended = over or _ended(simulation, "asked" if stepper.left else reason)
+        simulation.ended = over or _ended(simulation, Ended("asked", simulation.step) if stepper.left else asked)
         agenda.observe()
     early = simulation.ended is not None and simulation.ended.reason != "steps"
     return Outcome(True, "stop") if early else outcome
@@ -167,12 +167,12 @@ def _completed(observers: Sequence[Observer], until: Stop | None) -> list[Observ
     return found
 
 
-def _ended(simulation: Simulation, reason: Reason | None) -> Ended | None:
+def _ended(simulation: Simulation, asked: Ended | None) -> Ended | None:
     """Return the reason for which there are no more steps, unless the model's state gives it; None while there are."""
     complete = simulation.step == simulation.steps
-    if reason is None or (complete and reason == "time limit"):
-        reason = "steps" if complete else None
-    return None if reason is None else Ended(reason, simulation.step)
+    if asked is None or (complete and asked.reason == "time limit"):
+        return Ended("steps", simulation.step) if complete else None
+    return asked
 
 
 def _failure(simulation: Simulation, outcome: Outcome) -> Exception:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from minga.engine.stop import Reason
+from minga.errors import CaseError, shown
 from minga.running.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Observer:
         """
         return False
 
-    def ends(self, simulation: Simulation) -> Reason | None:
+    def ends(self, simulation: Simulation) -> str | None:
         """Return why this rank wants the run to end now, None if it does not; one rank is enough.
 
         Parameters
@@ -102,8 +102,9 @@ class Observer:
 
         Returns
         -------
-        Reason or None
-            The reason to end the run.
+        str or None
+            The reason in words, such as "the residual is below 1e-6", which summaries and reports repeat: the run is
+            then complete. With "asked" or "time limit" it is interrupted, and may be resumed.
         """
         return None
 
@@ -158,5 +159,19 @@ def observer(function: Callable[[Simulation], None], steps: int | None = None, *
     -------
     Observer
         For the argument ``observers`` of `mg.run` and `mg.drive`.
+
+    Raises
+    ------
+    CaseError
+        If `function` is not a function, or the schedule is invalid or empty.
     """
-    return _Call(function, Schedule(steps, **schedule))
+    if not callable(function):
+        raise CaseError(f"observer({shown(function)}): expected a function", key="observers")
+    due = Schedule(steps, **schedule)
+    if due == Schedule():
+        raise CaseError(
+            "the observer would never be called",
+            key="schedule",
+            remedy="say when it is due: mg.observer(function, steps=10)",
+        )
+    return _Call(function, due)

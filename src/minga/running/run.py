@@ -22,7 +22,7 @@ from minga.output.traces import check_observed
 from minga.output.variables import variables_of
 from minga.output.versions import check_versions
 from minga.running.defaults import completed
-from minga.running.finishing import finish
+from minga.running.finishing import complete
 from minga.running.goal import Goal
 from minga.running.keywords import NAME_OUT, options_of, with_settings
 from minga.running.observer import Observer
@@ -169,7 +169,7 @@ def _on_disk(
     _tell(comm, (finding.text for finding in outcome.findings))
     attributes = _attributes(model, outcome)
     if comm.rank == 0:
-        finish(place.directory, options, "the result is complete")
+        complete(place.directory, options, outcome.ended.reason)
     dataset = open_dataset(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
     return dataset, outcome.ended
 
@@ -217,12 +217,14 @@ def _check_model(model: object) -> None:
 
 def _check_observers(observers: object) -> None:
     """Raise CaseError if the argument is not a list of observers."""
-    for item in observers if isinstance(observers, list | tuple) else [observers]:
-        if not isinstance(item, Observer):
-            raise CaseError(
-                f"observers={shown(observers)}: expected a list of observers, found {shown(item)}",
-                remedy="write observers=[mg.observer(function, steps=10)]",
-            )
+    wrong: list[object] = [observers]
+    if isinstance(observers, list | tuple):
+        wrong = [item for item in observers if not isinstance(item, Observer)]
+    if wrong:
+        raise CaseError(
+            f"observers={shown(observers)}: expected a list of observers, found {shown(wrong[0])}",
+            remedy="write observers=[mg.observer(function, steps=10)]",
+        )
 
 
 def _chosen(model: Model, fields: Sequence[str] | None) -> tuple[Field, ...]:

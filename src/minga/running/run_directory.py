@@ -20,15 +20,19 @@ from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import changed_entries
 from minga.output.checkpoint.keeper import Checkpointing, Keeper, changed_parts
 from minga.output.dataset import attach_dataset, failed_attributes, open_dataset
-from minga.output.directory import RunDirectory, disk_errors, noticing_removal
+from minga.output.directory import RunDirectory, disk_errors, noticing_removal, write_whole
 from minga.output.disk_space import check_room, need_of
+from minga.output.live import LiveRecord
 from minga.output.series import Series, SeriesFile
 from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
+from minga.running.finishing import note_failure
 from minga.running.goal import Goal
 from minga.running.observer import Observer
+from minga.running.observers.progress import Preview, Progress
 from minga.running.run_output import RunOutput, check_unfinished, finished_result, has_checkpoints
 from minga.running.session import Outcome, execute
+from minga.running.simulation import Simulation
 from minga.space.field import Field
 
 __all__ = ["PreparedDirectory", "finished_result_in", "prepare_directory", "run_in_directory"]
@@ -112,6 +116,11 @@ def run_in_directory(
         _check_room(place, model, comm, options, fields)
         with noticing_removal(directory.path):
             kept = _open_output(place, model, comm, options, fields)
+            live = LiveRecord(model, options.run.steps, comm, directory)
+
+        def progress(simulation: Simulation, seconds: float, updates: int) -> None:
+            live.progress(simulation.step, seconds, updates, simulation.steps)
+
         try:
             with noticing_removal(directory.path):
                 outcome = execute(
@@ -119,10 +128,11 @@ def run_in_directory(
                     comm,
                     options,
                     fields,
-                    [kept.observer, *observers],
+                    [kept.observer, Preview(live.is_watched, live.update_preview), Progress(progress), *observers],
                     recorder=kept.snapshots,
                     keeper=kept.keeper,
                     asked=stop,
+                    on_plan=lambda resolved, entry: write_whole(directory.plan, entry),
                 )
         except BaseException as error:
             kept.abandon(model)
@@ -132,12 +142,13 @@ def run_in_directory(
                     error, open_dataset(directory, model, kept.series.series, attributes), f", and in {directory.path}"
                 )
             raise
-    except BaseException:
-        if comm.rank == 0 and place.made:
-            directory.discard()  # only if the run never began
+    except BaseException as error:
+        if comm.rank == 0 and not (place.made and directory.discard()):  # which removes a run that never began
+            note_failure(directory, error)
         raise
     if comm.rank == 0:
         with noticing_removal(directory.path):
+            live.close(outcome.steps, outcome.seconds)
             kept.finish(model, outcome, comm.size, options.run.threads)
     return outcome, kept.series.series
 

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from minga.running.simulation import Simulation
 
 __all__ = ["Schedule", "Timetable", "at_intervals", "regular"]
+
+_WHEN: Final = "schedule.when"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ class Schedule:
         if self.seconds is not None:
             _check_positive(self.seconds, "schedule.seconds")
         if self.when is not None:
-            check_condition(self.when)
+            check_condition(self.when, _WHEN)
         intervals = [name for name in ("steps", "time", "seconds") if getattr(self, name) is not None]
         if ("seconds" in intervals and len(intervals) > 1) or (
             self.when is not None and intervals not in ([], ["steps"])
@@ -147,13 +149,15 @@ class Timetable:
         if schedule.when is not None:
             self._program = Program("schedule")
             observables = {**model.observables, "step": simulation.steps_done}
-            self._program.let(self._holds, condition(schedule.when, observables))
+            self._program.let(self._holds, condition(schedule.when, observables, _WHEN))
         self._seen = -1
         """The last step that was observed."""
         self._times = [clock.value(value, "schedule.time") for value in schedule.times] if clock is not None else []
         self._passed = [0] * len(self._times)
         """Numbers of intervals of model time that have passed."""
         self._looked = time.monotonic()
+        self.only_at_end = False
+        """True if the observer was due last for no other reason than the end of the run."""
 
     def begin(self, simulation: Simulation) -> bool:
         """Start or resume at the step the simulation is at, and return whether the observer is due there."""
@@ -207,11 +211,12 @@ class Timetable:
     def due(self, simulation: Simulation, wanted: bool) -> bool:
         """Return whether the observer is due after the steps that were done; `wanted`: by the clock, or on request."""
         step = simulation.step
-        due = (wanted or self._regular(step) or self._reached(simulation) or self._condition(simulation)) or (
-            self.schedule.end and simulation.ended is not None
-        )
-        if not due or self._seen == step:
+        reached = self._reached(simulation)  # counts the interval as over, whatever else the observer is due for
+        due = wanted or self._regular(step) or reached or self._condition(simulation)
+        at_end = self.schedule.end and simulation.ended is not None
+        if not (due or at_end) or self._seen == step:
             return False
+        self.only_at_end = not due
         self._seen, self._looked = step, time.monotonic()
         return True
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from minga.engine.model import Model
 from minga.engine.observables import observe
 from minga.engine.state import Position
 from minga.engine.stop import Ended
+from minga.errors import CaseError
 from minga.output.cells import blocks_of_cells, gather_cells
 from minga.output.trace import Stopwatch
 from minga.space.box import Box
@@ -75,6 +77,7 @@ class Simulation:
     kept: Mapping[str, Any] = field(default_factory=dict)
     steps_done: Register = field(default_factory=lambda: Register("run.step", "i8"))
     _observed: tuple[int, Mapping[str, Any]] | None = None
+    _aside: dict[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"Simulation({self.model.name!r}, step {self.step} of {self.steps})"
@@ -110,7 +113,25 @@ class Simulation:
         dict
             Data for JSON by the name of the observer.
         """
-        return {one.name: one.state() for one in self.observers if one.name is not None}
+        return {
+            one.name: self._aside[one.name] if one.name in self._aside else _as_data(one)
+            for one in self.observers
+            if one.name is not None
+        }
+
+    def set_aside(self, observer: Observer) -> None:
+        """Keep the present state of an observer for checkpoints, before it sees the end of the run.
+
+        A resumed run does not end there, and its observers must not have seen more than those of a run that was never
+        interrupted.
+
+        Parameters
+        ----------
+        observer
+            One of `observers`.
+        """
+        if observer.name is not None:
+            self._aside[observer.name] = _as_data(observer)
 
     def local(self, name: str) -> list[tuple[Box, NDArray[Any]]]:
         """Return this rank's boxes of a field and their values, which are only valid now and only to be read.
@@ -141,6 +162,18 @@ class Simulation:
             The values on rank 0.
         """
         return gather_cells(self.engine, self.model, name)
+
+
+def _as_data(observer: Observer) -> Any:
+    """Return a copy of an observer's state as JSON holds it; raise CaseError if it cannot."""
+    try:
+        return json.loads(json.dumps(observer.state()))
+    except (TypeError, ValueError) as error:
+        raise CaseError(
+            f"the state of observer {observer.name!r} cannot be written into a checkpoint: {error}",
+            key="observers",
+            remedy="return numbers, text, lists and dicts from state(): array.tolist(), int(count)",
+        ) from error
 
 
 def _locked(values: NDArray[Any]) -> NDArray[Any]:

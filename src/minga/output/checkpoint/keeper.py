@@ -211,12 +211,16 @@ class Keeper:
         up = schedule.time_limit is not None and now - self.began + reserve >= schedule.time_limit
         return due, up
 
+    def keeps(self, position: Position, ended: Ended | None) -> bool:
+        """Return whether a checkpoint is written at a position: not at one that has it, nor at a complete end."""
+        wanted = ended is None or ended.reason in UNFINISHED or self.schedule.at_end
+        return wanted and not self.schedule.off and self._kept != position.step
+
     def keep(
         self, engine: Engine, position: Position, ended: Ended | None, observers: Mapping[str, Any] | None = None
     ) -> None:
         """Write a checkpoint, unless the run is complete and keeps none of its end; rank 0's `observers` count."""
-        wanted = ended is None or ended.reason in UNFINISHED or self.schedule.at_end
-        if self.schedule.off or not wanted or self._kept == position.step:
+        if not self.keeps(position, ended):
             return
         started = time.monotonic()
         self._write(engine, position, observers or {})

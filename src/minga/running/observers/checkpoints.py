@@ -41,4 +41,5 @@ class Checkpoints(Observer):
     def observe(self, simulation: Simulation) -> None:
         """Write a checkpoint, unless the run is complete and its end is not wanted."""
         position = Position(simulation.step, simulation.seconds)
-        self._keeper.keep(simulation.engine, position, simulation.ended, simulation.states())
+        if self._keeper.keeps(position, simulation.ended):
+            self._keeper.keep(simulation.engine, position, simulation.ended, simulation.states())
