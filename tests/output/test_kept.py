@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -217,3 +220,46 @@ def test_a_run_that_goes_on_begins_with_the_same_values(tmp_path: Path) -> None:
     with pytest.raises(mg.CaseError, match="initial values"):
         again(tmp_path / "run", model=model(start=1.0), steps=6)
     assert levels(again(tmp_path / "run", steps=6)) == [0.0, 2.0, 4.0, 6.0]
+
+
+LONG_STEP = """
+import minga as mg
+
+grid = mg.Grid((64, 64))
+u = mg.Field("u", grid, slots=2, boundary=mg.fixed(0.0))
+
+
+@mg.kernel
+def relax(u, new):
+    new[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1])
+
+
+step = mg.Program("step")
+with step.repeat(10**9):
+    step.apply(relax, u, u.next)
+    step.rotate(u)
+model = mg.Model("long", grid, (u,), step, {u: 1.0})
+comm = mg.MPIComm() if sys.argv[1] == "mpi" else mg.SerialComm()
+print("started", flush=True)
+mg.run(model, 3, comm=comm, out="run")
+"""
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_sigterm_ends_a_step_that_does_not_end(in_tmp_path: Path, ranks: int) -> None:
+    """Also while ranks are timed, and while one of them waits for a message in native code."""
+    Path("long.py").write_text(LONG_STEP)
+    python = [sys.executable, "long.py", "mpi" if ranks > 1 else "alone"]
+    launcher = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(ranks)] if ranks > 1 else []
+    process = subprocess.Popen([*launcher, *python], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == "started"
+    time.sleep(2.0)
+    process.terminate()
+    try:
+        _, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode != 0
+    assert "Traceback" not in said

@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -20,13 +19,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
+from minga.engine.signal_thread import GRACE, signals_in_thread
+
 __all__ = ["GRACE", "STOP_SIGNAL", "StopRequest", "bytes_written", "interruptible", "uninterrupted"]
 
 STOP_SIGNAL: Final = signal.SIGUSR1
 """Signal that asks ranks to stop after the current step; the launchers of MPICH and Open MPI pass it on."""
 
-GRACE: Final = 5.0
-"""Seconds after Ctrl-C or a termination signal in which a run has to end its step."""
 WRITING: Final = 30.0
 """Seconds without output after which a run is given up that has ended its last step and writes its results."""
 
@@ -69,7 +68,7 @@ class StopRequest:
         self._end = late or self._interrupt
         self._written = written or bytes_written
         self._since = 0.0
-        self._answered = False
+        self._answered = self._heard = False
         self._over = threading.Event()
 
     def __call__(self) -> bool:
@@ -83,23 +82,12 @@ class StopRequest:
     @contextlib.contextmanager
     def listening(self) -> Iterator[StopRequest]:
         """Receive the signals inside the ``with`` block."""
-        reading, writing = socket.socketpair()
-        with reading, writing:
-            writing.setblocking(False)
-            thread = threading.Thread(target=self._watch, args=(reading,), name="signals", daemon=True)
-            thread.start()
-            before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
-            woken = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
-            try:
+        before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
+        try:
+            with signals_in_thread(self._receive) as self._over:
                 yield self
-            finally:
-                self._over.set()
-                signal.set_wakeup_fd(woken)
-                for number, handler in before.items():
-                    signal.signal(number, handler)
-                with contextlib.suppress(BlockingIOError):
-                    writing.send(b"\0")
-                thread.join()
+        finally:
+            _restore(before)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal in the main thread, the only one that can be interrupted."""
@@ -110,19 +98,18 @@ class StopRequest:
         elif number != STOP_SIGNAL and time.monotonic() - self._since > _COPIES:
             raise KeyboardInterrupt
 
-    def _watch(self, signals: socket.socket) -> None:
-        told = False
-        while not self._over.is_set():
-            numbers = signals.recv(64)
-            if not any(number in numbers for number in _SIGNALS):
-                continue
-            self.asked, self._since = True, self._since or time.monotonic()
-            if self._told is not None and not told:
-                self._told()
-            told = True
-            if signal.SIGINT in numbers or signal.SIGTERM in numbers:
-                self._wait_for_answer()
-                return
+    def _receive(self, numbers: bytes) -> bool:
+        """Take note of signals, in the thread; return True once nothing more is to be received."""
+        if not any(number in numbers for number in _SIGNALS):
+            return False
+        first, self.asked, self._since = not self._heard, True, self._since or time.monotonic()
+        self._heard = True
+        if self._told is not None and first:
+            self._told()
+        if signal.SIGINT not in numbers and signal.SIGTERM not in numbers:
+            return False
+        self._wait_for_answer()
+        return True
 
     def _wait_for_answer(self) -> None:
         begun = changed = time.monotonic()

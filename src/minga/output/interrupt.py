@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import sys
 import threading
@@ -11,7 +12,10 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
+from minga.engine.signal_thread import GRACE, signals_in_thread
+
 __all__ = ["Interrupt"]
+
 
 _DEFAULT: Final[dict[signal.Signals, Any]] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 _COPIES: Final = 1.0
@@ -22,13 +26,20 @@ class Interrupt:
     """Request by Ctrl-C to end a run; the second Ctrl-C interrupts at once.
 
     With ``termination``, SIGTERM counts as well. When the run has saved its data, the signal is delivered again, and
-    ends the process as it would have done at once.
+    ends the process as it would have done at once. A run that has not ended its step within :data:`GRACE` seconds after
+    SIGTERM is ended by a thread, whatever it waits for; what it had written stays.
     """
 
     def __init__(self, *, termination: bool = False) -> None:
         self.asked = False
         self._signals = (signal.SIGINT, signal.SIGTERM) if termination else (signal.SIGINT,)
         self._terminated: float | None = None
+        self._answered = False
+        self._over = threading.Event()
+
+    def answer(self) -> None:
+        """Report that the last step is done and that the remaining time is spent on output."""
+        self._answered = True
 
     def __call__(self) -> bool:
         """Return whether the run is to end after its step."""
@@ -41,8 +52,10 @@ class Interrupt:
         mine = [number for number in self._signals if main and signal.getsignal(number) is _DEFAULT[number]]
         for number in mine:
             signal.signal(number, self._ask)
+        threaded = signals_in_thread(self._receive) if signal.SIGTERM in mine else contextlib.nullcontext(self._over)
         try:
-            yield self
+            with threaded as self._over:
+                yield self
         except BaseException as error:
             self._restore(mine)
             self.terminate(f"the run ended at SIGTERM: {error or type(error).__name__}")
@@ -59,6 +72,17 @@ class Interrupt:
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
         signal.raise_signal(signal.SIGTERM)
+
+    def _receive(self, numbers: bytes) -> bool:
+        """Wait in a thread for the end of the run after SIGTERM, and end the process if it does not come."""
+        if signal.SIGTERM not in numbers:
+            return False
+        self.asked = True
+        if not self._over.wait(GRACE) and not self._answered:
+            sys.stderr.write(f"minga: the step did not end within {GRACE:g} s of SIGTERM; the run is ended\n")
+            sys.stderr.flush()
+            os._exit(128 + signal.SIGTERM)
+        return True
 
     @staticmethod
     def _restore(numbers: list[signal.Signals]) -> None:

@@ -26,6 +26,7 @@ from minga.running.finishing import complete
 from minga.running.goal import Goal
 from minga.running.keywords import NAME_OUT, options_of, with_settings
 from minga.running.observer import Observer
+from minga.running.observers.ending import LastStep
 from minga.running.observers.series import Series
 from minga.running.run_directory import PreparedDirectory, finished_result_in, prepare_directory, run_in_directory
 from minga.running.session import Outcome, execute
@@ -120,7 +121,8 @@ def run(
         if place is None:
             dataset, ended = _in_memory(model, ranks, options, chosen, interrupt, observers)
         else:
-            dataset, ended = _on_disk(model, ranks, options, chosen, place, interrupt, observers)
+            last = LastStep(interrupt.answer)
+            dataset, ended = _on_disk(model, ranks, options, chosen, place, interrupt, [last, *observers])
     if interrupt.asked or ended.reason == "asked":
         text = f"the run ended after {ended.step}{Goal.of(options, model).whole} steps"
         where = "" if place is None else f", and in {place.directory.path}, where resume=True goes on"
