@@ -223,6 +223,7 @@ def test_a_run_that_goes_on_begins_with_the_same_values(tmp_path: Path) -> None:
 
 
 LONG_STEP = """
+import sys
 import minga as mg
 
 grid = mg.Grid((64, 64))
@@ -252,14 +253,14 @@ def test_sigterm_ends_a_step_that_does_not_end(in_tmp_path: Path, ranks: int) ->
     Path("long.py").write_text(LONG_STEP)
     python = [sys.executable, "long.py", "mpi" if ranks > 1 else "alone"]
     launcher = [str(Path(sys.executable).with_name("mpiexec")), "-n", str(ranks)] if ranks > 1 else []
-    process = subprocess.Popen([*launcher, *python], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline().strip() == "started"
-    time.sleep(2.0)
-    process.terminate()
-    try:
-        _, said = process.communicate(timeout=60)
-    finally:
-        process.kill()
+    with subprocess.Popen([*launcher, *python], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().strip() == "started"
+            time.sleep(2.0)
+            process.terminate()
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode != 0
     assert "Traceback" not in said
