@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Annotated, Any, Final, Literal
 
@@ -16,7 +17,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from minga.errors import CaseError, suggest
-from minga.schema import validate
+from minga.schema import tables_of, validate
 
 __all__ = ["AUTO", "CheckpointSettings", "OutputSettings", "RunOptions", "RunSettings", "StopSettings"]
 
@@ -38,6 +39,17 @@ def _check_interval(value: object) -> object:
 
 
 _Interval = Annotated[int | float | str, BeforeValidator(_check_interval)]
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A property of settings that stands in their declaration."""
+
+    meaning: str
+
+
+FIXED: Final = Mark("must be the same when a run is resumed")
+ON_DISK: Final = Mark("has a meaning only for a run that leaves files")
 
 
 class RunSettings(BaseModel):
@@ -105,6 +117,7 @@ class RunSettings(BaseModel):
             description='seconds that the run may take, or "90 s", "10 min", "2 h": before that time it writes a last '
             "checkpoint and ends"
         ),
+        ON_DISK,
     ] = None
 
 
@@ -114,16 +127,18 @@ class StopSettings(BaseModel):
     model_config = _STRICT
 
     when: Annotated[
-        str | None, Field(description='a condition on observables and step: when = "population < 10 and step > 100"')
+        str | None,
+        Field(description='a condition on observables and step: when = "population < 10 and step > 100"'),
+        FIXED,
     ] = None
-    fixed_point: Annotated[bool, Field(description="end when a step changes nothing")] = False
-    period: Annotated[int | None, Field(ge=1, description="end when the state recurs after at most so many steps")] = (
-        None
-    )
+    fixed_point: Annotated[bool, Field(description="end when a step changes nothing"), FIXED] = False
+    period: Annotated[
+        int | None, Field(ge=1, description="end when the state recurs after at most so many steps"), FIXED
+    ] = None
     wall_time: Annotated[float | str | None, Field(description='seconds of computing, or "90 s", "10 min", "2 h"')] = (
         None
     )
-    every: Annotated[int, Field(ge=1, description="steps from one check to the next")] = 1
+    every: Annotated[int, Field(ge=1, description="steps from one check to the next"), FIXED] = 1
 
 
 class CheckpointSettings(BaseModel):
@@ -155,6 +170,7 @@ class OutputSettings(BaseModel):
             description='steps (an integer) or time of the model (0.5, "0.5 s") from one frame to the next; left out, '
             "the first and the last only"
         ),
+        FIXED,
     ] = None
     observe: Annotated[
         _Interval | None,
@@ -162,46 +178,68 @@ class OutputSettings(BaseModel):
             description="steps (an integer) or time of the model from one observation to the next; observables are "
             "also read at frames"
         ),
+        FIXED,
     ] = None
     fields: Annotated[
-        tuple[str, ...] | None, Field(min_length=1, description="names of the fields to save; left out, all of them")
+        tuple[str, ...] | None,
+        Field(min_length=1, description="names of the fields to save; left out, all of them"),
+        FIXED,
     ] = None
-    pictures: Annotated[int, Field(ge=0, description="maximum number of pictures of each field; 0 draws none")] = 16
-    report: Annotated[bool, Field(description="write report.html at the end")] = True
-    trace: Annotated[bool, Field(description="record the activities of each rank over time in trace.json.gz")] = False
+    pictures: Annotated[
+        int, Field(ge=0, description="maximum number of pictures of each field; 0 draws none"), ON_DISK
+    ] = 16
+    report: Annotated[bool, Field(description="write report.html at the end"), ON_DISK] = True
+    trace: Annotated[
+        bool, Field(description="record the activities of each rank over time in trace.json.gz"), ON_DISK
+    ] = False
     region: Annotated[
         dict[str, tuple[int, int]] | None,
         Field(description="cells to save, by axis, the first and the one after the last: region = { x = [10, 50] }"),
+        FIXED,
     ] = None
     decimate: Annotated[
         Annotated[int, Field(ge=1)] | dict[str, Annotated[int, Field(ge=1)]],
         Field(description="save every n-th cell along all axes, or by axis: decimate = { x = 2 }"),
+        FIXED,
     ] = 1
     codec: Annotated[
-        Literal["none", "blosc", "zfp"], Field(description='"none", "blosc" (lossless) or "zfp" (to an accuracy)')
+        Literal["none", "blosc", "zfp"],
+        Field(description='"none", "blosc" (lossless) or "zfp" (to an accuracy)'),
+        FIXED,
+        ON_DISK,
     ] = "none"
     accuracy: Annotated[
-        float, Field(gt=0, lt=1, description="largest error of zfp, relative to a frame's largest magnitude")
+        float,
+        Field(gt=0, lt=1, description="largest error of zfp, relative to a frame's largest magnitude"),
+        FIXED,
+        ON_DISK,
     ] = 1e-4
     buffers: Annotated[
-        int, Field(ge=2, le=1024, description="maximum number of frames in memory that wait for the disk; 2 or more")
+        int,
+        Field(ge=2, le=1024, description="maximum number of frames in memory that wait for the disk; 2 or more"),
+        ON_DISK,
     ] = 3
     policy: Annotated[
         Literal["block", "drop", "raise"],
         Field(description='when all buffers are full: "block" the steps, "drop" the frame, or "raise" an error'),
+        ON_DISK,
     ] = "block"
     durable: Annotated[
         bool | Literal["auto"],
         Field(description='ensure that every frame is on disk before it counts; "auto": frames of 4 MiB and more'),
+        ON_DISK,
     ] = "auto"
     direct: Annotated[
-        bool | Literal["auto"],
-        Field(description='bypass the page cache if possible; "auto": as with durable'),
+        bool | Literal["auto"], Field(description='bypass the page cache if possible; "auto": as with durable'), ON_DISK
     ] = "auto"
-    writers: Annotated[int, Field(ge=0, description="number of ranks that only write frames and own no cells")] = 0
+    writers: Annotated[
+        int, Field(ge=0, description="number of ranks that only write frames and own no cells"), ON_DISK
+    ] = 0
     chunk: Annotated[
         int | None,
         Field(ge=4096, description="largest chunk of a frame in bytes; left out, 1 GiB, or 32 MiB if compressed"),
+        FIXED,
+        ON_DISK,
     ] = None
 
     @property
@@ -288,6 +326,16 @@ def ending(run: Mapping[str, Any], *, keywords: bool = False) -> dict[str, Any]:
             f"{at}{until!r} and {steps!r} steps: a run has one end", key=key, remedy="leave one of them out"
         )
     return {**run, "steps": 0}
+
+
+def marked(mark: Mark) -> frozenset[tuple[str, str]]:
+    """Return table and name of all settings with a mark."""
+    return frozenset(
+        (table, name)
+        for table, kind in tables_of(RunOptions).items()
+        for name, field in kind.model_fields.items()
+        if mark in field.metadata
+    )
 
 
 def table_of(name: str) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass, fields
+from typing import Any, Final, Literal
 
 from minga.engine.condition import check_condition, condition
 from minga.engine.engine import Engine, Outcome
@@ -16,10 +16,9 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import as_node, where
 from minga.lang.kernel import Kernel
+from minga.options import StopSettings
+from minga.schema import validate
 from minga.space.field import Field, Register, Slot
-
-if TYPE_CHECKING:
-    from minga.options import StopSettings
 
 __all__ = ["WATCHED", "Ended", "Reason", "Stop", "Watch", "duration", "stop_of"]
 
@@ -69,10 +68,7 @@ class Stop:
     every: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("period", 1), ("every", 1)):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
-                raise CaseError(f"expected a whole number of at least {least}, found {value!r}", key=f"stop.{name}")
+        validate(StopSettings, {item.name: getattr(self, item.name) for item in fields(self)}, "stop", keywords=True)
         if self.when is not None:
             check_condition(self.when)
         self.seconds  # noqa: B018 - raises an error if the duration is invalid

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from minga.engine.model import Model
 from minga.engine.stop import Stop, stop_of
 from minga.errors import CaseError, shown
-from minga.options import OutputSettings, RunOptions, RunSettings
+from minga.options import ON_DISK, OutputSettings, RunOptions, RunSettings, marked
 from minga.output.checkpoint.keeper import Checkpointing, checkpointing_of
 from minga.running.defaults import steps_of
 
@@ -27,12 +27,6 @@ _OTHERWISE: Final = ("steps", "ranks")
 
 _PYTHON: Final[Mapping[str, Any]] = {"pictures": 0, "report": False}
 """Defaults that are others than those of a case."""
-
-_ON_DISK: Final = (
-    "wall_time", "pictures", "report", "trace", "codec", "accuracy", "buffers", "policy", "durable", "direct", "chunk",
-    "writers",
-)  # fmt: skip
-"""Settings that mean something only for a run that leaves files."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -131,7 +125,9 @@ def _checkpoint(checkpoint: object) -> tuple[dict[str, Any], float | None]:
 
 def _check_in_memory(checkpoint: object, settings: Mapping[str, Any]) -> None:
     """CaseError for what needs a directory where there is none."""
-    given = {"checkpoint": checkpoint} | {name: settings.get(name) for name in _ON_DISK if settings.get(name)}
+    given = {"checkpoint": checkpoint} | {
+        name: settings.get(name) for _, name in sorted(marked(ON_DISK)) if settings.get(name)
+    }
     for name, value in given.items():
         if value is not None and value != _default(name):
             raise CaseError(f"{name}={shown(value)}: in which directory?", remedy=NAME_OUT)

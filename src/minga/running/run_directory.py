@@ -15,7 +15,7 @@ from minga.engine.model import Model
 from minga.engine.state import state_of
 from minga.engine.stop import Stop, Watch, stop_of
 from minga.errors import CaseError, MingaError
-from minga.options import RunOptions
+from minga.options import FIXED, RunOptions, marked
 from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import changed_entries
 from minga.output.checkpoint.keeper import Checkpointing, Keeper, changed_parts
@@ -192,7 +192,8 @@ def _case(options: RunOptions, fields: Sequence[Field]) -> dict[str, Any]:
     """Return the settings that must not change when a run is resumed, besides the model and its end conditions."""
     output = options.output
     entries = {"every": output.every, "fields": [field.name for field in fields], "observe": output.observe}
-    return entries | output.model_dump(include={"region", "decimate", "codec"}, exclude_defaults=True)
+    others = {name for table, name in marked(FIXED) if table == "output"} - set(entries)
+    return entries | output.model_dump(include=others, exclude_defaults=True)
 
 
 def finished_result_in(

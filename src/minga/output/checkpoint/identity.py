@@ -16,6 +16,8 @@ from minga.engine.model import Model
 from minga.engine.program import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
 from minga.engine.state import State
 from minga.engine.stop import Stop
+from minga.options import FIXED, RunOptions, marked
+from minga.schema import tables_of
 from minga.space.boundary import SIDES, FaceArray, trace_fill
 from minga.space.field import Constant, Field, Register, Slot
 
@@ -23,14 +25,8 @@ __all__ = ["INITIAL", "case_of", "changed_entries", "identity_of"]
 
 INITIAL: Final = "initial values"
 """Name of the part of an identity for the values with which a run began."""
-_FREE: Final = {
-    "run": None,
-    "checkpoint": None,
-    "observers": None,
-    "stop": ("wall_time",),
-    "output": ("pictures", "report", "trace", "buffers", "policy", "durable", "direct", "writers"),
-}
-"""Entries of a case that may change, by table; None for all of it."""
+_OBSERVERS: Final = "observers"
+"""Table of a case that may change: observers do not affect results."""
 
 
 def identity_of(model: Model, state: State, stop: Stop | None) -> dict[str, str]:
@@ -64,12 +60,14 @@ def case_of(case: Path, inputs: Path) -> dict[str, Any]:
 
 def entries_of(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of a case that must not change."""
+    fixed, tables = marked(FIXED), tables_of(RunOptions)
     found: dict[str, Any] = {}
     for key, value in table.items():
-        free = _FREE.get(key, ())
-        if isinstance(value, Mapping) and free is not None:
-            found |= {f"{key}.{name}": inner for name, inner in value.items() if name not in free}
-        elif free is not None and key != "name":
+        if key in tables:
+            found |= {f"{key}.{name}": inner for name, inner in value.items() if (key, name) in fixed}
+        elif isinstance(value, Mapping) and key != _OBSERVERS:
+            found |= {f"{key}.{name}": inner for name, inner in value.items()}
+        elif key not in ("name", _OBSERVERS):
             found[key] = value
     return found
 
