@@ -41,4 +41,5 @@ SPEC = ModelSpec(
     bytes_per_cell=16,
     examples=("swift-hohenberg", "brusselator"),
     description="partial differential equations as text, with operators, conditions at walls and integrators",
+    grid=("shape", "boundary"),
 )
