@@ -250,7 +250,7 @@ def text_in_an_expression(u, new):
 
 @mistake
 def array_in_an_expression(u, new):
-    new[0, 0] = u[0, 0] * np.ones(3)  # here: ndarray -> fields
+    new[0, 0] = u[0, 0] * np.ones(3)  # here: an array of shape -> fields
 
 
 # Functions of other modules ------------------------------------------------------------------------------------------

@@ -397,16 +397,31 @@ def _look(u: Any) -> dict[str, Any]:
     return found
 
 
-def _observables(fields: Sequence[Field]) -> tuple[Program, dict[str, Register], dict[str, str]]:
-    """Return a Program that finds the integral and the extremes of each field, its registers, and their units."""
+def _observables(fields: Sequence[Field]) -> tuple[Program, dict[str, Register], dict[str, tuple[str, str]]]:
+    """Return a Program that finds the integral and the extremes of each field, its registers, and their quantities."""
     observe = Program("observe")
     seen: dict[str, Register] = {}
-    units: dict[str, str] = {}
+    quantities: dict[str, tuple[str, str]] = {}
     for item in fields:
         found: Any = observe.apply(Kernel(_look, name="look"), item)
-        seen |= {f"{word}_{item.name}": register for word, register in vars(found).items()}
-        units |= {f"smallest_{item.name}": item.unit, f"largest_{item.name}": item.unit}
-    return observe, seen, units
+        units = {"smallest": item.unit, "largest": item.unit, "integral": _unit_of_integral(item)}
+        texts = {
+            "smallest": "smallest value of",
+            "largest": "largest value of",
+            "integral": "integral over the grid of",
+        }
+        for word, register in vars(found).items():
+            seen[f"{word}_{item.name}"] = register
+            quantities[f"{word}_{item.name}"] = (units[word], f"{texts[word]} {item.name}")
+    return observe, seen, quantities
+
+
+def _unit_of_integral(item: Field) -> str:
+    """Return the unit of a field times that of the volume of cells."""
+    lengths = [unit for unit in item.grid.units if unit != "1"]
+    powers = {unit: lengths.count(unit) for unit in lengths}
+    factors = [unit if power == 1 else f"{unit}{power}" for unit, power in powers.items()]
+    return " ".join([*([item.unit] if item.unit != "1" else []), *factors]) or "1"
 
 
 def _record(
