@@ -117,7 +117,7 @@ def far(cell, near):
     return (cell + near.sum()) % 5
 
 
-@pytest.mark.parametrize("shape", [(1,), (2,), (1, 2), (2, 1, 3)])
+@pytest.mark.parametrize("shape", thinned([((1,),), ((2,),), ((1, 2),), ((2, 1, 3),)], ((1,),), ((1, 2),)))
 def test_neighbourhoods_larger_than_the_grid(shape: tuple[int, ...]) -> None:
     cells = np.random.default_rng(1).integers(0, 5, shape).astype(np.uint8)
     for boundary in ("periodic", "fixed"):
@@ -174,12 +174,10 @@ def serial(name: str) -> Any:
     return run_model(MODELS[name](), 12)
 
 
-QUICK_WAYS: list[dict[str, Any]] = [
-    {"ranks": 4, "halo_depth": 3}, {"ranks": 2, "layout": "blocks:3", "halo_depth": 5}, {"ranks": 3, "native": False},
-    {"threads": 2},
-]  # fmt: skip
+QUICK_WAYS: list[dict[str, Any]] = [{"ranks": 2, "layout": "blocks:3", "halo_depth": 5}, {"ranks": 3, "native": False}]
 WAYS: list[dict[str, Any]] = [
-    *QUICK_WAYS, {"ranks": 2, "layout": "slabs"}, {"ranks": 3, "overlap": False}, {"ranks": 7, "layout": "bisection"},
+    *QUICK_WAYS, {"ranks": 4, "halo_depth": 3}, {"threads": 2}, {"ranks": 2, "layout": "slabs"},
+    {"ranks": 3, "overlap": False}, {"ranks": 7, "layout": "bisection"},
     {"ranks": 16, "layout": "cartesian"}, {"ranks": 2, "halo_depth": 2}, {"ranks": 3, "halo_depth": 4, "threads": 2},
 ]  # fmt: skip
 

@@ -16,6 +16,7 @@ from minga.models.case import load_model, python_case
 from minga.models.examples import example, examples
 from minga.models.settings import GridSettings
 from model_runs import assert_same, run_model
+from thinned import thinned
 
 NAMES = [
     "apd", "billiard-balls", "brians-brain", "brusselator", "bugs", "critters", "cyclic", "day-and-night", "fingers",
@@ -48,7 +49,12 @@ def test_they_are_found() -> None:
     assert example("nothing") is None
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in WAVES | CELLS | DEVICES | EQUATIONS])
+AUTOMATA = [name for name in NAMES if name not in WAVES | CELLS | DEVICES | EQUATIONS]
+
+
+@pytest.mark.parametrize(
+    "name", thinned(AUTOMATA, "forest-fire", "ising", "billiard-balls", "gray-scott", "traffic", "heat")
+)
 def test_each_runs_the_same_on_three_ranks(name: str) -> None:
     path = examples()[name]
     defaults = python_case(path).defaults if path.suffix == ".py" else tomllib.loads(path.read_text())
