@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,6 +53,12 @@ def modules_imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[
                 yield node.lineno, (*base, *inside, alias.name)
 
 
+@functools.cache
+def tree_of(path: Path, text: str) -> ast.Module:
+    """Parse a file once for all tests of this module."""
+    return ast.parse(text, str(path))
+
+
 def upward_imports(path: Path, source: Path) -> list[str]:
     """The imports of one file that break the direction, as text a person can act on."""
     parts = path.relative_to(source).with_suffix("").parts
@@ -62,7 +69,7 @@ def upward_imports(path: Path, source: Path) -> list[str]:
     if own == "examples":
         return []  # cases as people write them: nothing imports these
     problems = []
-    for line, name in modules_imported(ast.parse(path.read_text(), str(path)), package):
+    for line, name in modules_imported(tree_of(path, path.read_text()), package):
         if name[0] != source.name or len(name) == 1:
             continue
         other = name[1]
@@ -163,11 +170,12 @@ def modules_loaded(code: str) -> set[str]:
 
 def modules_loaded_by(path: Path, source: Path, known: set[str]) -> set[str]:
     """The modules that loading one module loads: its imports that stand in no function and are not for types alone."""
-    body = [node for node in ast.parse(path.read_text(), str(path)).body if "TYPE_CHECKING" not in ast.dump(node)]
     package = (source.name, *path.relative_to(source).with_suffix("").parts[:-1])
     found = set()
-    for statement in body:
+    for statement in tree_of(path, path.read_text()).body:
         if isinstance(statement, ast.Import | ast.ImportFrom | ast.Try | ast.If):
+            if "TYPE_CHECKING" in ast.dump(statement):
+                continue
             for _, name in modules_imported(statement, package):
                 found |= known & {".".join(name), ".".join(name[:-1])}
     return found

@@ -14,11 +14,12 @@ import minga
 from command_line import in_process, nothing_written
 from minga.cli.new import KINDS
 from minga.lang.neighbourhood import Neighbourhood
+from thinned import thinned
 
 QUICK = ("-n", 1, "--set", "output.pictures=0", "--set", "output.report=false", "--set", "run.steps=40", "--json")
 
 
-@pytest.mark.parametrize("kind", [None, *KINDS])
+@pytest.mark.parametrize("kind", thinned([None, *KINDS], None, "block", "pde"))
 def test_a_python_file_runs_as_it_is(in_tmp_path: Path, kind: str | None) -> None:
     said = in_process("new", "glowing_ash.py", *(("--kind", kind) if kind else ()))
     assert (said.status, said.err) == (0, "")

@@ -17,6 +17,7 @@ from minga.models.waves.synthetic import Synthetic
 from minga.plan.plan import Plan
 from minga.space.box import Box
 from mpi_launch import run_ranks
+from thinned import thinned
 
 MACHINES = Path(__file__).parents[2] / "src/minga/examples/machines"
 CLUSTER = MACHINES / "cluster-4096x64.json"
@@ -98,7 +99,7 @@ def test_what_a_case_says_is_kept(machine: Path) -> None:
     assert (data["word"], data["halo_depth"], data["overlap"]) == ("slabs:1", 2, False)
 
 
-@pytest.mark.parametrize("form", ["png", "svg"])
+@pytest.mark.parametrize("form", thinned(["png", "svg"], "svg"))
 def test_scaling_is_drawn(machine: Path, form: str) -> None:
     said = in_process(
         "plan", "laplace", "--set", "grid.shape=[600, 600]", "--machine", machine, "--scaling", "--plot", f"s.{form}"

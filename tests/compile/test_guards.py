@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import struct
 from typing import Any
@@ -17,6 +18,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import local
 from minga.lang.expr import cast, fused_multiply_add, unary_float
 from minga.lang.graph import KernelGraph
+from thinned import thinned
 
 from .helpers import targets, traced
 
@@ -122,11 +124,19 @@ def assembly_of(name: str, target: Target) -> str:
 
 
 EVERY = pytest.mark.parametrize("name", CLASSES)
-ON = pytest.mark.parametrize("target", targets(), ids=lambda target: target.cpu)
+TARGETS = targets()
+EVERY_ON_EACH = pytest.mark.parametrize(
+    ("name", "target"),
+    thinned(
+        itertools.product(CLASSES, TARGETS),
+        *((name, TARGETS[number % len(TARGETS)]) for number, name in enumerate(CLASSES)),
+    ),
+    ids=lambda value: value.cpu if isinstance(value, Target) else value,
+)
+"""Every class on every target; the quick tests take one of the targets, in turn."""
 
 
-@EVERY
-@ON
+@EVERY_ON_EACH
 @needs_x86
 def test_loops_use_vectors(name: str, target: Target) -> None:
     instruction = CLASSES[name][1]
@@ -144,8 +154,7 @@ def test_large_boxes_are_stored_past_the_caches() -> None:
     assert "sfence" in code
 
 
-@EVERY
-@ON
+@EVERY_ON_EACH
 def test_no_contraction(name: str, target: Target) -> None:
     code = assembly_of(name, target)
     assert not re.search(r"\bv?f(n?m(add|sub|la|ls)\w*)\b", code)
@@ -162,8 +171,7 @@ def test_fma_only_where_it_is_written() -> None:
         assert "vfmadd" in assembly(print_llvm(traced(fused, 1, ["f8", "f8"])), host)
 
 
-@EVERY
-@ON
+@EVERY_ON_EACH
 def test_no_undefined_symbols(name: str, target: Target) -> None:
     if target.triple.endswith("darwin"):
         pytest.skip("reads ELF files, as Linux has them; this machine makes Mach-O")

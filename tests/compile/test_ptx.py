@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from dataclasses import replace
 
@@ -30,6 +31,14 @@ from thinned import thinned
 SUITE = {case.name: case for case in cases()}
 ARCHITECTURES = ("sm_80", "sm_90")
 
+QUICK = (
+    "jacobi f4", "heat", "life", "four axes", "axes missing", "random", "elementary f4", "diffusion", "local chain",
+    "prolong coarse", "black", "sweep over x, downwards", "sweep over two axes", "tables", "integers i8", "floats f8",
+    "extremes of f4", "casts of f8", "reductions of bool over 2 axes", "reductions of f8 over 1 axes",
+    "reductions of i4 over 3 axes",
+)  # fmt: skip
+"""Kernels that differ most."""
+
 every_kernel = pytest.mark.parametrize("name", SUITE)
 
 
@@ -39,10 +48,14 @@ def ptx_of(name: str, arch: str = "sm_80") -> str:
 
 
 # Assembled -----------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("arch", thinned(ARCHITECTURES, "sm_90"))
-def test_every_kernel_assembles(arch, tmp_path):
-    reports = assemble({name: ptx_of(name, arch) for name in SUITE}, arch, tmp_path, 1)
-    assert len(reports) == len(SUITE)
+@pytest.mark.parametrize(
+    ("arch", "names"),
+    thinned(itertools.product(ARCHITECTURES, [QUICK, tuple(SUITE)]), ("sm_90", QUICK)),
+    ids=lambda value: value if isinstance(value, str) else f"{len(value)} kernels",
+)
+def test_every_kernel_assembles(arch, names, tmp_path):
+    reports = assemble({name: ptx_of(name, arch) for name in names}, arch, tmp_path, 1)
+    assert len(reports) == len(names)
 
 
 @pytest.mark.parametrize("name", ["tti", "heat", "jacobi f8", "elementary f8"])
@@ -108,26 +121,36 @@ def run_case(case: Case, ptx: str, grid: tuple[int, int, int], block: tuple[int,
     check(case, bound, arrays, memory.get)
 
 
-@every_kernel
+@pytest.mark.parametrize("name", thinned(SUITE, *QUICK))
 def test_ptx_has_the_oracles_bits(name):
     """Launched with fewer threads than cells, so that threads take several cells, and with some that have none."""
     run_case(SUITE[name], ptx_of(name), (2, 2, 1), (64, 4, 1) if "shared" in ptx_of(name) else (32, 2, 1))
 
 
-@pytest.mark.parametrize(
-    "name", ["heat", "red", "sweep over x, downwards", "reductions of f8 over 2 axes", "local chain", "diffusion"]
+LAUNCHES = list(
+    itertools.product(
+        ["heat", "red", "sweep over x, downwards", "reductions of f8 over 2 axes", "local chain", "diffusion"],
+        [((1, 1, 1), (32, 1, 1)), ((3, 1, 2), (96, 1, 2)), ((1, 5, 1), (32, 8, 1)), None],
+    )
 )
-@pytest.mark.parametrize("shape", [((1, 1, 1), (32, 1, 1)), ((3, 1, 2), (96, 1, 2)), ((1, 5, 1), (32, 8, 1)), None])
+
+
+@pytest.mark.parametrize(("name", "shape"), thinned(LAUNCHES, *LAUNCHES[::3]))
 def test_any_launch_has_the_same_bits(name, shape):
     case = SUITE[name]
     suggested = launch(case.graph, case.lo, case.hi)
     run_case(case, ptx_of(name), *(shape or (suggested.grid, suggested.block)))
 
 
-@pytest.mark.parametrize(
-    "name", ["red", "reductions of f8 over 2 axes", "reductions of i4 over 3 axes", "local chain", "diffusion"]
+ORDERS = list(
+    itertools.product(
+        ["red", "reductions of f8 over 2 axes", "reductions of i4 over 3 axes", "local chain", "diffusion"],
+        ["first", "last"],
+    )
 )
-@pytest.mark.parametrize("order", ["first", "last"])
+
+
+@pytest.mark.parametrize(("name", "order"), thinned(ORDERS, *ORDERS[::3]))
 def test_warps_wait_for_each_other(name, order):
     """With the warps of a block as far out of step as barriers let them be."""
     case, memory = SUITE[name], Memory(1 << 23)

@@ -122,7 +122,11 @@ def test_two_fields_a_row_and_a_parameter() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"native": False}, {"threads": 3}, {"overlap": False}, {"threads": 2, "native": False}]
+    "settings",
+    thinned(
+        [{"native": False}, {"threads": 3}, {"overlap": False}, {"threads": 2, "native": False}],
+        *[{"overlap": False}, {"threads": 2, "native": False}],
+    ),
 )
 def test_every_way_to_run(settings: dict[str, Any]) -> None:
     c = field((61, 93))

@@ -85,7 +85,7 @@ def check(world: World, way: Way) -> None:
 
 
 @given(st.data())
-@settings(max_examples=8)
+@settings(max_examples=5)
 def test_random_programs(data: st.DataObject) -> None:
     world = data.draw(worlds())
     for _ in range(2):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import platform
 import re
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from minga.lang import math as functions
 from minga.lang.expr import Node, const, square_root
 from minga.lang.graph import KernelGraph
 from minga.lang.kernel import Kernel, ScalarType, Signature, infer_signature
+from thinned import thinned
 
 Array = NDArray[np.floating]
 NAMES = ("exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "cbrt")
@@ -149,8 +151,10 @@ def test_error_at_hard_points(name, dtype):
 
 
 @wide
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    thinned(itertools.product(NAMES, DTYPES), *((name, "f8") for name in NAMES), ("sin", "f4"), ("tanh", "f4")),
+)
 def test_error_at_a_million_points(name, dtype):
     worst = 0.0
     for x in np.array_split(random_points(name, dtype, 1_000_000), 16):

@@ -190,11 +190,11 @@ FAR = '#!/bin/sh\nshift\nexec ./mpiexec "$@"\n'
 @pytest.mark.parametrize(
     "words",
     [
-        ("measure", "--network", "--seconds", "5", "--json"),
+        pytest.param(("measure", "--network", "--seconds", "5", "--json"), marks=pytest.mark.slow),
         ("measure", "--hosts", "hosts", "--shell", "./far"),
         ("matmul", "square.npy", "square.npy", "-o", "product.npy", "-n", "2"),
-        ("bcast", "data", "--hosts", "hosts", "--to", "out", "--shell", "./far"),
-        ("doctor",),
+        pytest.param(("bcast", "data", "--hosts", "hosts", "--to", "out", "--shell", "./far"), marks=pytest.mark.slow),
+        pytest.param(("doctor",), marks=pytest.mark.slow),
     ],
     ids=lambda words: "-".join(words[:2]),
 )

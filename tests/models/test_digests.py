@@ -19,7 +19,7 @@ def test_every_shipped_case_is_stored() -> None:
     assert sorted(STORED) == sorted(examples())
 
 
-@pytest.mark.parametrize("name", thinned(sorted(examples()), "heat", "si-1", "traffic", "wireworld"))
+@pytest.mark.parametrize("name", thinned(sorted(examples()), "heat", "si-1", "wireworld"))
 @pytest.mark.parametrize("ranks", [2])
 def test_results_have_the_stored_bits(name: str, ranks: int) -> None:
     assert SCRIPT["digest_of"](name, ranks) == STORED[name]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import xarray
 
+from command_line import Said, in_process
 from minga import plugins
 from minga.errors import CaseError
 from minga.models.examples import first_example
@@ -46,16 +47,40 @@ def site(built: Path, tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def run(site: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run minga with the package, or with "-c" a piece of Python."""
-    path = f"{site}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    return subprocess.run(
+def run(site: Path, *words: str) -> Said:
+    """Run minga in this process, as if it had been started with the package."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(site)
+        patch.setenv("PYTHONPATH", path_with(site))  # for ranks
+        patch.chdir(site.parent)
+        forget()
+        said = in_process(*words)
+    forget()
+    return said
+
+
+def forget() -> None:
+    """Have entry points and the package looked for again."""
+    plugins._found.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "minga_heat"]:
+        del sys.modules[name]
+
+
+def path_with(site: Path) -> str:
+    """Return the search path of a Python that has the package."""
+    return f"{site}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+
+
+def run_apart(site: Path, *words: str, **environment: str) -> Said:
+    """Run minga with the package in a process of its own, or with "-c" a piece of Python."""
+    ended = subprocess.run(
         (sys.executable, *(("-m", "minga.cli.main") if words[0] != "-c" else ()), *words),
-        env={**os.environ, "PYTHONPATH": path, **environment},
+        env={**os.environ, "PYTHONPATH": path_with(site), **environment},
         cwd=site.parent,
         capture_output=True,
         text=True,
     )
+    return Said(ended.returncode, ended.stdout, ended.stderr)
 
 
 def change(site: Path, old: str, new: str) -> None:
@@ -80,11 +105,12 @@ NAMES = ("model.py", "warm.toml", "observer.py", "text.py", "command.py")
 
 @pytest.mark.mpi
 def test_its_model_runs_on_any_ranks(site: Path) -> None:
-    alone = run(site, "run", "warm.toml", "--out", "alone", "--json")
-    assert alone.returncode == 0, alone.stderr
-    several = run(site, "run", "warm.toml", "--out", "several", "--json", "--set", "run.layout='slabs'", "-n", "2")
-    assert several.returncode == 0, several.stderr
-    assert json.loads(alone.stdout)["digest"] == json.loads(several.stdout)["digest"]
+    options = ("--json", "--set", "output.pictures=0", "--set", "output.report=false")
+    alone = run(site, "run", "warm.toml", "--out", "alone", "-n", "1", *options)
+    assert alone.status == 0, alone.err
+    several = run(site, "run", "warm.toml", "--out", "several", "-n", "2", "--set", "run.layout='slabs'", *options)
+    assert several.status == 0, several.err
+    assert json.loads(alone.out)["digest"] == json.loads(several.out)["digest"]
     hottest = (site.parent / "several" / "hottest.csv").read_text()
     assert hottest == (site.parent / "alone" / "hottest.csv").read_text()
     assert [line.split(",")[0] for line in hottest.split()] == ["0", "20", "40", "60", "80", "100"]
@@ -92,27 +118,27 @@ def test_its_model_runs_on_any_ranks(site: Path) -> None:
 
 def test_a_run_from_beginning_to_end(site: Path) -> None:
     """Its example begins a case; a unit is read; observer, format and command do their parts."""
-    assert run(site, "new", "mine.toml", "--from", "heat").returncode == 0
-    assert run(site, "new", "same.toml", "--from", "warm").returncode == 0
-    said = run(site, "run", "mine.toml", "-n", "1", "--out", "mine", "--set", "heat.spacing='1 cm'")
-    assert said.returncode == 0, said.stderr
+    assert run(site, "new", "mine.toml", "--from", "heat").status == 0
+    assert run(site, "new", "same.toml", "--from", "warm").status == 0
+    said = run_apart(site, "run", "mine.toml", "-n", "1", "--out", "mine", "--set", "heat.spacing='1 cm'")
+    assert said.status == 0, said.err
     with xarray.open_zarr(site.parent / "mine" / "fields.zarr") as found:
         assert found.time.values[-1] == pytest.approx(100 * 0.2 * 1e-4 / 1e-4)
         values = found.u.values[-1]
     said = run(site, "export", "mine", "--out", "u.txt")
-    assert said.returncode == 0, said.stderr
+    assert said.status == 0, said.err
     assert (np.loadtxt(site.parent / "u.txt") == values).all()
     assert "u after step 100" in (site.parent / "u.txt").read_text()
     said = run(site, "hottest", "mine")
-    assert (said.returncode, said.stdout) == (0, "5.0\n"), said.stderr
+    assert (said.status, said.out) == (0, "5.0\n"), said.err
 
 
 def test_its_observer_resumes_with_its_state(site: Path) -> None:
     quick = ("--set", "output.pictures=0", "--set", "output.report=false", "--set", "checkpoint.at_end=true", "-n", "1")
-    assert run(site, "run", "warm.toml", "--out", "whole", *quick).returncode == 0
-    assert run(site, "run", "warm.toml", "--out", "parts", *quick, "--set", "run.steps=50").returncode == 0
+    assert run(site, "run", "warm.toml", "--out", "whole", *quick).status == 0
+    assert run(site, "run", "warm.toml", "--out", "parts", *quick, "--set", "run.steps=50").status == 0
     resumed = run(site, "run", "parts", "--resume", "--set", "run.steps=100")
-    assert resumed.returncode == 0, resumed.stderr
+    assert resumed.status == 0, resumed.err
     rows = [(site.parent / name / "hottest.csv").read_text() for name in ("whole", "parts")]
     assert rows[0] == rows[1]
 
@@ -137,20 +163,20 @@ def test_its_observer_resumes_with_its_state(site: Path) -> None:
 def test_mistakes_name_key_and_line(site: Path, old: str, new: str, texts: list[str]) -> None:
     change(site, old, new)
     said = run(site, "run", "warm.toml")
-    assert said.returncode == 2
+    assert said.status == 2
     for text in texts:
-        assert text in said.stderr
-    assert "Traceback" not in said.stderr
+        assert text in said.err
+    assert "Traceback" not in said.err
 
 
 def test_lists_and_helps_show_it(site: Path) -> None:
-    listed = json.loads(run(site, "list", "--json").stdout)
+    listed = json.loads(run(site, "list", "--json").out)
     assert {"name": "heat", "description": "heat in a plate", "examples": ["warm"]} in listed["models"]
     assert {"name": "warm", "description": "A warm spot on a cold plate", "model": "heat"} in listed["examples"]
     for kind, name in (("formats", "txt"), ("observers", "hottest"), ("commands", "hottest")):
         assert name in [entry["name"] for entry in listed[kind]]
-    assert "Print the highest temperature" in run(site, "--help").stdout
-    assert "RUN" in run(site, "hottest", "--help").stdout
+    assert "Print the highest temperature" in run(site, "--help").out
+    assert "RUN" in run(site, "hottest", "--help").out
 
 
 OFFERED = {
@@ -179,8 +205,8 @@ print(json.dumps(found))
 
 
 def test_the_shell_completes_it(site: Path) -> None:
-    said = run(site, "-c", ASK, json.dumps([*OFFERED]), _MINGA_COMPLETE="complete_bash")
-    found = json.loads(said.stdout)
+    said = run_apart(site, "-c", ASK, json.dumps([*OFFERED]), _MINGA_COMPLETE="complete_bash")
+    found = json.loads(said.out)
     assert {line: sorted(set(words) & set(found[line])) for line, words in OFFERED.items()} == {
         line: sorted(words) for line, words in OFFERED.items()
     }
@@ -191,12 +217,12 @@ def test_a_package_that_fails_is_named(site: Path) -> None:
     for name in ("model", "command"):
         (site / "minga_heat" / f"{name}.py").write_text("import nothing_of_this_name\n")
     said = run(site, "run", "warm.toml")
-    assert said.returncode == 2
-    assert "the model 'heat' of package minga-heat cannot be imported: ModuleNotFoundError" in said.stderr
-    assert "Traceback" not in said.stderr
-    assert "Not available" in run(site, "--help").stdout
-    assert "not available" in run(site, "list", "models").stdout
-    assert run(site, "hottest").returncode == 2
+    assert said.status == 2
+    assert "the model 'heat' of package minga-heat cannot be imported: ModuleNotFoundError" in said.err
+    assert "Traceback" not in said.err
+    assert "Not available" in run(site, "--help").out
+    assert "not available" in run(site, "list", "models").out
+    assert run(site, "hottest").status == 2
 
 
 def test_two_packages_of_one_name_are_refused(site: Path) -> None:
@@ -205,8 +231,8 @@ def test_two_packages_of_one_name_are_refused(site: Path) -> None:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: minga-other\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[minga.models]\nheat = minga_other:SPEC\n")
     said = run(site, "run", "warm.toml")
-    assert said.returncode == 2
-    assert "several installed packages have a model 'heat'" in said.stderr
+    assert said.status == 2
+    assert "several installed packages have a model 'heat'" in said.err
 
 
 def test_models_of_minga_are_found_in_the_same_way() -> None:

@@ -237,8 +237,9 @@ def test_weighted_rules() -> None:
 
 # The same bits
 @pytest.mark.parametrize(("text", "shape"), [
-    ("R5,C0,M1,S34..58,B34..45,NM", (60, 140)), ("R4,C3,M0,S8..14,B9..13,NC", (40, 75)),
-    ("R6,C0,M1,S20..40,B18..30,NN", (50, 64)), ("B2-a/S12/4", (33, 70)),
+    ("R5,C0,M1,S34..58,B34..45,NM", (60, 140)),
+    pytest.param("R4,C3,M0,S8..14,B9..13,NC", (40, 75), marks=pytest.mark.slow),
+    pytest.param("R6,C0,M1,S20..40,B18..30,NN", (50, 64), marks=pytest.mark.slow), ("B2-a/S12/4", (33, 70)),
 ])  # fmt: skip
 def test_the_same_bits_on_any_layout(text: str, shape: tuple[int, int]) -> None:
     def model() -> Any:

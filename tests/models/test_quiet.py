@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from minga.engine.program import Apply
 from minga.errors import CaseError
 from minga.running.loop import drive
 from model_runs import assert_same, run_model
+from thinned import thinned
 
 ACORN = [[0, 1, 0, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0], [1, 1, 0, 0, 1, 1, 1]]
 
@@ -28,9 +30,14 @@ def tiles(made: mg.Model) -> tuple[int, ...] | None:
     return first.cells.active
 
 
-@pytest.mark.parametrize("storage", ["bytes", "bits"])
-@pytest.mark.parametrize("boundary", ["periodic", "fixed", "reflect"])
-@pytest.mark.parametrize("rule", ["B3/S23", "B2/S/G3"])
+@pytest.mark.parametrize(
+    ("storage", "boundary", "rule"),
+    thinned(
+        itertools.product(["bytes", "bits"], ["periodic", "fixed", "reflect"], ["B3/S23", "B2/S/G3"]),
+        *[("bytes", "periodic", "B3/S23"), ("bits", "fixed", "B2/S/G3"), ("bits", "reflect", "B3/S23")],
+        *[("bits", "periodic", "B2/S/G3"), ("bytes", "fixed", "B2/S/G3")],
+    ),
+)
 def test_the_same_cells(storage: str, boundary: str, rule: str) -> None:
     options = {"storage": storage, "boundary": boundary, "rule": rule}
     assert tiles(model(True, **options)) is not None

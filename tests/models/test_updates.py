@@ -117,7 +117,7 @@ def test_a_checkerboard(boundary: str) -> None:
         (life_like("B3/S23"), (12, 70), (2, 2), "periodic"),
         pytest.param(life_like("B3/S23"), (7, 33), (2, 2), "fixed", marks=pytest.mark.slow),
         pytest.param(lopsided, (8, 66), (2, 3), "periodic", marks=pytest.mark.slow),
-        (deep, (4, 3, 34), (2, 1, 2), "periodic"),
+        pytest.param(deep, (4, 3, 34), (2, 1, 2), "periodic", marks=pytest.mark.slow),
         (life_like("B1/S0", 1), (40,), (2,), "periodic"),
     ],
 )
@@ -167,7 +167,7 @@ def test_a_coloured_step_of_random_numbers() -> None:
 
 
 # Second order
-@pytest.mark.parametrize("rule", [life_like("B3/S23"), sums])
+@pytest.mark.parametrize("rule", [life_like("B3/S23"), pytest.param(sums, marks=pytest.mark.slow)])
 def test_second_order_goes_back(rule: Rule) -> None:
     start = np.random.default_rng(4).integers(0, rule.states, (12, 70)).astype(np.uint8)
     states = [start, start]

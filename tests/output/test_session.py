@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from minga.output.variables import CONSERVED, VELOCITY
 from minga.running.observers.progress import Progress
 from minga.running.run import run
 from minga.running.session import execute
+from thinned import thinned
 
 
 def life(shape: tuple[int, ...] = (23, 70)) -> mg.Model:
@@ -80,17 +82,24 @@ def test_fields_can_be_chosen() -> None:
     assert frames.time.values.tolist() == [0, 3]
 
 
-@pytest.mark.parametrize("make", [life, heat])
-@pytest.mark.parametrize("ranks", [2, 3, 7])
+SESSIONS = list(
+    itertools.product(
+        [life, heat],
+        [2, 3, 7],
+        [
+            RunOptions.of(steps=12, every=5),
+            RunOptions.of(steps=12, every=5, layout="slabs:1", overlap=False),
+            RunOptions.of(steps=12, every=5, layout="blocks:2", halo_depth=3),
+            RunOptions.of(steps=12, every=5, layout="single"),
+        ],
+    )
+)
+
+
 @pytest.mark.parametrize(
-    "settings",
-    [
-        RunOptions.of(steps=12, every=5),
-        RunOptions.of(steps=12, every=5, layout="slabs:1", overlap=False),
-        RunOptions.of(steps=12, every=5, layout="blocks:2", halo_depth=3),
-        RunOptions.of(steps=12, every=5, layout="single"),
-    ],
-    ids=lambda s: str(s.run.layout),
+    ("make", "ranks", "settings"),
+    thinned(SESSIONS, *SESSIONS[::3]),
+    ids=lambda value: str(value.run.layout) if isinstance(value, RunOptions) else None,
 )
 def test_nothing_depends_on_the_ranks(make, ranks: int, settings: RunOptions) -> None:  # type: ignore[no-untyped-def]
     def outcome(comm) -> tuple[str, dict[str, object], list[tuple[int, dict[str, np.ndarray]]]]:  # type: ignore[no-untyped-def]

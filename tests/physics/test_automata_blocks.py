@@ -15,6 +15,7 @@ import minga as mg
 from minga.models.examples import examples
 from minga.models.python_file import run_file
 from rule_oracle import crc, seed_cells
+from thinned import thinned
 
 from .watching import cells
 
@@ -45,7 +46,7 @@ def by_numpy(table: tuple[int, ...], start: np.ndarray, count: int, first: int =
 
 
 @pytest.mark.parametrize("steps", [
-    steps_of(mg.block_table(CRITTERS)), steps_of(SHIPPED["critters"]),
+    pytest.param(steps_of(mg.block_table(CRITTERS)), marks=pytest.mark.slow), steps_of(SHIPPED["critters"]),
     lambda start, count: by_numpy(CRITTERS, start, count),
 ], ids=["table", "function", "numpy"])  # fmt: skip
 def test_critters(steps: Steps) -> None:
@@ -56,7 +57,7 @@ def test_critters(steps: Steps) -> None:
 
 
 @pytest.mark.parametrize("steps", [
-    steps_of(mg.block_table(BILLIARD_BALLS)), steps_of(SHIPPED["billiard_balls"]),
+    steps_of(mg.block_table(BILLIARD_BALLS)), pytest.param(steps_of(SHIPPED["billiard_balls"]), marks=pytest.mark.slow),
     lambda start, count: by_numpy(BILLIARD_BALLS, start, count),
 ], ids=["table", "function", "numpy"])  # fmt: skip
 def test_billiard_balls(steps: Steps) -> None:
@@ -76,7 +77,7 @@ def test_a_hundred_steps_forth_and_back(table: tuple[int, ...]) -> None:
     assert np.array_equal(steps_of(mg.block_table(inverse, phase=1))(later, 100), SOUP)
 
 
-@pytest.mark.parametrize("name", ["critters", "billiard_balls"])
+@pytest.mark.parametrize("name", thinned(["critters", "billiard_balls"], "billiard_balls"))
 def test_blocks_lie_across_ranks(name: str) -> None:
     """On 35 x 65 blocks cut among ranks at any cell."""
     start = seed_cells((70, 130))

@@ -49,7 +49,7 @@ def steady(
     ("name", "cathode", "voltage", "cells"),
     [
         ("reversible, 0.4 V", METAL, 0.4, 8),
-        ("sink, 0.4 V", Held(0.0), 0.4, 8),
+        pytest.param("sink, 0.4 V", Held(0.0), 0.4, 8, marks=pytest.mark.slow),
         pytest.param("sink, 2 V", Held(0.0), 2.0, 8, marks=pytest.mark.slow),
         *(
             pytest.param(name, surface, 0.4, cells, marks=pytest.mark.slow)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import minga as mg
+from thinned import thinned
 
 Array = NDArray[np.float64]
 EDGE = 5
@@ -74,9 +76,11 @@ def u_xx(x: Array) -> Array:
     return np.asarray((9 * np.cos(3 * x) ** 2 - 9 * np.sin(3 * x)) * u(x))
 
 
-@pytest.mark.parametrize("kind", ["uniform", "stretched"])
-@pytest.mark.parametrize("order", [2, 4, 6])
-def test_derivatives_have_their_order(kind: str, order: int) -> None:
+@pytest.mark.parametrize(
+    ("order", "kind"),
+    thinned(itertools.product([2, 4, 6], ["uniform", "stretched"]), (2, "uniform"), (4, "stretched"), (6, "uniform")),
+)
+def test_derivatives_have_their_order(order: int, kind: str) -> None:
     @mg.kernel
     def first(u, new):
         new[0] = mg.d(u, "x", 1, order)
@@ -467,7 +471,7 @@ def test_heat_between_walls(name: str, condition: Any, order: int, coarse: float
         assert heated(n, order, condition(-1.0), condition(1.0)) == pytest.approx(expected, rel=6e-3)
 
 
-@pytest.mark.parametrize("order", [2, 4, 6])
+@pytest.mark.parametrize("order", thinned([2, 4, 6], 2, 4))
 def test_orders_between_stretched_walls(order: int) -> None:
     sizes = (20, 28) if order == 6 else (10, 20)
     for condition in (

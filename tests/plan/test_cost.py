@@ -135,7 +135,7 @@ def test_loops_and_sweeps() -> None:
         ("gray-scott", "slabs:0", 1),
         ("heat", "bisection", 1),
         ("life-3d", "cartesian:1x2x2", 1),
-        ("life-3d", "bisection", 2),
+        pytest.param("life-3d", "bisection", 2, marks=pytest.mark.slow),
     ],
 )
 def test_messages_are_those_that_are_sent(name: str, layout: str, depth: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import importlib.util
 import inspect
 import json
@@ -84,19 +85,20 @@ def test_it_is_a_keyword_in_python(table: str, name: str) -> None:
 @pytest.mark.parametrize(("table", "name"), SETTINGS)
 def test_something_reads_it(table: str, name: str) -> None:
     """A setting that no module reads would be accepted and do nothing."""
-    readers = [
-        path
-        for path in SOURCE.rglob("*.py")
-        if path != Path(options.__file__) and "examples" not in path.parts and f".{name}" in path.read_text()
-    ]
-    own = [node for node in ast.walk(ast.parse(Path(options.__file__).read_text())) if isinstance(node, ast.Attribute)]
-    assert any(reads(ast.parse(path.read_text()), name) for path in readers) or any(
-        node.attr == name for node in own
-    ), f"nothing reads {table}.{name}"
+    texts = (text for path, text in sources().items() if f".{name}" in text or path == Path(options.__file__))
+    assert any(name in attributes(text) for text in texts), f"nothing reads {table}.{name}"
 
 
-def reads(tree: ast.AST, name: str) -> bool:
-    return any(isinstance(node, ast.Attribute) and node.attr == name for node in ast.walk(tree))
+@functools.cache
+def sources() -> dict[Path, str]:
+    """Return the text of each module but the examples."""
+    return {path: path.read_text() for path in SOURCE.rglob("*.py") if "examples" not in path.parts}
+
+
+@functools.cache
+def attributes(text: str) -> set[str]:
+    """Return the names of all attributes in a module."""
+    return {node.attr for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)}
 
 
 def test_shells_complete_it(in_tmp_path: Path) -> None:

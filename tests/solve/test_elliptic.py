@@ -87,7 +87,7 @@ def test_the_operator_is_its_matrix(name: str) -> None:
         assert engine.read(product) == pytest.approx(values.ravel() @ expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", thinned(SMALL, "flat", "torus", "lines", "free lines"))
+@pytest.mark.parametrize("name", thinned(SMALL, "flat", "lines"))
 def test_the_cycle_is_symmetric_and_positive_definite(name: str) -> None:
     grid, solid, held, lines = SMALL[name]
     given = random_coefficients(grid, solid, held)
@@ -163,7 +163,7 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize("name", thinned(PROBLEMS, "smooth", "thin", "plates"))
+@pytest.mark.parametrize("name", thinned(PROBLEMS, "thin", "plates"))
 def test_iterations(name: str) -> None:
     given = PROBLEMS[name]()
     solids = not given.active.all()
@@ -230,7 +230,7 @@ def bits(found: Solved) -> tuple[int, bytes]:
     return found.iterations, found.x.tobytes()
 
 
-@pytest.mark.parametrize("layout", thinned(UNEVEN, "slabs", "weighted"))
+@pytest.mark.parametrize("layout", thinned(UNEVEN, "weighted"))
 def test_layouts(layout: str) -> None:
     found = solve_elliptic(problem(), rough(problem()), UNEVEN[layout](), cells_per_rank=128, solids=True)
     assert bits(found) == serial()

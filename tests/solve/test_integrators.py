@@ -10,6 +10,7 @@ import pytest
 
 import minga as mg
 from minga.solve import INTEGRATORS
+from thinned import thinned
 
 POINTS = mg.Grid((4,), periodic=True)
 BURGERS = np.array([0.4743508049208, 0.8470179122856, 0.3849203290838])
@@ -56,7 +57,7 @@ def test_order(method: str) -> None:
     assert math.log2(errors[0] / errors[1]) == pytest.approx(INTEGRATORS[method].order, abs=0.15)
 
 
-@pytest.mark.parametrize(("method", "order"), [("bs3", 3), ("dp5", 5)])
+@pytest.mark.parametrize(("method", "order"), thinned([("bs3", 3), ("dp5", 5)], ("bs3", 3)))
 def test_order_of_accepted_steps(method: str, order: int) -> None:
     """Steps of a given length, by a target before which the method would go further."""
     errors = []
@@ -98,7 +99,11 @@ def burgers(method: str, dt: float, modes: int = 64) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("method", "errors"), [("heun", (1.13e-4, 2.72e-5)), ("ssprk3", (3.21e-6, 3.93e-7)), ("rk4", (6.44e-8, 3.72e-9))]
+    ("method", "errors"),
+    thinned(
+        [("heun", (1.13e-4, 2.72e-5)), ("ssprk3", (3.21e-6, 3.93e-7)), ("rk4", (6.44e-8, 3.72e-9))],
+        ("rk4", (6.44e-8, 3.72e-9)),
+    ),
 )
 def test_errors_for_burgers_equation(method: str, errors: tuple[float, float]) -> None:
     """The known errors of steps of 1/40 and 1/80, against steps of which the error is far smaller."""
@@ -107,30 +112,30 @@ def test_errors_for_burgers_equation(method: str, errors: tuple[float, float]) -
         assert np.abs(burgers(method, dt) - reference).max() == pytest.approx(expected, rel=0.2)
 
 
-def test_steps_follow_the_tolerance() -> None:
-    for method in ("bs3", "dp5"):
-        errors, counts = [], []
-        for tolerance in (1e-4, 1e-7):
-            model = mg.pde(
-                {"u": "v", "v": "-u - 0.2*v + sin(2*t)"}, POINTS, initial={"u": 1.0}, integrator=method,
-                tolerance=tolerance,
-            )  # fmt: skip
-            (target,) = (r for r in registers(model) if r.name == "step.target")
-            steps = 0
-            with mg.Engine(model.layouts("slabs", 1)) as engine:
-                engine.set(model.field("u"), 1.0)
-                engine.write(target, 2.0)
-                while engine.read(mg.TIME) < 2.0:
-                    engine.run(model.step)
-                    steps += 1
-                u = engine.gather(model.field("u"))
-                assert u is not None
-                assert engine.read(mg.TIME) == 2.0
-            errors.append(abs(float(u[0]) - exact()[0]))
-            counts.append(steps)
-        assert errors[0] < 2e-3
-        assert errors[1] < 2e-6
-        assert counts[1] > 1.5 * counts[0]
+@pytest.mark.parametrize("method", thinned(["bs3", "dp5"], "bs3"))
+def test_steps_follow_the_tolerance(method: str) -> None:
+    errors, counts = [], []
+    for tolerance in (1e-4, 1e-7):
+        model = mg.pde(
+            {"u": "v", "v": "-u - 0.2*v + sin(2*t)"}, POINTS, initial={"u": 1.0}, integrator=method,
+            tolerance=tolerance,
+        )  # fmt: skip
+        (target,) = (r for r in registers(model) if r.name == "step.target")
+        steps = 0
+        with mg.Engine(model.layouts("slabs", 1)) as engine:
+            engine.set(model.field("u"), 1.0)
+            engine.write(target, 2.0)
+            while engine.read(mg.TIME) < 2.0:
+                engine.run(model.step)
+                steps += 1
+            u = engine.gather(model.field("u"))
+            assert u is not None
+            assert engine.read(mg.TIME) == 2.0
+        errors.append(abs(float(u[0]) - exact()[0]))
+        counts.append(steps)
+    assert errors[0] < 2e-3
+    assert errors[1] < 2e-6
+    assert counts[1] > 1.5 * counts[0]
 
 
 def registers(model: mg.Model) -> list[mg.Register]:
@@ -152,7 +157,7 @@ def test_a_first_step_that_is_far_too_long_is_rejected() -> None:
     assert u == pytest.approx((1 / 4 + 100 * time) ** -0.5, abs=1e-5)
 
 
-@pytest.mark.parametrize("method", ["rk4", "dp5", "euler-maruyama"])
+@pytest.mark.parametrize("method", thinned(["rk4", "dp5", "euler-maruyama"], "rk4", "euler-maruyama"))
 def test_same_bits_on_ranks(method: str) -> None:
     grid = mg.Grid((24, 130), spacing=0.5)
     options = {"noise": 0.1} if method == "euler-maruyama" else {}

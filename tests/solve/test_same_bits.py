@@ -55,8 +55,8 @@ def same_as_serial(name: str, ranks: int, layout: Callable[[mg.Box, int], Layout
             *(("periodic", 3, "bisection"), ("periodic", 4, "cartesian"), ("periodic", 2, "blocks")),
             *(("line", 2, "slabs"), ("line", 3, "blocks"), ("line", 7, "bisection")),
         ],
-        *(("uneven", 3, layout) for layout in LAYOUTS),
-        *(("box", 3, "slabs"), ("uneven", 7, "cartesian"), ("periodic", 4, "cartesian"), ("line", 3, "blocks")),
+        *(("uneven", 3, layout) for layout in ("cartesian", "blocks", "last rank")),
+        *(("box", 3, "slabs"), ("line", 3, "blocks")),
     ),
 )
 def test_layouts(grid: str, ranks: int, layout: str) -> None:
@@ -67,7 +67,7 @@ def test_layouts(grid: str, ranks: int, layout: str) -> None:
     "options",
     thinned(
         [{"threads": 2}, {"overlap": False}, *({"halo_depth": k} for k in (2, 3, 4, 5)), {"native": False}],
-        *({"threads": 2}, {"halo_depth": 4}, {"native": False}),
+        *({"threads": 2}, {"halo_depth": 4}),
     ),
     ids=str,
 )
@@ -83,7 +83,7 @@ def test_levels_that_stay_and_levels_that_move() -> None:
 
 @pytest.mark.mpi
 @pytest.mark.skipif(not is_supported(), reason="the native loop exists on Linux only")
-@pytest.mark.parametrize("ranks", thinned([2, 3, 4], 3))
+@pytest.mark.parametrize("ranks", thinned([2, 3, 4], 2))
 def test_real_ranks(ranks: int, tmp_path: Path) -> None:
     job = run_ranks(ranks, Path(__file__).parent / "solve_ranks.py", tmp_path / "x.npy").check()
     iterations, bits = serial("box")

@@ -314,7 +314,13 @@ def test_weights_must_make_sense(weights):
         bisection(Box.of((4, 4)), weights)
 
 
-@pytest.mark.parametrize("make", [lambda d: cartesian(d, (64, 64, 64)), lambda d: bisection(d, [1] * 64**3)])
+@pytest.mark.parametrize(
+    "make",
+    [
+        pytest.param(lambda d: cartesian(d, (64, 64, 64)), marks=pytest.mark.slow),
+        lambda d: bisection(d, [1] * 64**3),
+    ],
+)
 def test_a_quarter_of_a_million_blocks(make):
     layout = make(Box.of((4096, 4096, 4096)))
     layout.check()

@@ -77,9 +77,9 @@ def test_a_cut_off_goes_with_a_given_current() -> None:
     ("bath", "told"),
     [
         ({"electrolyte": "CuSO4", "concentration": "1 M"}, True),
-        ({"electrolyte": "CuSO4", "concentration": "0.1 M"}, False),
+        pytest.param({"electrolyte": "CuSO4", "concentration": "0.1 M"}, False, marks=pytest.mark.slow),
         # Of a bath ion by ion, without sulphate, no solubility is known.
-        (
+        pytest.param(
             {
                 "electrolyte": None, "concentration": None,
                 "species": [
@@ -88,6 +88,7 @@ def test_a_cut_off_goes_with_a_given_current() -> None:
                 ],
             },
             False,
+            marks=pytest.mark.slow,
         ),
     ],
 )  # fmt: skip

@@ -80,7 +80,7 @@ EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": Tru
         pytest.param(BOLTZMANN, False, marks=pytest.mark.slow),
         pytest.param(BOLTZMANN, True, marks=pytest.mark.slow),
         pytest.param(FERMI, False, marks=pytest.mark.slow),
-        (FERMI, True),
+        pytest.param(FERMI, True, marks=pytest.mark.slow),
         pytest.param(SATURATED, False, marks=pytest.mark.slow),
         pytest.param(SATURATED, True, marks=pytest.mark.slow),
         (EMITTING, True),

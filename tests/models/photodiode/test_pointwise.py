@@ -22,6 +22,7 @@ from minga.plan.work.recorded import work_of
 from minga.studies.bounanos.cuts import equal
 from minga.studies.bounanos.workload import paper_device, profile, solve
 from rank_groups import group_of
+from thinned import thinned
 
 from .pointwise_runs import cut, found, run, same, started
 
@@ -84,7 +85,7 @@ def test_the_solution_is_that_of_newtons_method(device: Device) -> None:
     assert np.abs(ours["field"] - newton["field"]).max() < 1e-5 * np.abs(newton["field"]).max()
 
 
-@pytest.mark.parametrize("segments", [(0, 10, 91), tuple(range(92))])
+@pytest.mark.parametrize("segments", thinned([((0, 10, 91),), (tuple(range(92)),)], ((0, 10, 91),)))
 def test_the_solution_does_not_depend_on_segments(device: Device, segments: tuple[int, ...]) -> None:
     one, several = (solve(device, -60.0, "dark", Pointwise(segments=s)) for s in (None, segments))
     assert several.iterations >= one.iterations  # a cut where carriers hold the potential costs nothing

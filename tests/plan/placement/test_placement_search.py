@@ -32,6 +32,7 @@ from minga.plan.work.work import HaloRound, Work
 from minga.space.cuts import bisection, blocks, cartesian, factorings
 from minga.space.layout import Layout
 from minga.space.transfer import halo_transfer
+from thinned import thinned
 
 
 # What is sent --------------------------------------------------------------------------------------------------------
@@ -307,11 +308,13 @@ def test_a_thousand_ranks_take_less_than_a_second(machine: str) -> None:
     assert best.cost.total < 0.7 * cost_of(place(layout, seats), seats, (True, True)).total
 
 
-def test_a_quarter_of_a_million_ranks_take_seconds() -> None:
+@pytest.mark.parametrize("across", thinned([128, 512], 128))
+def test_a_quarter_of_a_million_ranks_take_seconds(across: int) -> None:
     """512 x 512 blocks on 4096 nodes of 64 cores: each node gets a square of 8 x 8, with 32 faces to others."""
-    seats = Tree.parse("4096x64")
-    layout = cartesian(mg.Grid((8192, 8192)).box, (512, 512), granule=1)
+    nodes = across**2 // 64
+    seats = Tree.parse(f"{nodes}x64")
+    layout = cartesian(mg.Grid((8192, 8192)).box, (across, across), granule=1)
     began = time.process_time()
     best = portfolio(layout, seats, (True, True))[0]
     assert time.process_time() - began < 15.0
-    assert best.cost.copies[0] == 4096 * 32
+    assert best.cost.copies[0] == nodes * 32
