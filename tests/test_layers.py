@@ -85,6 +85,7 @@ def upward_imports(path: Path, source: Path) -> list[str]:
     return problems
 
 
+@pytest.mark.xdist_group("layers")
 def test_imports_go_downwards_only() -> None:
     files = sorted(SOURCE.rglob("*.py"))
     assert len(files) > len(LAYERS)
@@ -192,6 +193,7 @@ def circles(source: Path) -> list[str]:
     return sorted(graph)  # each of these loads a module that is on a circle, or lies on one itself
 
 
+@pytest.mark.xdist_group("layers")
 def test_no_module_loads_itself_through_others() -> None:
     assert circles(SOURCE) == []
 
