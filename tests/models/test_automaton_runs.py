@@ -175,11 +175,11 @@ def serial(name: str) -> Any:
     return run_model(MODELS[name](), 12)
 
 
-QUICK_WAYS: list[dict[str, Any]] = [{"ranks": 2, "layout": "blocks:3", "halo_depth": 5}, {"ranks": 3, "native": False}]
 WAYS: list[dict[str, Any]] = [
-    *QUICK_WAYS, {"ranks": 4, "halo_depth": 3}, {"threads": 2}, {"ranks": 2, "layout": "slabs"},
-    {"ranks": 3, "overlap": False}, {"ranks": 7, "layout": "bisection"},
-    {"ranks": 16, "layout": "cartesian"}, {"ranks": 2, "halo_depth": 2}, {"ranks": 3, "halo_depth": 4, "threads": 2},
+    {"ranks": 2, "layout": "blocks:3", "halo_depth": 5}, {"ranks": 3, "native": False}, {"ranks": 4, "halo_depth": 3},
+    {"threads": 2}, {"ranks": 2, "layout": "slabs"}, {"ranks": 3, "overlap": False},
+    {"ranks": 7, "layout": "bisection"}, {"ranks": 16, "layout": "cartesian"}, {"ranks": 2, "halo_depth": 2},
+    {"ranks": 3, "halo_depth": 4, "threads": 2},
 ]  # fmt: skip
 
 
@@ -187,7 +187,7 @@ WAYS: list[dict[str, Any]] = [
     ("name", "options"),
     thinned(
         itertools.product(MODELS, WAYS),
-        *zip(MODELS, [*QUICK_WAYS, QUICK_WAYS[0]], strict=True), ("life", QUICK_WAYS[1]), ("noisy", QUICK_WAYS[0]),
+        *zip(MODELS, [*WAYS[:4], WAYS[0]], strict=True), ("life", WAYS[2]), ("noisy", WAYS[0]),
     ),
     ids=str,
 )  # fmt: skip
