@@ -241,7 +241,8 @@ with step.repeat(10**9):
     step.rotate(u)
 model = mg.Model("long", grid, (u,), step, {u: 1.0})
 comm = mg.MPIComm() if sys.argv[1] == "mpi" else mg.SerialComm()
-print("started", flush=True)
+if comm.rank == 0:
+    print("started", flush=True)
 mg.run(model, 3, comm=comm, out="run")
 """
 
