@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -16,12 +17,15 @@ import pytest
 
 from command_line import SMALL, command, in_process
 from minga.cli import rank
+from minga.engine import signal_thread
 from minga.engine.comm import SerialComm
 from minga.errors import RunError
 from minga.launch import signals
 from minga.launch.processes import descendants
 from minga.launch.signals import StopRequest
+from minga.output import interrupt
 from minga.output.directory import RunDirectory
+from minga.output.interrupt import Interrupt
 from mpi_launch import mpiexec
 
 
@@ -61,7 +65,7 @@ def test_copies_of_a_signal_are_one_request(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_run_that_cannot_look_is_ended(monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
     """The main thread waits where Python runs no handlers."""
     monkeypatch.setattr(signals, "GRACE", 0.0)
-    monkeypatch.setattr(signals, "_QUIET", 0.0)
+    monkeypatch.setattr(signal_thread, "_QUIET", 0.0)
     held = threading.Lock()
     held.acquire()
     with StopRequest(late=held.release).listening() as stop:
@@ -74,16 +78,16 @@ def test_a_run_that_cannot_look_is_ended(monkeypatch: pytest.MonkeyPatch, number
 
 def test_what_writes_or_has_answered_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signals, "GRACE", 0.0)
-    monkeypatch.setattr(signals, "_QUIET", 0.0)
-    monkeypatch.setattr(signals, "_PAUSE", 0.001)
+    monkeypatch.setattr(signal_thread, "_QUIET", 0.0)
+    monkeypatch.setattr(signal_thread, "_PAUSE", 0.001)
     ended: list[float] = []
     with StopRequest(late=lambda: ended.append(0.0)).listening() as stop:
         stop.answer()
         signal.raise_signal(signal.SIGTERM)
         time.sleep(0.05)
         assert not ended
-    monkeypatch.setattr(signals, "_QUIET", 0.02)
-    monkeypatch.setattr(signals, "_BUSY", 0)
+    monkeypatch.setattr(signal_thread, "_QUIET", 0.02)
+    monkeypatch.setattr(signal_thread, "_BUSY", 0)
     written = iter(range(1000))
     with StopRequest(late=lambda: ended.append(0.0), written=lambda: next(written)).listening():
         signal.raise_signal(signal.SIGTERM)
@@ -95,6 +99,26 @@ def test_what_writes_or_has_answered_has_more_time(monkeypatch: pytest.MonkeyPat
         assert not ended
         signal.raise_signal(signal.SIGTERM)
         wait_for(lambda: bool(ended))
+
+
+@pytest.mark.parametrize(
+    "request_of", [lambda: signals.StopRequest(late=lambda: None), lambda: Interrupt(termination=True)]
+)
+def test_one_signal_in_native_code_is_one_request(
+    monkeypatch: pytest.MonkeyPatch, request_of: Callable[[], signals.StopRequest | Interrupt]
+) -> None:
+    """The thread notes it at once, Python's handler only when the native code returns: that is no second signal."""
+    monkeypatch.setattr(signals, "_COPIES", 0.0)
+    monkeypatch.setattr(interrupt, "_COPIES", 0.0)
+    noted = []
+    with request_of().listening() as asked:
+        timer = threading.Timer(0.05, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        watcher = threading.Timer(0.1, lambda: noted.append(asked()))
+        timer.start()
+        watcher.start()
+        while not noted:  # each round is native code, and lets other threads run
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 300_000)
+        assert asked()
 
 
 # The launcher -------------------------------------------------------------------------------------------------------

@@ -6,13 +6,21 @@ import contextlib
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import Final
 
-__all__ = ["GRACE", "signals_in_thread"]
+__all__ = ["GRACE", "bytes_written", "signals_in_thread", "wait_for_end"]
 
 GRACE: Final = 5.0
 """Seconds after Ctrl-C or a termination signal in which a run has to end its step."""
+_WRITING: Final = 30.0
+"""Seconds without output after which a run is given up that has ended its last step and writes its results."""
+_PAUSE: Final = 0.1
+_QUIET: Final = 1.0
+"""Seconds in which a run that is busy with output writes more than ``_BUSY`` bytes."""
+_BUSY: Final = 1 << 20
 
 
 @contextlib.contextmanager
@@ -49,3 +57,42 @@ def signals_in_thread(receive: Callable[[bytes], bool]) -> Iterator[threading.Ev
             with contextlib.suppress(BlockingIOError):
                 writing.send(b"\0")
             thread.join()
+
+
+def wait_for_end(
+    over: threading.Event, grace: float, answered: Callable[[], bool], written: Callable[[], int] | None = None
+) -> bool:
+    """Wait for the end of a run that was asked to end; return False if it is late.
+
+    Parameters
+    ----------
+    over
+        Set at the end of the run.
+    grace
+        Seconds in which the run has to end its step.
+    answered
+        Returns True once the last step is done and the remaining time is spent on output.
+    written
+        Returns how many bytes the run has written so far; a run that keeps writing is not late. By default those of
+        this process.
+    """
+    total = written or bytes_written
+    begun = changed = time.monotonic()
+    before = total()
+    while not over.wait(_PAUSE):
+        now = time.monotonic()
+        if total() - before > _BUSY:
+            before, changed = total(), now
+        if now - begun >= grace and now - changed >= (_WRITING if answered() else _QUIET):
+            return False
+    return True
+
+
+def bytes_written(processes: Iterable[int | str] = ("self",)) -> int:
+    """Return how many bytes processes have written to files so far, as far as the system reports it."""
+    found = 0
+    for process in processes:
+        with contextlib.suppress(OSError, ValueError):
+            lines = Path(f"/proc/{process}/io").read_text().splitlines()
+            found += next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
+    return found

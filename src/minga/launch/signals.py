@@ -14,27 +14,20 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, Final
 
-from minga.engine.signal_thread import GRACE, signals_in_thread
+from minga.engine.signal_thread import GRACE, bytes_written, signals_in_thread, wait_for_end
 
 __all__ = ["GRACE", "STOP_SIGNAL", "StopRequest", "bytes_written", "interruptible", "uninterrupted"]
 
 STOP_SIGNAL: Final = signal.SIGUSR1
 """Signal that asks ranks to stop after the current step; the launchers of MPICH and Open MPI pass it on."""
 
-WRITING: Final = 30.0
-"""Seconds without output after which a run is given up that has ended its last step and writes its results."""
 
 _COPIES: Final = 1.0
 """Seconds in which several signals count as one: ``timeout``, launchers and batch systems send copies."""
-_PAUSE: Final = 0.1
-_QUIET: Final = 1.0
-"""Seconds in which a run that is busy with output writes more than ``_BUSY`` bytes."""
-_BUSY: Final = 1 << 20
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, STOP_SIGNAL)
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -66,9 +59,9 @@ class StopRequest:
         """True once the time to answer has passed."""
         self._told = told
         self._end = late or self._interrupt
-        self._written = written or bytes_written
+        self._written = written
         self._since = 0.0
-        self._answered = self._heard = False
+        self._answered = self._heard = self._handled = False
         self._over = threading.Event()
 
     def __call__(self) -> bool:
@@ -82,20 +75,22 @@ class StopRequest:
     @contextlib.contextmanager
     def listening(self) -> Iterator[StopRequest]:
         """Receive the signals inside the ``with`` block."""
-        before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
-        try:
-            with signals_in_thread(self._receive) as self._over:
+        with signals_in_thread(self._receive) as self._over:
+            before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
+            try:
                 yield self
-        finally:
-            _restore(before)
+            finally:
+                _restore(before)
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal in the main thread, the only one that can be interrupted."""
+        # After a long time in native code, the handler is called for a signal that the thread has received before.
+        first, self._handled = not self._handled, True
         if self.late:
             raise KeyboardInterrupt
         if not self.asked:
             self.asked, self._since = True, time.monotonic()
-        elif number != STOP_SIGNAL and time.monotonic() - self._since > _COPIES:
+        elif not first and number != STOP_SIGNAL and time.monotonic() - self._since > _COPIES:
             raise KeyboardInterrupt
 
     def _receive(self, numbers: bytes) -> bool:
@@ -108,33 +103,13 @@ class StopRequest:
             self._told()
         if signal.SIGINT not in numbers and signal.SIGTERM not in numbers:
             return False
-        self._wait_for_answer()
+        if not wait_for_end(self._over, GRACE, lambda: self._answered, self._written):
+            self.late = True
+            self._end()
         return True
-
-    def _wait_for_answer(self) -> None:
-        begun = changed = time.monotonic()
-        written = self._written()
-        while not self._over.wait(_PAUSE):
-            now = time.monotonic()
-            if self._written() - written > _BUSY:
-                written, changed = self._written(), now
-            if now - begun >= GRACE and now - changed >= (WRITING if self._answered else _QUIET):
-                self.late = True
-                self._end()
-                return
 
     def _interrupt(self) -> None:
         os.kill(os.getpid(), signal.SIGINT)
-
-
-def bytes_written(processes: Iterable[int | str] = ("self",)) -> int:
-    """Return how many bytes processes have written to files so far, as far as the system reports it."""
-    found = 0
-    for process in processes:
-        with contextlib.suppress(OSError, ValueError):
-            lines = Path(f"/proc/{process}/io").read_text().splitlines()
-            found += next(int(line.split()[1]) for line in lines if line.startswith("wchar"))
-    return found
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, Final
 
-from minga.engine.signal_thread import GRACE, signals_in_thread
+from minga.engine.signal_thread import GRACE, signals_in_thread, wait_for_end
 
 __all__ = ["Interrupt"]
 
@@ -34,7 +34,7 @@ class Interrupt:
         self.asked = False
         self._signals = (signal.SIGINT, signal.SIGTERM) if termination else (signal.SIGINT,)
         self._terminated: float | None = None
-        self._answered = False
+        self._answered = self._interrupted = False
         self._over = threading.Event()
 
     def answer(self) -> None:
@@ -50,11 +50,11 @@ class Interrupt:
         """Take over the signals inside the ``with`` block, in the main thread and unless others handle them."""
         main = threading.current_thread() is threading.main_thread()
         mine = [number for number in self._signals if main and signal.getsignal(number) is _DEFAULT[number]]
-        for number in mine:
-            signal.signal(number, self._ask)
         threaded = signals_in_thread(self._receive) if signal.SIGTERM in mine else contextlib.nullcontext(self._over)
         try:
             with threaded as self._over:
+                for number in mine:
+                    signal.signal(number, self._ask)
                 yield self
         except BaseException as error:
             self._restore(mine)
@@ -78,7 +78,7 @@ class Interrupt:
         if signal.SIGTERM not in numbers:
             return False
         self.asked = True
-        if not self._over.wait(GRACE) and not self._answered:
+        if not wait_for_end(self._over, GRACE, lambda: self._answered):
             sys.stderr.write(f"minga: the step did not end within {GRACE:g} s of SIGTERM; the run is ended\n")
             sys.stderr.flush()
             os._exit(128 + signal.SIGTERM)
@@ -90,10 +90,13 @@ class Interrupt:
             signal.signal(number, _DEFAULT[number])
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal in the main thread; the thread may have noted the first SIGTERM before."""
         now = time.monotonic()
-        copy = number == signal.SIGTERM and self._terminated is not None and now - self._terminated < _COPIES
         if number == signal.SIGTERM and self._terminated is None:
-            self._terminated = now
-        if self.asked and not copy:
+            self._terminated, first = now, not self._interrupted
+        else:
+            copy = number == signal.SIGTERM and self._terminated is not None and now - self._terminated < _COPIES
+            first = copy or not self.asked
+        self.asked = self._interrupted = True
+        if not first:
             raise KeyboardInterrupt
-        self.asked = True
