@@ -26,7 +26,7 @@ from minga.lang.expr import (
     square_root,
     where,
 )
-from minga.lang.math import cos, exp, expm1, log, log1p, sin
+from minga.lang.math import F8, cos, exp, expm1, log, log1p, logarithm_specials, polynomial, sin, split_logarithm
 from minga.lang.types import is_float
 
 __all__ = [
@@ -163,7 +163,7 @@ def _atan(x: Node) -> Node:
     # An infinite argument gives 1 / inf.
     t = above / below
     z = t * t
-    rest = z * t * _polynomial(z, _ATAN)
+    rest = z * t * polynomial(z, _ATAN)
     quarter, quarter_rest = (const(part / 4, "f8") for part in _PI)
     # t + rest + pi/4 in one order of sums: the largest first, its rounding error kept.
     total = quarter + t
@@ -196,7 +196,7 @@ def _asin_parts(size: Node) -> tuple[Node, Node, Node]:
     large = size > _HALF
     z = where(large, (_ONE - size) * _HALF, size * size)
     s = where(large, square_root(z), size)
-    return large, s, s * z * _polynomial(z, _ASIN)
+    return large, s, s * z * polynomial(z, _ASIN)
 
 
 def _asin(x: Node) -> Node:
@@ -386,7 +386,7 @@ def log2(value: object) -> Node:
         inverse, rest = const(_hex("0x1.71547652b82fep+0"), "f8"), const(_hex("0x1.777d0ffda0d24p-56"), "f8")
         product, error = _product(high, inverse)
         mantissa = product + (error + (high * rest + low * inverse))
-        return _log_specials(x, exponent + mantissa)
+        return logarithm_specials(x, x, exponent + mantissa, F8)
 
     return _in_f8("log2", of, value)
 
@@ -410,7 +410,7 @@ def log10(value: object) -> Node:
         high, low = _log_sum(x)
         product, error = _product(high, const(inverse[0], "f8"))
         result = product + (error + (high * const(inverse[1], "f8") + low * const(inverse[0], "f8")))
-        return _log_specials(x, result)
+        return logarithm_specials(x, x, result, F8)
 
     return _in_f8("log10", of, value)
 
@@ -421,20 +421,14 @@ _LOG: Final = tuple(map(_hex, (
     "0x1.745d187864128p-3", "0x1.3b1353b57e7d7p-3", "0x1.1122988f15866p-3", "0x1.ddf189dbba4abp-4",
     "0x1.ecf32f9652f77p-4",
 )))  # fmt: skip
-# ln 2 as a high part, whose products with exponents are exact, and the rest.
-_LN2: Final = (_hex("0x1.62e42fefa3000p-1"), _hex("0x1.3de6af278ece6p-42"))
 
 
 def _log_in_parts(x: Node) -> tuple[Node, Node, Node]:
     """Return log(m) as a sum of two numbers, the second below an ulp of the first, and k, with x = 2**k m."""
     tiny = x < const(2.0**-1022, "f8")
     scaled = where(tiny, x * const(2.0**54, "f8"), x)
-    root = const(0x3FE6A09E00000000, "u8")
-    shifted = bitcast(scaled, "u8") + (const(1023 << 52, "u8") - root)
-    big = const(2.0**52, "f8")
-    exponent = bitcast((shifted >> const(52, "u8")) | bitcast(big, "u8"), "f8") - const(2.0**52 + 1023, "f8")
+    exponent, m = split_logarithm(scaled, F8)
     exponent = where(tiny, exponent - const(54.0, "f8"), exponent)
-    m = bitcast((shifted & const((1 << 52) - 1, "u8")) + root, "f8")
     t = m - _ONE  # exact
     below = _TWO + t
     below_rest = (_TWO - below) + t
@@ -442,7 +436,7 @@ def _log_in_parts(x: Node) -> tuple[Node, Node, Node]:
     product, error = _product(s, below)
     s_rest = (((t - product) - error) - s * below_rest) / below
     z = s * s
-    cubic = z * s * _polynomial(z, _LOG)
+    cubic = z * s * polynomial(z, _LOG)
     high = _TWO * s
     total = high + cubic
     return total, ((high - total) + cubic) + _TWO * s_rest, exponent
@@ -451,11 +445,11 @@ def _log_in_parts(x: Node) -> tuple[Node, Node, Node]:
 def _log_sum(x: Node) -> tuple[Node, Node]:
     """Return log(x) of a positive finite number as a sum of two numbers."""
     high, low, exponent = _log_in_parts(x)
-    large = exponent * const(_LN2[0], "f8")  # exact: the constant has 12 zero bits
+    large = exponent * const(F8.ln2[0], "f8")  # exact: the constant has 12 zero bits
     total = large + high
     size = abs(large) > abs(high)
     error = where(size, (large - total) + high, (high - total) + large)
-    rest = error + (low + exponent * const(_LN2[1], "f8"))
+    rest = error + (low + exponent * const(F8.ln2[1], "f8"))
     result = total + rest
     return result, (total - result) + rest
 
@@ -487,11 +481,6 @@ def _pow(x: Node, y: Node) -> Node:
     return where((y == _ZERO) | (x == _ONE), _ONE, result)
 
 
-def _log_specials(x: Node, result: Node) -> Node:
-    result = where(x > _ZERO, result, where(x == _ZERO, const(-math.inf, "f8"), const(math.nan, "f8")))
-    return where(x < const(math.inf, "f8"), result, x)
-
-
 # Other functions -----------------------------------------------------------------------------------------------------
 def erf(value: object) -> Node:
     """Return the error function; below 2 ulp. Integers become f8.
@@ -510,10 +499,10 @@ def erf(value: object) -> Node:
     def of(x: Node) -> Node:
         size = abs(x)
         z = where(size < _ONE, size * size, _ONE)
-        small = size + size * _polynomial(z, _ERF)
+        small = size + size * polynomial(z, _ERF)
         kept = where(size > const(6.0, "f8"), const(6.0, "f8"), where(size < _ONE, _ONE, size))
         t = (kept - const(3.0, "f8")) / (kept + const(3.0, "f8"))
-        large = _ONE - exp(-(kept * kept)) * _polynomial(t, _ERFC)
+        large = _ONE - exp(-(kept * kept)) * polynomial(t, _ERFC)
         result = where(size < _ONE, small, large)
         return where(x != x, x, _with_sign(result, x))
 
@@ -734,10 +723,3 @@ def _product(a: Node, b: Node) -> tuple[Node, Node]:
 def _high_half(x: Node) -> Node:
     """Return the upper 26 bits of a number."""
     return bitcast(bitcast(x, "u8") & const(0xFFFFFFFFF8000000, "u8"), "f8")
-
-
-def _polynomial(x: Node, coefficients: tuple[float, ...]) -> Node:
-    result = const(coefficients[-1], "f8")
-    for coefficient in reversed(coefficients[:-1]):
-        result = result * x + const(coefficient, "f8")
-    return result

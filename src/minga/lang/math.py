@@ -70,7 +70,7 @@ class _Format:
         return self.const(1.5 * 2.0**self.mantissa)
 
 
-_F8: Final = _Format(
+F8: Final = _Format(
     "f8", "u8", 52, 1023,
     ln2=(_hex("0x1.62e42fefa3000p-1"), _hex("0x1.3de6af278ece6p-42")),
     # 2^-60.6
@@ -98,7 +98,7 @@ _F8: Final = _Format(
     ))),
     exp_range=(-746.0, 710.0), expm1_low=-64.0, tanh_one=22.0,
 )  # fmt: skip
-_F4: Final = _Format(
+F4: Final = _Format(
     "f4", "u4", 23, 127,
     ln2=(_hex("0x1.62e4p-1"), _hex("0x1.7f7d1cp-20")),
     # 2^-28.7
@@ -208,10 +208,10 @@ def log(value: object) -> Node:
     x, f, weak = _argument(value)
     tiny = x < f.const(2.0 ** (1 - f.bias))
     steps = f.mantissa + 2
-    k, m = _split_logarithm(where(tiny, x * f.const(2.0**steps), x), f)
+    k, m = split_logarithm(where(tiny, x * f.const(2.0**steps), x), f)
     k = where(tiny, k - f.const(float(steps)), k)
     result = _log_of_parts(k, m - f.const(1.0), f.const(0.0), f)
-    return _result(_logarithm_specials(x, x, result, f), weak, ("log", x))
+    return _result(logarithm_specials(x, x, result, f), weak, ("log", x))
 
 
 def log1p(value: object) -> Node:
@@ -230,12 +230,12 @@ def log1p(value: object) -> Node:
     x, f, weak = _argument(value)
     one = f.const(1.0)
     u = one + x
-    k, m = _split_logarithm(u, f)
+    k, m = split_logarithm(u, f)
     # The part that was lost in rounding 1 + x, relative to the sum.
     lost = where(x > one, one - (u - x), x - (u - one)) / u
     near = k == f.const(0.0)
     result = _log_of_parts(k, where(near, x, m - one), where(near, f.const(0.0), lost), f)
-    result = _logarithm_specials(x, u, result, f)
+    result = logarithm_specials(x, u, result, f)
     return _result(where(x == f.const(0.0), x, result), weak, ("log1p", x))
 
 
@@ -297,8 +297,8 @@ def tanh(value: object) -> Node:
     small, z = size < f.const(_TANH_SMALL), size * size
     k, r, _ = _split_exponential(size + size, f)
     power = _exp_of_rest(r, f) * _power_of_two(k + f.magic, f)
-    above = where(small, size * z * _polynomial(z, f.tanh[0]), f.const(-2.0))
-    below = where(small, _polynomial(z, f.tanh[1]), power + f.const(1.0))
+    above = where(small, size * z * polynomial(z, f.tanh[0]), f.const(-2.0))
+    below = where(small, polynomial(z, f.tanh[1]), power + f.const(1.0))
     result = where(small, size, f.const(1.0)) + above / below
     return _result(bitcast(bitcast(result, f.word) | _sign_of(x, f), f.dtype), weak, ("tanh", x))
 
@@ -322,7 +322,7 @@ def cbrt(value: object) -> Node:
     size = x.__abs__()
     tiny = size < f.const(2.0 ** (1 - f.bias))
     steps = f.mantissa + 2
-    k, m = _split_logarithm(where(tiny, size * f.const(2.0**steps), size), f)
+    k, m = split_logarithm(where(tiny, size * f.const(2.0**steps), size), f)
     k = where(tiny, k - f.const(float(steps)), k)
     # size = 2**(3 third + rest) m = 2**(3 third) a, with `rest` one of -1, 0 and 1.
     third = (k * f.const(1 / 3) + f.magic) - f.magic
@@ -333,7 +333,7 @@ def cbrt(value: object) -> Node:
     # Half of the digits are kept, so that the square is exact; one step of Halley's iteration triples the correct ones.
     # What remains are the roundings of the sum (1/2 ulp) and of the quotient (1/6 ulp, just below a power of 2 1/3).
     kept = f.bits((1 << f.width) - (1 << (f.mantissa + 2) // 2))
-    t = bitcast(bitcast(_polynomial(m, f.cbrt) * root_of_rest, f.word) & kept, f.dtype)
+    t = bitcast(bitcast(polynomial(m, f.cbrt) * root_of_rest, f.word) & kept, f.dtype)
     quotient = a / (t * t)
     root = t + t * ((quotient - t) / ((t + t) + quotient))
     result = bitcast(bitcast(root * _power_of_two(third + f.magic, f), f.word) | _sign_of(x, f), f.dtype)
@@ -356,12 +356,12 @@ def _split_exponential(x: Node, f: _Format) -> tuple[Node, Node, Node]:
 
 def _exp_of_rest(r: Node, f: _Format) -> Node:
     """Return exp(r) for |r| <= 0.3466."""
-    return f.const(1.0) + (r + r * r * _polynomial(r, f.exp))
+    return f.const(1.0) + (r + r * r * polynomial(r, f.exp))
 
 
 def _scaled_expm1(scale: Node, r: Node, c: Node, f: _Format) -> Node:
     """Return scale * exp(r + c) - 1 for a power of two `scale`: the large terms first, then the small ones."""
-    small = r * r * _polynomial(r, f.exp) + c
+    small = r * r * polynomial(r, f.exp) + c
     return ((scale - f.const(1.0)) + scale * r) + scale * small
 
 
@@ -371,7 +371,7 @@ def _power_of_two(t: Node, f: _Format) -> Node:
 
 
 # Logarithms ----------------------------------------------------------------------------------------------------------
-def _split_logarithm(x: Node, f: _Format) -> tuple[Node, Node]:
+def split_logarithm(x: Node, f: _Format) -> tuple[Node, Node]:
     """Split a normal positive x into k, m with x = 2**k * m and sqrt(1/2) <= m < sqrt(2)."""
     root = _SQRT_HALF[f.dtype]
     moved = bitcast(x, f.word) + f.bits((f.bias << f.mantissa) - root)
@@ -387,11 +387,11 @@ def _log_of_parts(k: Node, t: Node, lost: Node, f: _Format) -> Node:
     s = t / (f.const(2.0) + t)
     z = s * s
     half_square = f.const(0.5) * t * t
-    small = s * (half_square + z * _polynomial(z, f.log)) + (k * f.const(f.ln2[1]) + lost)
+    small = s * (half_square + z * polynomial(z, f.log)) + (k * f.const(f.ln2[1]) + lost)
     return k * f.const(f.ln2[0]) - ((half_square - small) - t)
 
 
-def _logarithm_specials(x: Node, argument: Node, result: Node, f: _Format) -> Node:
+def logarithm_specials(x: Node, argument: Node, result: Node, f: _Format) -> Node:
     """Return `result` where the logarithm's argument is positive and finite, else the value that IEEE 754 requires."""
     zero = f.const(0.0)
     result = where(argument > zero, result, where(argument == zero, f.const(-math.inf), f.const(math.nan)))
@@ -402,15 +402,15 @@ def _logarithm_specials(x: Node, argument: Node, result: Node, f: _Format) -> No
 def _sine(x: Node, f: _Format, quarter_turns: int) -> Node:
     """Return sin(x + quarter_turns * pi/2)."""
     wide = cast(x, "f8")
-    magic = _F8.magic
-    t = wide * _F8.const(_TWO_OVER_PI) + magic
-    y, rest = _reduce_angle(wide, t - magic, _HALF_PI if f is _F8 else _HALF_PI_F4)
+    magic = F8.magic
+    t = wide * F8.const(_TWO_OVER_PI) + magic
+    y, rest = _reduce_angle(wide, t - magic, _HALF_PI if f is F8 else _HALF_PI_F4)
     # |y| can exceed pi/4 only beyond the documented range; even there the result must stay in [-1, 1].
-    astray = y.__abs__() > _F8.const(0.8)
-    y, rest = (where(astray, _F8.const(0.0), part) for part in (y, rest))
+    astray = y.__abs__() > F8.const(0.8)
+    y, rest = (where(astray, F8.const(0.0), part) for part in (y, rest))
     z = y * y
-    sine = _sine_part(y, rest, z, _SIN if f is _F8 else _SIN_F4)
-    cosine = _cosine_part(y, rest, z, _COS if f is _F8 else _COS_F4)
+    sine = _sine_part(y, rest, z, _SIN if f is F8 else _SIN_F4)
+    cosine = _cosine_part(y, rest, z, _COS if f is F8 else _COS_F4)
     quadrant = bitcast(t, "u8") + const(quarter_turns, "u8")
     value = where((quadrant & const(1, "u8")) != const(0, "u8"), cosine, sine)
     sign = (quadrant & const(2, "u8")) << const(62, "u8")
@@ -423,7 +423,7 @@ def _reduce_angle(x: Node, k: Node, parts: tuple[float, ...]) -> tuple[Node, Nod
     The products with all parts but the last are exact, and so is the first difference; the errors of the other
     differences are kept.
     """
-    *exact, last = (k * _F8.const(part) for part in parts)
+    *exact, last = (k * F8.const(part) for part in parts)
     y = x - exact[0]
     errors: list[Node] = []
     for product in exact[1:]:
@@ -438,15 +438,15 @@ def _reduce_angle(x: Node, k: Node, parts: tuple[float, ...]) -> tuple[Node, Nod
 def _sine_part(y: Node, rest: Node, z: Node, coefficients: tuple[float, ...]) -> Node:
     """Return sin(y + rest) for |y| <= pi/4."""
     cube = z * y
-    tail = _polynomial(z, coefficients[1:])
-    return y - ((z * (_F8.const(0.5) * rest - cube * tail) - rest) - cube * _F8.const(coefficients[0]))
+    tail = polynomial(z, coefficients[1:])
+    return y - ((z * (F8.const(0.5) * rest - cube * tail) - rest) - cube * F8.const(coefficients[0]))
 
 
 def _cosine_part(y: Node, rest: Node, z: Node, coefficients: tuple[float, ...]) -> Node:
     """Return cos(y + rest) for |y| <= pi/4: 1 - z/2 with its rounding error, then the small terms."""
-    half = _F8.const(0.5) * z
-    near = _F8.const(1.0) - half
-    return near + (((_F8.const(1.0) - near) - half) + (z * (z * _polynomial(z, coefficients)) - y * rest))
+    half = F8.const(0.5) * z
+    near = F8.const(1.0) - half
+    return near + (((F8.const(1.0) - near) - half) + (z * (z * polynomial(z, coefficients)) - y * rest))
 
 
 # Helpers -------------------------------------------------------------------------------------------------------------
@@ -454,7 +454,7 @@ def _argument(value: object) -> tuple[Node, _Format, bool]:
     """Return the argument as a strong float, its format, and whether the result must be weak again."""
     node = as_node(value)
     x = cast(node, node.dtype if is_float(node.dtype) else "f8")
-    return x, _F8 if x.dtype == "f8" else _F4, node.weak
+    return x, F8 if x.dtype == "f8" else F4, node.weak
 
 
 def _result(node: Node, weak: bool, of: tuple[str, Node]) -> Node:
@@ -472,7 +472,7 @@ def _sign_of(x: Node, f: _Format) -> Node:
     return bitcast(x, f.word) & f.bits(1 << (f.width - 1))
 
 
-def _polynomial(x: Node, coefficients: tuple[float, ...]) -> Node:
+def polynomial(x: Node, coefficients: tuple[float, ...]) -> Node:
     """Return c0 + c1 x + c2 x**2 + ... by Horner's rule."""
     result = const(coefficients[-1], x.dtype)
     for coefficient in reversed(coefficients[:-1]):
