@@ -345,3 +345,40 @@ def test_messages_do_not_print_arrays(record: Any) -> None:
     message = str(caught.value).partition("\n  fix: ")[0]
     assert len(message) < 200
     assert len(message.splitlines()) <= 2
+
+
+def at_walls(boundary: object, *, advance: bool = False, **options: Any) -> mg.Model:
+    """A model whose walls have a condition."""
+    grid = mg.Grid((6, 8))
+    u = mg.Field("u", grid, slots=2, boundary=boundary)  # type: ignore[arg-type]
+    step = growing(u)
+    if advance:
+        step.let(mg.TIME, mg.TIME + 0.5)
+    return mg.Model("walls", grid, (u,), step, {u: 1.0}, **options)
+
+
+@pytest.mark.parametrize("clock", [None, mg.Clock(dt=0.5), mg.Clock(dt=mg.Register("h", initial=0.5))])
+@pytest.mark.parametrize("registers", [{}, {mg.TIME: 0.0}])
+def test_a_time_that_stands_still_is_refused(clock: mg.Clock | None, registers: dict[mg.Register, float]) -> None:
+    with pytest.raises(ProgramError, match=r"boundary condition dirichlet.* uses mg\.TIME, which no step changes"):
+        at_walls(mg.dirichlet(lambda y, x, t: t), clock=clock, registers=registers)
+    at_walls(mg.dirichlet(lambda y, x, t: t), advance=True, clock=clock, registers=registers)
+
+
+def test_registers_of_conditions_and_kernels_have_values() -> None:
+    voltage = mg.Register("voltage")
+    with pytest.raises(ProgramError, match=r"boundary condition fixed.* uses register 'voltage', which nothing sets"):
+        at_walls(mg.fixed(voltage))
+    at_walls(mg.fixed(voltage), registers={voltage: 2.0})
+    at_walls(mg.fixed(mg.Register("known", initial=1.0)))
+
+    @mg.kernel
+    def captured(u: Any, new: Any) -> None:
+        new[0, 0] = u[0, 0] * voltage
+
+    u = field()
+    step = mg.Program("step")
+    step.apply(captured, u, u.next)
+    step.rotate(u)
+    with pytest.raises(ProgramError, match=r"'captured' uses register 'voltage', which nothing sets"):
+        model(u, step)

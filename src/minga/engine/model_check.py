@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,11 @@ from minga.engine.levels import check_levels, untouched
 from minga.engine.operations import Apply, Call, Let, Move, Operation, Repeat, Rotate, When, flat
 from minga.errors import ProgramError, shown
 from minga.lang.analysis import reads
-from minga.space.field import SEED, STEP, Field, Register, Slot
+from minga.lang.expr import Arithmetic, Node, as_node
+from minga.lang.graph import topological
+from minga.space.boundary import SIDES, trace_fill
+from minga.space.field import SEED, STEP, TIME, Field, Register, Slot
+from minga.space.register import RegisterKey
 
 if TYPE_CHECKING:
     from minga.engine.model import Model
@@ -101,19 +106,43 @@ def _check_registers(model: Model) -> None:
     if known is None:
         return
     for operation in (o for o in _operations(model) if isinstance(o, Apply)):
-        for register in (value for value in operation.scalars.values() if isinstance(value, Register)):
-            if register.key not in known and register.initial == 0:
-                raise ProgramError(
-                    f"model {model.name!r}: {operation.label!r} uses register {register.name!r}, which nothing sets: "
-                    "it is 0 in all steps",
-                    remedy=f"give its value, mg.Model(..., registers={{{register.name}: ...}}), or set it in the step: "
-                    "step.let(...)",
-                )
+        values = [as_node(value) for value in operation.scalars.values() if isinstance(value, Arithmetic)]
+        _check_set(model, known, [*values, *operation.graph.nodes()], repr(operation.label), operation.graph.where)
+    for item in (field for field in model.fields if not field.replicated):
+        for axis, side in itertools.product(range(item.grid.ndim), SIDES):
+            fill = trace_fill(item, axis, side, 1)
+            if fill is not None:
+                where = f"the boundary condition {fill.graph.name} of field {item.name!r}"
+                _check_set(model, known, fill.graph.nodes(), where, "")
+
+
+def _check_set(model: Model, known: set[str], nodes: Iterable[Node], reader: str, where: str) -> None:
+    """Check that each register which an expression reads has a value, and that the time it reads advances."""
+    for node in topological(list(nodes)):
+        key = node.data if node.op == "scalar" else None
+        if not isinstance(key, RegisterKey) or key.startswith("@") or key in known:
+            continue
+        name = key.removeprefix("$")
+        if key == TIME.key:
+            raise ProgramError(
+                f"model {model.name!r}: {reader} uses mg.TIME, which no step changes: the time would stand still",
+                where=where or None,
+                remedy="advance it at the end of the step: step.let(mg.TIME, mg.TIME + dt); "
+                "step.let(mg.TIME, mg.TIME) says that a constant is meant",
+            )
+        if key.initial == 0:
+            raise ProgramError(
+                f"model {model.name!r}: {reader} uses register {name!r}, which nothing sets: it is 0 in all steps",
+                where=where or None,
+                remedy=f"give its value, mg.Model(..., registers={{{name}: ...}}), or set it in the step with "
+                "step.let(...)",
+            )
 
 
 def _set_registers(model: Model) -> set[str] | None:
     """Return the registers that have values; None if a `call` may set any of them."""
-    known = {SEED.key, STEP.key, *(key.key for key in model.registers if isinstance(key, Register))}
+    given = {key.key for key in model.registers if isinstance(key, Register)}
+    known = {SEED.key, STEP.key, *given} - {TIME.key}  # a given time is where the run begins
     for operation in _operations(model):
         match operation:
             case Apply():
