@@ -245,6 +245,15 @@ def test_a_status_is_json(two: Cluster) -> None:
     assert status["nodes"][0].keys() >= {"sent_bytes", "received_bytes", "processes", "rate", "share"}
 
 
+def sleeper_in(cluster: Cluster) -> subprocess.Popen[bytes]:
+    """A program that sleeps on the first node of a lab; returns once the program has entered the lab."""
+    child = subprocess.Popen(cluster.command(0, ["sh", "-c", "echo here; exec sleep 60"]), stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    with child.stdout as lines:
+        assert lines.readline() == b"here\n"
+    return child
+
+
 # That nothing is left -------------------------------------------------------------------------------------------------
 def test_a_lab_goes_with_all_that_runs_in_it(rights: dict[str, Any], own_labs: Path) -> None:
     lab = named(TWO, "goes")
@@ -400,7 +409,7 @@ def test_a_lab_from_before_a_restart_is_forgotten(rights: dict[str, Any], own_la
     """Its numbers of processes may belong to others now: nothing is ended."""
     lab = named(TWO, "restart")
     cluster = up(lab, **rights)
-    bystander = subprocess.Popen(cluster.command(0, ["sleep", "60"]))
+    bystander = sleeper_in(cluster)
     try:
         write_state(replace(cluster.state, boot="another"))
         assert "restarted" in str(find(lab).fault())  # type: ignore[union-attr]
@@ -439,7 +448,7 @@ def test_a_lab_without_root_works_alike(rights: dict[str, Any], own_labs: Path) 
         stream(cluster, 20_000)
         assert cluster.counters()[1].sent_bytes - before[1].sent_bytes > 20_000
         assert cluster.status()["root"] is False
-        sleeper = subprocess.Popen(cluster.command(0, ["sleep", "60"]))
+        sleeper = sleeper_in(cluster)
     assert sleeper.wait(5) < 0
     assert left_by("holder") == []
 
