@@ -34,12 +34,17 @@ _HIGHEST_ORDER: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
-    """Boundary condition: `value(edge)` is the expression of a ghost cell; `reads` is False if it uses no cells."""
+    """Boundary condition: `value(edge)` is the expression of a ghost cell; `reads` is False if it uses no cells.
+
+    It is `homogeneous` if ghost cells are linear in the cells inside, without a constant: both parts of a complex field
+    obey it if the field does.
+    """
 
     name: str
     value: Callable[[Edge], object]
     reads: bool = True
     antiperiodic: bool = False
+    homogeneous: bool = False
 
     def __repr__(self) -> str:
         return self.name
@@ -135,7 +140,7 @@ def reflect(about: Literal["edge", "cell"] = "edge") -> Condition:
     if about not in ("edge", "cell"):
         raise LayoutError(f"reflect({about!r})", remedy='reflect about "edge" or "cell"')
     shift = 1 if about == "edge" else 0
-    return Condition(f"reflect({about!r})", lambda edge: edge[edge.layer - shift])
+    return Condition(f"reflect({about!r})", lambda edge: edge[edge.layer - shift], homogeneous=True)
 
 
 def zero_gradient() -> Condition:
@@ -146,7 +151,7 @@ def zero_gradient() -> Condition:
     Condition
         The boundary condition.
     """
-    return Condition("zero_gradient()", lambda edge: edge[0])
+    return Condition("zero_gradient()", lambda edge: edge[0], homogeneous=True)
 
 
 def custom(function: Callable[[Edge], object], name: str | None = None) -> Condition:
@@ -191,7 +196,11 @@ def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) 
         If the order is not an even number from 2 to 16.
     """
     return _wall(
-        f"dirichlet({_said(value)})", order, lambda edge, t: _known(edge, order, 1, 0, edge.given(value, t)), time
+        f"dirichlet({_said(value)})",
+        order,
+        lambda edge, t: _known(edge, order, 1, 0, edge.given(value, t)),
+        time,
+        value,
     )
 
 
@@ -222,7 +231,7 @@ def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = Non
     def value(edge: Edge, t: Arithmetic) -> Node:
         return _known(edge, order, 0, 1, edge.given(derivative, t))
 
-    return _wall(f"neumann({_said(derivative)})", order, value, time)
+    return _wall(f"neumann({_said(derivative)})", order, value, time, derivative)
 
 
 def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
@@ -260,7 +269,7 @@ def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = Non
             total = total - weight * edge[n]
         return total / sums[0]
 
-    return _wall(f"robin({_said(a)}, {_said(b)})", order, value, time)
+    return _wall(f"robin({_said(a)}, {_said(b)})", order, value, time, b)
 
 
 def antiperiodic() -> Condition:
@@ -273,14 +282,17 @@ def antiperiodic() -> Condition:
     Condition
         The condition.
     """
-    return Condition("antiperiodic()", lambda edge: edge[0], antiperiodic=True)
+    return Condition("antiperiodic()", lambda edge: edge[0], antiperiodic=True, homogeneous=True)
 
 
-def _wall(name: str, order: int, value: Callable[[Edge, Arithmetic], Node], time: Arithmetic | None) -> Condition:
-    """Return a condition at a wall, which depends on a register of time."""
+def _wall(
+    name: str, order: int, value: Callable[[Edge, Arithmetic], Node], time: Arithmetic | None, right: object
+) -> Condition:
+    """Return a condition at a wall, which depends on a register of time, and is homogeneous if its right side is 0."""
     if isinstance(order, bool) or not isinstance(order, int) or order % 2 or not 2 <= order <= _HIGHEST_ORDER:
         raise LayoutError(f"{name}: order={shown(order)}", remedy=f"orders of accuracy are 2, 4, ... {_HIGHEST_ORDER}")
-    return Condition(name, lambda edge: value(edge, TIME if time is None else time))
+    zero = isinstance(right, int | float) and right == 0
+    return Condition(name, lambda edge: value(edge, TIME if time is None else time), homogeneous=zero)
 
 
 def _said(value: object) -> str:

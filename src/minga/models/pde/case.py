@@ -9,6 +9,7 @@ from typing import Any, Final
 from minga.engine.model import Model
 from minga.errors import CaseError, MingaError, suggest
 from minga.models.boundary import parse_boundary
+from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_wall
 from minga.models.pde.model import pde
 from minga.models.pde.settings import PdeSettings
@@ -65,10 +66,11 @@ def make(settings: PdeSettings, grid: GridSettings, directory: Path) -> Model:
 
 def _boundary(settings: PdeSettings, grid: Grid, ends: Mapping[str | int, object]) -> dict[str, Any]:
     """Return the conditions of each field by axis."""
-    names = ["u"] if isinstance(settings.equations, str) else list(settings.equations)
+    unknowns = ["u"] if isinstance(settings.equations, str) else list(settings.equations)
+    names = [*unknowns, *(part for name in unknowns if _is_complex(name, settings) for part in part_names(name))]
     by_field = any(key in names for key in settings.boundary)
     result: dict[str, Any] = {}
-    for name in names:
+    for name in (name for name in names if name in unknowns or name in settings.boundary):
         given = settings.boundary.get(name, {}) if by_field else settings.boundary
         if not isinstance(given, Mapping):
             raise CaseError(f"found {given!r}", key=f"pde.boundary.{name}", remedy="give conditions by axis")
@@ -88,6 +90,12 @@ def _boundary(settings: PdeSettings, grid: Grid, ends: Mapping[str | int, object
             remedy="give conditions for all fields by axis, or for each field by its name",
         )  # fmt: skip
     return result
+
+
+def _is_complex(name: str, settings: PdeSettings) -> bool:
+    """Return whether an unknown is complex."""
+    kind = settings.dtype.get(name, "f8") if isinstance(settings.dtype, dict) else settings.dtype
+    return kind.startswith("c")
 
 
 def _sides(value: object, settings: PdeSettings, grid: Grid) -> tuple[Condition, Condition]:

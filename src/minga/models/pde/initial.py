@@ -12,10 +12,11 @@ from typing import Any, Final
 import numpy as np
 
 from minga.lang.expr import Node, as_node
+from minga.models.pde.complex_values import Pair
 from minga.models.pde.source import Source, parse
 from minga.models.pde.translate import FUNCTIONS, Names, translate
 
-__all__ = ["of_position", "of_wall"]
+__all__ = ["of_position", "of_wall", "parts"]
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 
@@ -77,20 +78,70 @@ def of_position(
     """
     source = parse(text, label)
     mixed = seed ^ zlib.crc32(label.encode())
-    _evaluate(source, axes, numbers, [np.zeros(1)] * len(axes), mixed)
-    return _with_arguments(lambda *position: _evaluate(source, axes, numbers, position, mixed), axes)
+    _real(_evaluate(source, axes, numbers, [np.zeros(1)] * len(axes), mixed))
+    return _with_arguments(lambda *position: _real(_evaluate(source, axes, numbers, position, mixed)), axes)
+
+
+def parts(
+    value: Any, label: str, axes: Sequence[str], numbers: Mapping[str, float], seed: int = 0
+) -> tuple[Any, Any]:  # fmt: skip
+    """Return the real and the imaginary part of the initial values of a complex field.
+
+    Parameters
+    ----------
+    value
+        A number, an array, a function of the coordinates that returns complex arrays, or a text with ``I``.
+    label
+        Name of a text in messages.
+    axes
+        Names of the grid's axes.
+    numbers
+        Values of the parameters that are numbers.
+    seed
+        Seed of ``random()``.
+
+    Returns
+    -------
+    tuple
+        The initial values of both parts, each of the kind of `value`.
+    """
+    if isinstance(value, str):
+        source = parse(value, label)
+        mixed = seed ^ zlib.crc32(label.encode())
+
+        def pair(*position: Any) -> Pair:
+            return Pair.of(_evaluate(source, axes, numbers, position, mixed, complex_values=True))
+
+        pair(*[np.zeros(1)] * len(axes))
+        return (
+            _with_arguments(lambda *position: _real(pair(*position).re), axes),
+            _with_arguments(lambda *position: _real(pair(*position).im), axes),
+        )
+    if callable(value):
+        return (
+            _with_arguments(lambda *position: np.real(value(*position)), axes),
+            _with_arguments(lambda *position: np.imag(value(*position)), axes),
+        )
+    return np.real(value), np.imag(value)
+
+
+def _real(value: Any) -> Any:
+    """Return values that are real as an array."""
+    return np.asarray(bool(value.data) if isinstance(value, Node) else value, "f8")
 
 
 def _evaluate(
-    source: Source, axes: Sequence[str], numbers: Mapping[str, float], position: Sequence[Any], seed: int
-) -> Any:
+    source: Source, axes: Sequence[str], numbers: Mapping[str, float], position: Sequence[Any], seed: int,
+    complex_values: bool = False,
+) -> Any:  # fmt: skip
     coordinates = {axis: np.asarray(value, "f8") for axis, value in zip(axes, position, strict=True)}
     draws = itertools.count(seed)
     functions = {**_ARRAYS, "random": (0, lambda: _uniform(tuple(coordinates.values()), next(draws)))}
-    names = Names(numbers, axes, functions=functions, coordinates=coordinates, operators=False)
+    names = Names(
+        numbers, axes, functions=functions, coordinates=coordinates, operators=False, complex=complex_values
+    )  # fmt: skip
     with np.errstate(all="ignore"):
-        value = translate(source, names)
-    return np.asarray(bool(value.data) if isinstance(value, Node) else value, "f8")
+        return translate(source, names)
 
 
 def _uniform(position: Sequence[Any], seed: int) -> Any:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import math
 import operator
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
-
-import numpy as np
 
 from minga.compile.explain import Kernel
 from minga.engine.clock import Clock
@@ -19,16 +15,15 @@ from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import ProgramError, RunError, shown, suggest
-from minga.lang.expr import as_node
-from minga.lang.functions import coordinate
 from minga.lang.functions import max as largest
 from minga.lang.functions import min as smallest
 from minga.lang.functions import sum as total
 from minga.lang.operators import spacing
 from minga.lang.trace import current_trace
-from minga.models.pde.initial import of_position
-from minga.models.pde.source import Source, name_problem, parse
-from minga.models.pde.translate import Names, reserved, translate
+from minga.models.pde.complex_values import part_names
+from minga.models.pde.initial import of_position, parts
+from minga.models.pde.source import Source
+from minga.models.pde.system import PREFIX, Equation, System
 from minga.solve.integrators import Integrator, Rates, integrator
 from minga.solve.stability import largest_rates, stable_step
 from minga.space.boundary import BoundaryLike, Condition, neumann
@@ -37,9 +32,6 @@ from minga.space.grid import Grid
 
 __all__ = ["pde"]
 
-Equation = str | Callable[..., object]
-_PREFIX: Final = "parameter_"
-_LETTERS: Final = "u"
 _SAFETY: Final = 0.9
 _MOST_CELLS: Final = 1 << 22
 """Cells of the largest grid on which the stable step is looked for, since every rank does so on the whole grid."""
@@ -59,7 +51,7 @@ def pde(
     tolerance: float = 1e-6,
     unit: str = "1",
     units: Mapping[str, str] | None = None,
-    dtype: str = "f8",
+    dtype: str | Mapping[str, str] = "f8",
     seed: int = 0,
     name: str = "pde",
 ) -> Model:
@@ -99,7 +91,8 @@ def pde(
     units
         Units of fields by name.
     dtype
-        Type of the fields, "f8" or "f4".
+        Type of the fields, "f8", "f4", or the complex ones "c16" and "c8"; one for all, or one for each by its name. A
+        complex field ``psi`` consists of two real ones, ``psi_re`` and ``psi_im``.
     seed
         Seed of the noise.
     name
@@ -125,15 +118,16 @@ def pde(
     >>> model.name
     'pde'
     """
-    system = _System.of(equations, grid, dict(parameters or {}), noise, order, seed)
+    system = System.of(equations, grid, dict(parameters or {}), noise, order, seed, dtype)
     fields = tuple(
-        Field(each, grid, dtype, slots=2, boundary=_boundary(boundary, each, system), unit=(units or {}).get(each, "1"))
-        for each in system.names
+        Field(each, grid, kind, slots=2, boundary=_boundary(boundary, each, system), unit=_unit(each, units, system))
+        for each, kind in zip(system.names, system.kinds, strict=True)
     )
-    constants = tuple(Field(each, grid, dtype, boundary=_continued(grid, order)) for each in system.placed)
+    widest = max(system.kinds)
+    constants = tuple(Field(each, grid, widest, boundary=_continued(grid, order)) for each in system.placed)
     method = _method(integrator, dt, system)
     rates = Rates(
-        system.rates, constants, {_PREFIX + each: value for each, value in system.numbers.items()},
+        system.rates, constants, {PREFIX + each: value for each, value in system.numbers.items()},
         system.amplitudes if system.noise else None,
     )  # fmt: skip
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
@@ -141,7 +135,7 @@ def pde(
     length, notes = _length(method, dt, rates, fields, values)
     clock, target, given = _clock(method, length, unit)
     recorded = method.record(step, rates, fields, dt=given, target=target, tolerance=tolerance)
-    observe, seen, of_unit = _observables(fields)
+    observe, seen, of_unit = _observables(fields, system.complex)
     return Model(
         name,
         grid,
@@ -160,118 +154,7 @@ def pde(
     )
 
 
-@dataclass(frozen=True)
-class _System:
-    """The equations of all fields, and the names in them."""
-
-    names: tuple[str, ...]
-    equations: tuple[Source | Callable[..., object], ...]
-    grid: Grid
-    numbers: Mapping[str, Any]
-    placed: Mapping[str, Any]
-    noise: tuple[Source | float | None, ...]
-    order: int
-    seed: int
-
-    @classmethod
-    def of(
-        cls, equations: object, grid: Grid, parameters: dict[str, Any], noise: object, order: int, seed: int
-    ) -> _System:
-        """Check the arguments of `pde` and parse its texts."""
-        given = equations if isinstance(equations, Mapping) else {_LETTERS: equations}
-        if not given:
-            raise ProgramError("there are no equations", remedy='write {"u": "laplace(u)"}')
-        names = tuple(unicodedata.normalize("NFKC", str(each)) for each in given)
-        taken = reserved(grid.axes)
-        for kind, words in (("field", given), ("parameter", parameters)):
-            for word in words:
-                problem = name_problem(word, taken)
-                if problem:
-                    raise ProgramError(f"{kind} {word!r}: {problem}", remedy="choose another name")
-        numbers: dict[str, Any] = {}
-        placed: dict[str, Any] = {}
-        for word, value in parameters.items():
-            key = unicodedata.normalize("NFKC", word)
-            if key in names:
-                raise ProgramError(f"{key!r} is both a field and a parameter", remedy="rename one of them")
-            if isinstance(value, bool | int | float | np.integer | np.floating):
-                if not math.isfinite(value):
-                    raise ProgramError(f"parameter {word!r} is {value}", remedy="give a finite number")
-                numbers[key] = float(value)
-            elif isinstance(value, Register):
-                numbers[key] = value
-            elif callable(value) or isinstance(value, str | np.ndarray):
-                placed[key] = value
-            else:
-                raise ProgramError(
-                    f"parameter {word!r} is {shown(value)}",
-                    remedy="give a number, a register, an array, a text or a function of the coordinates",
-                )
-        parsed = tuple(_equation(each, value) for each, value in zip(names, given.values(), strict=True))
-        return cls(names, parsed, grid, numbers, placed, _amplitudes(noise, names), order, seed)
-
-    def rates(self, cells: Sequence[Any], constants: Sequence[Any], t: Any, **scalars: Any) -> list[Any]:
-        """Return the rate of change of each field while a kernel is traced."""
-        return [self._value(each, cells, constants, t, scalars) for each in self.equations]
-
-    def amplitudes(self, cells: Sequence[Any], constants: Sequence[Any], t: Any, **scalars: Any) -> list[Any]:
-        """Return the amplitude of the noise of each field, None where there is none."""
-        return [
-            self._value(each, cells, constants, t, scalars) if isinstance(each, Source) else each
-            for each in self.noise or (None,) * len(self.names)
-        ]
-
-    def _value(
-        self, equation: Source | Callable[..., object], cells: Sequence[Any], constants: Sequence[Any], t: Any,
-        scalars: Mapping[str, Any],
-    ) -> Any:  # fmt: skip
-        readers = dict(zip((*self.names, *self.placed), (*cells, *constants), strict=True))
-        numbers = {each.removeprefix(_PREFIX): value for each, value in scalars.items()}
-        if isinstance(equation, Source):
-            here = (0,) * self.grid.ndim
-            values = {each: reader[here] for each, reader in readers.items()} | numbers
-            return translate(equation, Names(values, self.grid.axes, as_node(t), self.order))
-        known = {**readers, **numbers, "t": t}
-        words = list(inspect.signature(equation).parameters)
-        for word in words:
-            if word not in known and word not in self.grid.axes:
-                close = suggest(word, [*known, *self.grid.axes])
-                raise ProgramError(
-                    f"the function of an equation has a parameter {word!r}",
-                    remedy=f"did you mean {close!r}?" if close else f"known are {', '.join([*known, *self.grid.axes])}",
-                )
-        return as_node(equation(**{word: known[word] if word in known else coordinate(word) for word in words}))
-
-
-def _equation(name: str, given: object) -> Source | Callable[..., object]:
-    """Return an equation as parsed text, or the function that it is."""
-    if callable(given):
-        return given
-    return parse(given, f"d({name})/dt")
-
-
-def _amplitudes(noise: object, names: Sequence[str]) -> tuple[Source | float | None, ...]:
-    """Return the amplitude of the noise of each field; empty where no field has any."""
-    if noise is None:
-        return ()
-    given = noise if isinstance(noise, Mapping) else dict.fromkeys(names, noise)
-    for name in given:
-        if name not in names:
-            raise ProgramError(f"noise of {name!r}, which is no field", remedy=f"the fields are {', '.join(names)}")
-    return tuple(_amplitude(name, given.get(name)) for name in names)
-
-
-def _amplitude(name: str, value: object) -> Source | float | None:
-    if isinstance(value, str):
-        return parse(value, f"noise of {name}")
-    if value is None or value == 0:
-        return None
-    if isinstance(value, int | float) and math.isfinite(value):
-        return float(value)
-    raise ProgramError(f"noise of {name!r} is {shown(value)}", remedy="give a number, or a text")
-
-
-def _method(name: str, dt: float | None, system: _System) -> Integrator:
+def _method(name: str, dt: float | None, system: System) -> Integrator:
     """Return the integrator, the default one for "auto"."""
     if dt is not None and not (isinstance(dt, int | float) and 0 < dt < math.inf):
         raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, such as dt=0.01")
@@ -334,26 +217,48 @@ def _explainer(method: Integrator, wish: Register) -> Callable[[Engine], RunErro
     return explain
 
 
-def _boundary(given: Any, name: str, system: _System) -> BoundaryLike:
+def _boundary(given: Any, name: str, system: System) -> BoundaryLike:
     """Return the conditions of one field."""
-    grid = system.grid
-    if isinstance(given, Mapping) and any(key in system.names for key in given):
+    whole = system.whole(name)
+    own = False
+    if isinstance(given, Mapping) and any(key in system.known for key in given):
         for key in given:
-            if key not in system.names:
-                close = suggest(str(key), system.names)
-                raise ProgramError(
-                    f"boundary of {key!r}, which is no field",
-                    remedy=f"did you mean {close!r}?" if close else f"the fields are {', '.join(system.names)}",
-                )
-        given = given.get(name)
-    default = _continued(grid, system.order)
+            if key not in system.known:
+                raise _no_field("boundary", str(key), system)
+        own = name in given
+        given = given[name] if own else given.get(whole)
+    if whole != name and not own:
+        _check_homogeneous(given, whole)
+    default = _continued(system.grid, system.order)
     if given is None or isinstance(given, Condition):
         return default if given is None else given
     if not isinstance(given, Mapping):
         refused: BoundaryLike = given  # by the field, with a remedy
         return refused
-    axes: dict[str | int, Any] = {grid.axis(axis): condition for axis, condition in given.items()}
+    axes: dict[str | int, Any] = {system.grid.axis(axis): condition for axis, condition in given.items()}
     return {**(default or {}), **axes}
+
+
+def _check_homogeneous(given: Any, name: str) -> None:
+    """Raise an error for conditions of a complex field that its parts would not obey."""
+    found = list(given.values()) if isinstance(given, Mapping) else [given]
+    for each in found:
+        for condition in each if isinstance(each, Sequence) else (each,):
+            if isinstance(condition, Condition) and not condition.homogeneous:
+                re, im = part_names(name)
+                raise ProgramError(
+                    f"boundary of {name!r}: {condition} does not say what holds for the imaginary part",
+                    remedy=f"give the conditions of {re} and {im}: boundary={{{re!r}: ..., {im!r}: ...}}",
+                )
+
+
+def _no_field(kind: str, name: str, system: System) -> ProgramError:
+    """Return the error for a name that is no field's."""
+    close = suggest(name, system.known)
+    return ProgramError(
+        f"{kind} of {name!r}, which is no field",
+        remedy=f"did you mean {close!r}?" if close else f"the fields are {', '.join(system.names)}",
+    )
 
 
 def _continued(grid: Grid, order: int) -> dict[str | int, Condition] | None:
@@ -361,30 +266,38 @@ def _continued(grid: Grid, order: int) -> dict[str | int, Condition] | None:
     return {axis: neumann(0.0, order=order) for axis, periodic in enumerate(grid.periodic) if not periodic} or None
 
 
-def _initial(given: object, system: _System) -> dict[str, Any]:
+def _initial(given: object, system: System) -> dict[str, Any]:
     """Return the initial values by field."""
     if given is None:
         return {}
-    values = given if isinstance(given, Mapping) else {system.names[0]: given}
-    result = {}
+    values = given if isinstance(given, Mapping) else {system.unknowns[0]: given}
+    result: dict[str, Any] = {}
     for key, value in values.items():
         name = unicodedata.normalize("NFKC", str(key))
-        if name not in system.names:
-            close = suggest(name, system.names)
-            raise ProgramError(
-                f"initial values of {name!r}, which is no field",
-                remedy=f"did you mean {close!r}?" if close else f"the fields are {', '.join(system.names)}",
+        if name not in system.known:
+            raise _no_field("initial values", name, system)
+        if name in system.complex:
+            label = f"initial {name}"
+            numbers = system.constants
+            result.update(
+                zip(part_names(name), parts(value, label, system.grid.axes, numbers, system.seed), strict=True)
             )
-        result[name] = _placed(value, f"initial {name}", system)
+        else:
+            result[name] = _placed(value, f"initial {name}", system)
     return result
 
 
-def _placed(value: Any, label: str, system: _System) -> Any:
+def _placed(value: Any, label: str, system: System) -> Any:
     """Return values that depend on the place, of which texts become functions."""
     if not isinstance(value, str):
         return value
-    numbers = {each: number for each, number in system.numbers.items() if isinstance(number, float)}
-    return of_position(value, label, system.grid.axes, numbers, system.seed)
+    return of_position(value, label, system.grid.axes, system.constants, system.seed)
+
+
+def _unit(name: str, units: Mapping[str, str] | None, system: System) -> str:
+    """Return the unit of a field."""
+    given = units or {}
+    return given.get(name, given.get(system.whole(name), "1"))
 
 
 def _look(u: Any) -> dict[str, Any]:
@@ -397,7 +310,16 @@ def _look(u: Any) -> dict[str, Any]:
     return found
 
 
-def _observables(fields: Sequence[Field]) -> tuple[Program, dict[str, Register], dict[str, tuple[str, str]]]:
+def _norm(re: Any, im: Any) -> dict[str, Any]:
+    """Compute the integral of the squared absolute value of a complex field in a kernel."""
+    here = (0,) * len(re.axes)
+    squares = re[here] * re[here] + im[here] * im[here]
+    return {"norm": total(functools.reduce(operator.mul, map(spacing, current_trace("the norm").axis_names), squares))}
+
+
+def _observables(
+    fields: Sequence[Field], complex_fields: Sequence[str]
+) -> tuple[Program, dict[str, Register], dict[str, tuple[str, str]]]:
     """Return a Program that finds the integral and the extremes of each field, its registers, and their quantities."""
     observe = Program("observe")
     seen: dict[str, Register] = {}
@@ -413,25 +335,30 @@ def _observables(fields: Sequence[Field]) -> tuple[Program, dict[str, Register],
         for word, register in vars(found).items():
             seen[f"{word}_{item.name}"] = register
             quantities[f"{word}_{item.name}"] = (units[word], f"{texts[word]} {item.name}")
+    by_name = {item.name: item for item in fields}
+    for name in complex_fields if fields[0].grid.geometry == "cartesian" else ():
+        re, im = (by_name[part] for part in part_names(name))
+        found = observe.apply(Kernel(_norm, name="norm"), re, im)
+        seen[f"norm_{name}"] = found.norm
+        quantities[f"norm_{name}"] = (_unit_of_integral(re, 2), f"integral over the grid of abs({name})^2")
     return observe, seen, quantities
 
 
-def _unit_of_integral(item: Field) -> str:
-    """Return the unit of a field times that of the volume of cells."""
+def _unit_of_integral(item: Field, power: int = 1) -> str:
+    """Return the unit of a power of a field times that of the volume of cells."""
     lengths = [unit for unit in item.grid.units if unit != "1"]
     powers = {unit: lengths.count(unit) for unit in lengths}
-    factors = [unit if power == 1 else f"{unit}{power}" for unit, power in powers.items()]
-    return " ".join([*([item.unit] if item.unit != "1" else []), *factors]) or "1"
+    factors = [(item.unit, power)] if item.unit != "1" else []
+    return " ".join(unit if n == 1 else f"{unit}{n}" for unit, n in [*factors, *powers.items()]) or "1"
 
 
 def _record(
-    equations: object, system: _System, method: Integrator, dt: float | None, order: int, tolerance: float
+    equations: object, system: System, method: Integrator, dt: float | None, order: int, tolerance: float
 ) -> dict[str, object]:
     """Return the parameters for the record."""
     texts = {
         name: each.text if isinstance(each, Source) else getattr(each, "__name__", "function")
-        for name, each in zip(system.names, system.equations, strict=True)
+        for name, each in zip(system.unknowns, system.equations, strict=True)
     }
-    numbers = {name: value for name, value in system.numbers.items() if isinstance(value, float)}
     length = {"tolerance": tolerance} if method.adaptive else {"dt": dt}
-    return {"equations": texts, **numbers, "integrator": method.name, "order": order, **length}
+    return {"equations": texts, **system.constants, "integrator": method.name, "order": order, **length}

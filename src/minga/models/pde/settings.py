@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 __all__ = ["PdeSettings"]
 
 Number = bool | int | float
+Kind = Literal["f4", "f8", "c8", "c16"]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -50,7 +51,7 @@ class PdeSettings(BaseModel):
     units
         Units of fields by name.
     dtype
-        Type of the fields.
+        Type of the fields, "c8" and "c16" for complex ones: one for all, or one for each by its name.
     seed
         Seed of the noise, and of random().
     """
@@ -74,5 +75,5 @@ class PdeSettings(BaseModel):
     geometry: Literal["cartesian", "polar", "cylindrical", "spherical"] = "cartesian"
     unit: str = "1"
     units: dict[str, str] = Field(default_factory=dict)
-    dtype: Literal["f4", "f8"] = "f8"
+    dtype: Kind | dict[str, Kind] = "f8"
     seed: Annotated[int, Field(ge=0, lt=2**64)] = 0

@@ -54,7 +54,7 @@ _WORDS: Final = {
 _INSTEAD: Final = {
     "e": "write exp(...)",
     "E": "write exp(...)",
-    "I": "values are real: write an equation for the real and one for the imaginary part",
+    "I": 'values are real unless the field is complex: give dtype="c16"',
     "ln": "write log(...), the natural logarithm",
     "arcsin": "write asin(...)",
     "arccos": "write acos(...)",
@@ -249,8 +249,9 @@ def _check_node(source: Source, node: ast.AST) -> None:
     if isinstance(node, ast.Constant):
         if isinstance(node.value, bool | int | float):
             return
-        kind = "a complex number" if isinstance(node.value, complex) else "text"
-        raise source.error(f"{kind} in an equation", node, "numbers are real: 1, 0.5, 2e-3")
+        if isinstance(node.value, complex):
+            raise source.error("a complex number in an equation", node, f"write {node.value.imag:g}*I")
+        raise source.error("text in an equation", node, "numbers are written 1, 0.5, 2e-3")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Constant):
         raise source.error("a number is called like a function", node, f"write {ast.unparse(node.func)}*(...)")
     if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):

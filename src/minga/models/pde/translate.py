@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import math
 import operator
 import re
@@ -16,6 +17,9 @@ from minga.lang import elementary, operators
 from minga.lang import math as transcendental
 from minga.lang.expr import Node, as_node, extreme, square_root, where
 from minga.lang.functions import coordinate
+from minga.lang.operators import Mean
+from minga.models.pde import complex_values
+from minga.models.pde.complex_values import Pair
 from minga.models.pde.source import Source, unknown
 
 __all__ = ["FUNCTIONS", "OPERATORS", "Names", "reserved", "translate"]
@@ -69,10 +73,10 @@ _SYNONYMS: Final = {"divergence": "div", "gradient": "grad", "arctan2": "atan2",
 _OPTIONAL: Final = {"heaviside": 1}
 _UNLIMITED: Final = ("max", "min")
 _BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
+    ast.Add: complex_values.sum_of,
+    ast.Sub: complex_values.difference,
+    ast.Mult: complex_values.product,
+    ast.Div: complex_values.quotient,
     ast.Mod: operator.mod,
 }
 _COMPARE: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
@@ -84,47 +88,82 @@ _COMPARE: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
     ast.GtE: operator.ge,
 }
 _CONSTANTS: Final = {"pi": math.pi}
+IMAGINARY_UNIT: Final = "I"
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
     """A vector: a sum of terms k grad u, which `div` turns into the conservative form, and of given components."""
 
-    gradients: tuple[tuple[Any, Node, int], ...] = ()
+    gradients: tuple[tuple[Any, Any, int], ...] = ()
     components: tuple[Any, ...] | None = None
 
     def parts(self) -> tuple[Any, ...]:
         """Return the components."""
         total = self.components
         for factor, value, order in self.gradients:
-            here = tuple(factor * part for part in operators.grad(value, order))
-            total = here if total is None else tuple(a + b for a, b in zip(total, here, strict=True))
+            here = tuple(_product(factor, part) for part in _gradient(value, order))
+            total = here if total is None else tuple(_sum(a, b) for a, b in zip(total, here, strict=True))
         assert total is not None
         return total
 
     def times(self, factor: Any) -> Vector:
         """Return the product with a scalar."""
-        components = self.components and tuple(factor * part for part in self.components)
-        return Vector(tuple((factor * k, value, order) for k, value, order in self.gradients), components)
+        components = self.components and tuple(_product(factor, part) for part in self.components)
+        return Vector(tuple((_product(factor, k), value, order) for k, value, order in self.gradients), components)
 
     def plus(self, other: Vector) -> Vector:
         """Return the sum of two vectors."""
         if self.components is None or other.components is None:
             components = self.components or other.components
         else:
-            components = tuple(a + b for a, b in zip(self.components, other.components, strict=True))
+            components = tuple(_sum(a, b) for a, b in zip(self.components, other.components, strict=True))
         return Vector((*self.gradients, *other.gradients), components)
 
     def divergence(self, order: int) -> Any:
         """Return the divergence."""
         total: Any = None
         for factor, value, accuracy in self.gradients:
-            term = operators.div_grad(factor, value, max(order, accuracy))
-            total = term if total is None else total + term
+            term = _div_grad(factor, value, max(order, accuracy))
+            total = term if total is None else _sum(total, term)
         if self.components is not None:
-            term = operators.div(tuple(map(as_node, self.components)), order)
-            total = term if total is None else total + term
+            term = _of_components(lambda parts: operators.div(parts, order), self.components)
+            total = term if total is None else _sum(total, term)
         return total
+
+
+_sum, _product = complex_values.sum_of, complex_values.product
+
+
+def _gradient(value: Any, order: int) -> tuple[Any, ...]:
+    """Return the components of the gradient of a real or complex value."""
+    if not isinstance(value, Pair):
+        return operators.grad(value, order)
+    parts = (operators.grad(as_node(part), order) for part in (value.re, value.im))
+    return tuple(itertools.starmap(Pair, zip(*parts, strict=True)))
+
+
+def _div_grad(factor: Any, value: Any, order: int, mean: Mean = "arithmetic") -> Any:
+    """Return div(k grad u), of which both the factor and u may be complex."""
+
+    def term(real: Any) -> Any:
+        if isinstance(real, float) and real == 0.0:
+            return 0.0
+        return complex_values.linear(lambda u: operators.div_grad(real, as_node(u), order, mean), value)
+
+    if not isinstance(factor, Pair):
+        return term(factor)
+    return _sum(term(factor.re), _product(complex_values.IMAGINARY, term(factor.im)))
+
+
+def _of_components(function: Callable[[tuple[Node, ...]], Any], components: Sequence[Any]) -> Any:
+    """Return a linear function, with one value, of a vector whose components are real or complex."""
+    if not any(isinstance(part, Pair) for part in components):
+        return function(tuple(map(as_node, components)))
+    pairs = tuple(map(Pair.of, components))
+    return Pair(
+        function(tuple(as_node(pair.re) for pair in pairs)), function(tuple(as_node(pair.im) for pair in pairs))
+    )
 
 
 @dataclass(slots=True)
@@ -147,6 +186,8 @@ class Names:
         The values of coordinates by axis; empty: those of the kernel's cell.
     operators
         Whether operators on fields may be used.
+    complex
+        Whether there are complex values: the imaginary unit ``I``, ``re``, ``im``, ``conj`` and ``arg``.
     """
 
     values: Mapping[str, Any]
@@ -156,16 +197,19 @@ class Names:
     functions: Mapping[str, tuple[int, Callable[..., object]]] = field(default_factory=lambda: FUNCTIONS)
     coordinates: Mapping[str, Any] = field(default_factory=dict)
     operators: bool = True
+    complex: bool = False
 
     @property
     def known(self) -> set[str]:
         """All names of values."""
-        return {*self.values, *self.axes, *_CONSTANTS, *(() if self.time is None else ("t",))}
+        imaginary = (IMAGINARY_UNIT,) if self.complex else ()
+        return {*self.values, *self.axes, *_CONSTANTS, *imaginary, *(() if self.time is None else ("t",))}
 
     @property
     def callables(self) -> set[str]:
         """All names of functions and operators."""
-        return {*self.functions, *(OPERATORS if self.operators else ()), *self.derivatives}
+        of_pairs = complex_values.FUNCTIONS if self.complex else ()
+        return {*self.functions, *of_pairs, *(OPERATORS if self.operators else ()), *self.derivatives}
 
     @property
     def derivatives(self) -> set[str]:
@@ -176,15 +220,17 @@ class Names:
         return first | {f"d{n}_d{axis}{n}" for axis in self.axes for n in (2, 3, 4)}
 
 
-def reserved(axes: Sequence[str]) -> set[str]:
+def reserved(axes: Sequence[str], with_complex: bool = False) -> set[str]:
     """Return the names that fields and parameters cannot have on a grid with these axes.
 
     Parameters
     ----------
     axes
         Names of the axes.
+    with_complex
+        Whether there are complex values.
     """
-    names = Names({}, axes, time=0.0)
+    names = Names({}, axes, time=0.0, complex=with_complex)
     return names.known | names.callables | {*_SYNONYMS, "noise", "True", "False"}
 
 
@@ -200,8 +246,8 @@ def translate(source: Source, names: Names) -> Any:
 
     Returns
     -------
-    Node or float
-        The expression.
+    Node, float or Pair
+        The expression, a pair of two if it is complex.
 
     Raises
     ------
@@ -240,9 +286,16 @@ class _Translation:
             raise self.source.error("this is a vector where a number is expected", node, "use dot, div, or components")
         return value
 
-    def cells(self, node: ast.AST) -> Node:
-        """Return a value that operators can differentiate."""
-        return as_node(self.scalar(node))
+    def real(self, node: ast.AST) -> Any:
+        """Return the value of a part that must be neither a vector nor complex."""
+        value = self.scalar(node)
+        if isinstance(value, Pair):
+            raise self.source.error("this is complex where a real number is expected", node, "use re, im, abs or arg")
+        return value
+
+    def linear(self, operator_: Callable[[Node], Any], node: ast.AST) -> Any:
+        """Return a linear operator applied to the value of a part, if it is complex to both of its parts."""
+        return complex_values.linear(lambda part: operator_(as_node(part)), self.scalar(node))
 
     def _constant(self, node: ast.Constant) -> float:
         number = float(node.value)  # type: ignore[arg-type]
@@ -256,6 +309,8 @@ class _Translation:
             return names.values[name]
         if name in _CONSTANTS:
             return _CONSTANTS[name]
+        if name == IMAGINARY_UNIT and names.complex:
+            return complex_values.IMAGINARY
         if name == "t" and names.time is not None:
             return names.time
         if name in names.axes:
@@ -275,11 +330,11 @@ class _Translation:
 
     def _unaryop(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
-            return ~_truth(self.scalar(node.operand))
+            return ~_truth(self.real(node.operand))
         value = self.value(node.operand)
         if isinstance(node.op, ast.UAdd):
             return value
-        return value.times(-1.0) if isinstance(value, Vector) else -value
+        return value.times(-1.0) if isinstance(value, Vector) else complex_values.negative(value)
 
     def _binop(self, node: ast.BinOp) -> Any:
         if isinstance(node.op, ast.Pow):
@@ -287,6 +342,8 @@ class _Translation:
         left, right = self.value(node.left), self.value(node.right)
         if isinstance(left, Vector) or isinstance(right, Vector):
             return self._vectors(node, left, right)
+        if isinstance(node.op, ast.Mod):
+            left, right = self.real(node.left), self.real(node.right)
         return _BINARY[type(node.op)](left, right)
 
     def _vectors(self, node: ast.BinOp, left: Any, right: Any) -> Vector:
@@ -300,13 +357,18 @@ class _Translation:
             case (ast.Mult(), _, Vector()) if not isinstance(left, Vector):
                 return right.times(left)
             case (ast.Div(), Vector(), _) if not isinstance(right, Vector):
-                return left.times(1.0 / right)
+                return left.times(complex_values.quotient(1.0, right))
         both = isinstance(left, Vector) and isinstance(right, Vector)
         remedy = "the scalar product is dot(a, b)" if both else "use vectors with vectors and numbers with numbers"
         raise self.source.error("this operation of a vector has no meaning", node, remedy)
 
     def _power(self, node: ast.BinOp) -> Any:
-        base, exponent = self.scalar(node.left), self.scalar(node.right)
+        base, exponent = self.scalar(node.left), self.real(node.right)
+        if isinstance(base, Pair):
+            return self._complex_power(node, base, exponent)
+        squares = self._squares(node.left)
+        if squares is not None and isinstance(exponent, float) and exponent in (2.0, 4.0, 6.0, 8.0):
+            return squares if exponent == 2.0 else squares ** (int(exponent) // 2)
         if not isinstance(exponent, float):
             return base**exponent
         if not isinstance(base, float):
@@ -322,23 +384,45 @@ class _Translation:
             raise self.source.error("the power of a negative number is complex", node)
         return value
 
+    def _complex_power(self, node: ast.BinOp, base: Pair, exponent: Any) -> Any:
+        """Return a whole power of a complex value."""
+        if not isinstance(exponent, float) or not exponent.is_integer() or abs(exponent) > _LARGEST_EXPONENT:
+            remedy = f"write a whole exponent up to {_LARGEST_EXPONENT}, or powers of abs(...)"
+            raise self.source.error("a complex value to this power", node.right, remedy)
+        return complex_values.power(base, int(exponent))
+
+    def _squares(self, node: ast.AST) -> Any:
+        """Return the square of abs(z) for a complex z, which needs no root; None for anything else."""
+        match node:
+            case ast.Call(func=ast.Name(id="abs"), args=[part], keywords=[]):
+                value = self.scalar(part)
+                return value.squared() if isinstance(value, Pair) else None
+        return None
+
     def _compare(self, node: ast.Compare) -> Any:
-        values = [self.scalar(part) for part in (node.left, *node.comparators)]
+        values = [self.real(part) for part in (node.left, *node.comparators)]
         tests = [_COMPARE[type(op)](a, b) for op, a, b in zip(node.ops, values, values[1:], strict=False)]
         return functools.reduce(operator.and_, map(_truth, tests))
 
     def _boolop(self, node: ast.BoolOp) -> Any:
-        tests = [_truth(self.scalar(part)) for part in node.values]
+        tests = [_truth(self.real(part)) for part in node.values]
         return functools.reduce(operator.and_ if isinstance(node.op, ast.And) else operator.or_, tests)
 
     def _ifexp(self, node: ast.IfExp) -> Any:
+        return self._choice(self.real(node.test), self.scalar(node.body), self.scalar(node.orelse))
+
+    def _choice(self, test: Any, yes: Any, no: Any) -> Any:
+        """Return one of two values, of which either may be complex."""
         choose = self.names.functions["where"][1]
-        return choose(_truth(self.scalar(node.test)), self.scalar(node.body), self.scalar(node.orelse))
+        if not isinstance(yes, Pair) and not isinstance(no, Pair):
+            return choose(_truth(test), yes, no)
+        yes, no = Pair.of(yes), Pair.of(no)
+        return Pair(choose(_truth(test), yes.re, no.re), choose(_truth(test), yes.im, no.im))
 
     def _call(self, node: ast.Call) -> Any:
         assert isinstance(node.func, ast.Name)
         name = _SYNONYMS.get(node.func.id, node.func.id)
-        if name in self.names.functions:
+        if name in self.names.functions or (self.names.complex and name in complex_values.FUNCTIONS):
             return self._function(node, name)
         if self.names.operators:
             derivative = self._derivative(node, name)
@@ -352,7 +436,7 @@ class _Translation:
         raise unknown(self.source, node, node.func.id, self.names.callables, "function")
 
     def _function(self, node: ast.Call, name: str) -> Any:
-        number, function = self.names.functions[name]
+        number, function = self.names.functions.get(name, (1, None))
         least = _OPTIONAL.get(name, number)
         given = len(node.args)
         if node.keywords:
@@ -361,9 +445,15 @@ class _Translation:
             count = f"{least} or more" if name in _UNLIMITED else f"{least} or {number}" if least < number else number
             plural = "" if count == 1 else "s"
             raise self.source.error(f"{name} takes {count} argument{plural}, found {given}", node)
-        return function(*(self.scalar(part) for part in node.args))
+        if name == "where" and self.names.complex:
+            return self._choice(self.real(node.args[0]), *map(self.scalar, node.args[1:]))
+        if self.names.complex and name in complex_values.FUNCTIONS:
+            real = {each: part for each, (_, part) in self.names.functions.items()}
+            return complex_values.FUNCTIONS[name](self.scalar(node.args[0]), real)
+        assert function is not None
+        return function(*map(self.real, node.args))
 
-    def _derivative(self, node: ast.Call, name: str) -> Node | None:
+    def _derivative(self, node: ast.Call, name: str) -> Any:
         """Return the value of d_dx(u), d3_dx3(u), d2_dxdy(u); None for other names."""
         axes = "|".join(map(re.escape, sorted(self.names.axes, key=len, reverse=True)))
         mixed = re.fullmatch(rf"d2_d({axes})d({axes})|d2_d({axes})({axes})", name)
@@ -371,46 +461,58 @@ class _Translation:
         if plain and plain.group(1) == plain.group(3):
             options = self._options(node, name, 1, "order")
             n = int(plain.group(1) or 1)
-            return operators.d(self.cells(node.args[0]), plain.group(2), n, options["order"])
+            return self.linear(lambda u: operators.d(u, plain.group(2), n, options["order"]), node.args[0])
         if mixed:
             options = self._options(node, name, 1, "order")
             first, second = (group for group in mixed.groups() if group)
-            return operators.d2(self.cells(node.args[0]), first, second, options["order"])
+            return self.linear(lambda u: operators.d2(u, first, second, options["order"]), node.args[0])
         return None
 
     def _operator(self, node: ast.Call, name: str) -> Any:
         match name:
-            case "laplace" | "biharmonic" | "gradient_squared":
+            case "laplace" | "biharmonic":
                 options = self._options(node, name, 1, "order")
-                return getattr(operators, name)(self.cells(node.args[0]), options["order"])
+                return self.linear(lambda u: getattr(operators, name)(u, options["order"]), node.args[0])
+            case "gradient_squared":
+                options = self._options(node, name, 1, "order")
+                return operators.gradient_squared(as_node(self.real(node.args[0])), options["order"])
             case "grad":
                 options = self._options(node, name, 1, "order")
-                return Vector(gradients=((1.0, self.cells(node.args[0]), options["order"]),))
+                value = complex_values.linear(as_node, self.scalar(node.args[0]))
+                return Vector(gradients=((1.0, value, options["order"]),))
             case "div":
                 options = self._options(node, name, 1, "order")
                 return self.vector(node.args[0]).divergence(options["order"])
             case "div_grad":
                 options = self._options(node, name, 2, "order", "mean")
                 k, u = (self.scalar(part) for part in node.args)
-                return operators.div_grad(k, as_node(u), options["order"], options.get("mean", "arithmetic"))
+                return _div_grad(k, u, options["order"], options.get("mean", "arithmetic"))
             case "dot":
                 self._options(node, name, 2)
                 pairs = zip(*(self.vector(part).parts() for part in node.args), strict=True)
-                return functools.reduce(operator.add, (a * b for a, b in pairs))
+                return functools.reduce(_sum, itertools.starmap(_product, pairs))
             case "curl":
                 options = self._options(node, name, 1)
-                value = operators.curl(tuple(map(as_node, self.vector(node.args[0]).parts())))
+                value = operators.curl(tuple(map(as_node, self.reals(node.args[0]))))
                 return Vector(components=value) if isinstance(value, tuple) else value
             case "advect":
                 options = self._options(node, name, 2, "scheme", "conservative")
-                velocity, u = self.vector(node.args[0]).parts(), self.cells(node.args[1])
-                scheme = options.get("scheme", "upwind")
-                return operators.advect(velocity, u, scheme, options.get("conservative", True))
+                velocity, scheme = self.reals(node.args[0]), options.get("scheme", "upwind")
+                conservative = options.get("conservative", True)
+                return self.linear(lambda u: operators.advect(velocity, u, scheme, conservative), node.args[1])
         self._options(node, name, 2, "order")
         axis = node.args[1]
         if not isinstance(axis, ast.Name) or axis.id not in self.names.axes:
             raise self.source.error("d takes a value and an axis", axis, f"the axes are {', '.join(self.names.axes)}")
-        return operators.d(self.cells(node.args[0]), axis.id, 1, self._options(node, name, 2, "order")["order"])
+        order = self._options(node, name, 2, "order")["order"]
+        return self.linear(lambda u: operators.d(u, axis.id, 1, order), node.args[0])
+
+    def reals(self, node: ast.AST) -> tuple[Any, ...]:
+        """Return the components of a vector that must be real."""
+        parts = self.vector(node).parts()
+        if any(isinstance(part, Pair) for part in parts):
+            raise self.source.error("this vector is complex where a real one is expected", node, "use re or im")
+        return parts
 
     def vector(self, node: ast.AST) -> Vector:
         """Return the value of a part that must be a vector."""

@@ -1,0 +1,280 @@
+"""The equations of a model of partial differential equations, and the names in them."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from minga.errors import ProgramError, shown, suggest
+from minga.lang.expr import as_node
+from minga.lang.functions import coordinate
+from minga.models.pde.complex_values import Pair, part_names
+from minga.models.pde.source import Source, name_problem, parse
+from minga.models.pde.translate import Names, reserved, translate
+from minga.space.field import Register
+from minga.space.grid import Grid
+
+__all__ = ["PREFIX", "Equation", "System"]
+
+Equation = str | Callable[..., object]
+PREFIX: Final = "parameter_"
+_ONLY: Final = "u"
+_KINDS: Final = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
+"""Types that fields may have, and those of the real fields that hold them."""
+
+
+@dataclass(frozen=True)
+class System:
+    """The equations of all fields, and the names in them.
+
+    Attributes
+    ----------
+    unknowns
+        Names of what the equations determine.
+    names, kinds
+        Names of the fields and their types; an unknown that is complex has two fields.
+    complex
+        The unknowns that are complex.
+    equations
+        The rate of change of each unknown.
+    grid
+        The grid of all fields.
+    numbers
+        Parameters that are the same everywhere: numbers and registers.
+    placed
+        Parameters that depend on the place.
+    pairs
+        Parameters that are complex.
+    noise
+        The amplitude of the noise of each field; empty where no field has any.
+    order
+        Accuracy of operators for which an equation gives none.
+    seed
+        Seed of the noise.
+    """
+
+    unknowns: tuple[str, ...]
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    complex: tuple[str, ...]
+    equations: tuple[Source | Callable[..., object], ...]
+    grid: Grid
+    numbers: Mapping[str, Any]
+    placed: Mapping[str, Any]
+    pairs: tuple[str, ...]
+    noise: tuple[Source | float | None, ...]
+    order: int
+    seed: int
+
+    @classmethod
+    def of(
+        cls, equations: object, grid: Grid, parameters: Mapping[str, Any], noise: object, order: int, seed: int,
+        dtype: str | Mapping[str, str] = "f8",
+    ) -> System:  # fmt: skip
+        """Check the arguments of `pde` and parse its texts."""
+        given = equations if isinstance(equations, Mapping) else {_ONLY: equations}
+        if not given:
+            raise ProgramError("there are no equations", remedy='write {"u": "laplace(u)"}')
+        unknowns = tuple(_normal(each) for each in given)
+        types = _types(dtype, unknowns)
+        pairs = tuple(each for each in unknowns if types[each].startswith("c"))
+        fields = [(part, _KINDS[types[each]]) for each in unknowns for part in _parts(each, each in pairs)]
+        names = tuple(name for name, _ in fields)
+        numbers, placed, of_pairs = _parameters(parameters, {*unknowns, *names})
+        _check_names({"field": (*given, *names), "parameter": (*parameters, *numbers, *placed)}, grid, bool(pairs))
+        if len(set(names)) < len(names):
+            raise ProgramError(f"two fields have one name: {', '.join(names)}", remedy="rename one of them")
+        if of_pairs and not pairs:
+            raise ProgramError(
+                f"parameter {of_pairs[0]!r} is complex, and no field is", remedy='give dtype="c16" for complex fields'
+            )
+        parsed = tuple(_equation(each, value) for each, value in zip(unknowns, given.values(), strict=True))
+        kinds = tuple(kind for _, kind in fields)
+        return cls(
+            unknowns, names, kinds, pairs, parsed, grid, numbers, placed, of_pairs, _amplitudes(noise, names, pairs),
+            order, seed,
+        )  # fmt: skip
+
+    @property
+    def known(self) -> tuple[str, ...]:
+        """Names of all fields, and of those that consist of two."""
+        return (*self.names, *self.complex)
+
+    @property
+    def constants(self) -> dict[str, float]:
+        """Parameters that are numbers."""
+        return {name: value for name, value in self.numbers.items() if isinstance(value, float)}
+
+    def whole(self, name: str) -> str:
+        """Return the unknown that a field belongs to."""
+        return next((each for each in self.complex if name in part_names(each)), name)
+
+    def rates(self, cells: Sequence[Any], constants: Sequence[Any], t: Any, **scalars: Any) -> list[Any]:
+        """Return the rate of change of each field while a kernel is traced."""
+        found: list[Any] = []
+        for name, each in zip(self.unknowns, self.equations, strict=True):
+            value = self._value(each, cells, constants, t, scalars)
+            found += self._fields_of(name, value)
+        return found
+
+    def amplitudes(self, cells: Sequence[Any], constants: Sequence[Any], t: Any, **scalars: Any) -> list[Any]:
+        """Return the amplitude of the noise of each field, None where there is none."""
+        found: list[Any] = []
+        for each in self.noise or (None,) * len(self.names):
+            value = self._value(each, cells, constants, t, scalars) if isinstance(each, Source) else each
+            if isinstance(value, Pair):
+                raise _is_complex(each)
+            found.append(value)
+        return found
+
+    def _fields_of(self, name: str, value: Any) -> list[Any]:
+        """Return the rates of the fields of an unknown."""
+        if name in self.complex:
+            pair = Pair(*value) if isinstance(value, tuple) and len(value) == 2 else Pair.of(value)
+            return [as_node(pair.re), as_node(pair.im)]
+        if isinstance(value, Pair | tuple):
+            raise _is_complex(self.equations[self.unknowns.index(name)])
+        return [as_node(value)]
+
+    def _value(
+        self, equation: Source | Callable[..., object], cells: Sequence[Any], constants: Sequence[Any], t: Any,
+        scalars: Mapping[str, Any],
+    ) -> Any:  # fmt: skip
+        readers = dict(zip((*self.names, *self.placed), (*cells, *constants), strict=True))
+        numbers = {each.removeprefix(PREFIX): value for each, value in scalars.items()}
+        if not isinstance(equation, Source):
+            return _called(equation, {**readers, **numbers, "t": t}, self.grid.axes)
+        here = (0,) * self.grid.ndim
+        values = {each: reader[here] for each, reader in readers.items()} | numbers
+        for name in (*self.complex, *self.pairs):
+            values[name] = Pair(*(values[part] for part in part_names(name)))
+        return translate(equation, Names(values, self.grid.axes, as_node(t), self.order, complex=bool(self.complex)))
+
+
+def _called(function: Callable[..., object], known: Mapping[str, Any], axes: Sequence[str]) -> object:
+    """Return what the function of an equation returns while a kernel is traced."""
+    words = list(inspect.signature(function).parameters)
+    for word in words:
+        if word not in known and word not in axes:
+            close = suggest(word, [*known, *axes])
+            raise ProgramError(
+                f"the function of an equation has a parameter {word!r}",
+                remedy=f"did you mean {close!r}?" if close else f"known are {', '.join([*known, *axes])}",
+            )
+    return function(**{word: known[word] if word in known else coordinate(word) for word in words})
+
+
+def _is_complex(equation: object) -> ProgramError:
+    label = equation.label if isinstance(equation, Source) else getattr(equation, "__name__", "the function")
+    return ProgramError(
+        f"{label} is complex, and its field is real", remedy='write re(...), im(...) or abs(...), or give dtype="c16"'
+    )
+
+
+def _normal(name: object) -> str:
+    return unicodedata.normalize("NFKC", str(name))
+
+
+def _parts(name: str, is_complex: bool) -> tuple[str, ...]:
+    return part_names(name) if is_complex else (name,)
+
+
+def _types(dtype: object, unknowns: Sequence[str]) -> dict[str, str]:
+    """Return the type of each unknown."""
+    given = {_normal(name): kind for name, kind in dtype.items()} if isinstance(dtype, Mapping) else None
+    for name in given or ():
+        if name not in unknowns:
+            raise ProgramError(f"dtype of {name!r}, which is no field", remedy=f"the fields are {', '.join(unknowns)}")
+    types = {name: dtype if given is None else given.get(name, "f8") for name in unknowns}
+    for kind in types.values():
+        if kind not in _KINDS:
+            raise ProgramError(f"dtype={shown(kind)}", remedy=f"types are {', '.join(_KINDS)}")
+    return types  # type: ignore[return-value]
+
+
+def _check_names(words: Mapping[str, Iterable[object]], grid: Grid, with_complex: bool) -> None:
+    """Raise an error for names that fields or parameters cannot have."""
+    taken = reserved(grid.axes, with_complex)
+    for kind, names in words.items():
+        for name in names:
+            problem = name_problem(name, taken)
+            if problem:
+                raise ProgramError(f"{kind} {name!r}: {problem}", remedy="choose another name")
+
+
+def _parameters(
+    given: Mapping[str, Any], fields: set[str]
+) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:  # fmt: skip
+    """Return the parameters that are the same everywhere, those that depend on the place, and the complex ones."""
+    numbers: dict[str, Any] = {}
+    placed: dict[str, Any] = {}
+    pairs: list[str] = []
+    for word, value in given.items():
+        key = _normal(word)
+        if isinstance(value, complex | np.complexfloating) or _is_complex_array(value):
+            pairs.append(key)
+            parts = dict(zip(part_names(key), (value.real, value.imag), strict=True))
+        else:
+            parts = {key: value}
+        for name, part in parts.items():
+            if name in fields:
+                raise ProgramError(f"{name!r} is both a field and a parameter", remedy="rename one of them")
+            if name in numbers or name in placed:
+                raise ProgramError(f"there are two parameters {name!r}", remedy="rename one of them")
+            if isinstance(part, bool | int | float | np.integer | np.floating):
+                if not math.isfinite(part):
+                    raise ProgramError(f"parameter {word!r} is {value}", remedy="give a finite number")
+                numbers[name] = float(part)
+            elif isinstance(part, Register):
+                numbers[name] = part
+            elif callable(part) or isinstance(part, str | np.ndarray):
+                placed[name] = part
+            else:
+                raise ProgramError(
+                    f"parameter {word!r} is {shown(value)}",
+                    remedy="give a number, a register, an array, a text or a function of the coordinates",
+                )
+    return numbers, placed, tuple(pairs)
+
+
+def _is_complex_array(value: object) -> bool:
+    return isinstance(value, np.ndarray) and np.iscomplexobj(value)
+
+
+def _equation(name: str, given: object) -> Source | Callable[..., object]:
+    """Return an equation as parsed text, or the function that it is."""
+    if callable(given):
+        return given
+    return parse(given, f"d({name})/dt")
+
+
+def _amplitudes(noise: object, names: Sequence[str], pairs: Sequence[str]) -> tuple[Source | float | None, ...]:
+    """Return the amplitude of the noise of each field; empty where no field has any."""
+    if noise is None:
+        return ()
+    if pairs and not isinstance(noise, Mapping):
+        raise ProgramError(
+            f"noise={shown(noise)} of fields of which {pairs[0]!r} is complex",
+            remedy=f"give the amplitude for each field: {', '.join(names)}",
+        )
+    given = noise if isinstance(noise, Mapping) else dict.fromkeys(names, noise)
+    for name in given:
+        if name not in names:
+            raise ProgramError(f"noise of {name!r}, which is no field", remedy=f"the fields are {', '.join(names)}")
+    return tuple(_amplitude(name, given.get(name)) for name in names)
+
+
+def _amplitude(name: str, value: object) -> Source | float | None:
+    if isinstance(value, str):
+        return parse(value, f"noise of {name}")
+    if value is None or value == 0:
+        return None
+    if isinstance(value, int | float) and math.isfinite(value):
+        return float(value)
+    raise ProgramError(f"noise of {name!r} is {shown(value)}", remedy="give a number, or a text")
