@@ -12,6 +12,7 @@ import pytest
 
 import minga as mg
 from minga.engine.engine import FieldValue
+from minga.engine.operations import Apply
 from minga.models.examples import examples
 from minga.models.pde import SPEC, EquationError
 from minga.models.settings import GridSettings
@@ -131,6 +132,22 @@ def test_functions_and_texts_give_the_same() -> None:
     assert np.array_equal(cells(text, 7)["u"], cells(function, 7)["u"])
     with pytest.raises(mg.ProgramError, match="parameter 'w'"):
         mg.pde(lambda u, w: u[0, 0] * w, grid, dt=0.1)
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_nested_operators_are_computed_once_a_cell_with_the_same_bits(closed: bool) -> None:
+    """A text keeps costly operands in a local; a function that does not gives the same."""
+
+    def rate(u: Any) -> Any:
+        return mg.laplace(u[0] ** 3 - u[0] - mg.laplace(u))
+
+    grid = mg.Grid((24,), ("x",), periodic=True)
+    options: dict[str, Any] = {"initial": {"u": "cos(pi*x/24)"}, "integrator": "euler", "dt": 1e-2}
+    options["boundary"] = None if closed else mg.antiperiodic()
+    text, function = (mg.pde(each, grid, **options) for each in ("laplace(u**3 - u - laplace(u))", rate))
+    assert cells(text, 20)["u"].tobytes() == cells(function, 20)["u"].tobytes()
+    (stage,) = (each for each in text.step.operations if isinstance(each, Apply))
+    assert bool(stage.graph.locals) == closed
 
 
 def test_parameters_that_depend_on_the_place() -> None:

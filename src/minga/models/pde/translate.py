@@ -17,9 +17,9 @@ from minga.lang import elementary, operators
 from minga.lang import math as transcendental
 from minga.lang.expr import Node, as_node, extreme, square_root, where
 from minga.lang.functions import coordinate
-from minga.lang.operators import Mean
 from minga.models.pde import complex_values
 from minga.models.pde.complex_values import Pair
+from minga.models.pde.operands import Vector, divergence_of_gradient, operand
 from minga.models.pde.source import Source, unknown
 
 __all__ = ["FUNCTIONS", "OPERATORS", "Names", "reserved", "translate"]
@@ -89,81 +89,6 @@ _COMPARE: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
 }
 _CONSTANTS: Final = {"pi": math.pi}
 IMAGINARY_UNIT: Final = "I"
-
-
-@dataclass(frozen=True, slots=True)
-class Vector:
-    """A vector: a sum of terms k grad u, which `div` turns into the conservative form, and of given components."""
-
-    gradients: tuple[tuple[Any, Any, int], ...] = ()
-    components: tuple[Any, ...] | None = None
-
-    def parts(self) -> tuple[Any, ...]:
-        """Return the components."""
-        total = self.components
-        for factor, value, order in self.gradients:
-            here = tuple(_product(factor, part) for part in _gradient(value, order))
-            total = here if total is None else tuple(_sum(a, b) for a, b in zip(total, here, strict=True))
-        assert total is not None
-        return total
-
-    def times(self, factor: Any) -> Vector:
-        """Return the product with a scalar."""
-        components = self.components and tuple(_product(factor, part) for part in self.components)
-        return Vector(tuple((_product(factor, k), value, order) for k, value, order in self.gradients), components)
-
-    def plus(self, other: Vector) -> Vector:
-        """Return the sum of two vectors."""
-        if self.components is None or other.components is None:
-            components = self.components or other.components
-        else:
-            components = tuple(_sum(a, b) for a, b in zip(self.components, other.components, strict=True))
-        return Vector((*self.gradients, *other.gradients), components)
-
-    def divergence(self, order: int) -> Any:
-        """Return the divergence."""
-        total: Any = None
-        for factor, value, accuracy in self.gradients:
-            term = _div_grad(factor, value, max(order, accuracy))
-            total = term if total is None else _sum(total, term)
-        if self.components is not None:
-            term = _of_components(lambda parts: operators.div(parts, order), self.components)
-            total = term if total is None else _sum(total, term)
-        return total
-
-
-_sum, _product = complex_values.sum_of, complex_values.product
-
-
-def _gradient(value: Any, order: int) -> tuple[Any, ...]:
-    """Return the components of the gradient of a real or complex value."""
-    if not isinstance(value, Pair):
-        return operators.grad(value, order)
-    parts = (operators.grad(as_node(part), order) for part in (value.re, value.im))
-    return tuple(itertools.starmap(Pair, zip(*parts, strict=True)))
-
-
-def _div_grad(factor: Any, value: Any, order: int, mean: Mean = "arithmetic") -> Any:
-    """Return div(k grad u), of which both the factor and u may be complex."""
-
-    def term(real: Any) -> Any:
-        if isinstance(real, float) and real == 0.0:
-            return 0.0
-        return complex_values.linear(lambda u: operators.div_grad(real, as_node(u), order, mean), value)
-
-    if not isinstance(factor, Pair):
-        return term(factor)
-    return _sum(term(factor.re), _product(complex_values.IMAGINARY, term(factor.im)))
-
-
-def _of_components(function: Callable[[tuple[Node, ...]], Any], components: Sequence[Any]) -> Any:
-    """Return a linear function, with one value, of a vector whose components are real or complex."""
-    if not any(isinstance(part, Pair) for part in components):
-        return function(tuple(map(as_node, components)))
-    pairs = tuple(map(Pair.of, components))
-    return Pair(
-        function(tuple(as_node(pair.re) for pair in pairs)), function(tuple(as_node(pair.im) for pair in pairs))
-    )
 
 
 @dataclass(slots=True)
@@ -295,7 +220,7 @@ class _Translation:
 
     def linear(self, operator_: Callable[[Node], Any], node: ast.AST) -> Any:
         """Return a linear operator applied to the value of a part, if it is complex to both of its parts."""
-        return complex_values.linear(lambda part: operator_(as_node(part)), self.scalar(node))
+        return complex_values.linear(lambda part: operator_(operand(part)), self.scalar(node))
 
     def _constant(self, node: ast.Constant) -> float:
         number = float(node.value)  # type: ignore[arg-type]
@@ -475,10 +400,10 @@ class _Translation:
                 return self.linear(lambda u: getattr(operators, name)(u, options["order"]), node.args[0])
             case "gradient_squared":
                 options = self._options(node, name, 1, "order")
-                return operators.gradient_squared(as_node(self.real(node.args[0])), options["order"])
+                return operators.gradient_squared(operand(self.real(node.args[0])), options["order"])
             case "grad":
                 options = self._options(node, name, 1, "order")
-                value = complex_values.linear(as_node, self.scalar(node.args[0]))
+                value = complex_values.linear(operand, self.scalar(node.args[0]))
                 return Vector(gradients=((1.0, value, options["order"]),))
             case "div":
                 options = self._options(node, name, 1, "order")
@@ -486,11 +411,11 @@ class _Translation:
             case "div_grad":
                 options = self._options(node, name, 2, "order", "mean")
                 k, u = (self.scalar(part) for part in node.args)
-                return _div_grad(k, u, options["order"], options.get("mean", "arithmetic"))
+                return divergence_of_gradient(k, u, options["order"], options.get("mean", "arithmetic"))
             case "dot":
                 self._options(node, name, 2)
                 pairs = zip(*(self.vector(part).parts() for part in node.args), strict=True)
-                return functools.reduce(_sum, itertools.starmap(_product, pairs))
+                return functools.reduce(complex_values.sum_of, itertools.starmap(complex_values.product, pairs))
             case "curl":
                 options = self._options(node, name, 1)
                 value = operators.curl(tuple(map(as_node, self.reals(node.args[0]))))
