@@ -26,6 +26,7 @@ LAYERS = (
     "solve",
     "view",
     "launch",
+    "case",
     "network",
     "models",
     "lab",

@@ -36,15 +36,15 @@ _CASES = (".toml", ".py")
 
 def cases(incomplete: str) -> list[str]:
     """Return the examples, and the cases in the directory typed so far."""
-    from minga.models.examples import examples
+    from minga.case.examples import examples
 
     return [*_beginning(sorted(examples()), incomplete), *files(incomplete)]
 
 
 def beginnings(incomplete: str) -> list[str]:
     """Return the names of examples, and of models, which stand for their first examples."""
-    from minga.models.examples import examples
-    from minga.models.spec import GROUP
+    from minga.case.examples import examples
+    from minga.case.spec import GROUP
     from minga.plugins import names
 
     return _beginning(sorted({*examples(), *names(GROUP)}), incomplete)
@@ -131,7 +131,7 @@ def _words(context: typer.Context) -> list[str]:
 
 def _keys(words: Iterable[str]) -> Iterator[str]:
     """Yield the keys of a case: those of a run, of observers, and of the model of the first case that is named."""
-    from minga.models.settings import GridSettings
+    from minga.case.settings import GridSettings
     from minga.options import RunOptions
     from minga.schema import tables_of
 
@@ -172,7 +172,7 @@ def _model_of(case: str) -> str | Path | None:
     """Return the model that a case names, or its Python file; None if ``case`` is not a case."""
     import tomllib
 
-    from minga.models.examples import example
+    from minga.case.examples import example
 
     path = Path(case) if Path(case).is_file() else example(case)
     if path is None or path.suffix == ".py":

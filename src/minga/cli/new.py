@@ -10,10 +10,10 @@ import shutil
 import tomllib
 from pathlib import Path
 
+from minga.case.files import SHIPPED
 from minga.cli.inputs import named
 from minga.cli.toml import dump
 from minga.errors import CaseError, RunError, suggest
-from minga.models.files import SHIPPED
 from minga.output.directory import write_whole
 
 __all__ = ["KINDS", "new"]
@@ -85,8 +85,8 @@ def new(file: Path, kind: str | None, rule: str | None, source: str | None = Non
 
 def _example(file: Path, kind: str | None, rule: str | None, source: str) -> tuple[str, dict[Path, Path]]:
     """Return the text of an example, and the files that it needs next to it, from target to original."""
-    from minga.models.examples import example, examples, first_example
-    from minga.models.spec import GROUP
+    from minga.case.examples import example, examples, first_example
+    from minga.case.spec import GROUP
     from minga.plugins import names
 
     for option, value in (("--kind", kind), ("--rule", rule)):

@@ -12,8 +12,8 @@ from minga.plugins import load
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from minga.case.settings import GridSettings
     from minga.engine.model import Model
-    from minga.models.settings import GridSettings
 
 __all__ = ["GROUP", "Make", "ModelSpec", "model_spec"]
 

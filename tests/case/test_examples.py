@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.examples import example, examples
+from minga.case.load import load_model, python_case
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
-from minga.models.case import load_model, python_case
-from minga.models.examples import example, examples
-from minga.models.settings import GridSettings
 from model_runs import assert_same, run_model
 from thinned import thinned
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from minga.case.files import SHIPPED
+from minga.case.spec import GROUP, model_spec
 from minga.errors import CaseError
-from minga.models.files import SHIPPED
-from minga.models.spec import GROUP, model_spec
 from minga.plugins import names
 
 __all__ = ["example", "examples", "first_example"]

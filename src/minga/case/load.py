@@ -11,11 +11,11 @@ from typing import Annotated, Any, Final, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.errors import PydanticUserError
 
+from minga.case.python_file import run_file
+from minga.case.settings import GridSettings
+from minga.case.spec import model_spec
 from minga.engine.model import Model
 from minga.errors import CaseError, MingaError, suggest
-from minga.models.python_file import run_file
-from minga.models.settings import GridSettings
-from minga.models.spec import model_spec
 from minga.schema import validate
 
 __all__ = ["PythonCase", "load_model", "python_case", "read_settings"]

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import minga as mg
+from minga.case.load import load_model, python_case
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
-from minga.models.case import load_model, python_case
-from minga.models.settings import GridSettings
 from minga.schema import validate
 from model_runs import run_model
 

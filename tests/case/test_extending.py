@@ -16,9 +16,9 @@ import xarray
 
 from command_line import Said, in_process
 from minga import plugins
+from minga.case.examples import first_example
+from minga.case.spec import GROUP, model_spec
 from minga.errors import CaseError
-from minga.models.examples import first_example
-from minga.models.spec import GROUP, model_spec
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "tests" / "sample_package"

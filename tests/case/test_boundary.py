@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from minga.case.boundary import parse_boundary
 from minga.errors import CaseError
-from minga.models.boundary import parse_boundary
 
 P = (None, None)
 

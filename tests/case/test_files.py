@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from minga.models.files import SHIPPED, locate, nearest
+from minga.case.files import SHIPPED, locate, nearest
 
 NAME = "patterns/r-pentomino.rle"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 import minga as mg
+from minga.case.examples import examples
+from minga.case.observed import quantities
 from minga.cli.case import find_source, read_case
 from minga.engine.model import Model
 from minga.errors import ProgramError
-from minga.models.examples import examples
-from minga.models.observed import quantities
 from thinned import thinned
 
 LONG = ("fingers", "growth", "membrane", "zn-cell")
