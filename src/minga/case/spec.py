@@ -53,6 +53,10 @@ class ModelSpec:
     grid
         Entries of the table [grid] that `make` reads or refuses with an error of its own. A case that sets any other
         entry is refused.
+    new_case
+        ``new_case(rule, directory)`` returns the text of a case to start from, as ``minga new FILE.toml --rule RULE``
+        writes it; ``rule`` is None for the default rule, and ``my_case.toml`` stands for the name of the file. It
+        raises CaseError with the key ``--rule`` if there is no such rule. By default, no case can be written this way.
     """
 
     settings: type[BaseModel]
@@ -62,6 +66,7 @@ class ModelSpec:
     examples: tuple[str | Path, ...] = ()
     description: str = ""
     grid: tuple[str, ...] = ("shape",)
+    new_case: Callable[[str | None, Path], str] | None = None
 
 
 def model_spec(name: str) -> ModelSpec:

@@ -23,7 +23,6 @@ __all__ = [
     "formats",
     "keys",
     "kinds",
-    "labs",
     "listed",
     "mappings",
     "protocols",
@@ -55,15 +54,6 @@ def listed(incomplete: str) -> list[str]:
     from minga.cli.listing import KINDS
 
     return _beginning(KINDS, incomplete)
-
-
-def labs(incomplete: str) -> list[str]:
-    """Return the labs that ship with minga, and TOML files."""
-    import minga
-
-    shipped = Path(minga.__file__).parent / "examples" / "labs"
-    known = sorted(path.stem for path in shipped.glob("*.toml"))
-    return [*_beginning(known, incomplete), *(name for name in files(incomplete) if not name.endswith(".py"))]
 
 
 def files(incomplete: str) -> list[str]:

@@ -22,6 +22,13 @@ def make(settings: AutomatonSettings, grid: GridSettings, directory: Path) -> Mo
     return case.make(settings, grid, directory)
 
 
+def new_case(rule: str | None, directory: Path) -> str:
+    """Return the text of a case with a rule."""
+    from minga.models.automaton.new_case import new_case
+
+    return new_case(rule, directory)
+
+
 SPEC = ModelSpec(
     settings=AutomatonSettings,
     make=make,
@@ -45,4 +52,5 @@ SPEC = ModelSpec(
     ),
     description="cellular automata: rules by name or in Python, patterns and soups",
     grid=("shape", "boundary"),
+    new_case=new_case,
 )

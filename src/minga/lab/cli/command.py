@@ -1,4 +1,4 @@
-"""Typer interface of the commands ``minga lab ...``, which :mod:`minga.cli.lab` implements."""
+"""Typer interface of the commands ``minga lab ...``, which :mod:`minga.lab.cli.lab` implements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from minga.cli import completion
+from minga.lab.cli import completion
 from minga.launch.exit_codes import INTERRUPTED
 
 __all__ = ["app"]
@@ -32,7 +32,7 @@ Quota = typer.Option(
 @app.command()
 def up(lab: Annotated[str, Target], quota: Annotated[bool, Quota] = True) -> None:
     """Build a lab: network namespaces as nodes, shaped links, and a CPU share for each node."""
-    from minga.cli import lab as command
+    from minga.lab.cli import lab as command
 
     _print(command.start(lab, quota))
 
@@ -43,7 +43,7 @@ def down(
     everything: Annotated[bool, typer.Option("--all", help="Remove all of your labs.")] = False,
 ) -> None:
     """End the processes in a lab and remove the lab, even if parts of it are already gone."""
-    from minga.cli import lab as command
+    from minga.lab.cli import lab as command
 
     _print(command.down(labs or [], everything))
 
@@ -54,7 +54,7 @@ def status(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> None:
     """Show the nodes of labs: CPU shares, processes, and traffic over their links."""
-    from minga.cli import lab as command
+    from minga.lab.cli import lab as command
 
     found = command.status(lab)
     _print(json.dumps(found) if as_json else "\n".join(map(command.describe, found)) or "no lab is up")
@@ -63,7 +63,7 @@ def status(
 @app.command(name="list")
 def listing() -> None:
     """List the labs that are up and those that ship with minga."""
-    from minga.cli import lab as command
+    from minga.lab.cli import lab as command
 
     _print(command.listing())
 
@@ -88,7 +88,7 @@ def run(
     quota: Annotated[bool, Quota] = True,
 ) -> None:
     """Run a program as MPI ranks on the nodes of a lab, which is built for it and then removed unless it was up."""
-    from minga.cli import lab as command
+    from minga.lab.cli import lab as command
 
     request = command.RunRequest(lab, tuple(words), ranks, per_node, mpi, mpi_home, node, keep, quota)
     try:

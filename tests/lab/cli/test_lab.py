@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from command_line import command, in_process
-from minga.cli.completion import labs
 from minga.errors import LaunchError
 from minga.lab.cgroups import find_hierarchies
+from minga.lab.cli.completion import labs
 from minga.lab.cluster import existing, find, lab_rights
 from thinned import thinned
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from minga.cli.measure_mpi import add_libraries
-from minga.cli.measuring import MeasureDisplay, Stage, measure_display
 from minga.cli.outputs import check_output
 from minga.errors import CaseError, MingaError
 from minga.launch.launcher import Job, surrounding_job, world
+from minga.network.measuring.cli.display import MeasureDisplay, Stage, measure_display
+from minga.network.measuring.cli.libraries import add_libraries
 
 if TYPE_CHECKING:
     from minga.engine.comm import Comm
@@ -198,7 +198,8 @@ def _inside(seconds: float, cores: int, display: MeasureDisplay) -> tuple[dict[s
     with tempfile.TemporaryDirectory(prefix="minga-measure-") as folder, tempfile.TemporaryFile("w+") as errors:
         out = Path(folder, "section.json")
         order = json.dumps({"seconds": seconds, "out": str(out)})
-        command = [*launcher.command(min(cores, _MOST_RANKS)), sys.executable, "-m", "minga.cli.measure", order]
+        ranks = launcher.command(min(cores, _MOST_RANKS))
+        command = [*ranks, sys.executable, "-m", "minga.network.measuring.cli.measure", order]
         try:
             with running_job(command, launcher.environment(), stdout=subprocess.PIPE, stderr=errors) as job:
                 assert job.stdout is not None
@@ -223,7 +224,7 @@ def _listen(lines: Iterable[str], told: Stage) -> None:
 
 
 def rank_main(arguments: Sequence[str]) -> int:
-    """Run as one of the ranks that time messages inside this machine: ``python -m minga.cli.measure ORDER``."""
+    """Run as one of the ranks that time messages inside this machine, with the order as the argument of this module."""
     from minga.launch.events import silence_stdout
     from minga.launch.rank_end import end_in_error
 
@@ -322,7 +323,7 @@ def core_count(groups: Any) -> int:
 # Hosts ---------------------------------------------------------------------------------------------------------------
 def _on_hosts(request: MeasureRequest, display: MeasureDisplay) -> dict[str, Any]:
     from minga.launch.hosts import read_hosts, shell_launcher
-    from minga.launch.remote import measure_nodes
+    from minga.network.measuring.cli.remote import measure_nodes
     from minga.network.measuring.measure import measure_hosts
 
     assert request.hosts is not None
@@ -426,7 +427,7 @@ def _load() -> list[float] | None:
 
 def summary(machine: Machine, out: Path | None) -> str:
     """Describe the measured machine, and the file if one was written."""
-    from minga.cli.measuring import machine_text
+    from minga.network.measuring.cli.display import machine_text
 
     text = machine_text(machine)
     return text if out is None else f"{text}\nwritten to {out}; plan with it: minga plan CASE --machine {out}"

@@ -15,10 +15,10 @@ import pytest
 
 from command_line import command, in_process, nothing_written
 from matmul_hands import close, matrix
-from minga.cli.matmul import MatmulRequest, _check, _check_place, _Progress
-from minga.cli.matmul_launch import _Places, _run
 from minga.errors import CaseError
 from minga.launch.hosts import Host
+from minga.models.matmul.cli.launch import _Places, _run
+from minga.models.matmul.cli.matmul import MatmulRequest, _check, _check_place, _Progress
 
 
 @pytest.fixture(autouse=True)
@@ -163,8 +163,8 @@ def test_places_that_are_left() -> None:
 
 def test_a_silent_host_ends_what_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also what the launcher leaves behind, as it does connections: that holds the ends of our pipes."""
-    monkeypatch.setattr("minga.cli.matmul_launch._LOOKS", 0.01)
-    monkeypatch.setattr("minga.cli.matmul_launch._answers", lambda host, shell: False)
+    monkeypatch.setattr("minga.models.matmul.cli.launch._LOOKS", 0.01)
+    monkeypatch.setattr("minga.models.matmul.cli.launch._answers", lambda host, shell: False)
     words = ["sh", "-c", "sleep 300 & wait"]
     end = _run(words, dict(os.environ), _Places(0, [Host("pc1")]), MatmulRequest(Path("a.npy"), Path("b.npy")))
     assert (end.lost, end.answered) == ("pc1", False)
@@ -207,7 +207,7 @@ def _runs(process: int) -> bool:
 def test_each_part_of_a_product_counts_its_own_panels(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("minga.cli.matmul._SAID", -1.0)
+    monkeypatch.setattr("minga.models.matmul.cli.matmul._SAID", -1.0)
     progress = _Progress()
     for total in (3, 1, 4):
         for done in range(1, total + 1):

@@ -12,7 +12,7 @@ import pytest
 
 from command_line import in_process
 from minga.launch.hosts import Host, shell_launcher
-from minga.launch.remote import measure_nodes
+from minga.network.measuring.cli.remote import measure_nodes
 from minga.plan.machine import survey as surveying
 from minga.plan.machine.machine import read_machine
 from mpi_launch import run_ranks

@@ -1,4 +1,4 @@
-"""Typer interface of the command ``minga bcast``, which :mod:`minga.cli.bcast` implements."""
+"""Typer interface of the command ``minga bcast``, which :mod:`minga.network.broadcast.cli.bcast` implements."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def bcast(
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Send a file to many hosts at once. It crosses a shared network only once, however many hosts there are."""
-    from minga.cli import bcast as command
+    from minga.network.broadcast.cli import bcast as command
 
     request = command.BroadcastRequest(
         file, to, hosts, lab, source, route, rate, network, on_loss, force, shell, dead_timeout

@@ -1,4 +1,4 @@
-"""Typer interface of the command ``minga measure``, which :mod:`minga.cli.measure` implements."""
+"""Typer interface of the command ``minga measure``, which :mod:`minga.network.measuring.cli.measure` implements."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def measure(
 
     The topology, memory, speeds of kernels by size, and costs of messages are written to one JSON file.
     """
-    from minga.cli import measure as command
+    from minga.network.measuring.cli import measure as command
 
     target = out if out is not None or as_json else Path("machine.json")
     request = command.MeasureRequest(tuple(case or ()), hosts, network, seconds, target, plot, shell, name, html, force)

@@ -1,4 +1,4 @@
-"""Typer interface of the command ``minga matmul``, which :mod:`minga.cli.matmul` implements."""
+"""Typer interface of the command ``minga matmul``, which :mod:`minga.models.matmul.cli.matmul` implements."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def matmul(
 
     If a rank is lost, the others continue without it. A partial result is kept, and the same command resumes from it.
     """
-    from minga.cli import matmul as command
+    from minga.models.matmul.cli import matmul as command
 
     request = command.MatmulRequest(
         a, b, out, c, alpha, beta, transpose_a, transpose_b, ranks, hosts, shell, machine, threads, memory, layout,

@@ -1,4 +1,4 @@
-"""Typer interface of the commands ``minga medium ...``, which :mod:`minga.cli.medium` implements."""
+"""Typer interface of the commands ``minga medium ...``, which :mod:`minga.models.waves.cli.medium` implements."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def layered(
     force: Annotated[bool, Force] = False,
 ) -> None:
     """Make a medium of flat or dipping layers."""
-    from minga.cli import medium as command
+    from minga.models.waves.cli import medium as command
 
     layers = command.layers_of(depths, velocities)
     _print(command.make("layered", out, shape, spacing, picture, force, layers=layers, dip=dip, azimuth=azimuth,
@@ -66,7 +66,7 @@ def salt(
     force: Annotated[bool, Force] = False,
 ) -> None:
     """Make a medium with a salt body: water, lifted sediments, and a smooth random body of high velocity."""
-    from minga.cli import medium as command
+    from minga.models.waves.cli import medium as command
 
     _print(command.make("salt", out, shape, spacing, picture, force, seed=seed, anisotropy=anisotropy))
 
@@ -82,7 +82,7 @@ def thrust(
     force: Annotated[bool, Force] = False,
 ) -> None:
     """Make a medium of folded layers thrust over each other along a fault."""
-    from minga.cli import medium as command
+    from minga.models.waves.cli import medium as command
 
     _print(command.make("thrust", out, shape, spacing, picture, force, seed=seed, anisotropy=anisotropy))
 
@@ -98,7 +98,7 @@ def show(
     force: Annotated[bool, Force] = False,
 ) -> None:
     """Describe the contents of a file: shape, spacing, units, and range of values."""
-    from minga.cli import medium as command
+    from minga.models.waves.cli import medium as command
 
     _print(command.show(file, variable, axes, picture, force))
 

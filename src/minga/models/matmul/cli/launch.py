@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
 
-from minga.cli.matmul import MatmulRequest, rank_command
 from minga.engine.pin import available_cores
 from minga.errors import LaunchError, RunError
 from minga.launch.exit_codes import OK, REPORTED
@@ -28,6 +27,7 @@ from minga.launch.hosts import Host, read_hosts, shell_command
 from minga.launch.jobs import end_jobs, running_job
 from minga.launch.launcher import Launcher, find_launcher
 from minga.launch.reach import address_options, agent, not_started, own_address
+from minga.models.matmul.cli.matmul import MatmulRequest, rank_command
 
 __all__ = ["launch"]
 

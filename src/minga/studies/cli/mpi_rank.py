@@ -1,4 +1,4 @@
-"""One rank of ``minga bench mpi``: ``python -m minga.cli.bench_mpi_rank ORDER``, under a launcher.
+"""One rank of ``minga bench mpi``: ``python -m minga.studies.cli.mpi_rank ORDER``, under a launcher.
 
 ORDER is JSON: ``target`` and ``overrides`` specify the case, ``ranks`` is the number of ranks that were started,
 ``seconds`` the time for which each variant runs, ``sizes`` and ``rounds`` specify the messages; ``layout`` (low and

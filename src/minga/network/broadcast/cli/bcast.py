@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from minga.cli.bcast_agents import Outcome, agents
 from minga.errors import CaseError, RunError, suggest
 from minga.launch.hosts import Host, Launcher, read_hosts, shell_launcher
+from minga.network.broadcast.cli.agents import Outcome, agents
 from minga.paths import plain_name
 from minga.plan.machine.units import quantity
 

@@ -68,7 +68,7 @@ def measured_libraries(
     for library in libraries:
         with tempfile.TemporaryDirectory(prefix="minga-mpi-") as name:
             folder = Path(name)
-            program = [sys.executable, "-m", "minga.cli.measure_mpi"]
+            program = [sys.executable, "-m", "minga.network.measuring.cli.libraries"]
             share = max(0.5, seconds / len(libraries))
             order = {"seconds": share, "seed": 0,
                      "between": f"{hosts[0].name} and {hosts[1].name}" if hosts else "one node",
@@ -126,7 +126,7 @@ def _run(command: Sequence[str], library: Implementation, seconds: float) -> dic
 
 
 def rank_main(arguments: Sequence[str]) -> int:
-    """Run as one of the two ranks: ``python -m minga.cli.measure_mpi ORDER``."""
+    """Run as one of the two ranks: ``python -m minga.network.measuring.cli.libraries ORDER``."""
     from minga.launch.events import silence_stdout
     from minga.launch.rank_end import end_in_error
 

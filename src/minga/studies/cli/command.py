@@ -116,8 +116,8 @@ def mpi(
 
     The exit status is 1 if their results differ in any bit.
     """
-    from minga.cli.bench_mpi import LibrariesRequest, compare
     from minga.launch.implementations import NAMES
+    from minga.studies.cli.mpi import LibrariesRequest, compare
     from minga.studies.tinetti import mpi_compared
 
     names = tuple(NAMES) if libraries is None else tuple(filter(None, libraries.split(",")))

@@ -136,7 +136,7 @@ def _job(name: str, start: Start, order: Mapping[str, Any], request: LibrariesRe
         say(f"{NAMES[name]} is left out: {error.message}")
         return {"missing": error.message}
     say(f"{mpi.vendor} ...")
-    words = [sys.executable, "-m", "minga.cli.bench_mpi_rank", json.dumps(order)]
+    words = [sys.executable, "-m", "minga.studies.cli.mpi_rank", json.dumps(order)]
     done = start(mpi, words, 30 * request.seconds + _SLOW)
     if done.returncode != 0 or not done.stdout.strip():
         said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-12:])

@@ -82,7 +82,7 @@ def matmul(request: MatmulRequest) -> str | None:
         if job is not None:
             raise CaseError("ranks cannot be started inside a job", key="-n", remedy="leave -n and --hosts out")
         if not (request.plan and request.machine is not None):
-            from minga.cli.matmul_launch import launch
+            from minga.models.matmul.cli.launch import launch
 
             _read(request)  # report mistakes in the files before anything is started
             launch(request)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from minga.cli import measure_mpi
-from minga.cli.measure_mpi import add_libraries, host_command, measured_libraries
 from minga.launch.hosts import Host
 from minga.launch.implementations import Implementation, find_implementation
+from minga.network.measuring.cli import libraries
+from minga.network.measuring.cli.libraries import add_libraries, host_command, measured_libraries
 
 HOSTS = [Host("ana", address="10.0.0.1"), Host("berta"), Host("carla")]
 
@@ -22,7 +22,7 @@ def library(name: str, launcher: Path = Path("/opt/mpi/bin/mpiexec")) -> Impleme
 
 
 def test_a_rank_on_each_of_the_first_two_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure_mpi, "own_address", lambda hosts, shell: None)
+    monkeypatch.setattr(libraries, "own_address", lambda hosts, shell: None)
     mpich = host_command(library("mpich"), "my-ssh", HOSTS, tmp_path)
     assert mpich[:5] == ["/opt/mpi/bin/mpiexec", "-launcher", "ssh", "-launcher-exec", str(tmp_path / "shell")]
     assert "exec my-ssh" in (tmp_path / "shell").read_text()
@@ -60,7 +60,7 @@ def test_a_library_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monke
     hanging = tmp_path / "mpiexec"
     hanging.write_text("#!/bin/sh\nsleep 1000\n")
     hanging.chmod(hanging.stat().st_mode | stat.S_IXUSR)
-    monkeypatch.setattr(measure_mpi, "_PATIENCE", -1.4)  # less than no time
+    monkeypatch.setattr(libraries, "_PATIENCE", -1.4)  # less than no time
     assert measured_libraries([library("mpich", hanging)], 0.1)[1] == {
         "MPICH": "ranks that were started for it did not end"
     }
@@ -68,14 +68,14 @@ def test_a_library_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_what_takes_another_way_than_the_interface_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = {"library": "MPICH 5", "crossed": {"interface": "eth0", "sent": 3, "payload": 10, "enough": False}}
-    monkeypatch.setattr(measure_mpi, "installed", lambda: [library("mpich"), library("openmpi")])
-    monkeypatch.setattr(measure_mpi, "measured_libraries", lambda *_: ([entry], {"Open MPI": "why"}))
+    monkeypatch.setattr(libraries, "installed", lambda: [library("mpich"), library("openmpi")])
+    monkeypatch.setattr(libraries, "measured_libraries", lambda *_: ([entry], {"Open MPI": "why"}))
     section: dict[str, Any] = {"libraries": [], "unavailable": {}, "advice": []}
     add_libraries(section, 1.0, lambda part, what: None)
     assert section["libraries"] == [entry]
     assert section["unavailable"] == {"Open MPI": "why"}
     assert "MPICH 5 did not cross the interface eth0" in section["advice"][0]
-    monkeypatch.setattr(measure_mpi, "installed", lambda: [library("mpich")])
+    monkeypatch.setattr(libraries, "installed", lambda: [library("mpich")])
     alone: dict[str, Any] = {"libraries": [], "unavailable": {}, "advice": []}
     add_libraries(alone, 1.0, lambda part, what: None)  # what the ranks on this machine used already
     assert alone["libraries"] == []
@@ -83,7 +83,7 @@ def test_what_takes_another_way_than_the_interface_is_said(monkeypatch: pytest.M
 
 def test_the_way_to_the_second_host_is_looked_at_also_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     orders: list[dict[str, Any]] = []
-    monkeypatch.setattr(measure_mpi, "_run", lambda command, *_: orders.append(json.loads(command[-1])) or "ended")
+    monkeypatch.setattr(libraries, "_run", lambda command, *_: orders.append(json.loads(command[-1])) or "ended")
     for hosts in (HOSTS, [HOSTS[1], HOSTS[0]], []):
         measured_libraries([library("mpich")], 0.1, hosts, "my-ssh")
     assert [order["address"] for order in orders] == ["berta", "10.0.0.1", None]
