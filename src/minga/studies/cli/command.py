@@ -89,6 +89,27 @@ def bounanos(
     _judge(command.failed(result))
 
 
+@app.command("machado")
+def machado(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="One small and short run of each kind: seconds instead of minutes.")
+    ] = False,
+    out: Out = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Machado, Lorenzon and Navaux: frames of waves written while the next ones are computed, on emulated disks.
+
+    The exit status is 1 if runs leave different frames.
+    """
+    from minga.studies.machado import study as command
+
+    _check_outputs(out, force=force)
+    found = command.measure(command.sizes(quick=quick), _say)
+    _tell(found, out, as_json, command.tables)
+    _judge(command.failed(found))
+
+
 @app.command("mpi")
 def mpi(
     case: Annotated[str, typer.Argument(metavar="CASE", help="A case file, or the name of an example.")],

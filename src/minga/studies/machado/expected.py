@@ -1,13 +1,23 @@
-"""What a run should take, by a clock that costs nothing: computing, copying and writing without anything between."""
+"""Times that runs should take by a clock that costs nothing: computing, copying and writing, and nothing between."""
 
 from __future__ import annotations
 
-from benchmarks.waves.arms import Order
-from benchmarks.waves.disks import Cached
+from minga.studies.machado.arms import Order
+from minga.studies.machado.disks import Cached
+
+__all__ = ["expected"]
 
 
 def expected(order: Order, compute: float) -> float:
-    """Seconds until the program can end. `compute`: seconds from frame to frame. Compressed frames take no time."""
+    """Return the seconds until the program can end; compressed frames take no time.
+
+    Parameters
+    ----------
+    order
+        The run.
+    compute
+        Seconds of computing from one frame to the next.
+    """
     write = order.size**3 * 4 / order.rate if order.codec == "none" else 0.0
     if order.arm == "none":
         return (order.frames - 1) * compute
@@ -19,7 +29,7 @@ def expected(order: Order, compute: float) -> float:
 
 
 def _queue(frames: int, compute: float, write: float, buffers: int) -> float:
-    """A bounded queue: frame k waits for the buffer of frame k - buffers."""
+    """Return the seconds with a bounded queue: frame k waits for the buffer of frame k - buffers."""
     now, written = 0.0, [0.0] * buffers
     for frame in range(frames):
         now = max(now + (compute if frame else 0.0), written[-buffers])
@@ -28,7 +38,7 @@ def _queue(frames: int, compute: float, write: float, buffers: int) -> float:
 
 
 def _cached(order: Order, compute: float, *, overlap: bool) -> float:
-    """Through a page cache, in the solver or in a second process with one buffer."""
+    """Return the seconds through a page cache, filled by the solver or by a second process with one buffer."""
     solver = writer = 0.0
     at = [0.0]
     cache = Cached(order.rate, order.depth, clock=lambda: at[0])

@@ -1,4 +1,4 @@
-"""The second process of two: writes what the first puts into shared memory. `second.py SHARED ORDER`."""
+"""The second of two processes, which writes what the first puts into shared memory: arguments SHARED ORDER."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from benchmarks.waves.files import Files
+from minga.studies.machado.files import Files
+
+__all__ = ["main"]
 
 
-def main() -> None:
-    shared, order = sys.argv[1], json.loads(sys.argv[2])
+def main(shared: str, order: dict[str, Any]) -> None:
+    """Write a frame for each line "frame" of standard input, and print the counters after "end"."""
     with Path(shared).open("r+b") as file:
-        buffer: np.ndarray[Any, Any] = np.frombuffer(mmap.mmap(file.fileno(), order["size"] ** 3 * 4), np.float32)
+        buffer: NDArray[Any] = np.frombuffer(mmap.mmap(file.fileno(), order["size"] ** 3 * 4), np.float32)
     files = Files(Path(order["folder"]), order["rate"], order["depth"], order["copy"])
     print("ready", flush=True)
     for line in sys.stdin:
@@ -27,4 +30,5 @@ def main() -> None:
     print(json.dumps({"backlog": files.cache.backlog, "slower_than_copy": files.slower}), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main(sys.argv[1], json.loads(sys.argv[2]))

@@ -1,8 +1,8 @@
-"""Disks of a given speed, made of the one there is by waiting; no rights are needed.
+"""Disks of a given speed, made of the real one by waiting; no rights are needed.
 
-`Cached` accepts what the operating system's page cache would: at once while less than `depth` bytes wait for the disk,
-then as fast as the disk takes them. It is a token bucket of that depth, refilled at the disk's rate. `Paced` is what a
-writer sees that waits for every frame to be on the disk.
+`Cached` accepts data as the page cache of an operating system does: at once while less than `depth` bytes wait for the
+disk, then as fast as the disk takes them. It is a token bucket of that depth, refilled at the rate of the disk.
+`Paced` is the disk of a writer that waits for every frame to be on the disk.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+__all__ = ["Cached", "Paced"]
+
 
 class Cached:
-    """A page cache of `depth` bytes before a disk of `rate` bytes a second."""
+    """A page cache of `depth` bytes in front of a disk of `rate` bytes per second."""
 
     def __init__(self, rate: float, depth: float, clock: Callable[[], float] = time.perf_counter) -> None:
         self.rate, self.depth = rate, depth
@@ -20,7 +22,7 @@ class Cached:
         self._dirty, self._at = 0.0, clock()
 
     def delay(self, size: int) -> float:
-        """Seconds until the cache has taken so many bytes, which are dirty from then on."""
+        """Return the seconds until the cache has taken `size` bytes, which are dirty from then on."""
         now = self._clock()
         self._dirty = max(0.0, self._dirty - (now - self._at) * self.rate)
         wait = max(0.0, (self._dirty + size - self.depth) / self.rate)
@@ -34,9 +36,16 @@ class Cached:
 
 
 class Paced:
-    """A disk of `rate` bytes a second: waits for what the real one, which is faster, does not take.
+    """A disk of `rate` bytes per second, which waits for the time that the real one, being faster, does not take.
 
-    spent  seconds that writing and this disk's waiting have taken so far
+    Parameters
+    ----------
+    rate
+        Bytes per second.
+    spent
+        Returns the seconds that writing and the waiting of this disk have taken so far.
+    sleep
+        Waits for a number of seconds.
     """
 
     def __init__(self, rate: float, spent: Callable[[], float], sleep: Callable[[float], None] = time.sleep) -> None:
@@ -44,7 +53,7 @@ class Paced:
         self._bytes = 0
 
     def __call__(self, size: int) -> None:
-        """Wait before so many bytes are written."""
+        """Wait before `size` bytes are written."""
         self._bytes += size
         wait = self._bytes / self.rate - self._spent()
         if wait > 0:
