@@ -150,6 +150,27 @@ def mpi(
     _judge(mpi_compared.failed(found))
 
 
+@app.command("printista")
+def printista(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small lattice and few steps: seconds instead of a minute.")
+    ] = False,
+    out: Out = None,
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Printista and Saez: messages of an automaton by mapping, and its times on the cores of this machine.
+
+    The exit status is 1 if a count differs from the paper's, or if runs differ in any bit.
+    """
+    from minga.studies.printista import study as command
+
+    _check_outputs(out, force=force)
+    found = command.measure(command.sizes(quick=quick), _say)
+    _tell(found, out, as_json, command.tables)
+    _judge(command.failed(found))
+
+
 @app.command("tinetti")
 def tinetti(
     quick: Annotated[
