@@ -89,7 +89,7 @@ class Arm(Protocol):
 
     @property
     def counters(self) -> dict[str, Any]:
-        """What was counted."""
+        """Counters of the run, by name."""
 
 
 def p_of(model: Model, engine: Engine) -> NDArray[Any]:
