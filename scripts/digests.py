@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 import minga as mg
+from minga.case.examples import examples
 from minga.cli.case import find_source, read_case
 from minga.engine.comm import Comm
-from minga.models.examples import examples
 
 STORED: Final = Path(__file__).parents[1] / "benchmarks" / "results" / "digests.json"
 RANKS: Final = (1, 2, 3)

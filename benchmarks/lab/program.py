@@ -20,10 +20,10 @@ import numpy as np
 from mpi4py import MPI
 
 import minga as mg
+from minga.case.examples import examples
 from minga.engine.begin import start
 from minga.engine.comm import MPIComm
 from minga.engine.engine import Engine
-from minga.models.examples import examples
 from minga.plan.balance import Balancer
 from minga.plan.cost import predict, work_of
 from minga.plan.plan import Plan

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import minga
+from minga.case.load import read_settings
 from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
-from minga.models.case import read_settings
 from minga.models.photodiode.case import device_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.problem import Problem

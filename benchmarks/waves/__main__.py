@@ -13,15 +13,27 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.command import asked
 from benchmarks.machine import by_name, measured
 from benchmarks.page import shown
 from benchmarks.timing import Effort
-from benchmarks.waves.paper import measure_paper
 from benchmarks.waves.report import markdown, targets_of
 from benchmarks.waves.speed import measure_speed
+from minga.studies.machado import study
+
+ZFP: Final = Path(__file__).parents[2] / ".venv-waves" / "zfpy"
+
+
+def measure_paper(quick: bool) -> dict[str, Any]:
+    """The experiment of Machado, Lorenzon and Navaux, with zfp where `make bench-waves` has put it."""
+    packages = ZFP if ZFP.is_dir() else None
+    return study.measure(
+        study.sizes(quick=quick), lambda line: print(f"  {line}", file=sys.stderr, flush=True), packages
+    )
+
 
 PARTS: Final[dict[str, Callable[[bool], Any]]] = {
     "speed": lambda quick: [found.as_json() for found in measure_speed(quick)],

@@ -14,11 +14,9 @@ from minga.engine.begin import start
 from minga.models.waves.boundary import Random
 from minga.models.waves.medium import Medium
 from minga.models.waves.model import fletcher
+from minga.studies.machado.one_run import DT
 
-PUBLIC: Final = Medium(vp=3000.0, epsilon=0.24, delta=0.10, theta=np.pi / 4, phi=1.0)
-"""The homogeneous TTI medium of the public codes."""
 LAYER: Final = 16
-DT: Final = 0.001
 
 
 def varying(shape: tuple[int, ...]) -> Medium:

@@ -20,9 +20,10 @@ from benchmarks.tti import data_of, peer_words, program
 from benchmarks.tti_kernels import graph_of
 from benchmarks.waves.bounds import Bounds, measure_bounds
 from benchmarks.waves.devito import Devito, installed
-from benchmarks.waves.model import PUBLIC, forward_steps
+from benchmarks.waves.model import forward_steps
 from minga.compile.llvm import suggest_tile
 from minga.lang.analysis import bytes_per_cell, flops
+from minga.studies.machado.one_run import PUBLIC
 
 SIZES = (128, 136)
 """Cells along an axis that are updated, absorbing layers included. Planes of 128 are a power of two, which aliases."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from minga.case.quantities import Metres, Quantity, Seconds, Volts
+from minga.case.settings import GridSettings
+from minga.case.spec import ModelSpec
 from minga.engine.routes import Route
 from minga.errors import CaseError
-from minga.models.quantities import Metres, Quantity, Seconds, Volts
-from minga.models.settings import GridSettings
-from minga.models.spec import ModelSpec
 from minga.output.directory import write_whole
 from minga.output.export import Export, ExportFormat
 from minga.running.observer_spec import ObserverSpec

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from minga.errors import CaseError, suggest
 from minga.schema import tables_of, validate
 
-__all__ = ["AUTO", "CheckpointSettings", "OutputSettings", "RunOptions", "RunSettings", "StopSettings"]
+__all__ = ["AUTO", "CheckpointSettings", "Interval", "OutputSettings", "RunOptions", "RunSettings", "StopSettings"]
 
 AUTO: Final = "auto"
 
@@ -38,7 +38,8 @@ def _check_interval(value: object) -> object:
     raise ValueError('a whole number of at least 1 for steps, or a time of the model such as 0.5 or "0.5 s"')
 
 
-_Interval = Annotated[int | float | str, BeforeValidator(_check_interval)]
+Interval = Annotated[int | float | str, BeforeValidator(_check_interval)]
+"""A number of steps (an integer), or a time of the model (a number or text with a unit)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class CheckpointSettings(BaseModel):
     model_config = _STRICT
 
     every: Annotated[
-        _Interval | None,
+        Interval | None,
         Field(
             description='steps from one checkpoint to the next, or time of the model (0.5, "0.5 s"), or "off"; '
             "left out, seconds apply"
@@ -165,7 +166,7 @@ class OutputSettings(BaseModel):
     model_config = _STRICT
 
     every: Annotated[
-        _Interval | None,
+        Interval | None,
         Field(
             description='steps (an integer) or time of the model (0.5, "0.5 s") from one frame to the next; left out, '
             "the first and the last only"
@@ -173,7 +174,7 @@ class OutputSettings(BaseModel):
         FIXED,
     ] = None
     observe: Annotated[
-        _Interval | None,
+        Interval | None,
         Field(
             description="steps (an integer) or time of the model from one observation to the next; observables are "
             "also read at frames"

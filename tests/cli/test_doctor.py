@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from command_line import in_process
-from minga.cli.doctor import examine
+from minga import plugins
+from minga.cli.doctor import GROUP, examine
 
 
 @pytest.mark.mpi
@@ -35,6 +37,20 @@ def test_a_launcher_that_is_none_is_a_problem(monkeypatch: pytest.MonkeyPatch) -
     assert len(problems) == 2
     assert all("no-such-program" in line for line in problems)
     assert "ok      Python" in said.out
+    assert "MPIs for labs" in said.out  # a check that a satellite adds
+
+
+def test_a_check_that_cannot_be_imported_is_a_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = EntryPoint("gauge", "no_such_package:check", GROUP)
+    monkeypatch.setattr("minga.plugins.entry_points", lambda *, group: [broken])
+    monkeypatch.setenv("MINGA_MPIEXEC", "no-such-program")  # starts no ranks
+    plugins._found.cache_clear()
+    try:
+        (gauge,) = [finding for finding in examine() if finding.name == "gauge"]
+    finally:
+        plugins._found.cache_clear()
+    assert gauge.state == "problem"
+    assert "no_such_package" in gauge.text
 
 
 def test_a_cache_that_cannot_be_written_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from command_line import in_process
+from minga.case.examples import examples
 from minga.cli.commands import GROUP
 from minga.cli.listing import KINDS
-from minga.models.examples import examples
 from minga.plugins import names
 
 

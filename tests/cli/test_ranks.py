@@ -224,7 +224,7 @@ def model():
     assert said.err.count("raw") == 4
 
 
-@pytest.mark.slow  # tests/models/test_examples.py has all of them on three ranks of one process
+@pytest.mark.slow  # tests/case/test_examples.py has all of them on three ranks of one process
 @pytest.mark.parametrize("name", ["laplace", "life"])
 def test_the_examples_run_on_ranks(name: str) -> None:
     """The two commands of `make demo`, shortened."""

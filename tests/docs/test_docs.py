@@ -44,7 +44,7 @@ def test_every_block_says_what_it_is() -> None:
 
 
 def slow_where_it_takes_long(block: Block) -> object:
-    """Each entry of the gallery compiles a rule of its own; the same cases run in tests/models/test_examples.py.
+    """Each entry of the gallery compiles a rule of its own; the same cases run in tests/case/test_examples.py.
 
     What a page says of migration is tested in tests/models/waves/test_wave_migration.py.
     """

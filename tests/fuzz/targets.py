@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from minga.case.boundary import parse_boundary
 from minga.cli.case import Source, read_case
 from minga.errors import MingaError
 from minga.models.automaton.model import automaton
-from minga.models.boundary import parse_boundary
 
 Target = Callable[[bytes], None]
 SHAPE = (12, 20)

@@ -225,8 +225,8 @@ def test_one_signal_ends_every_command_that_starts_processes(mark: str, deaf: Pa
 @pytest.mark.parametrize(
     ("words", "rank"),
     [
-        (("bench", "mpi", "life", "--mpi", "mpich", "--seconds", "60"), "minga.cli.bench_mpi_rank"),
-        (("measure", "--network", "--seconds", "60", "--json"), "minga.cli.measure"),
+        (("bench", "mpi", "life", "--mpi", "mpich", "--seconds", "60"), "minga.studies.cli.mpi_rank"),
+        (("measure", "--network", "--seconds", "60", "--json"), "minga.network.measuring.cli.measure"),
     ],
     ids=["bench", "measure"],
 )

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from command_line import in_process
-from minga.cli.matmul import MatmulRequest
-from minga.cli.matmul_launch import _command, _Places
 from minga.errors import CaseError
 from minga.launch.hosts import Host, shell_command, shell_launcher
 from minga.launch.launcher import Launcher
 from minga.launch.reach import address_options, agent, interface_of, not_started, own_address
+from minga.models.matmul.cli.launch import _command, _Places
+from minga.models.matmul.cli.matmul import MatmulRequest
 
 
 def test_a_shell_may_be_several_words() -> None:

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.examples import examples
 from minga.engine.model import Model
 from minga.models.automaton.rules import life_like
-from minga.models.examples import examples
 from model_runs import assert_same, run_model
 from rule_oracle import crc, evolve, seed_cells
 from thinned import thinned

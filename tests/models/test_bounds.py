@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 import minga as mg
+from minga.case.load import load_model
+from minga.case.settings import GridSettings
 from minga.models.automaton.bounds import Bounds, parse_bounds, split_bounds
 from minga.models.automaton.patterns import PatternError, read_coordinates
-from minga.models.case import load_model
-from minga.models.settings import GridSettings
 from model_runs import run_model
 
 GLIDER = np.array([[0, 1, 0], [0, 0, 1], [1, 1, 1]])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from minga.models.examples import examples
+from minga.case.examples import examples
 from thinned import thinned
 
 SCRIPT = runpy.run_path(str(Path(__file__).parents[2] / "scripts" / "digests.py"), run_name="digests")

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.load import load_model
+from minga.case.settings import GridSettings
 from minga.errors import CaseError
 from minga.models.automaton.golly import NOTE, PATTERN
 from minga.models.automaton.patterns import read_rle, write_rle
-from minga.models.case import load_model
-from minga.models.settings import GridSettings
 
 SHAPE = (20, 30)
 

@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from minga.case.examples import examples
 from minga.errors import CaseError
 from minga.models.automaton.initial import initial_values
 from minga.models.automaton.model import automaton
 from minga.models.automaton.patterns import PatternError, read_cells, read_pattern, read_rle, write_rle
 from minga.models.automaton.rules import find_rule, life_like
-from minga.models.examples import examples
 from minga.space.box import Box
 
 GLIDER = [[0, 1, 0], [0, 0, 1], [1, 1, 1]]

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minga as mg
+from minga.case.files import SHIPPED
 from minga.errors import CaseError
 from minga.models.automaton.notation.decision import Diagram, reduced, stages
 from minga.models.automaton.patterns import read_pattern
 from minga.models.automaton.rules import find_rule, life_like
-from minga.models.files import SHIPPED
 from model_runs import assert_same, run_model
 from rule_oracle import evolve, many_states, seed_cells
 

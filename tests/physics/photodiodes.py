@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import minga as mg
+from minga.case.load import read_settings
 from minga.engine.comm import Comm, run_virtual
-from minga.models.case import read_settings
 from minga.models.photodiode.case import device_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.problem import Problem

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.models.examples import examples
-from minga.models.python_file import run_file
+from minga.case.examples import examples
+from minga.case.python_file import run_file
 from rule_oracle import crc, seed_cells
 from thinned import thinned
 

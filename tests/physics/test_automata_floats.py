@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.examples import examples
+from minga.case.load import python_case
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.lang.expr import Node
 from minga.lang.rule_context import RuleContext
-from minga.models.case import python_case
-from minga.models.examples import examples
-from minga.models.settings import GridSettings
 from model_runs import run_model
 
 from .watching import watch

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.examples import examples
 from minga.lang.expr import Node
 from minga.lang.random import uniform
 from minga.lang.rule_context import RuleContext
-from minga.models.examples import examples
 from thinned import thinned
 
 from .watching import history, watch

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minga.models.case import read_settings
+from minga.case.load import read_settings
 from minga.models.photodiode.case import device_of
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE, thermal_voltage

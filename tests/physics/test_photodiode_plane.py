@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from minga.case.load import read_settings
 from minga.errors import CaseError
-from minga.models.case import read_settings
 from minga.models.photodiode.case import device_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.problem import Linear, Problem

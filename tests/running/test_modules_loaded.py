@@ -65,6 +65,19 @@ def test_a_run_in_python_loads_only_what_it_uses(tmp_path: Path) -> None:
     assert loaded(modules, (*FORBIDDEN, MODELS)) == []
 
 
+HELP = """
+from minga.cli.main import app
+
+app(["--help"], standalone_mode=False)
+"""
+
+
+def test_help_loads_no_more_than_the_declarations_of_commands(tmp_path: Path) -> None:
+    modules = modules_of(HELP, tmp_path)
+    assert "minga.network.measuring.cli.command" in modules
+    assert loaded(modules, (r"numpy|pydantic|llvmlite", r"minga\.(engine|plan|case|output|running)\..*")) == []
+
+
 def test_a_run_of_an_example_loads_only_what_it_uses(tmp_path: Path) -> None:
     modules = modules_of(LIFE, tmp_path)
     assert "minga.models.automaton.model" in modules

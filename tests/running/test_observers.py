@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import minga as mg
+from command_line import in_process
 from minga.engine.comm import Comm
 from minga.output.checkpoint.keeper import Checkpointing, Keeper
 from minga.running.observers.checkpoints import Checkpoints
@@ -359,3 +360,48 @@ def test_a_run_from_python_has_observers(tmp_path: Path, kept: bool) -> None:
 def test_what_is_no_observer_is_refused(wrong: Any) -> None:
     with pytest.raises(mg.CaseError, match=r"observers=.*expected a list of observers"):
         mg.run(counting(), 3, observers=wrong)
+
+
+BURSTING = """
+import minga as mg
+
+
+def model(shape=(4, 128)):
+    grid = mg.Grid(shape)
+    u = mg.Field("u", grid, slots=2)
+
+    @mg.kernel
+    def squared(u, new):
+        new[0, 0] = u[0, 0] * u[0, 0]
+
+    step = mg.Program("step")
+    step.apply(squared, u, u.next)
+    step.rotate(u)
+    return mg.Model("bursting", grid, (u,), step, {u: 1e10})
+"""
+CASE = """
+model = "bursting.py"
+[run]
+steps = 12
+ranks = 1
+[output]
+pictures = 0
+report = false
+"""
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("", "is not finite at cell (0, 0) after step 12"),
+        ("[observers.finite]", "is not finite at cell (0, 0) after step 5"),
+        ("[observers.finite]\nevery = 4", "is not finite at cell (0, 0) after step 8"),
+        ("[observers.finite]\nevery = 0", "observers.finite.every: expected a whole number of at least 1"),
+    ],
+)
+def test_a_case_names_an_observer_that_ships_with_minga(in_tmp_path: Path, named: str, said: str) -> None:
+    Path("bursting.py").write_text(BURSTING)
+    Path("bursting.toml").write_text(CASE + named)
+    ended = in_process("run", "bursting.toml")
+    assert ended.status != 0
+    assert said in ended.err

@@ -143,7 +143,7 @@ def find_source(target: str) -> Source:
         path = path / "case.toml"
     if path.is_file() and path.suffix in (".toml", ".py"):
         return _read(path)
-    from minga.models.examples import example, examples
+    from minga.case.examples import example, examples
 
     if (found := example(target)) is not None:
         return _read(found)
@@ -249,10 +249,10 @@ def section_name(model: str) -> str:
 
 
 def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) -> Case:
+    from minga.case.load import load_model, python_case
+    from minga.case.settings import GridSettings
+    from minga.case.spec import GROUP, model_spec
     from minga.engine.stop import Watch, stop_of
-    from minga.models.case import load_model, python_case
-    from minga.models.settings import GridSettings
-    from minga.models.spec import GROUP, model_spec
     from minga.output.checkpoint.keeper import checkpointing_of
     from minga.output.snapshots.codec import check_snapshots
     from minga.output.traces import check_observed

@@ -23,7 +23,6 @@ __all__ = [
     "formats",
     "keys",
     "kinds",
-    "labs",
     "listed",
     "mappings",
     "protocols",
@@ -36,15 +35,15 @@ _CASES = (".toml", ".py")
 
 def cases(incomplete: str) -> list[str]:
     """Return the examples, and the cases in the directory typed so far."""
-    from minga.models.examples import examples
+    from minga.case.examples import examples
 
     return [*_beginning(sorted(examples()), incomplete), *files(incomplete)]
 
 
 def beginnings(incomplete: str) -> list[str]:
     """Return the names of examples, and of models, which stand for their first examples."""
-    from minga.models.examples import examples
-    from minga.models.spec import GROUP
+    from minga.case.examples import examples
+    from minga.case.spec import GROUP
     from minga.plugins import names
 
     return _beginning(sorted({*examples(), *names(GROUP)}), incomplete)
@@ -55,15 +54,6 @@ def listed(incomplete: str) -> list[str]:
     from minga.cli.listing import KINDS
 
     return _beginning(KINDS, incomplete)
-
-
-def labs(incomplete: str) -> list[str]:
-    """Return the labs that ship with minga, and TOML files."""
-    import minga
-
-    shipped = Path(minga.__file__).parent / "examples" / "labs"
-    known = sorted(path.stem for path in shipped.glob("*.toml"))
-    return [*_beginning(known, incomplete), *(name for name in files(incomplete) if not name.endswith(".py"))]
 
 
 def files(incomplete: str) -> list[str]:
@@ -131,7 +121,7 @@ def _words(context: typer.Context) -> list[str]:
 
 def _keys(words: Iterable[str]) -> Iterator[str]:
     """Yield the keys of a case: those of a run, of observers, and of the model of the first case that is named."""
-    from minga.models.settings import GridSettings
+    from minga.case.settings import GridSettings
     from minga.options import RunOptions
     from minga.schema import tables_of
 
@@ -172,7 +162,7 @@ def _model_of(case: str) -> str | Path | None:
     """Return the model that a case names, or its Python file; None if ``case`` is not a case."""
     import tomllib
 
-    from minga.models.examples import example
+    from minga.case.examples import example
 
     path = Path(case) if Path(case).is_file() else example(case)
     if path is None or path.suffix == ".py":

@@ -12,19 +12,22 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from minga.engine.cupy_device import device_count
 from minga.engine.device import mpi_takes_device_memory
 from minga.engine.pin import available_cores
-from minga.errors import LaunchError, MingaError
-from minga.lab.cluster import lab_rights
-from minga.launch.implementations import NAMES, installed
+from minga.errors import MingaError
 from minga.launch.jobs import finished_job
 from minga.launch.launcher import Library, find_launcher, launcher_vendor, library, surrounding_job
+from minga.plugins import load, names
 
-__all__ = ["Finding", "examine"]
+__all__ = ["GROUP", "Finding", "examine"]
+
+GROUP = "minga.checks"
+"""Entry-point group of further checks: functions without arguments that return a `Finding`."""
 
 State = Literal["ok", "note", "problem"]
 
@@ -54,11 +57,10 @@ def examine() -> list[Finding]:
         ("cores", _cores),
         ("MPI library", _library),
         ("MPI launcher", _launcher),
-        ("labs", _labs),
-        ("MPIs for labs", _implementations),
         ("ranks", _ranks),
         ("cache", _cache),
         ("GPU", _gpu),
+        *((name, partial(_added, name)) for name in names(GROUP)),
     )
     findings = []
     for name, look in looks:
@@ -155,27 +157,6 @@ def _launcher() -> Finding:
     return Finding("MPI launcher", "ok", text, data)
 
 
-def _labs() -> Finding:
-    """Check whether ``minga lab`` works here; its requirements concern no other command."""
-    try:
-        rights = lab_rights()
-    except LaunchError as error:
-        return Finding("labs", "note", f"not possible: {error.message}", {"possible": False})
-    groups = f"quotas by control groups of version {rights.version}" if rights.version else "no quotas (--no-quota)"
-    text = f"possible {'without' if rights.rootless else 'as'} root, {groups}"
-    return Finding("labs", "ok", text, {"possible": True, **asdict(rights)})
-
-
-def _implementations() -> Finding:
-    """List the MPI libraries that ``minga lab run --mpi`` can use; more than one is needed only for testing."""
-    found = installed()
-    text = ", ".join(f"{one.name} ({one.library})" for one in found) or "none"
-    if missing := [name for name in NAMES if name not in {one.name for one in found}]:
-        text += f"; not installed: {', '.join(missing)} (`make mpi-environments` in a checkout)"
-    data = {one.name: {"launcher": str(one.launcher), "library": str(one.library)} for one in found}
-    return Finding("MPIs for labs", "ok", text, data)
-
-
 def _ranks() -> Finding:
     """Start two ranks, and check whether they form one job and how they are pinned."""
     job = surrounding_job()
@@ -237,3 +218,9 @@ def _gpu() -> Finding:
     data |= {"usable": usable, "aware": mpi_takes_device_memory()}
     route = "MPI sends from their memory" if data["aware"] else "messages go through pinned memory"
     return Finding("GPU", "ok", f'{"; ".join(devices)}; {usable} usable with run.device = "gpu", {route}', data)
+
+
+def _added(name: str) -> Finding:
+    """Run a check that a package adds."""
+    found: Finding = load(GROUP, name, "check")()
+    return found

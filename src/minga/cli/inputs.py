@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
 
-from minga.models.files import locate
+from minga.case.files import locate
 
 __all__ = ["absolute", "keep", "named"]
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from minga.case.examples import examples
 from minga.errors import CaseError, suggest
-from minga.models.examples import examples
 from minga.plugins import load, names
 
 __all__ = ["KINDS", "listing", "text"]

@@ -10,10 +10,9 @@ import shutil
 import tomllib
 from pathlib import Path
 
+from minga.case.files import SHIPPED
 from minga.cli.inputs import named
-from minga.cli.toml import dump
 from minga.errors import CaseError, RunError, suggest
-from minga.models.files import SHIPPED
 from minga.output.directory import write_whole
 
 __all__ = ["KINDS", "new"]
@@ -26,6 +25,8 @@ KINDS = {
 """Kinds of Python files to start from, with descriptions."""
 
 _NAME = "my_rule"
+_MODEL = "automaton"
+"""Model of the cases that are written without ``--from``."""
 
 
 def new(file: Path, kind: str | None, rule: str | None, source: str | None = None) -> str:
@@ -85,8 +86,8 @@ def new(file: Path, kind: str | None, rule: str | None, source: str | None = Non
 
 def _example(file: Path, kind: str | None, rule: str | None, source: str) -> tuple[str, dict[Path, Path]]:
     """Return the text of an example, and the files that it needs next to it, from target to original."""
-    from minga.models.examples import example, examples, first_example
-    from minga.models.spec import GROUP
+    from minga.case.examples import example, examples, first_example
+    from minga.case.spec import GROUP
     from minga.plugins import names
 
     for option, value in (("--kind", kind), ("--rule", rule)):
@@ -141,34 +142,13 @@ def _identifier(stem: str) -> str:
 
 
 def _case(file: Path, kind: str | None, rule: str | None) -> str:
+    from minga.case.spec import model_spec
+
     if kind is not None:
         raise CaseError("a case has no kind", key="--kind", remedy="leave it out, or name a Python file")
-    chosen = rule or "B3/S23"
-    text = _template("case.toml").replace("my_case.toml", _quoted(Path(file.name)))
-    text = text.replace('rule = "B3/S23"', dump({"rule": chosen}).strip())
-    match _dimensions(chosen, file.parent):
-        case 1:
-            return text.replace("[240, 320]", "[400]").replace("every = 10", "every = 1")
-        case 3:
-            return text.replace("[240, 320]", "[64, 64, 64]")
-    return text
-
-
-def _dimensions(rule: str, base: Path) -> int:
-    """Return the number of grid axes of a rule, 2 if it supports that; raise CaseError if there is no such rule."""
-    from minga.models.automaton.rules import find_rule
-
-    said: list[CaseError] = []
-    for ndim in (2, 1, 3):
-        try:
-            find_rule(rule, ndim, base)
-        except CaseError as error:
-            said.append(error)
-        else:
-            return ndim
-    first = min(said, key=lambda error: "dimension" in error.message)  # the error in the rule's own dimensions, if any
-    first.key = "--rule"
-    raise first
+    new_case = model_spec(_MODEL).new_case
+    assert new_case is not None
+    return new_case(rule, file.parent).replace("my_case.toml", _quoted(Path(file.name)))
 
 
 def _template(name: str) -> str:

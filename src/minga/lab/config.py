@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from minga.case.files import SHIPPED
 from minga.errors import CaseError, suggest
-from minga.models.files import SHIPPED
 from minga.plan.machine.units import Kind, quantity
 from minga.schema import validate
 

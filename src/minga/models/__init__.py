@@ -1,8 +1,8 @@
 """Models that ship with minga, one package each, with a function that makes the model and the parts that it takes.
 
-Each package has a `ModelSpec` (`minga.models.spec`), an entry point of the group ``minga.models``: the class of its
-settings and a function that makes its Model. `minga.models.case.load_model` finds a model, or a Python file, by the
-name that a case gives. The packages are imported when they are first used.
+Each package with cases has a `ModelSpec` in its module `spec`, an entry point of the group ``minga.models``: the class
+of its settings and a function that makes its Model. `minga.case` finds models by the name that a case gives. The
+packages are imported when they are first used.
 """
 
 from __future__ import annotations

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from minga.case.examples import examples
+from minga.case.load import load_model, read_settings
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.models.case import load_model, read_settings
 from minga.models.electrodeposition.case import options_of, problem_of
 from minga.models.electrodeposition.preflight import notes_of
 from minga.models.electrodeposition.problem import (
@@ -27,8 +29,6 @@ from minga.models.electrodeposition.problem import (
     Problem,
     Reversible,
 )
-from minga.models.examples import examples
-from minga.models.settings import GridSettings
 from model_runs import assert_same, run_model
 
 CASE: dict[str, Any] = {

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from minga.case.load import load_model
+from minga.case.settings import GridSettings
 from minga.engine.engine import Engine
 from minga.errors import CaseError
-from minga.models.case import load_model
-from minga.models.settings import GridSettings
 from minga.running.loop import Result, drive
 from minga.schema import validate
 from thinned import thinned

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from minga.case.load import read_settings
 from minga.errors import CaseError
-from minga.models.case import read_settings
 from minga.models.electrodeposition.case import options_of
 from minga.models.electrodeposition.model import _semi_implicit
 from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions

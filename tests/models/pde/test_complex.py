@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.settings import GridSettings
 from minga.errors import ProgramError
-from minga.models.pde import SPEC, EquationError
-from minga.models.settings import GridSettings
+from minga.models.pde import EquationError
+from minga.models.pde.spec import SPEC
 from model_runs import assert_same, run_model
 
 run: Any = mg.run

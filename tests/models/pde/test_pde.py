@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.examples import examples
+from minga.case.settings import GridSettings
 from minga.engine.engine import FieldValue
 from minga.engine.operations import Apply
-from minga.models.examples import examples
-from minga.models.pde import SPEC, EquationError
-from minga.models.settings import GridSettings
+from minga.models.pde import EquationError
+from minga.models.pde.spec import SPEC
 from model_runs import assert_same, run_model
 from thinned import thinned
 

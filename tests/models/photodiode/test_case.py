@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from command_line import in_process
+from minga.case.examples import examples
+from minga.case.load import load_model, read_settings
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.models.case import load_model, read_settings
-from minga.models.examples import examples
 from minga.models.photodiode.case import device_of, pointwise_options
-from minga.models.settings import GridSettings
 
 DEVICES = ("apd", "msm", "pin-inp", "planar", "si-1")
 

@@ -7,9 +7,9 @@ import tomllib
 import pytest
 
 import minga as mg
+from minga.case.examples import examples
+from minga.case.load import read_settings
 from minga.errors import CaseError
-from minga.models.case import read_settings
-from minga.models.examples import examples
 from minga.models.photodiode.case import device_of, problem_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.solver.linear import check_linear, in_words

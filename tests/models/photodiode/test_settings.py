@@ -13,9 +13,10 @@ import pytest
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from minga.case.load import load_model, read_settings
+from minga.case.settings import GridSettings
 from minga.engine.stop import Stop, Watch
 from minga.errors import CaseError
-from minga.models.case import load_model, read_settings
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case import device_of, problem_of
 from minga.models.photodiode.preflight import notes_of
@@ -23,7 +24,6 @@ from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.structure.ionisation import shipped_sets
 from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
-from minga.models.settings import GridSettings
 from minga.schema import _LIMITS, _metadata, _table
 
 CASE: dict[str, Any] = {

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from minga.case.examples import examples
+from minga.case.load import load_model
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.models.case import load_model
-from minga.models.examples import examples
-from minga.models.settings import GridSettings
 from minga.models.waves.boundary import Release, Rigid
 from minga.models.waves.media_write import write_medium
 from minga.models.waves.synthetic import synthetic

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.examples import example
+from minga.case.load import python_case
+from minga.case.python_file import run_file
+from minga.case.settings import GridSettings
 from minga.errors import CaseError
-from minga.models.case import python_case
-from minga.models.examples import example
-from minga.models.python_file import run_file
-from minga.models.settings import GridSettings
 from minga.models.waves import Medium, PointSource, Random, Receivers, Ricker, Sponge, migrate, prepare
 from model_runs import run_model
 

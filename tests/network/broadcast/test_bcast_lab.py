@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import pytest
 
-from minga.cli.bcast import BroadcastRequest, bcast
 from minga.errors import RunError
 from minga.lab.cluster import Cluster, lab_rights, laboratory
 from minga.lab.config import Lab, LabNode
+from minga.network.broadcast.cli.bcast import BroadcastRequest, bcast
 
 CEILING = 1436 / 1538
 """Payload of a full datagram of the protocol, of a full frame of Ethernet with all that is around it."""

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from command_line import in_process
-from minga.cli import bench_mpi
 from minga.errors import LaunchError
 from minga.launch.implementations import installed
+from minga.studies.cli import mpi
 from minga.studies.tinetti import mpi_compared
 from minga.studies.tinetti.mpi_ranks import WAYS
 
@@ -71,7 +71,7 @@ def test_no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     def none(name: str) -> None:
         raise LaunchError(f"{name} was not found")
 
-    monkeypatch.setattr(bench_mpi, "find_implementation", none)
+    monkeypatch.setattr(mpi, "find_implementation", none)
     found = in_process("bench", "mpi", "heat", "--mpi", "mpich,openmpi")
     assert found.status != 0
     assert "MPICH is left out: mpich was not found" in found.err

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.case.boundary import Boundaries
 from minga.engine.program import Program
 from minga.errors import CaseError, LayoutError
 from minga.lang.block import BlockRule
@@ -23,7 +24,6 @@ from minga.models.automaton.bits_edges import Row, plane_conditions
 from minga.models.automaton.bits_kernel import bits_of, cost, word_kernel
 from minga.models.automaton.bits_rule import Count, Offset, Table, Unsuitable, tabulate
 from minga.models.automaton.initial import Initial
-from minga.models.boundary import Boundaries
 from minga.space.bit_words import Packed, word_grid
 from minga.space.box import Box
 from minga.space.field import STEP, Field, Slot

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.automaton.bounds import Bounds, parse_bounds, split_bounds
@@ -17,7 +18,6 @@ from minga.models.automaton.notation.larger_than_life import parse_larger_than_l
 from minga.models.automaton.patterns import Pattern
 from minga.models.automaton.rules import FORMS, KEY
 from minga.models.automaton.settings import AutomatonSettings
-from minga.models.settings import GridSettings
 
 __all__ = ["make"]
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from minga.case.boundary import Boundaries
 from minga.compile.numpy import BoundArray, evaluate
 from minga.engine.diagnostics import Diagnostics, Finding
 from minga.engine.program import Apply, Program
@@ -34,7 +35,6 @@ from minga.lang.types import is_float
 from minga.lang.updates import Coloured
 from minga.models.automaton.bits_edges import ghost
 from minga.models.automaton.bits_rule import Unsuitable
-from minga.models.boundary import Boundaries
 from minga.space.bit_words import WORD, Packed
 from minga.space.boundary import SIDES
 from minga.space.box import Box

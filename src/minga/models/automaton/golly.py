@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.case.boundary import Boundaries
 from minga.compile.numpy import BoundArray, evaluate
 from minga.lang.block import BlockRule
 from minga.lang.inline import without_locals
@@ -29,7 +30,6 @@ from minga.models.automaton.notation.birth_survival import NEIGHBOURHOODS, Birth
 from minga.models.automaton.notation.isotropic import parse_isotropic
 from minga.models.automaton.notation.larger_than_life import LargerThanLife, parse_larger_than_life
 from minga.models.automaton.notation.map_rule import Map, parse_map
-from minga.models.boundary import Boundaries
 from minga.space.boundary import SIDES
 from minga.space.grid import Grid
 

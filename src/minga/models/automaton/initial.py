@@ -23,6 +23,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.case.files import find_file, locate
+from minga.case.python_file import run_file
 from minga.errors import CaseError, Where, shown, suggest
 from minga.lang.block import BlockRule
 from minga.lang.random import uniform
@@ -31,8 +33,6 @@ from minga.lang.rule_context import STATES_OF_A_BYTE
 from minga.lang.types import DType, integer_range, is_float
 from minga.models.automaton.patterns import Pattern, read_pattern
 from minga.models.automaton.picture import read_picture
-from minga.models.files import find_file, locate
-from minga.models.python_file import run_file
 from minga.space.box import Box
 
 __all__ = ["Initial", "initial_values", "pattern_of", "place", "soup"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from minga.case.boundary import Boundaries, parse_boundary
 from minga.engine.model import Model
 from minga.engine.presentation import FieldStyle, Presentation
 from minga.errors import CaseError, shown, suggest
@@ -31,7 +32,6 @@ from minga.models.automaton.quiet import enable_quiet_skipping
 from minga.models.automaton.rules import find_rule
 from minga.models.automaton.step import record_step, recurrence, with_update
 from minga.models.automaton.units import units_of
-from minga.models.boundary import Boundaries, parse_boundary
 from minga.space.boundary import SIDES, trace_fill
 from minga.space.field import Field
 from minga.space.grid import Grid

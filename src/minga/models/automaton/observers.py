@@ -15,9 +15,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from minga.case.files import locate
+from minga.case.python_file import run_file
 from minga.errors import CaseError, suggest
-from minga.models.files import locate
-from minga.models.python_file import run_file
 
 __all__ = ["KEY", "NAMES", "Function", "Observers", "parse_observers"]
 

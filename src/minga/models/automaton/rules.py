@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, TypeVar
 
+from minga.case.files import SHIPPED, locate
+from minga.case.python_file import run_file
 from minga.errors import CaseError, suggest
 from minga.lang.block import BlockRule
 from minga.lang.rule import Rule
@@ -22,8 +24,6 @@ from minga.models.automaton.notation.rule_file import read_rule_file
 from minga.models.automaton.notation.text import FORMS, KEY, squeezed
 from minga.models.automaton.notation.weighted import parse_weighted, weighted_life
 from minga.models.automaton.notation.wolfram import code_rule, elementary, parse_code
-from minga.models.files import SHIPPED, locate
-from minga.models.python_file import run_file
 
 __all__ = ["FORMS", "KEY", "BirthSurvival", "elementary", "find_rule", "life_like", "parse_birth_survival"]
 

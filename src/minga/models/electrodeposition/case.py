@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
@@ -23,7 +24,6 @@ from minga.models.electrodeposition.preflight import check_cutoff, notes_of
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.units import units_of
-from minga.models.settings import GridSettings
 from minga.space.grid import Grid
 
 __all__ = ["make", "options_of", "problem_of"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from minga.models.quantities import LENGTH, POTENTIAL, TIME, Quantity
+from minga.case.quantities import LENGTH, POTENTIAL, TIME, Quantity
 
 __all__ = ["Kind", "quantity"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from minga.models.observed import quantities
+from minga.case.observed import quantities
 
 __all__ = ["units_of"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.case.files import find_file
 from minga.errors import CaseError
 from minga.models.electrodeposition.problem import INSULATOR
-from minga.models.files import find_file
 
 __all__ = ["read_image", "read_volume"]
 

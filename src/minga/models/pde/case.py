@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from minga.case.boundary import parse_boundary
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, MingaError, suggest
-from minga.models.boundary import parse_boundary
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_wall
 from minga.models.pde.model import pde
 from minga.models.pde.settings import PdeSettings
-from minga.models.settings import GridSettings
 from minga.space.boundary import Condition, antiperiodic, dirichlet, neumann, robin
 from minga.space.grid import Grid
 

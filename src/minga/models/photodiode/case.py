@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
@@ -17,7 +18,6 @@ from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES
 from minga.models.photodiode.solver.problem import Problem
-from minga.models.settings import GridSettings
 
 if TYPE_CHECKING:
     from minga.models.photodiode.pointwise.setup import Pointwise

@@ -9,8 +9,8 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
+from minga.case.files import locate, nearest
 from minga.errors import CaseError, suggest
-from minga.models.files import locate, nearest
 from minga.models.photodiode.case_mesh import across_of, mesh_of, rows_of
 from minga.models.photodiode.settings import (
     ContactSettings,

@@ -9,16 +9,11 @@ Names are imported when they are first used::
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from minga.lazy import attach
-from minga.models.spec import ModelSpec
-from minga.models.waves.settings import FletcherSettings
 
 if TYPE_CHECKING:
-    from minga.engine.model import Model
-    from minga.models.settings import GridSettings
     from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
     from minga.models.waves.boundary import Cpml, Random, Release, Rigid, Sponge
     from minga.models.waves.medium import Medium
@@ -50,28 +45,3 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)
-
-
-def make(settings: FletcherSettings, grid: GridSettings, directory: Path) -> Model:
-    """Make the model that the table [fletcher] of a case describes."""
-    from minga.models.waves import case
-
-    return case.make(settings, grid, directory)
-
-
-def make_to_plan(settings: FletcherSettings, grid: GridSettings, directory: Path) -> Model:
-    """Make a model for planning, from a sample of a large medium."""
-    from minga.models.waves import case
-
-    return case.make(settings, grid, directory, sample=True)
-
-
-SPEC = ModelSpec(
-    settings=FletcherSettings,
-    make=make,
-    make_to_plan=make_to_plan,
-    bytes_per_cell=8,
-    examples=("waves", "waves-vti"),
-    description="seismic waves in tilted transversely isotropic media",
-    grid=("shape", "boundary"),
-)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
-from minga.models.settings import GridSettings
 from minga.models.waves.boundary import Boundary, Cpml, Random, Release, Sponge
 from minga.models.waves.case_medium import FoundMedium, find_medium
 from minga.models.waves.medium import sampled_boxes

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from minga.case.files import locate
 from minga.errors import CaseError, suggest
-from minga.models.files import locate
 from minga.models.waves.boundary import Boundary, Random
 from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic
 from minga.models.waves.media_files import ENDINGS, Volume, open_volume, quantities

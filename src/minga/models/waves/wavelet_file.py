@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.case.files import find_file
 from minga.errors import CaseError
-from minga.models.files import find_file
 
 __all__ = ["read_wavelet", "resampled", "spectrum_peak"]
 

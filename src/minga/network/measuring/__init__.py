@@ -2,15 +2,21 @@
 
 ``measure_hosts`` and ``measure_job`` do everything; the parts can also be used separately. Their result is plain data
 (docs/network.md): ``links_from`` turns it into links for the planner, ``find_anomalies`` names what is wrong.
+Names are imported when they are first used.
 """
 
 from __future__ import annotations
 
-from minga.launch.hosts import Host, read_hosts, ssh
-from minga.network.measuring.anomalies import Anomaly, find_anomalies
-from minga.network.measuring.encodings import ENCODINGS
-from minga.network.measuring.measure import measure_hosts, measure_job
-from minga.network.measuring.section import links_from
+from typing import TYPE_CHECKING
+
+from minga.lazy import attach
+
+if TYPE_CHECKING:
+    from minga.launch.hosts import Host, read_hosts, ssh
+    from minga.network.measuring.anomalies import Anomaly, find_anomalies
+    from minga.network.measuring.encodings import ENCODINGS
+    from minga.network.measuring.measure import measure_hosts, measure_job
+    from minga.network.measuring.section import links_from
 
 __all__ = [
     "ENCODINGS",
@@ -23,3 +29,5 @@ __all__ = [
     "read_hosts",
     "ssh",
 ]
+
+__getattr__, __dir__ = attach(__name__, __file__)

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from minga.case.load import read_settings
 from minga.engine.begin import start
 from minga.engine.engine import Engine, Outcome
 from minga.engine.model import Model
 from minga.errors import RunError
-from minga.models.case import read_settings
 from minga.models.photodiode.case import device_of
 from minga.models.photodiode.pointwise.scheme import Pointwise, pointwise
 from minga.models.photodiode.solver.problem import Curve, Problem

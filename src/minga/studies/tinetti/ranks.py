@@ -123,9 +123,9 @@ def overlap(world: Any, order: Mapping[str, Any]) -> dict[str, Any]:
 
 def balance(world: Any, order: Mapping[str, Any]) -> dict[str, Any]:
     """Run the example "heat" while the first node loses half its share; see :mod:`minga.studies.changing`."""
-    from minga.models.case import python_case
-    from minga.models.examples import examples
-    from minga.models.settings import GridSettings
+    from minga.case.examples import examples
+    from minga.case.load import python_case
+    from minga.case.settings import GridSettings
     from minga.studies.changing import lose_share
 
     model = python_case(examples()["heat"]).model(GridSettings(shape=tuple(order["shape"])), {})

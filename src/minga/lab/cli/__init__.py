@@ -1,0 +1,1 @@
+"""The commands ``minga lab ...``, and a check of ``minga doctor``."""

@@ -1,0 +1,1 @@
+"""Machado, Lorenzon and Navaux: writing the frames of seismic waves while the next ones are computed."""

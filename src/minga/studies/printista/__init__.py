@@ -1,0 +1,1 @@
+"""Printista and Saez: the mapping of the blocks of a cellular automaton onto the cores of a cluster."""
