@@ -8,7 +8,7 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -190,8 +190,28 @@ class _Translation:
 
     def __init__(self, source: Source, names: Names) -> None:
         self.source, self.names = source, names
+        self.operands = {ast.dump(part) for part in self._operands()} if names.operators else set()
+        self.made: dict[str, Any] = {}
+
+    def _operands(self) -> Iterator[ast.AST]:
+        """Iterate over the expressions that operators are applied to."""
+        for node in ast.walk(self.source.tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) not in self.names.functions:
+                yield from (part for part in node.args if isinstance(part, ast.Call | ast.BinOp))
 
     def value(self, node: ast.AST) -> Any:
+        """Return the value of a part of the tree; one that an operator is applied to anywhere is computed once."""
+        if not self.operands or not isinstance(node, ast.Call | ast.BinOp):
+            return self._value(node)
+        text = ast.dump(node)
+        if text not in self.operands:
+            return self._value(node)
+        if text not in self.made:
+            value = self._value(node)
+            self.made[text] = value if isinstance(value, Vector) else complex_values.linear(operand, value)
+        return self.made[text]
+
+    def _value(self, node: ast.AST) -> Any:
         """Return the value of a part of the tree; errors point at it."""
         try:
             return getattr(self, f"_{type(node).__name__.lower()}")(node)
