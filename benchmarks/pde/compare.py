@@ -78,9 +78,7 @@ def _row(peer: str, script: str, problem: Problem, quick: bool, python: Path) ->
         "seconds_a_step": {"minga": here, peer: there},
         "times_as_fast": {"median": statistics.median(ratios), "low": min(ratios), "high": max(ratios)},
         "required": _LIMITS[peer],
-        "first_result_seconds": dict(
-            zip(("minga", peer), map(statistics.median, zip(*starts, strict=True)), strict=True)
-        ),
+        "first_result_seconds": {"minga": first, peer: first_there},
         "times_as_soon": statistics.median(b / a for a, b in starts),
         "largest_difference": difference,
     }
