@@ -54,6 +54,8 @@ class _Scan:
                     self.reads(operation.source)
                     self.stores(operation.target, certain and not operation.boxes)
                 case Call():
+                    for slot in operation.fills:
+                        self.stores(slot, certain)
                     for slot in (*operation.reads, *operation.writes):
                         self.reads(slot)
                 case Refresh():
