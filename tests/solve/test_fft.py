@@ -1,4 +1,4 @@
-"""Transforms over all axes and what is solved with them: round trips, SciPy's transforms, exact equations, same bits."""
+"""Transforms over all axes and what is solved with them: round trips, SciPy, exact equations, same bits."""
 
 from __future__ import annotations
 

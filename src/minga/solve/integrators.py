@@ -28,6 +28,7 @@ from minga.lang.expr import as_node, cast, extreme, square_root, where
 from minga.lang.functions import max as largest
 from minga.lang.math import cos, log
 from minga.lang.random import random
+from minga.solve.fft.etdrk4 import Exponential
 from minga.space.field import STEP, TIME, Field, Register, Slot
 
 __all__ = ["INTEGRATORS", "Integrator", "Rates", "Recorded", "integrator"]
@@ -50,12 +51,29 @@ class Rates:
         Numbers and registers by name, which the function takes as keywords.
     noise
         A function of the same arguments that returns for each field the amplitude of its noise, or None.
+    prepare
+        ``prepare(program, slots)`` records what the function needs for fields in these slots, before each of its
+        evaluations.
     """
 
     function: Function
     constants: tuple[Field, ...] = ()
     scalars: Mapping[str, Any] = field(default_factory=dict)
     noise: Function | None = None
+    prepare: Callable[[Program, Sequence[Slot]], None] | None = None
+
+    def ready(self, program: Program, slots: Sequence[Slot]) -> None:
+        """Record what an evaluation for fields in these slots needs.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        slots
+            The slots.
+        """
+        if self.prepare is not None:
+            self.prepare(program, slots)
 
 
 @dataclass(frozen=True)
@@ -302,6 +320,7 @@ class _Recording:
             for target, value in zip(out, values, strict=True):
                 target[here] = cast(as_node(value), target.dtype)
 
+        rates.ready(self.program, self.slots(stage.at))
         outs = [slot for name in targets for slot in self.slots(name)]
         others = [slot for name in sources for slot in self.slots(name)]
         kernel = rates_kernel(compute, f"{self.method.name}-{number + 1}", rates)
@@ -381,6 +400,7 @@ class _Recording:
                 target[here] = cast(as_node(value), target.dtype)
             return {"size": largest(_most(sizes)), "slope": largest(_most(slopes))}
 
+        rates.ready(self.program, self.slots("now"))
         kernel = rates_kernel(compute, f"{self.method.name}-begin", rates, step=False)
         return self.program.apply(kernel, self.slots("now"), rates.constants, self.slots("k1"), **rates.scalars)
 
@@ -414,6 +434,7 @@ class _Recording:
                 k[i][here] = cast(as_node(value), k[i].dtype)
             return largest(_most(errors))
 
+        rates.ready(self.program, self.slots("next"))
         kernel = rates_kernel(compute, f"{self.method.name}-error", rates)
         others = [slot for name in kept for slot in self.slots(name)]
         ends = [item.next for item in self.work["k1"]]
@@ -477,18 +498,18 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
 """The integrators by name."""
 
 
-def integrator(name: str) -> Integrator:
+def integrator(name: str) -> Integrator | Exponential:
     """Return an integrator by its name.
 
     Parameters
     ----------
     name
         "euler", "heun", "ssprk3", "rk4" with steps of a given length; "bs3", "dp5", which choose their steps;
-        "euler-maruyama" with noise.
+        "euler-maruyama" with noise; "etdrk4" for rates in the space of modes.
 
     Returns
     -------
-    Integrator
+    Integrator or Exponential
         The method.
 
     Raises
@@ -496,10 +517,13 @@ def integrator(name: str) -> Integrator:
     ProgramError
         If there is no such integrator.
     """
+    if name == "etdrk4":
+        return Exponential()
     if name not in INTEGRATORS:
-        close = suggest(str(name), INTEGRATORS)
+        known = (*INTEGRATORS, "etdrk4")
+        close = suggest(str(name), known)
         raise ProgramError(
             f"no integrator {name!r}",
-            remedy=f"did you mean {close!r}?" if close else f"there are {', '.join(INTEGRATORS)}",
+            remedy=f"did you mean {close!r}?" if close else f"there are {', '.join(known)}",
         )
     return INTEGRATORS[name]

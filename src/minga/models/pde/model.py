@@ -7,7 +7,7 @@ import math
 import operator
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from minga.compile.explain import Kernel
 from minga.engine.clock import Clock
@@ -23,7 +23,9 @@ from minga.lang.trace import current_trace
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
 from minga.models.pde.source import Source
+from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
+from minga.solve.fft.etdrk4 import Exponential
 from minga.solve.integrators import Integrator, Rates, integrator
 from minga.solve.stability import largest_rates, stable_step
 from minga.space.boundary import BoundaryLike, Condition, neumann
@@ -32,6 +34,7 @@ from minga.space.grid import Grid
 
 __all__ = ["pde"]
 
+Method = Integrator | Exponential
 _SAFETY: Final = 0.9
 _MOST_CELLS: Final = 1 << 22
 """Cells of the largest grid on which the stable step is looked for, since every rank does so on the whole grid."""
@@ -48,6 +51,8 @@ def pde(
     dt: float | None = None,
     noise: float | str | Mapping[str, float | str] | None = None,
     order: int = 2,
+    space: Literal["differences", "spectral"] = "differences",
+    dealias: float = 1.0,
     tolerance: float = 1e-6,
     unit: str = "1",
     units: Mapping[str, str] | None = None,
@@ -75,8 +80,9 @@ def pde(
         default ``mg.neumann(0.0)``.
     integrator
         "euler", "heun", "ssprk3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which choose their steps by
-        `tolerance`; "euler-maruyama" with noise. "auto" is "euler-maruyama" with noise, "rk4" where `dt` is given, and
-        "bs3" otherwise.
+        `tolerance`; "euler-maruyama" with noise; "etdrk4" with steps of length `dt`, for spectral derivatives: what is
+        linear, with constant coefficients, limits no step. "auto" is "euler-maruyama" with noise, "rk4" where `dt` is
+        given, and "bs3" otherwise.
     dt
         Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
     noise
@@ -84,6 +90,10 @@ def pde(
         number or a text.
     order
         Accuracy of operators for which an equation gives none, and of the default condition.
+    space
+        "differences", or "spectral": derivatives of the Fourier modes, for equations as texts on periodic boxes.
+    dealias
+        Share of modes along each axis that spectral derivatives keep: 2/3 where fields are squared, 1/2 where cubed.
     tolerance
         For adaptive integrators the largest error of a step, absolute and relative.
     unit
@@ -126,22 +136,21 @@ def pde(
     widest = max(system.kinds)
     constants = tuple(Field(each, grid, widest, boundary=_continued(grid, order)) for each in system.placed)
     method = _method(integrator, dt, system)
-    rates = Rates(
-        system.rates, constants, {PREFIX + each: value for each, value in system.numbers.items()},
-        system.amplitudes if system.noise else None,
-    )  # fmt: skip
+    rates, spectral, workspace = _rates(system, fields, constants, method, space, dealias)
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
+    starts: dict[Any, Any] = dict(values) | ({} if spectral is None else dict(spectral.modes.initial))
     step = Program("step")
     length, notes = _length(method, dt, rates, fields, values)
     clock, target, given = _clock(method, length, unit)
     recorded = method.record(step, rates, fields, dt=given, target=target, tolerance=tolerance)
+    workspace = (*workspace, *recorded.fields, *(() if spectral is None else spectral.workspace))
     observe, seen, of_unit = _observables(fields, system.complex)
     return Model(
         name,
         grid,
-        (*fields, *constants, *recorded.fields),
+        (*fields, *constants, *workspace),
         step,
-        initial=values,
+        initial=starts,
         output=system.names,
         observe=observe,
         observables=seen,
@@ -151,10 +160,32 @@ def pde(
         notes=notes,
         clock=clock,
         explain=None if recorded.wish is None else _explainer(method, recorded.wish),
+        hierarchies=() if spectral is None else (spectral.modes.fft,),
     )
 
 
-def _method(name: str, dt: float | None, system: System) -> Integrator:
+def _rates(
+    system: System, fields: tuple[Field, ...], constants: tuple[Field, ...], method: Method, space: str, dealias: float
+) -> tuple[Any, Spectral | None, tuple[Field, ...]]:
+    """Return the rates, what spectral derivatives need, and the fields of their workspace that is known so far."""
+    if space == "spectral":
+        spectral = Spectral(system, fields, constants, dealias)
+        if isinstance(method, Exponential):
+            return spectral.modal(), spectral, ()
+        rates, workspace = spectral.pointwise()
+        return rates, spectral, workspace
+    if space != "differences" or dealias != 1.0:
+        found = f"space={shown(space)}" if space != "differences" else f"dealias={dealias} of differences"
+        raise ProgramError(found, remedy='write space="spectral", or leave both out')
+    if isinstance(method, Exponential):
+        raise ProgramError(
+            f"integrator {method.name!r} works on the modes of a periodic box", remedy='write space="spectral" as well'
+        )
+    numbers = {PREFIX + each: value for each, value in system.numbers.items()}
+    return Rates(system.rates, constants, numbers, system.amplitudes if system.noise else None), None, ()
+
+
+def _method(name: str, dt: float | None, system: System) -> Method:
     """Return the integrator, the default one for "auto"."""
     if dt is not None and not (isinstance(dt, int | float) and 0 < dt < math.inf):
         raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, such as dt=0.01")
@@ -163,7 +194,7 @@ def _method(name: str, dt: float | None, system: System) -> Integrator:
     return integrator(name)
 
 
-def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
+def _clock(method: Method, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
     """Return the clock, the register of the time that an adaptive step must not pass, and the length of steps."""
     if method.adaptive:
         target = Register("step.target", initial=math.inf)
@@ -174,7 +205,7 @@ def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Regi
 
 
 def _length(
-    method: Integrator, dt: float | None, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]
+    method: Method, dt: float | None, rates: Any, fields: Sequence[Field], values: Mapping[str, Any]
 ) -> tuple[float | None, tuple[tuple[str, str], ...]]:
     """Return the length of steps, and what people should know of it before the start."""
     if method.adaptive:
@@ -194,17 +225,18 @@ def _length(
     return dt, tuple(notes)
 
 
-def _limit(method: Integrator, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]) -> float | None:
+def _limit(method: Method, rates: Any, fields: Sequence[Field], values: Mapping[str, Any]) -> float | None:
     """Return a step that is stable for the initial values; None if it is unknown or the grid is large."""
-    if fields[0].grid.size > _MOST_CELLS:
+    if fields[0].grid.size > _MOST_CELLS or not isinstance(rates, Rates) or rates.prepare is not None:
         return None
+    assert isinstance(method, Integrator)
     found = largest_rates(rates, fields, values)
     if found is None or not all(map(math.isfinite, found)):
         return None
     return stable_step(method, *found)
 
 
-def _explainer(method: Integrator, wish: Register) -> Callable[[Engine], RunError]:
+def _explainer(method: Method, wish: Register) -> Callable[[Engine], RunError]:
     """Return the function that explains why an adaptive method found no step."""
 
     def explain(engine: Engine) -> RunError:
@@ -353,7 +385,7 @@ def _unit_of_integral(item: Field, power: int = 1) -> str:
 
 
 def _record(
-    equations: object, system: System, method: Integrator, dt: float | None, order: int, tolerance: float
+    equations: object, system: System, method: Method, dt: float | None, order: int, tolerance: float
 ) -> dict[str, object]:
     """Return the parameters for the record."""
     texts = {

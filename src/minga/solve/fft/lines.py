@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 __all__ = ["Kind", "LineTransform", "transform_lines"]
 
 Kind = Literal["fourier", "half", "sine-1", "cosine-1", "sine-2", "cosine-2", "sine-4", "cosine-4"]
-"""Transform of an axis: complex Fourier, the half spectrum of real values, or a sine or cosine transform by its type."""
+"""Transform of an axis: complex Fourier, the half spectrum of real values, sine or cosine transform of a type."""
 
 _PIECE: Final = 1 << 14
 """Numbers of a piece that is transformed at once."""

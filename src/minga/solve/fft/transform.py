@@ -206,7 +206,7 @@ class FFT:
 
     @property
     def scale(self) -> float:
-        """The factor by which the transform and its inverse without scale have to be multiplied: 1 / number of modes."""
+        """The factor by which the transform and its inverse, which have no scale, must be multiplied to be the identity."""
         scale = 1.0
         for line in self.lines:
             scale *= line.scale
