@@ -176,7 +176,7 @@ def test_kuramoto_sivashinsky() -> None:
 @pytest.mark.slow
 def test_kuramoto_sivashinsky_with_many_modes() -> None:
     known = [0.58796787338, 1.12485812448, -1.41603541413, -0.02161874637]
-    assert kuramoto_sivashinsky(768, 0.01, 10.0) == pytest.approx(known, abs=2e-10)
+    assert kuramoto_sivashinsky(768, 0.01, 10.0) == pytest.approx(known, abs=2e-9)
     later = [0.41318038, 0.81063386, -1.12194847, -0.08702787]
     assert kuramoto_sivashinsky(768, 0.01, 20.0) == pytest.approx(later, abs=1e-7)
 

@@ -1,8 +1,7 @@
 """Transforms of complete lines along one axis, by SciPy's pocketfft.
 
 A line alone and a line among others have the same bits, so neither the number of lines of a piece nor that of the
-threads matters. Complex lines are pairs of real arrays; pieces that fit into a cache are copied together, transformed
-along contiguous lines, and copied back.
+threads matters.
 """
 
 from __future__ import annotations
@@ -15,12 +14,14 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Kind", "LineTransform", "transform_lines"]
+__all__ = ["Arrays", "Kind", "LineTransform", "filter_lines", "transform_lines"]
 
 Kind = Literal["fourier", "half", "sine-1", "cosine-1", "sine-2", "cosine-2", "sine-4", "cosine-4"]
 """Transform of an axis: complex Fourier, the half spectrum of real values, sine or cosine transform of a type."""
+Arrays = Sequence[NDArray[Any]]
+"""Values: one array, which is real or complex, or two of real and imaginary parts."""
 
-_PIECE: Final = 1 << 14
+_PIECE: Final = 1 << 16
 """Numbers of a piece that is transformed at once."""
 _BACK: Final = {1: 1, 2: 3, 4: 4}
 """Type of the inverse of a sine or cosine transform, by its type."""
@@ -55,29 +56,25 @@ class LineTransform:
         match self.kind:
             case "fourier" | "half":
                 return 1.0 / self.n
-            case "sine-1":  # the first and last point of a line are its walls
-                return 0.5 / (self.n - 1)
-            case "cosine-1":
+            case "sine-1" | "cosine-1":  # the first and the last point of a line are its walls
                 return 0.5 / (self.n - 1)
             case _:
                 return 0.5 / self.n
 
 
-Arrays = Sequence[NDArray[Any]]
-
-
 def transform_lines(
-    line: LineTransform, sources: Arrays, targets: Arrays, *, inverse: bool = False, scale: float = 1.0,
-    threads: int = 1,
-) -> None:  # fmt: skip
-    """Transform all lines of some arrays.
+    line: LineTransform, source: Arrays, target: Arrays, *, inverse: bool = False, scale: float = 1.0, threads: int = 1
+) -> None:
+    """Transform all lines of some values.
 
     Parameters
     ----------
     line
         The transform.
-    sources, targets
-        One real array, or real and imaginary part; targets may be the sources.
+    source
+        The values; a complex array may be overwritten.
+    target
+        The results; it may be the source.
     inverse
         Whether the inverse transform is meant.
     scale
@@ -86,15 +83,41 @@ def transform_lines(
         Number of threads.
     """
     work = _work(line, inverse)
-    given = [np.moveaxis(array, line.axis, -1) for array in sources]
-    taken = [np.moveaxis(array, line.axis, -1) for array in targets]
 
     def piece(part: tuple[slice, ...]) -> None:
-        results = work([array[part] for array in given])
-        for target, values in zip(taken, results, strict=True):
-            np.multiply(values, scale, out=target[part]) if scale != 1.0 else np.copyto(target[part], values)
+        _store(work(_load(source, part)), target, part, scale)
 
-    parts = list(_parts(given[0].shape[:-1], line.n))
+    _in_pieces(piece, line, source, threads)
+
+
+def filter_lines(line: LineTransform, source: Arrays, factors: Arrays, target: Arrays, *, threads: int = 1) -> None:
+    """Transform all lines, multiply the modes by factors, and transform them back.
+
+    Parameters
+    ----------
+    line
+        The transform.
+    source
+        The values; a complex array may be overwritten.
+    factors
+        The real factor of each mode, or its real and imaginary part.
+    target
+        The results; it may be the source.
+    threads
+        Number of threads.
+    """
+    there, back = _work(line, False), _work(line, True)
+
+    def piece(part: tuple[slice, ...]) -> None:
+        modes = there(_load(source, part))
+        _store(back(_multiplied(modes, [factor[part] for factor in factors])), target, part, 1.0)
+
+    _in_pieces(piece, line, source, threads)
+
+
+def _in_pieces(piece: Callable[[tuple[slice, ...]], None], line: LineTransform, source: Arrays, threads: int) -> None:
+    """Call a function for selections of all lines."""
+    parts = list(_parts(source[0].shape, line.axis, threads))
     if threads == 1 or len(parts) == 1:
         for part in parts:
             piece(part)
@@ -103,56 +126,86 @@ def transform_lines(
         list(pool.map(piece, parts))
 
 
-def _parts(shape: tuple[int, ...], n: int) -> Iterator[tuple[slice, ...]]:
-    """Yield selections of lines, each of about `_PIECE` numbers or of a single line."""
-    lines = max(1, _PIECE // n)
-    if not shape:
-        yield ()
+def _parts(shape: tuple[int, ...], axis: int, threads: int) -> Iterator[tuple[slice, ...]]:
+    """Yield selections of lines along an axis: ranges of the first of the other axes."""
+    if len(shape) == 1:
+        yield (slice(None),)
         return
-    rest = int(np.prod(shape[1:], dtype=np.int64))
-    together = max(1, lines // max(rest, 1))
-    for start in range(0, shape[0], together):
-        first = slice(start, min(start + together, shape[0]))
-        if together > 1 or rest <= lines:
-            yield (first,)
-        else:
-            yield from ((first, *others) for others in _parts(shape[1:], n))
+    across = 1 if axis == 0 else 0
+    count = shape[across]
+    rest = int(np.prod(shape, dtype=np.int64)) // count
+    together = max(1, min(_PIECE // rest, -(-count // threads)))
+    for start in range(0, count, together):
+        yield tuple(slice(start, start + together) if a == across else slice(None) for a in range(len(shape)))
 
 
-def _work(line: LineTransform, inverse: bool) -> Callable[[Arrays], Arrays]:
-    """Return the function that transforms contiguous lines along the last axis."""
-    from scipy import fft
-
-    n = line.n
-    if line.kind == "half":
-        if inverse:
-            return lambda parts: [fft.irfft(_joined(parts), n, norm="forward")]
-        return lambda parts: _separate(fft.rfft(np.ascontiguousarray(parts[0])))
-    if line.kind == "fourier":
-        if inverse:
-            return lambda parts: _separate(fft.ifft(_joined(parts), norm="forward", overwrite_x=True))
-        return lambda parts: _separate(fft.fft(_joined(parts), overwrite_x=True))
-    name, number = line.kind.split("-")
-    function = fft.dst if name == "sine" else fft.dct
-    kind = _BACK[int(number)] if inverse else int(number)
-    if line.kind == "sine-1":
-        return lambda parts: [_between_walls(function, part) for part in parts]
-    return lambda parts: [function(np.ascontiguousarray(part), type=kind) for part in parts]
-
-
-def _between_walls(function: Callable[..., Any], part: NDArray[Any]) -> NDArray[Any]:
-    """Return the sine transform of type 1 of the points between the first and the last, which become 0."""
-    result = np.zeros(part.shape, part.dtype)
-    result[..., 1:-1] = function(np.ascontiguousarray(part[..., 1:-1]), type=1)
-    return result
-
-
-def _joined(parts: Arrays) -> NDArray[Any]:
-    """Return complex values from their parts."""
-    joined = np.empty(parts[0].shape, np.result_type(parts[0], np.complex64))
-    joined.real, joined.imag = parts
+def _load(source: Arrays, part: tuple[slice, ...]) -> NDArray[Any]:
+    if len(source) == 1:
+        view: NDArray[Any] = source[0][part]
+        return view
+    re, im = (array[part] for array in source)
+    joined = np.empty(re.shape, np.result_type(re, np.complex64))
+    joined.real, joined.imag = re, im
     return joined
 
 
-def _separate(values: NDArray[Any]) -> Arrays:
-    return values.real, values.imag
+def _store(values: NDArray[Any], target: Arrays, part: tuple[slice, ...], scale: float) -> None:
+    if scale != 1.0:
+        values = values * values.real.dtype.type(scale)
+    parts = (values,) if len(target) == 1 else (values.real, values.imag)
+    for array, each in zip(target, parts, strict=True):
+        here = array[part]
+        if not np.may_share_memory(here, each):
+            np.copyto(here, each)
+
+
+def _multiplied(modes: NDArray[Any], factors: Arrays) -> NDArray[Any]:
+    """Return modes times factors, by products and sums that are rounded one by one."""
+    if not np.iscomplexobj(modes):
+        return np.multiply(modes, factors[0], out=modes)
+    if len(factors) == 1:
+        for part in (modes.real, modes.imag):
+            part *= factors[0]
+        return modes
+    (a, b), (x, y) = factors, (modes.real, modes.imag)
+    re = a * x - b * y
+    modes.imag = a * y + b * x
+    modes.real = re
+    return modes
+
+
+def _work(line: LineTransform, inverse: bool) -> Callable[[NDArray[Any]], NDArray[Any]]:
+    """Return the function that transforms the lines of an array."""
+    from scipy import fft
+
+    n, axis = line.n, line.axis
+    if line.kind == "half":
+        if inverse:
+            return lambda values: fft.irfft(values, n, axis, norm="forward")
+        return lambda values: fft.rfft(values, axis=axis)
+    if line.kind == "fourier":
+        if inverse:
+            return lambda values: fft.ifft(values, axis=axis, norm="forward", overwrite_x=True)
+        return lambda values: fft.fft(values, axis=axis, overwrite_x=True)
+    name, number = line.kind.split("-")
+    function = fft.dst if name == "sine" else fft.dct
+    kind = _BACK[int(number)] if inverse else int(number)
+    inside = slice(1, -1) if line.kind == "sine-1" else slice(None)  # values on walls have no modes
+
+    def real(values: NDArray[Any]) -> NDArray[Any]:
+        if inside == slice(None):
+            result: NDArray[Any] = function(values, kind, axis=axis)
+            return result
+        result = np.zeros_like(values)
+        between = tuple(inside if a == axis else slice(None) for a in range(values.ndim))
+        result[between] = function(values[between], kind, axis=axis)
+        return result
+
+    def each(values: NDArray[Any]) -> NDArray[Any]:
+        if not np.iscomplexobj(values):
+            return real(values)
+        result = np.empty_like(values)
+        result.real, result.imag = real(values.real), real(values.imag)
+        return result
+
+    return each

@@ -10,7 +10,7 @@ from minga.space.box import Box
 from minga.space.cuts import best_cartesian, cartesian
 from minga.space.layout import Layout
 
-__all__ = ["complete", "pencils", "reshaped"]
+__all__ = ["complete", "interleaved", "pencils", "reshaped"]
 
 
 def complete(layout: Layout, axis: int) -> bool:
@@ -22,7 +22,7 @@ def complete(layout: Layout, axis: int) -> bool:
 def pencils(layout: Layout, shapes: Sequence[Sequence[int]]) -> list[Layout]:
     """Return for each transform, along the last axis first, a layout with complete lines.
 
-    Consecutive layouts are equal where possible, so that nothing moves between them.
+    Consecutive layouts have the same cuts where possible, so that nothing moves between them.
 
     Parameters
     ----------
@@ -36,12 +36,11 @@ def pencils(layout: Layout, shapes: Sequence[Sequence[int]]) -> list[Layout]:
     list of Layout
         The layouts.
     """
-    ndim = layout.ndim
     owners, cells = np.unique(layout.owner), layout.cells()
     weights = cells[owners].astype(np.float64)
     found: list[Layout] = []
     given = layout
-    for shape, axis in zip(shapes, range(ndim - 1, -1, -1), strict=True):
+    for shape, axis in zip(shapes, range(layout.ndim - 1, -1, -1), strict=True):
         domain = Box.of(shape)
         given = reshaped(given, domain)
         if not complete(given, axis) or layout.replicated:
@@ -51,14 +50,19 @@ def pencils(layout: Layout, shapes: Sequence[Sequence[int]]) -> list[Layout]:
 
 
 def reshaped(layout: Layout, domain: Box) -> Layout:
-    """Return a layout with the same cuts of a domain that differs along axes with complete lines only."""
+    """Return a layout with the same cuts of a domain that ends elsewhere along some axes."""
     if layout.domain == domain:
         return layout
-    low, high = np.array(layout.domain.lo), np.array(layout.domain.hi)
-    whole = (layout.lo == low) & (layout.hi == high)
-    lo = np.where(whole, domain.lo, layout.lo)
-    hi = np.where(whole, domain.hi, layout.hi)
-    return Layout(domain, layout.ranks, lo, hi, layout.owner)
+    ends = np.array(layout.domain.hi)
+    hi = np.where(layout.hi == ends, domain.hi, layout.hi)
+    return Layout(domain, layout.ranks, layout.lo, hi, layout.owner)
+
+
+def interleaved(layout: Layout) -> Layout:
+    """Return the layout of real and imaginary parts that alternate along the last axis."""
+    twice = np.array([1] * (layout.ndim - 1) + [2])
+    domain = Box.of(tuple((np.array(layout.domain.shape) * twice).tolist()))
+    return Layout(domain, layout.ranks, layout.lo * twice, layout.hi * twice, layout.owner)
 
 
 def _lines(domain: Box, axis: int, owners: np.ndarray, weights: np.ndarray, ranks: int) -> Layout:
