@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from minga.solve.biconjugate import Vectors, bicgstab, bicgstab_vectors
     from minga.solve.block_tridiagonal import BlockLines
     from minga.solve.elliptic import Elliptic
+    from minga.solve.fft.convolve import Convolution
     from minga.solve.fft.poisson import Poisson
     from minga.solve.fft.transform import FFT, Spectrum
     from minga.solve.five_point import Direct, FivePoint
@@ -37,6 +38,7 @@ __all__ = [
     "INTEGRATORS",
     "Balances",
     "BlockLines",
+    "Convolution",
     "Direct",
     "Elliptic",
     "EllipticLines",

@@ -34,9 +34,9 @@ __all__ = ["Convolution"]
 Method = Literal["direct", "separable", "fft"]
 Weights = NDArray[np.float64]
 
-NANOSECONDS_PER_TAP: Final = 0.22
-NANOSECONDS_PER_LEVEL: Final = 1.0
-NANOSECONDS_PER_CELL: Final = 6.0
+NANOSECONDS_PER_TAP: Final = 0.07
+NANOSECONDS_PER_LEVEL: Final = 0.6
+NANOSECONDS_PER_CELL: Final = 3.0
 """Cost of a cell: of each weight; of transforms, times the logarithm (base 2) of the number of cells; and besides."""
 MOST_TAPS: Final = 1000
 """Weights of the largest kernel that is written out cell by cell."""
@@ -117,7 +117,7 @@ class Convolution:
         found: dict[str, float] = {}
         if self.factors is not None:
             found["separable"] = NANOSECONDS_PER_TAP * sum(map(np.count_nonzero, self.factors))
-            found["separable"] += NANOSECONDS_PER_CELL * 0.5 * (self.grid.ndim - 1)
+            found["separable"] += 0.5 * (self.grid.ndim - 1)  # memory between the axes
         if taps <= MOST_TAPS:
             found["direct"] = NANOSECONDS_PER_TAP * taps
         if all(self.grid.periodic) and not self.grid.twisted:

@@ -6,6 +6,7 @@ threads matters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -133,7 +134,7 @@ def _parts(shape: tuple[int, ...], axis: int, threads: int) -> Iterator[tuple[sl
         return
     across = 1 if axis == 0 else 0
     count = shape[across]
-    rest = int(np.prod(shape, dtype=np.int64)) // count
+    rest = math.prod(shape) // count
     together = max(1, min(_PIECE // rest, -(-count // threads)))
     for start in range(0, count, together):
         yield tuple(slice(start, start + together) if a == across else slice(None) for a in range(len(shape)))

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from minga.compile.explain import kernel
 from minga.engine.program import Program
 from minga.errors import LayoutError, shown
-from minga.lang.cell import CellReader
-from minga.lang.expr import Node, where
 from minga.solve.fft.lines import LineTransform
 from minga.solve.fft.symbols import second_difference, spectral_second
-from minga.solve.fft.transform import FFT, Item, Spectrum
+from minga.solve.fft.transform import FFT, Item
 from minga.solve.laplacian import Floats, Walls
+from minga.space.box import Box
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.space.layout import Layout
@@ -78,22 +76,17 @@ class Poisson:
     centre: Sequence[str | int] | str = ()
     name: str = "poisson"
     fft: FFT = field(init=False)
-    spectrum: Spectrum = field(init=False)
-    eigenvalues: tuple[Field, ...] = field(init=False)
-    initial: Mapping[Field, Floats] = field(init=False)
+    factor: Field = field(init=False)
+    initial: Mapping[Field, Any] = field(init=False)
 
     def __post_init__(self) -> None:
         self._check()
         put = object.__setattr__
         fft = FFT(self.grid, self.walls, centre=self.centre, name=self.name)
         put(self, "fft", fft)
-        put(self, "spectrum", fft.spectrum(f"{self.name} spectrum"))
-        values = {line.axis: self._along(line) for line in fft.lines}
-        centre = tuple(axis for axis, face in enumerate(self.spectrum.re.centre) if face)
-        names = {axis: f"{self.name} eigenvalues {letter}" for axis, letter in enumerate(self.grid.axes)}
-        fields = tuple(Field(names[axis], fft.modes, axes=(axis,), centre=centre) for axis in range(self.grid.ndim))
-        put(self, "eigenvalues", fields)
-        put(self, "initial", {item: values[axis] for axis, item in enumerate(fields)})
+        put(self, "factor", Field(f"{self.name} factor", fft.modes, description="inverse of the eigenvalues"))
+        lines = sorted(fft.lines, key=lambda line: line.axis)
+        put(self, "initial", {self.factor: _inverse([self._along(line) for line in lines], self.shift, fft.scale)})
 
     def _check(self) -> None:
         """Raise LayoutError for an unsuitable grid or option."""
@@ -125,7 +118,7 @@ class Poisson:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields of the solver, for ``mg.Model(..., fields=...)``."""
-        return *self.eigenvalues, *self.spectrum.fields, *self.fft.fields
+        return self.factor, *self.fft.fields
 
     @property
     def grids(self) -> tuple[Grid, ...]:
@@ -173,16 +166,18 @@ class Poisson:
         right_side, solution
             Fields or slots at the points of the grid, f8; they may be the same.
         """
-        self.fft.forward(program, right_side, self.spectrum)
-        program.apply(divide, self.spectrum.fields, self.eigenvalues, shift=self.shift, scale=self.fft.scale)
-        self.fft.inverse(program, self.spectrum, solution, scale=1.0)
+        self.fft.filter(program, right_side, (self.factor,), solution)
 
 
-@kernel
-def divide(parts: Sequence[CellReader], eigenvalues: Sequence[CellReader], *, shift: Node, scale: Node) -> None:
-    """Divide amplitudes by the eigenvalues of their modes; that of the eigenvalue 0 becomes 0."""
-    here: Any = (0,) * len(eigenvalues)
-    total = functools.reduce(operator.add, (values[0] for values in eigenvalues)) - shift
-    factor = where(total < 0.0, scale / where(total < 0.0, total, 1.0), 0.0)
-    for part in parts:
-        part[here] = part[here] * factor
+def _inverse(eigenvalues: Sequence[Floats], shift: float, scale: float) -> Callable[[Box], Floats]:
+    """Return the function that computes the factors of the modes in a box; that of the eigenvalue 0 is 0."""
+
+    def factors(box: Box) -> Floats:
+        parts = [
+            values[low:high].reshape([-1 if a == axis else 1 for a in range(box.ndim)])
+            for axis, (values, low, high) in enumerate(zip(eigenvalues, box.lo, box.hi, strict=True))
+        ]
+        total = functools.reduce(operator.add, parts) - shift
+        return np.where(total < 0.0, scale / np.where(total < 0.0, total, 1.0), 0.0)
+
+    return factors
