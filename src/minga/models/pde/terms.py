@@ -133,8 +133,8 @@ class _Expander:
             case ast.Name():
                 return self.expansion.numbers.get(node.id)
             case ast.UnaryOp(op=ast.USub()):
-                value = self.constant(node.operand)
-                return None if value is None else -value
+                operand = self.constant(node.operand)
+                return None if operand is None else -operand
             case ast.BinOp() if type(node.op) in _CONSTANT:
                 left, right = self.constant(node.left), self.constant(node.right)
                 if left is None or right is None:
@@ -205,9 +205,10 @@ class _Expander:
         symbol = self.derivative(node)
         laplace: Symbol = {self.along(axis, 2): 1.0 for axis in self.axes}
         if name == "d" and len(args) == 2:
-            if not isinstance(args[1], ast.Name) or args[1].id not in self.axes:
-                raise self.source.error("d takes a value and an axis", args[1], f"the axes are {', '.join(self.axes)}")
-            symbol = {self.along(args.pop().id, 1): 1.0}
+            axis = args.pop()
+            if not isinstance(axis, ast.Name) or axis.id not in self.axes:
+                raise self.source.error("d takes a value and an axis", axis, f"the axes are {', '.join(self.axes)}")
+            symbol = {self.along(axis.id, 1): 1.0}
         elif name in ("laplace", "biharmonic"):
             symbol = laplace if name == "laplace" else product(laplace, laplace)
         if symbol is not None:

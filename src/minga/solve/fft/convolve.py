@@ -89,7 +89,7 @@ class Convolution:
     method: Method | Literal["auto"] = "auto"
     name: str = "convolution"
     factors: tuple[Weights, ...] | None = field(init=False)
-    costs: Mapping[str, float] = field(init=False)
+    costs: Mapping[Method, float] = field(init=False)
     fft: FFT | None = field(init=False)
     transform: tuple[Field, ...] = field(init=False)
     between: tuple[Field, ...] = field(init=False)
@@ -111,10 +111,10 @@ class Convolution:
         steps = self.grid.ndim - 1 if self.method == "separable" else 0
         put(self, "between", tuple(Field(f"{self.name} axis {k}", self.grid) for k in range(steps)))
 
-    def _costs(self) -> dict[str, float]:
+    def _costs(self) -> dict[Method, float]:
         """Return the cost of each method that is possible."""
         taps = np.count_nonzero(self.array)
-        found: dict[str, float] = {}
+        found: dict[Method, float] = {}
         if self.factors is not None:
             found["separable"] = NANOSECONDS_PER_TAP * sum(map(np.count_nonzero, self.factors))
             found["separable"] += 0.5 * (self.grid.ndim - 1)  # memory between the axes
@@ -126,9 +126,9 @@ class Convolution:
 
     def _chosen(self) -> Method:
         if self.method == "auto" and self.costs:
-            return min(self.costs, key=lambda name: self.costs[name])  # type: ignore[return-value]
-        if self.method in self.costs:
-            return self.method  # type: ignore[return-value]
+            return min(self.costs.items(), key=lambda pair: pair[1])[0]
+        if self.method in self.costs and self.method != "auto":
+            return self.method
         possible = ", ".join(self.costs) or "none"
         raise ProgramError(
             f"a convolution of {np.count_nonzero(self.array)} weights on {self.grid!r} by method {shown(self.method)}; "

@@ -163,7 +163,8 @@ def _store(values: NDArray[Any], target: Arrays, part: tuple[slice, ...], scale:
 def _multiplied(modes: NDArray[Any], factors: Arrays) -> NDArray[Any]:
     """Return modes times factors, by products and sums that are rounded one by one."""
     if not np.iscomplexobj(modes):
-        return np.multiply(modes, factors[0], out=modes)
+        modes *= factors[0]
+        return modes
     if len(factors) == 1:
         for part in (modes.real, modes.imag):
             part *= factors[0]

@@ -73,7 +73,7 @@ def _lines(domain: Box, axis: int, owners: np.ndarray, weights: np.ndarray, rank
         return Layout.single(domain, ranks, int(owners[0]))
     if count <= domain.shape[others[0]] or len(others) == 1:
         parts = [count if a == others[0] else 1 for a in range(domain.ndim)]
-        along = [weights if a == others[0] else None for a in range(domain.ndim)]
+        along = [weights.tolist() if a == others[0] else None for a in range(domain.ndim)]
         cut = cartesian(domain, parts, along, granule=1)
     else:
         first, second = others[:2]
