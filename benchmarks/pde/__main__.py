@@ -1,8 +1,8 @@
-"""Measure equations from text beside py-pde, and explicit schemes beside Devito.
+"""Measure equations from text beside py-pde, explicit schemes beside Devito, and convolutions beside SciPy.
 
 python -m benchmarks.pde                   everything, some ten minutes; stores benchmarks/results/pde.json, and puts
                                            its tables into docs/performance.md
-python -m benchmarks.pde --only explicit   a part ("gallery", "explicit"); --update: into the stored file
+python -m benchmarks.pde --only explicit   a part ("gallery", "explicit", "convolutions"); --update: into the stored file
 python -m benchmarks.pde --quick           one problem and few steps: numbers that mean nothing
 python -m benchmarks.pde --table           the stored numbers as Markdown, without measuring
 
@@ -19,10 +19,15 @@ from benchmarks.command import asked
 from benchmarks.machine import by_name, measured
 from benchmarks.page import shown
 from benchmarks.pde.compare import explicit, gallery
+from benchmarks.pde.convolutions import convolutions
 from benchmarks.pde.report import markdown
 from benchmarks.timing import Effort
 
-PARTS: Final[dict[str, Callable[[bool], Any]]] = {"gallery": gallery, "explicit": explicit}
+PARTS: Final[dict[str, Callable[[bool], Any]]] = {
+    "gallery": gallery,
+    "explicit": explicit,
+    "convolutions": convolutions,
+}
 
 
 def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:

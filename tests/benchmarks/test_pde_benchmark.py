@@ -44,6 +44,16 @@ def test_a_peer_that_is_not_installed_is_left_out(tmp_path: Path) -> None:
     assert "Devito was not installed." in module("report").markdown(page)
 
 
+def test_convolutions_are_those_of_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
+    part = module("convolutions")
+    monkeypatch.setattr(part, "SIZES", (64,))
+    found = part.convolutions(True)
+    (row,) = found["rows"]
+    assert row["largest_difference"] < 1e-14
+    page = {"date": "2026-01-01", "machine": {"processor": "", "usable_cores": 1, "load": 0.0}, "convolutions": found}
+    assert "| 64², 13 (fft) | " in module("report").markdown(page)
+
+
 def test_the_page_shows_what_is_stored() -> None:
     content = json.loads((ROOT / "benchmarks" / "results" / "pde.json").read_text())
     assert module("report").markdown(content) in (ROOT / "docs" / "performance.md").read_text(), "run `make bench-pde`"

@@ -22,7 +22,7 @@ Kind = Literal["fourier", "half", "sine-1", "cosine-1", "sine-2", "cosine-2", "s
 Arrays = Sequence[NDArray[Any]]
 """Values: one array, which is real or complex, or two of real and imaginary parts."""
 
-_PIECE: Final = 1 << 16
+_PIECE: Final = 1 << 15
 """Numbers of a piece that is transformed at once."""
 _BACK: Final = {1: 1, 2: 3, 4: 4}
 """Type of the inverse of a sine or cosine transform, by its type."""
@@ -162,12 +162,8 @@ def _store(values: NDArray[Any], target: Arrays, part: tuple[slice, ...], scale:
 
 def _multiplied(modes: NDArray[Any], factors: Arrays) -> NDArray[Any]:
     """Return modes times factors, by products and sums that are rounded one by one."""
-    if not np.iscomplexobj(modes):
+    if len(factors) == 1:  # the product with a real number is rounded once, fused or not
         modes *= factors[0]
-        return modes
-    if len(factors) == 1:
-        for part in (modes.real, modes.imag):
-            part *= factors[0]
         return modes
     (a, b), (x, y) = factors, (modes.real, modes.imag)
     re = a * x - b * y

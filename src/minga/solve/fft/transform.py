@@ -505,7 +505,7 @@ def _blocks(engine: Engine, slots: Sequence[Slot]) -> list[tuple[NDArray[Any], .
 
 def _views(engine: Engine, slot: Slot) -> list[NDArray[Any]]:
     """Return the arrays of a slot, complex ones where its parts alternate."""
-    views = [view for _, view in engine.blocks(slot)]
+    views = [view for _, view in engine.storage.pieces(slot)]
     if slot.field.grid.label.endswith(_INTERLEAVED):
         return [view.view(np.complex64 if view.dtype == np.float32 else np.complex128) for view in views]
     return views
