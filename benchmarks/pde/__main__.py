@@ -1,8 +1,9 @@
-"""Measure equations from text beside py-pde, explicit schemes beside Devito, and convolutions beside SciPy.
+"""Measure equations from text beside py-pde, schemes beside Devito, and convolutions beside SciPy.
 
 python -m benchmarks.pde                   everything, some ten minutes; stores benchmarks/results/pde.json, and puts
                                            its tables into docs/performance.md
-python -m benchmarks.pde --only explicit   a part ("gallery", "explicit", "convolutions"); --update: into the stored file
+python -m benchmarks.pde --only explicit   a part ("gallery", "explicit", "convolutions"); --update: into the
+                                           stored file
 python -m benchmarks.pde --quick           one problem and few steps: numbers that mean nothing
 python -m benchmarks.pde --table           the stored numbers as Markdown, without measuring
 
