@@ -155,6 +155,17 @@ def test_a_library_whose_bits_differ_is_named(monkeypatch: pytest.MonkeyPatch) -
         Trial((4, 4)).run()
 
 
+def test_gpus_are_refused() -> None:
+    trial = Trial((4, 4))
+    with mg.Engine(trial.model.layouts("slabs", 1), native=False) as engine:
+        device: Any = object()
+        trial.model.step.operations[0].function(engine)  # type: ignore[union-attr]
+        engine.device = device
+        with pytest.raises(mg.ProgramError, match="a transform on a GPU"):
+            trial.model.step.operations[0].function(engine)  # type: ignore[union-attr]
+        engine.device = None
+
+
 @pytest.mark.parametrize(
     ("grid", "options", "message"),
     [

@@ -87,7 +87,7 @@ class _Stage:
 
 @dataclass(frozen=True)
 class _Cuts:
-    """What follows from one layout of the grid: the layouts of all stages, and whether values move before each."""
+    """The layouts of all stages for one layout of the grid, and whether values move before each."""
 
     layouts: Mapping[Grid, Layout]
     moved: tuple[bool, ...]
@@ -260,7 +260,7 @@ class FFT:
         return self._cuts(layout).layouts
 
     def _cuts(self, layout: Layout) -> _Cuts:
-        """Return what follows from a layout of the grid."""
+        """Return the layouts of all stages for a layout of the grid."""
         known = self._known.get(layout)
         if known is None:
             known = self._known[layout] = self._cut(layout)
@@ -488,7 +488,7 @@ class _Ends:
 
     @property
     def work(self) -> tuple[Slot, ...]:
-        """Those that may be overwritten: complex values of the workspace."""
+        """The slots that may be overwritten: complex values of the workspace."""
         return tuple(slot for slot in self.slots if slot.field.grid.label.endswith(_INTERLEAVED))
 
     def chosen(self, engine: Engine) -> tuple[Slot, ...]:
