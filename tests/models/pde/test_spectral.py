@@ -102,7 +102,7 @@ def test_dealiasing_removes_what_squares_would_alias() -> None:
         ("laplace(w)", {}, "unknown name 'w'"),
         ("d(u, q)", {}, "d takes a value and an axis"),
         ("laplace(u)/0", {}, "division by zero"),
-        ("u", {"dtype": "c16"}, "'u' is complex"),
+        ({"u": "v", "v": "u"}, {"dtype": {"u": "c16"}}, "'u' is complex and others are real"),
         ("u", {"dtype": "f4"}, "spectral derivatives of"),
         (lambda u: u[0, 0], {}, "is a function"),
         ("u", {"dealias": 0.0}, "dealias=0.0"),
@@ -253,6 +253,42 @@ def test_fields_are_coupled() -> None:
     left = run_model(model, 50).fields
     assert left["u"][0] == pytest.approx(1.450327471923, abs=1e-6)
     assert left["v"][0] == pytest.approx(1.904673041396, abs=1e-6)
+
+
+def test_complex_terms_are_found() -> None:
+    source = parse("(a + I)*laplace(u)/2 - I*abs(u)**2*u", "d(u)/dt")
+    found = expand(source, Expansion("x", {"a": 3.0, "I": 1j}))
+    assert {ast.unparse(term.body): dict(term.symbol) for term in found} == {
+        "u": {(2,): 1.5 + 0.5j}, "abs(u) ** 2 * u": {(0,): -1j},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("integrator", ["etdrk4", "rk4"])
+def test_a_bright_soliton(integrator: str) -> None:
+    """The cubic Schroedinger equation's sech(x - t) exp(i (x + 0) ...), which moves with the speed of its phase."""
+    grid = box(128, length=40.0, start=-20.0)
+    model = mg.pde(
+        {"psi": "I*d2_dx2(psi)/2 + I*abs(psi)**2*psi"}, grid, dtype="c16",
+        initial={"psi": lambda x: np.exp(1j * x) / np.cosh(x)}, space="spectral", integrator=integrator, dt=0.01,
+    )  # fmt: skip
+    left = run_model(model, 100).fields
+    x = grid.centres("x")
+    exact = np.exp(1j * x) / np.cosh(x - 1.0)  # exp(i (v x + (1 - v^2) t / 2)) sech(x - v t) with v = 1
+    assert np.abs(left["psi_re"] + 1j * left["psi_im"] - exact).max() < 2e-6
+
+
+def test_a_potential_of_complex_values() -> None:
+    """Derivatives within products, parameters of the place and of numbers, dealiasing: against NumPy."""
+    grid = box(16)
+    model = mg.pde(
+        {"psi": "V*psi + k*psi*d_dx(psi) + conj(psi)"}, grid, dtype="c16", parameters={"V": "cos(x)", "k": 2.0 - 1j},
+        initial={"psi": lambda x: np.exp(1j * x)}, space="spectral", integrator="euler", dt=0.5,
+    )  # fmt: skip
+    left = run_model(model, 1).fields
+    x = grid.centres("x")
+    psi = np.exp(1j * x)
+    exact = psi + 0.5 * (np.cos(x) * psi + (2 - 1j) * psi * 1j * psi + psi.conj())
+    assert np.abs(left["psi_re"] + 1j * left["psi_im"] - exact).max() < 1e-14
 
 
 # Same bits -----------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from minga.solve.fft.modes import Symbol, product, total, zero
 __all__ = ["Expansion", "Term", "expand"]
 
 _SYNONYMS: Final = {"divergence": "div", "gradient": "grad", "laplacian": "laplace"}
-_CONSTANT: Final[Mapping[type, Callable[[float, float], float]]] = {
+_CONSTANT: Final[Mapping[type, Callable[[complex, complex], complex]]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
@@ -67,7 +67,7 @@ class Expansion:
     """
 
     axes: Sequence[str]
-    numbers: Mapping[str, float]
+    numbers: Mapping[str, complex]
     auxiliary: dict[str, list[Term]] = field(default_factory=dict)
     _known: dict[str, str] = field(default_factory=dict)
 
@@ -125,7 +125,7 @@ class _Expander:
                 return _collected(self.operator(node))
         return [Term(self.nothing, self.pointwise(node))]
 
-    def constant(self, node: ast.expr) -> float | None:
+    def constant(self, node: ast.expr) -> complex | None:
         """Return the value of a part that is the same number everywhere and at all times; None for others."""
         match node:
             case ast.Constant(value=int(value) | float(value)) if not isinstance(value, bool):
@@ -143,7 +143,7 @@ class _Expander:
                     found = _CONSTANT[type(node.op)](left, right)
                 except (ZeroDivisionError, OverflowError):
                     return None
-                return found if isinstance(found, float) else None
+                return found
         return None
 
     def pointwise(self, node: ast.expr) -> ast.expr:
@@ -313,7 +313,7 @@ def _times(a: ast.expr, b: ast.expr) -> ast.expr:
     return ast.copy_location(ast.BinOp(a, ast.Mult(), b), b)
 
 
-def _scaled(terms: Sequence[Term], factor: float) -> list[Term]:
+def _scaled(terms: Sequence[Term], factor: complex) -> list[Term]:
     return [
         dataclasses.replace(term, symbol={key: factor * value for key, value in term.symbol.items()}) for term in terms
     ]

@@ -36,14 +36,16 @@ Nonlinear = Callable[[Program, Sequence[Slot], Sequence[Spectrum], Sequence[Spec
 
 @dataclass(frozen=True)
 class ModalRates:
-    """Rates of change in the space of modes: a linear operator for each field, and the rest.
+    """Rates of change in the space of modes: a linear operator for each unknown, and the rest.
+
+    An unknown is a field, or a pair of fields if the modes are those of complex values.
 
     Parameters
     ----------
     modes
         The modes.
     linear
-        The linear operator of each field.
+        The linear operator of each unknown.
     nonlinear
         ``nonlinear(program, values, spectra, out)`` records the spectra `out` of the rest of the rates for fields with
         given values and spectra, at the time `mg.TIME`.
@@ -147,8 +149,9 @@ class _Recording:
         self.program, self.rates, self.fields, self.modes = program, rates, fields, rates.modes
         self.here = (0,) * fields[0].grid.ndim
         fft = self.modes.fft
+        leaders = fields[:: self.parts]
         self.spectra = {
-            level: tuple(fft.spectrum(f"{item.name}@{level}") for item in fields)
+            level: tuple(fft.spectrum(f"{item.name}@{level}") for item in leaders)
             for level in ("now", "a", "b", "n", "na", "nb")
         }
         self.coefficients = tuple(
@@ -157,8 +160,17 @@ class _Recording:
                 for name in _NAMES
                 for part in (("",) if is_real(linear) else (" re", " im"))
             )
-            for item, linear in zip(fields, rates.linear, strict=True)
+            for item, linear in zip(leaders, rates.linear, strict=True)
         )
+
+    @property
+    def parts(self) -> int:
+        """Number of fields of an unknown."""
+        return 2 if self.modes.complex else 1
+
+    def unknowns(self, slots: Sequence[Slot]) -> list[Sequence[Slot]]:
+        """Return the slots of each unknown."""
+        return [slots[at : at + self.parts] for at in range(0, len(slots), self.parts)]
 
     def step(self, dt: float | Register) -> ExponentialRecorded:
         """Record the step."""
@@ -173,7 +185,7 @@ class _Recording:
             half, end = (cast(count, "f8") + 0.5) * dt, (cast(count, "f8") + 1.0) * dt
         self.renew(dt)
         now, following = [item.now for item in self.fields], [item.next for item in self.fields]
-        for value, spectrum in zip(now, self.spectra["now"], strict=True):
+        for value, spectrum in zip(self.unknowns(now), self.spectra["now"], strict=True):
             self.modes.fft.forward(program, value, spectrum)
             self.modes.keep(program, spectrum)
         if self.modes.dealias < 1:
@@ -189,7 +201,7 @@ class _Recording:
         program.let(TIME, end)
         self.evaluate("b", "nb", following)
         self.combine("a", whole=("now", 1.0), f1={"n": 1.0}, f2={"na": 2.0}, f3={"nb": 1.0})
-        for value, spectrum in zip(following, self.spectra["a"], strict=True):
+        for value, spectrum in zip(self.unknowns(following), self.spectra["a"], strict=True):
             self.modes.fft.inverse(program, spectrum, value)
         if not isinstance(dt, Register):
             program.let(count, count + 1)
@@ -199,7 +211,7 @@ class _Recording:
 
     def evaluate(self, level: str, rates: str, values: Sequence[Slot]) -> None:
         """Record the values of a stage, and the rest of its rates."""
-        for value, spectrum in zip(values, self.spectra[level], strict=True):
+        for value, spectrum in zip(self.unknowns(values), self.spectra[level], strict=True):
             self.modes.fft.inverse(self.program, spectrum, value)
         self.rates.nonlinear(self.program, values, self.spectra[level], self.spectra[rates])
 

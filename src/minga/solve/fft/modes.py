@@ -21,7 +21,7 @@ from minga.space.grid import Floats, Grid
 
 __all__ = ["Modes", "Symbol", "is_real", "product", "total", "zero"]
 
-Symbol = Mapping[tuple[int, ...], float]
+Symbol = Mapping[tuple[int, ...], complex]
 """A differential operator with constant coefficients: the factor of each product of derivatives along the axes."""
 
 
@@ -32,7 +32,7 @@ def zero(ndim: int) -> tuple[int, ...]:
 
 def product(a: Symbol, b: Symbol) -> Symbol:
     """Return the operator that applies one after the other."""
-    found: dict[tuple[int, ...], float] = {}
+    found: dict[tuple[int, ...], complex] = {}
     for m, x in a.items():
         for n, y in b.items():
             key = tuple(map(operator.add, m, n))
@@ -46,13 +46,18 @@ def total(a: Symbol, b: Symbol) -> Symbol:
 
 
 def is_real(symbol: Symbol) -> bool:
-    """Return True if an operator has real eigenvalues: all of its derivatives are even."""
-    return all(sum(key) % 2 == 0 for key in symbol)
+    """Return True if an operator has real eigenvalues, as even derivatives with real coefficients have."""
+    return not any(_eigenvalue(key, factor).imag for key, factor in symbol.items())
+
+
+def _eigenvalue(key: tuple[int, ...], factor: complex) -> complex:
+    """Return the factor of the wave numbers in the eigenvalue of a derivative: i^n times that of the derivative."""
+    return complex(factor) * (1, 1j, -1, -1j)[sum(key) % 4]
 
 
 @dataclass(frozen=True, eq=False)
 class Modes:
-    """The modes of real fields on a periodic grid, with their wave numbers.
+    """The modes of fields on a periodic grid, with their wave numbers.
 
     Parameters
     ----------
@@ -60,6 +65,8 @@ class Modes:
         A periodic Cartesian grid with cells of one width along each axis.
     dealias
         The share of modes along each axis that products keep: 2/3 for squares, 1/2 for cubes; 1 keeps all.
+    complex
+        Whether fields come in pairs, of real and imaginary parts.
     name
         The beginning of the names of all fields.
 
@@ -71,6 +78,7 @@ class Modes:
 
     grid: Grid
     dealias: float = 1.0
+    complex: bool = False
     name: str = "modes"
     fft: FFT = field(init=False)
     tables: tuple[Field, ...] = field(init=False)
@@ -87,7 +95,7 @@ class Modes:
         if not 0 < self.dealias <= 1:
             raise LayoutError(f"dealias={self.dealias}", remedy="give 2/3 for squares, 1/2 for cubes, or 1")
         put = object.__setattr__
-        put(self, "fft", FFT(self.grid, name=self.name))
+        put(self, "fft", FFT(self.grid, complex=self.complex, name=self.name))
         values: dict[Field, Floats] = {}
         for kind in ("wave number", "odd wave number", "kept"):
             for axis, letter in enumerate(self.grid.axes):
@@ -127,12 +135,15 @@ class Modes:
         even, odd = [k[0] for k in tables[:ndim]], [k[0] for k in tables[ndim : 2 * ndim]]
         parts: list[Any] = [None, None]
         for key, factor in symbol.items():
-            value: Any = (1.0, 1.0, -1.0, -1.0)[sum(key) % 4] * factor  # i^n is 1, i, -1 or -i
-            for axis, power in enumerate(key):
-                for number in range(power):
-                    value = value * (odd[axis] if power % 2 and number == 0 else even[axis])
-            which = sum(key) % 2
-            parts[which] = value if parts[which] is None else parts[which] + value
+            eigenvalue = _eigenvalue(key, factor)
+            for which, number in enumerate((eigenvalue.real, eigenvalue.imag)):
+                if not number and (which or eigenvalue):
+                    continue
+                value: Any = number
+                for axis, power in enumerate(key):
+                    for count in range(power):
+                        value = value * (odd[axis] if power % 2 and count == 0 else even[axis])
+                parts[which] = value if parts[which] is None else parts[which] + value
         return parts[0], parts[1]
 
     def kept(self, tables: Sequence[Any]) -> Any:
