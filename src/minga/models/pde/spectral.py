@@ -16,7 +16,7 @@ from minga.models.pde.system import PREFIX, System
 from minga.models.pde.terms import Expansion, Term, expand
 from minga.models.pde.translate import Names, translate
 from minga.solve.fft.etdrk4 import ModalRates
-from minga.solve.fft.modes import Modes, Symbol, total
+from minga.solve.fft.modes import Modes, Symbol
 from minga.solve.fft.transform import Spectrum
 from minga.solve.integrators import Rates, rates_kernel
 from minga.space.field import TIME, Field, Slot
@@ -232,10 +232,10 @@ def _check(system: System, fields: Sequence[Field]) -> None:
 
 
 def _grouped(terms: Sequence[Term]) -> list[tuple[Symbol, ast.expr]]:
-    """Return terms of which those with one operator up to a factor are added up first."""
-    groups: dict[tuple[tuple[tuple[int, ...], float], ...], ast.expr] = {}
+    """Return operators and bodies; the bodies of terms with one operator are added up."""
+    groups: dict[tuple[tuple[tuple[int, ...], complex], ...], ast.expr] = {}
     for term in terms:
-        key = tuple(sorted(total({}, term.symbol).items()))
+        key = tuple(sorted(term.symbol.items(), key=lambda item: item[0]))
         body = groups.get(key)
         groups[key] = term.body if body is None else ast.copy_location(ast.BinOp(body, ast.Add(), term.body), term.body)
     return [(dict(key), body) for key, body in groups.items()]
