@@ -84,9 +84,10 @@ def transform_lines(
         Number of threads.
     """
     work = _work(line, inverse)
+    room = target[0] if line.kind == "fourier" and len(target) == 1 else None
 
     def piece(part: tuple[slice, ...]) -> None:
-        _store(work(_load(source, part)), target, part, scale)
+        _store(work(_load(source, part, room)), target, part, scale)
 
     _in_pieces(piece, line, source, threads)
 
@@ -140,12 +141,13 @@ def _parts(shape: tuple[int, ...], axis: int, threads: int) -> Iterator[tuple[sl
         yield tuple(slice(start, start + together) if a == across else slice(None) for a in range(len(shape)))
 
 
-def _load(source: Arrays, part: tuple[slice, ...]) -> NDArray[Any]:
+def _load(source: Arrays, part: tuple[slice, ...], room: NDArray[Any] | None = None) -> NDArray[Any]:
+    """Return the values of a piece; real and imaginary parts are joined in `room`, if that is given."""
     if len(source) == 1:
         view: NDArray[Any] = source[0][part]
         return view
     re, im = (array[part] for array in source)
-    joined = np.empty(re.shape, np.result_type(re, np.complex64))
+    joined = np.empty(re.shape, np.result_type(re, np.complex64)) if room is None else room[part]
     joined.real, joined.imag = re, im
     return joined
 
