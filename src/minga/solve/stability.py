@@ -58,6 +58,7 @@ def largest_rates(rates: Rates, fields: Sequence[Field], values: Mapping[str, An
     program = Program("limit")
     kernel = rates_kernel(compute, "limit", rates, step=False)
     try:
+        rates.ready(program, [item.now for item in fields])
         found: Any = program.apply(kernel, list(fields), rates.constants, **rates.scalars)
     except KernelError:
         return None

@@ -22,6 +22,7 @@ from minga.lang.operators import spacing
 from minga.lang.trace import current_trace
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
+from minga.models.pde.integrals import preparation
 from minga.models.pde.source import Source
 from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
@@ -140,7 +141,7 @@ def pde(
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
     starts: dict[Any, Any] = dict(values) | ({} if spectral is None else dict(spectral.modes.initial))
     step = Program("step")
-    length, notes = _length(method, dt, rates, fields, values)
+    length, notes = _length(method, dt, rates if spectral is None else None, fields, values)
     clock, target, given = _clock(method, length, unit)
     recorded = method.record(step, rates, fields, dt=given, target=target, tolerance=tolerance)
     workspace = (*workspace, *recorded.fields, *(() if spectral is None else spectral.workspace))
@@ -169,6 +170,8 @@ def _rates(
 ) -> tuple[Any, Spectral | None, tuple[Field, ...]]:
     """Return the rates, what spectral derivatives need, and the fields of their workspace that is known so far."""
     if space == "spectral":
+        if system.integrals:
+            raise ProgramError("integrals with spectral derivatives", remedy='write space="differences"')
         spectral = Spectral(system, fields, constants, dealias)
         if isinstance(method, Exponential):
             return spectral.modal(), spectral, ()
@@ -182,7 +185,12 @@ def _rates(
             f"integrator {method.name!r} works on the modes of a periodic box", remedy='write space="spectral" as well'
         )
     numbers = {PREFIX + each: value for each, value in system.numbers.items()}
-    return Rates(system.rates, constants, numbers, system.amplitudes if system.noise else None), None, ()
+    noise = system.amplitudes if system.noise else None
+    if not system.integrals:
+        return Rates(system.rates, constants, numbers, noise), None, ()
+    prepare = preparation(system.integrals, constants, numbers, system.meanings)
+    scalars = {**numbers, **{each.name: each.register for each in system.integrals}}
+    return Rates(system.rates, constants, scalars, noise, prepare), None, ()
 
 
 def _method(name: str, dt: float | None, system: System) -> Method:
@@ -227,7 +235,7 @@ def _length(
 
 def _limit(method: Method, rates: Any, fields: Sequence[Field], values: Mapping[str, Any]) -> float | None:
     """Return a step that is stable for the initial values; None if it is unknown or the grid is large."""
-    if fields[0].grid.size > _MOST_CELLS or not isinstance(rates, Rates) or rates.prepare is not None:
+    if fields[0].grid.size > _MOST_CELLS or not isinstance(rates, Rates):
         return None
     assert isinstance(method, Integrator)
     found = largest_rates(rates, fields, values)
