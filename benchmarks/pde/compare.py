@@ -110,5 +110,5 @@ def _steps(ours: Solver, theirs: Solver) -> int:
 
 
 def _difference(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> float:
-    """Return the largest difference of the fields after equally many steps, relative to their largest values."""
+    """Return the largest difference of the first results, relative to their largest values."""
     return max(float(np.abs(ours[name] - theirs[name]).max() / np.abs(theirs[name]).max()) for name in ours)

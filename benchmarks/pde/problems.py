@@ -85,7 +85,7 @@ GALLERY: Final[Mapping[str, Problem]] = {
         (64,), -5, 5, 2e-3, periodic=False,
     ),
     "korteweg-de-vries": Problem(
-        "Korteweg-de Vries", {"u": "6*u*d_dx(u) - laplace(d_dx(u))"}, {"u": "-0.2*cos(pi*x/16)"}, (64,), -16, 16, 1e-3,
+        "Korteweg-de Vries", {"u": "6*u*d_dx(u) - laplace(d_dx(u))"}, {"u": "-0.02*cos(pi*x/16)"}, (64,), -16, 16, 1e-3,
         integrator="rk4",
     ),
     "schroedinger": Problem(

@@ -1,7 +1,7 @@
-"""One program that solves a problem, ours or a peer's: it says when it is ready, advances on request, stores the end.
+"""One program that solves a problem, ours or a peer's: it stores its first result, and advances on request.
 
-A program is called with a file of the problem and a file for the fields. It prints the seconds of its process until the
-first result, answers each line "n" with the processor seconds of n steps, and ends with the end of its input.
+A program is called with a file of the problem and a file for the fields. It takes the first steps, stores the fields,
+and says that it is ready; it answers each line "n" with the processor seconds of n steps, and ends with its input.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Solver(AbstractContextManager["Solver"]):
         raise RuntimeError(f"{self.process.args} ended with status {self.process.wait()}")
 
     def finish(self) -> dict[str, Any]:
-        """End the program and return the fields by name."""
+        """End the program and return the fields of its first result by name."""
         import numpy as np
 
         assert self.process.stdin is not None

@@ -33,12 +33,11 @@ def initial(given):
 
 
 def serve(given, run, fields):
-    """Take the first steps, then answer requests; `run(n)` advances, `fields()` returns arrays by name."""
+    """Take the first steps, store the fields, answer requests; `run(n)` advances, `fields()` returns arrays by name."""
     run(given["first_steps"])
-    fields()
+    np.savez(sys.argv[2], **fields())
     print("ready 1", flush=True)
     for line in sys.stdin:
         began = time.thread_time()
         run(int(line))
         print("seconds", time.thread_time() - began, flush=True)
-    np.savez(sys.argv[2], **fields())
