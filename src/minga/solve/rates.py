@@ -1,0 +1,48 @@
+"""Rates of change of fields, as functions of cells, and the kernels that call them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from minga.compile.explain import Kernel
+from minga.space.field import Field
+
+__all__ = ["Rates", "rates_kernel"]
+
+Function = Callable[..., Sequence[object]]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates of change of some fields, as a function of cells.
+
+    Parameters
+    ----------
+    function
+        ``function(fields, constants, t, **scalars)`` returns the rate of change of each field. It is called while a
+        kernel is traced: `fields` and `constants` are lists of the kernel's fields, and `t` is the time of the stage.
+    constants
+        Fields that the rates read and the integrator does not change.
+    scalars
+        Numbers and registers by name, which the function takes as keywords.
+    noise
+        A function of the same arguments that returns for each field the amplitude of its noise, or None.
+    """
+
+    function: Function
+    constants: tuple[Field, ...] = ()
+    scalars: Mapping[str, Any] = field(default_factory=dict)
+    noise: Function | None = None
+
+
+def rates_kernel(function: Callable[..., object], name: str, rates: Rates, *, step: bool = True) -> Kernel:
+    """Return a kernel of a function that takes the scalars of the rates, and the length of the step, as keywords."""
+    given = inspect.signature(function)
+    fields = [item for item in given.parameters.values() if item.kind is item.POSITIONAL_OR_KEYWORD]
+    words = [*(["dt"] if step else []), *rates.scalars]
+    scalars = [inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY) for word in words]
+    function.__signature__ = inspect.Signature([*fields, *scalars])  # type: ignore[attr-defined]
+    return Kernel(function, name=name)
