@@ -27,26 +27,11 @@ from minga.lang.expr import as_node, cast, extreme, square_root, where
 from minga.lang.functions import max as largest
 from minga.lang.math import cos, log
 from minga.lang.random import random
-from minga.solve.rates import Rates, rates_kernel
+from minga.solve.implicit import BDF2, TR_BDF2, Implicit
+from minga.solve.rates import Rates, Recorded, rates_kernel
 from minga.space.field import STEP, TIME, Field, Register, Slot
 
 __all__ = ["INTEGRATORS", "Integrator", "Rates", "Recorded", "integrator"]
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Workspace of a recorded integrator.
-
-    Parameters
-    ----------
-    fields
-        The fields of the workspace, which belong to the fields of the model.
-    wish
-        The register of the step that an adaptive method would take next.
-    """
-
-    fields: tuple[Field, ...] = ()
-    wish: Register | None = None
 
 
 @dataclass(frozen=True)
@@ -427,7 +412,7 @@ def _centre(item: Field) -> tuple[int, ...]:
     return tuple(axis for axis, faces in enumerate(item.centre) if faces)
 
 
-INTEGRATORS: Final[Mapping[str, Integrator]] = {
+INTEGRATORS: Final[Mapping[str, Integrator | Implicit]] = {
     item.name: item
     for item in (
         Integrator("euler", 1, 2.0, 0.0, _EULER),
@@ -437,23 +422,26 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
         Integrator("rk4", 4, 2.785294, 2.828427, _RK4),
         Integrator("bs3", 3, 2.512745, 1.732051, _BS3, _BS3_ERROR),
         Integrator("dp5", 5, 3.306568, 0.997189, _DP5, _DP5_ERROR),
+        TR_BDF2,
+        BDF2,
     )
 }
 """The integrators by name."""
 
 
-def integrator(name: str) -> Integrator:
+def integrator(name: str) -> Integrator | Implicit:
     """Return an integrator by its name.
 
     Parameters
     ----------
     name
         "euler", "heun", "ssprk3", "rk4" with steps of a given length; "bs3", "dp5", which choose their steps;
-        "euler-maruyama" with noise.
+        "euler-maruyama" with noise; "tr-bdf2", "bdf2", fully implicit ones that choose their steps, or with
+        ``dataclasses.replace(method, adaptive=False)`` take given ones.
 
     Returns
     -------
-    Integrator
+    Integrator or Implicit
         The method.
 
     Raises

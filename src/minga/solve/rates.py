@@ -1,4 +1,4 @@
-"""Rates of change of fields, as functions of cells, and the kernels that call them."""
+"""Rates of change of fields, as functions of cells, the kernels that call them, and the workspace of integrators."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minga.compile.explain import Kernel
-from minga.space.field import Field
+from minga.space.field import Field, Register
 
-__all__ = ["Rates", "rates_kernel"]
+__all__ = ["Rates", "Recorded", "rates_kernel"]
 
 Function = Callable[..., Sequence[object]]
 
@@ -36,6 +36,22 @@ class Rates:
     constants: tuple[Field, ...] = ()
     scalars: Mapping[str, Any] = field(default_factory=dict)
     noise: Function | None = None
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Workspace of a recorded integrator.
+
+    Parameters
+    ----------
+    fields
+        The fields of the workspace, which belong to the fields of the model.
+    wish
+        The register of the step that an adaptive method would take next.
+    """
+
+    fields: tuple[Field, ...] = ()
+    wish: Register | None = None
 
 
 def rates_kernel(function: Callable[..., object], name: str, rates: Rates, *, step: bool = True) -> Kernel:

@@ -7,6 +7,7 @@ import math
 import operator
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from minga.compile.explain import Kernel
@@ -24,6 +25,7 @@ from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
 from minga.models.pde.source import Source
 from minga.models.pde.system import PREFIX, Equation, System
+from minga.solve.implicit import Implicit
 from minga.solve.integrators import Integrator, integrator
 from minga.solve.rates import Rates
 from minga.solve.stability import largest_rates, stable_step
@@ -155,16 +157,19 @@ def pde(
     )
 
 
-def _method(name: str, dt: float | None, system: System) -> Integrator:
+def _method(name: str, dt: float | None, system: System) -> Integrator | Implicit:
     """Return the integrator, the default one for "auto"."""
     if dt is not None and not (isinstance(dt, int | float) and 0 < dt < math.inf):
         raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, such as dt=0.01")
     if name == "auto":
         name = "euler-maruyama" if system.noise else "bs3" if dt is None else "rk4"
-    return integrator(name)
+    method = integrator(name)
+    return replace(method, adaptive=dt is None) if isinstance(method, Implicit) else method
 
 
-def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
+def _clock(
+    method: Integrator | Implicit, dt: float | None, unit: str
+) -> tuple[Clock, Register | None, float | Register | None]:
     """Return the clock, the register of the time that an adaptive step must not pass, and the length of steps."""
     if method.adaptive:
         target = Register("step.target", initial=math.inf)
@@ -175,7 +180,7 @@ def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Regi
 
 
 def _length(
-    method: Integrator, dt: float | None, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]
+    method: Integrator | Implicit, dt: float | None, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]
 ) -> tuple[float | None, tuple[tuple[str, str], ...]]:
     """Return the length of steps, and what people should know of it before the start."""
     if method.adaptive:
@@ -189,13 +194,15 @@ def _length(
             )
         dt = float(f"{_SAFETY * limit:.2g}")
     notes = [("integrator", f"{method.name}, dt = {dt:g}")]
-    if limit is not None:
+    if limit is not None and math.isfinite(limit):
         said = f"{limit:.3g} at the start" + (f": dt = {dt:g} may be too long" if dt > 2.0 * limit else "")
         notes.append(("stable step", said))
     return dt, tuple(notes)
 
 
-def _limit(method: Integrator, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]) -> float | None:
+def _limit(
+    method: Integrator | Implicit, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]
+) -> float | None:
     """Return a step that is stable for the initial values; None if it is unknown or the grid is large."""
     if fields[0].grid.size > _MOST_CELLS:
         return None
@@ -205,7 +212,7 @@ def _limit(method: Integrator, rates: Rates, fields: Sequence[Field], values: Ma
     return stable_step(method, *found)
 
 
-def _explainer(method: Integrator, wish: Register) -> Callable[[Engine], RunError]:
+def _explainer(method: Integrator | Implicit, wish: Register) -> Callable[[Engine], RunError]:
     """Return the function that explains why an adaptive method found no step."""
 
     def explain(engine: Engine) -> RunError:
@@ -354,7 +361,7 @@ def _unit_of_integral(item: Field, power: int = 1) -> str:
 
 
 def _record(
-    equations: object, system: System, method: Integrator, dt: float | None, order: int, tolerance: float
+    equations: object, system: System, method: Integrator | Implicit, dt: float | None, order: int, tolerance: float
 ) -> dict[str, object]:
     """Return the parameters for the record."""
     texts = {
