@@ -153,7 +153,7 @@ def pde(
         seed=seed,
         notes=notes,
         clock=clock,
-        explain=None if recorded.wish is None else _explainer(method, recorded.wish),
+        explain=_explainer(method, recorded.wish),
     )
 
 
@@ -212,13 +212,20 @@ def _limit(
     return stable_step(method, *found)
 
 
-def _explainer(method: Integrator | Implicit, wish: Register) -> Callable[[Engine], RunError]:
-    """Return the function that explains why an adaptive method found no step."""
+def _explainer(method: Integrator | Implicit, wish: Register | None) -> Callable[[Engine], RunError] | None:
+    """Return the function that explains why a step failed; None for methods whose steps cannot."""
+    if wish is None and not isinstance(method, Implicit):
+        return None
 
     def explain(engine: Engine) -> RunError:
+        time = f"{method.name}: at time {float(engine.read(TIME)):.9g}"
+        if wish is None:
+            return RunError(
+                f"{time} the implicit equations of the step were not solved",
+                remedy="give a shorter dt, or leave dt out: the method then chooses its steps",
+            )
         return RunError(
-            f"{method.name}: at time {float(engine.read(TIME)):.9g} even a step of {float(engine.read(wish)):.3g} has "
-            "too large an error",
+            f"{time} even a step of {float(engine.read(wish)):.3g} has too large an error",
             remedy="look at the last frames: does the solution become infinite, or is the tolerance below rounding?",
         )
 
