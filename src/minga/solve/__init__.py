@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     from minga.solve.block_tridiagonal import BlockLines
     from minga.solve.elliptic import Elliptic
     from minga.solve.five_point import Direct, FivePoint
-    from minga.solve.integrators import INTEGRATORS, Integrator, Rates, Recorded, integrator
+    from minga.solve.implicit import Implicit
+    from minga.solve.integrators import INTEGRATORS, Integrator, integrator
     from minga.solve.iterative import Iterative
+    from minga.solve.jacobian import Jacobian
     from minga.solve.krylov import Operator, Preconditioner, Solution, Workspace, conjugate_gradients, workspace
     from minga.solve.laplacian import Laplacian
     from minga.solve.lines import EllipticLines, Lines
     from minga.solve.multigrid import Multigrid
     from minga.solve.multisecant import Multisecant
+    from minga.solve.rates import Evolution, Rates, Recorded
     from minga.solve.relaxation import best_weight, jacobi, lexicographic, red_black
     from minga.solve.row_blocks import planes
     from minga.solve.sparse_factors import sparse
+    from minga.solve.steady_state import steady
     from minga.solve.tridiagonal import solve_tridiagonal
 
 __all__ = [
@@ -37,9 +41,12 @@ __all__ = [
     "Direct",
     "Elliptic",
     "EllipticLines",
+    "Evolution",
     "FivePoint",
+    "Implicit",
     "Integrator",
     "Iterative",
+    "Jacobian",
     "Laplacian",
     "Lines",
     "Multigrid",
@@ -62,6 +69,7 @@ __all__ = [
     "red_black",
     "solve_tridiagonal",
     "sparse",
+    "steady",
     "workspace",
 ]
 

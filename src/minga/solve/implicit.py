@@ -24,7 +24,7 @@ from minga.lang.elementary import clip, pow
 from minga.lang.expr import Node, as_node, cast, extreme, where
 from minga.lang.functions import max as largest
 from minga.solve.jacobian import Jacobian, Vector
-from minga.solve.newton_krylov import MOST_PRODUCTS, NewtonKrylov
+from minga.solve.newton_krylov import MOST_PRODUCTS, NewtonKrylov, most
 from minga.solve.rates import Rates, Recorded, rates_kernel
 from minga.space.field import TIME, Field, Register
 
@@ -276,8 +276,8 @@ class _Recording:
             values = [as_node(value) for value in rates.function(state, constants, TIME, **scalars)]
             scales = [tolerance * (1.0 + abs(u[here])) for u in state]
             return {
-                "size": largest(_most([abs(u[here]) / scale for u, scale in zip(state, scales, strict=True)])),
-                "slope": largest(_most([abs(value) / scale for value, scale in zip(values, scales, strict=True)])),
+                "size": largest(most([abs(u[here]) / scale for u, scale in zip(state, scales, strict=True)])),
+                "slope": largest(most([abs(value) / scale for value, scale in zip(values, scales, strict=True)])),
             }
 
         kernel = rates_kernel(compute, "first-step", rates, step=False)
@@ -379,7 +379,7 @@ def difference(
 @kernel
 def relative(now: Readers, end: Readers, error: Readers, *, tolerance: Node) -> Reduced:
     """Return the largest error in units of the tolerance."""
-    return largest(_most(_in_units(now, end, [item[_here(now)] for item in error], tolerance)))
+    return largest(most(_in_units(now, end, [item[_here(now)] for item in error], tolerance)))
 
 
 @kernel
@@ -393,7 +393,7 @@ def predicted(
         bend = ((past[here] - u[here]) / before + f[here]) / before
         parabola = u[here] + h * (f[here] + h * bend)
         errors.append((1.0 + w) / (2.0 + 3.0 * w) * (v[here] - parabola))
-    return largest(_most(_in_units(now, end, errors, tolerance)))
+    return largest(most(_in_units(now, end, errors, tolerance)))
 
 
 def _in_units(now: Readers, end: Readers, errors: Sequence[Any], tolerance: Any) -> list[Any]:
@@ -403,11 +403,6 @@ def _in_units(now: Readers, end: Readers, errors: Sequence[Any], tolerance: Any)
         abs(error) / (tolerance * (1.0 + extreme("max", (abs(u[here]), abs(v[here])))))
         for u, v, error in zip(now, end, errors, strict=True)
     ]
-
-
-def _most(values: Sequence[Any]) -> Any:
-    """Return the largest of several values of a cell."""
-    return values[0] if len(values) == 1 else extreme("max", tuple(values))
 
 
 def _like(item: Field, name: str) -> Field:

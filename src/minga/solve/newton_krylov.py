@@ -7,7 +7,6 @@ is small beside the tolerance (E. Hairer, G. Wanner, Solving Ordinary Differenti
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -22,7 +21,7 @@ from minga.solve.jacobian import Jacobian, Scale, Vector, differences, krylov_ve
 from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field, Register
 
-__all__ = ["NewtonKrylov", "corrected", "size_of"]
+__all__ = ["NewtonKrylov", "corrected", "most", "size_of"]
 
 FORCING: Final = 1e-4
 """Part of its right side to which a linear system is solved."""
@@ -146,8 +145,12 @@ class NewtonKrylov:
 
 def size_of(changes: Sequence[Node], values: Sequence[Node]) -> Reduced:
     """Return the largest change of a cell in units of 1 + abs(value)."""
-    sizes = [abs(change) / (1.0 + abs(value)) for change, value in zip(changes, values, strict=True)]
-    return largest(sizes[0] if len(sizes) == 1 else functools.reduce(lambda a, b: extreme("max", (a, b)), sizes))
+    return largest(most([abs(change) / (1.0 + abs(value)) for change, value in zip(changes, values, strict=True)]))
+
+
+def most(values: Sequence[Any]) -> Any:
+    """Return the largest of several values of a cell."""
+    return values[0] if len(values) == 1 else extreme("max", tuple(values))
 
 
 @kernel

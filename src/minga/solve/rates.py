@@ -10,7 +10,7 @@ from typing import Any
 from minga.compile.explain import Kernel
 from minga.space.field import Field, Register
 
-__all__ = ["Rates", "Recorded", "rates_kernel"]
+__all__ = ["Evolution", "Rates", "Recorded", "rates_kernel"]
 
 Function = Callable[..., Sequence[object]]
 
@@ -36,6 +36,22 @@ class Rates:
     constants: tuple[Field, ...] = ()
     scalars: Mapping[str, Any] = field(default_factory=dict)
     noise: Function | None = None
+
+
+@dataclass(frozen=True)
+class Evolution:
+    """Fields of a model that evolve by du/dt = f(u, t), for solvers of the same equations, such as `mg.solve.steady`.
+
+    Parameters
+    ----------
+    rates
+        The rates of change f.
+    fields
+        The fields u, with two slots.
+    """
+
+    rates: Rates
+    fields: tuple[Field, ...]
 
 
 @dataclass(frozen=True)

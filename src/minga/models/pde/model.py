@@ -27,7 +27,7 @@ from minga.models.pde.source import Source
 from minga.models.pde.system import PREFIX, Equation, System
 from minga.solve.implicit import Implicit
 from minga.solve.integrators import Integrator, integrator
-from minga.solve.rates import Rates
+from minga.solve.rates import Evolution, Rates
 from minga.solve.stability import largest_rates, stable_step
 from minga.space.boundary import BoundaryLike, Condition, neumann
 from minga.space.field import TIME, Field, Register
@@ -154,6 +154,7 @@ def pde(
         notes=notes,
         clock=clock,
         explain=_explainer(method, recorded.wish),
+        evolution=Evolution(rates, fields),
     )
 
 
