@@ -74,9 +74,9 @@ def pde(
         Conditions at the ends of axes that are not periodic: one for all fields, or one for each by its name; by
         default ``mg.neumann(0.0)``.
     integrator
-        "euler", "heun", "ssprk3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which choose their steps by
-        `tolerance`; "euler-maruyama" with noise. "auto" is "euler-maruyama" with noise, "rk4" where `dt` is given, and
-        "bs3" otherwise.
+        "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which
+        choose their steps by `tolerance`; "euler-maruyama" or "milstein" with noise. "auto" is "euler-maruyama" with
+        noise, "rk4" where `dt` is given, and "bs3" otherwise.
     dt
         Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
     noise
