@@ -18,13 +18,14 @@ if TYPE_CHECKING:
     from minga.solve.block_tridiagonal import BlockLines
     from minga.solve.elliptic import Elliptic
     from minga.solve.five_point import Direct, FivePoint
-    from minga.solve.integrators import INTEGRATORS, Integrator, Rates, Recorded, integrator
+    from minga.solve.integrators import INTEGRATORS, Integrator, Recorded, integrator
     from minga.solve.iterative import Iterative
     from minga.solve.krylov import Operator, Preconditioner, Solution, Workspace, conjugate_gradients, workspace
     from minga.solve.laplacian import Laplacian
     from minga.solve.lines import EllipticLines, Lines
     from minga.solve.multigrid import Multigrid
     from minga.solve.multisecant import Multisecant
+    from minga.solve.rates import Rates
     from minga.solve.relaxation import best_weight, jacobi, lexicographic, red_black
     from minga.solve.row_blocks import planes
     from minga.solve.sparse_factors import sparse

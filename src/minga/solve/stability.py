@@ -23,7 +23,8 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, author_error, extreme
 from minga.lang.functions import max as largest
 from minga.lang.graph import topological
-from minga.solve.integrators import Integrator, Rates, rates_kernel
+from minga.solve.integrators import Integrator
+from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field
 from minga.space.layout import Layout
 

@@ -24,7 +24,8 @@ from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
 from minga.models.pde.source import Source
 from minga.models.pde.system import PREFIX, Equation, System
-from minga.solve.integrators import Integrator, Rates, integrator
+from minga.solve.integrators import Integrator, integrator
+from minga.solve.rates import Rates
 from minga.solve.stability import largest_rates, stable_step
 from minga.space.boundary import BoundaryLike, Condition, neumann
 from minga.space.field import TIME, Field, Register

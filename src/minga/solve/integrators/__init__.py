@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from minga.solve.integrators.method import Integrator
 from minga.solve.integrators.names import INTEGRATORS, integrator
-from minga.solve.integrators.rates import Rates, Recorded, rates_kernel
+from minga.solve.integrators.workspace import Recorded
 
-__all__ = ["INTEGRATORS", "Integrator", "Rates", "Recorded", "integrator", "rates_kernel"]
+__all__ = ["INTEGRATORS", "Integrator", "Recorded", "integrator"]

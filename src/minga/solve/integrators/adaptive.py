@@ -17,8 +17,9 @@ from minga.lang.elementary import clip, pow
 from minga.lang.expr import as_node, cast, extreme, where
 from minga.lang.functions import max as largest
 from minga.solve.integrators.explicit import Recording
-from minga.solve.integrators.rates import Rates, Recorded, like, most, rates_kernel, weighted
 from minga.solve.integrators.stages import Stage
+from minga.solve.integrators.workspace import Recorded, like, most, weighted
+from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field, Register
 
 __all__ = ["adaptive"]

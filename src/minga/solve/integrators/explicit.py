@@ -8,8 +8,9 @@ from typing import Any
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.lang.expr import as_node, cast
-from minga.solve.integrators.rates import Rates, Recorded, like, rates_kernel, weighted
 from minga.solve.integrators.stages import Stage
+from minga.solve.integrators.workspace import Recorded, like, weighted
+from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import STEP, TIME, Field, Register, Slot
 
 __all__ = ["Given", "Kicks", "Recording", "explicit", "length"]

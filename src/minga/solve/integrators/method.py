@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from minga.engine.program import Program
 from minga.errors import ProgramError
-from minga.solve.integrators.rates import Rates, Recorded
+from minga.solve.integrators.workspace import Recorded
+from minga.solve.rates import Rates
 from minga.space.field import Field, Register
 
 __all__ = ["Integrator"]
