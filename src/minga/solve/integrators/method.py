@@ -32,6 +32,9 @@ class Integrator:
         Whether the method chooses its steps.
     stochastic
         Whether the method takes noise.
+    implicit
+        Whether the part of the rates that is linear in the fields is implicit; `real` and `imaginary` are then those of
+        the rest.
     """
 
     name: str
@@ -41,6 +44,7 @@ class Integrator:
     recorder: Callable[..., Recorded]
     adaptive: bool = False
     stochastic: bool = False
+    implicit: bool = False
 
     def record(
         self,

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from minga.errors import ProgramError, suggest
-from minga.solve.integrators import stages
+from minga.solve.integrators import imex, stages
 from minga.solve.integrators.adaptive import adaptive
 from minga.solve.integrators.explicit import Kicks, explicit
 from minga.solve.integrators.method import Integrator
 from minga.solve.integrators.stochastic import maruyama, milstein
+from minga.solve.integrators.workspace import Recorded
 
 __all__ = ["INTEGRATORS", "integrator"]
 
@@ -29,6 +30,10 @@ def _noisy(name: str, kicks: Kicks) -> Integrator:
     return Integrator(name, 1, 2.0, 0.0, explicit(name, stages.EULER, kicks), stochastic=True)
 
 
+def _imex(name: str, order: int, real: float, imaginary: float, recorder: Callable[..., Recorded]) -> Integrator:
+    return Integrator(name, order, real, imaginary, recorder, implicit=True)
+
+
 INTEGRATORS: Final[Mapping[str, Integrator]] = {
     item.name: item
     for item in (
@@ -40,6 +45,11 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
         _explicit("ssprk43", 3, 5.149486, 2.156180, stages.SSPRK43),
         _explicit("williamson3", 3, 2.512745, 1.732051, stages.WILLIAMSON3),
         _explicit("rk4", 4, 2.785294, 2.828427, stages.RK4),
+        _imex("imex-euler", 1, 2.0, 0.0, imex.runge_kutta("imex-euler", imex.EULER)),
+        _imex("cnab2", 2, 1.0, 0.0, imex.multistep("cnab2", "cnab2")),
+        _imex("sbdf2", 2, 1.0, 0.0, imex.multistep("sbdf2", "sbdf2")),
+        _imex("ars222", 2, 2.0, 0.0, imex.runge_kutta("ars222", imex.ARS222)),
+        _imex("ars443", 3, 2.0, 1.0, imex.runge_kutta("ars443", imex.ARS443)),
         _adaptive("bs3", 3, 2.512745, 1.732051, stages.BS3, stages.BS3_ERROR),
         _adaptive("dp5", 5, 3.306568, 0.997189, stages.DP5, stages.DP5_ERROR),
     )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from minga.lang.expr import extreme
+from minga.solve.krylov import Solution
 from minga.space.field import Field, Register
 
 __all__ = ["Recorded", "like", "most", "weighted"]
@@ -24,10 +25,13 @@ class Recorded:
         The fields of the workspace, which belong to the fields of the model.
     wish
         The register of the step that an adaptive method would take next.
+    solutions
+        The linear systems of a step.
     """
 
     fields: tuple[Field, ...] = ()
     wish: Register | None = None
+    solutions: tuple[Solution, ...] = ()
 
 
 def weighted(weights: Mapping[str, float], values: Mapping[str, Any]) -> Any:
