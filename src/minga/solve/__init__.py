@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from minga.solve.block_tridiagonal import BlockLines
     from minga.solve.elliptic import Elliptic
     from minga.solve.five_point import Direct, FivePoint
-    from minga.solve.implicit import Implicit
-    from minga.solve.integrators import INTEGRATORS, Integrator, integrator
+    from minga.solve.integrators import INTEGRATORS, Integrator, Recorded, integrator
     from minga.solve.iterative import Iterative
     from minga.solve.jacobian import Jacobian
     from minga.solve.krylov import Operator, Preconditioner, Solution, Workspace, conjugate_gradients, workspace
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from minga.solve.lines import EllipticLines, Lines
     from minga.solve.multigrid import Multigrid
     from minga.solve.multisecant import Multisecant
-    from minga.solve.rates import Evolution, Rates, Recorded
+    from minga.solve.rates import Evolution, Rates
     from minga.solve.relaxation import best_weight, jacobi, lexicographic, red_black
     from minga.solve.row_blocks import planes
     from minga.solve.sparse_factors import sparse
@@ -43,7 +42,6 @@ __all__ = [
     "EllipticLines",
     "Evolution",
     "FivePoint",
-    "Implicit",
     "Integrator",
     "Iterative",
     "Jacobian",

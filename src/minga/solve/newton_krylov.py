@@ -14,14 +14,14 @@ from typing import Any, Final
 from minga.compile.explain import kernel
 from minga.engine.program import Program
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.expr import Node, as_node, extreme, where
+from minga.lang.expr import Node, as_node, where
 from minga.lang.functions import max as largest
 from minga.solve.biconjugate import Vectors
 from minga.solve.jacobian import Jacobian, Scale, Vector, differences, krylov_vectors
-from minga.solve.rates import Rates, rates_kernel
+from minga.solve.rates import Rates, most, rates_kernel
 from minga.space.field import TIME, Field, Register
 
-__all__ = ["NewtonKrylov", "corrected", "most", "size_of"]
+__all__ = ["NewtonKrylov", "corrected", "size_of"]
 
 FORCING: Final = 1e-4
 """Part of its right side to which a linear system is solved."""
@@ -146,11 +146,6 @@ class NewtonKrylov:
 def size_of(changes: Sequence[Node], values: Sequence[Node]) -> Reduced:
     """Return the largest change of a cell in units of 1 + abs(value)."""
     return largest(most([abs(change) / (1.0 + abs(value)) for change, value in zip(changes, values, strict=True)]))
-
-
-def most(values: Sequence[Any]) -> Any:
-    """Return the largest of several values of a cell."""
-    return values[0] if len(values) == 1 else extreme("max", tuple(values))
 
 
 @kernel

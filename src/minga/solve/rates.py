@@ -1,4 +1,4 @@
-"""Rates of change of fields, as functions of cells, the kernels that call them, and the workspace of integrators."""
+"""Rates of change of fields, as functions of cells, and the kernels that call them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minga.compile.explain import Kernel
-from minga.space.field import Field, Register
+from minga.lang.expr import extreme
+from minga.space.field import Field
 
-__all__ = ["Evolution", "Rates", "Recorded", "rates_kernel"]
+__all__ = ["Evolution", "Rates", "most", "rates_kernel"]
 
 Function = Callable[..., Sequence[object]]
 
@@ -54,22 +55,6 @@ class Evolution:
     fields: tuple[Field, ...]
 
 
-@dataclass(frozen=True)
-class Recorded:
-    """Workspace of a recorded integrator.
-
-    Parameters
-    ----------
-    fields
-        The fields of the workspace, which belong to the fields of the model.
-    wish
-        The register of the step that an adaptive method would take next.
-    """
-
-    fields: tuple[Field, ...] = ()
-    wish: Register | None = None
-
-
 def rates_kernel(function: Callable[..., object], name: str, rates: Rates, *, step: bool = True) -> Kernel:
     """Return a kernel of a function that takes the scalars of the rates, and the length of the step, as keywords."""
     given = inspect.signature(function)
@@ -78,3 +63,8 @@ def rates_kernel(function: Callable[..., object], name: str, rates: Rates, *, st
     scalars = [inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY) for word in words]
     function.__signature__ = inspect.Signature([*fields, *scalars])  # type: ignore[attr-defined]
     return Kernel(function, name=name)
+
+
+def most(values: Sequence[Any]) -> Any:
+    """Return the largest of several values of a cell."""
+    return values[0] if len(values) == 1 else extreme("max", tuple(values))

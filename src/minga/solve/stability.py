@@ -23,7 +23,6 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, author_error, extreme
 from minga.lang.functions import max as largest
 from minga.lang.graph import topological
-from minga.solve.implicit import Implicit
 from minga.solve.integrators import Integrator
 from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field
@@ -69,7 +68,7 @@ def largest_rates(rates: Rates, fields: Sequence[Field], values: Mapping[str, An
         return (float(engine.read(found.even)), float(engine.read(found.odd))) if outcome.ok else None
 
 
-def stable_step(method: Integrator | Implicit, even: float, odd: float) -> float | None:
+def stable_step(method: Integrator, even: float, odd: float) -> float | None:
     """Return a step with which an explicit method does not amplify anything.
 
     Parameters

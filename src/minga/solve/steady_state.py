@@ -26,8 +26,8 @@ from minga.lang.functions import max as largest
 from minga.running.run import run
 from minga.solve.jacobian import Jacobian, Vector
 from minga.solve.krylov import copy
-from minga.solve.newton_krylov import NewtonKrylov, most
-from minga.solve.rates import Evolution, Rates, rates_kernel
+from minga.solve.newton_krylov import NewtonKrylov
+from minga.solve.rates import Evolution, Rates, most, rates_kernel
 from minga.space.field import TIME, Register
 
 if TYPE_CHECKING:

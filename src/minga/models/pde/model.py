@@ -7,7 +7,6 @@ import math
 import operator
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 from minga.compile.explain import Kernel
@@ -25,8 +24,7 @@ from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
 from minga.models.pde.source import Source
 from minga.models.pde.system import PREFIX, Equation, System
-from minga.solve.implicit import Implicit
-from minga.solve.integrators import Integrator, integrator
+from minga.solve.integrators import Integrator, Recorded, integrator
 from minga.solve.rates import Evolution, Rates
 from minga.solve.stability import largest_rates, stable_step
 from minga.space.boundary import BoundaryLike, Condition, neumann
@@ -77,9 +75,9 @@ def pde(
         Conditions at the ends of axes that are not periodic: one for all fields, or one for each by its name; by
         default ``mg.neumann(0.0)``.
     integrator
-        "euler", "heun", "ssprk3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which choose their steps by
-        `tolerance`; "euler-maruyama" with noise. "auto" is "euler-maruyama" with noise, "rk4" where `dt` is given, and
-        "bs3" otherwise.
+        "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which
+        choose their steps by `tolerance`; "euler-maruyama" or "milstein" with noise. "auto" is "euler-maruyama" with
+        noise, "rk4" where `dt` is given, and "bs3" otherwise.
     dt
         Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
     noise
@@ -153,24 +151,22 @@ def pde(
         seed=seed,
         notes=notes,
         clock=clock,
-        explain=_explainer(method, recorded.wish),
+        explain=_explainer(method, recorded),
         evolution=Evolution(rates, fields),
     )
 
 
-def _method(name: str, dt: float | None, system: System) -> Integrator | Implicit:
+def _method(name: str, dt: float | None, system: System) -> Integrator:
     """Return the integrator, the default one for "auto"."""
     if dt is not None and not (isinstance(dt, int | float) and 0 < dt < math.inf):
         raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, such as dt=0.01")
     if name == "auto":
         name = "euler-maruyama" if system.noise else "bs3" if dt is None else "rk4"
     method = integrator(name)
-    return replace(method, adaptive=dt is None) if isinstance(method, Implicit) else method
+    return method if dt is None else method.with_given_steps()
 
 
-def _clock(
-    method: Integrator | Implicit, dt: float | None, unit: str
-) -> tuple[Clock, Register | None, float | Register | None]:
+def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
     """Return the clock, the register of the time that an adaptive step must not pass, and the length of steps."""
     if method.adaptive:
         target = Register("step.target", initial=math.inf)
@@ -181,7 +177,7 @@ def _clock(
 
 
 def _length(
-    method: Integrator | Implicit, dt: float | None, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]
+    method: Integrator, dt: float | None, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]
 ) -> tuple[float | None, tuple[tuple[str, str], ...]]:
     """Return the length of steps, and what people should know of it before the start."""
     if method.adaptive:
@@ -201,9 +197,7 @@ def _length(
     return dt, tuple(notes)
 
 
-def _limit(
-    method: Integrator | Implicit, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]
-) -> float | None:
+def _limit(method: Integrator, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]) -> float | None:
     """Return a step that is stable for the initial values; None if it is unknown or the grid is large."""
     if fields[0].grid.size > _MOST_CELLS:
         return None
@@ -213,16 +207,17 @@ def _limit(
     return stable_step(method, *found)
 
 
-def _explainer(method: Integrator | Implicit, wish: Register | None) -> Callable[[Engine], RunError] | None:
+def _explainer(method: Integrator, recorded: Recorded) -> Callable[[Engine], RunError] | None:
     """Return the function that explains why a step failed; None for methods whose steps cannot."""
-    if wish is None and not isinstance(method, Implicit):
+    wish = recorded.wish
+    if wish is None and not recorded.failure:
         return None
 
     def explain(engine: Engine) -> RunError:
         time = f"{method.name}: at time {float(engine.read(TIME)):.9g}"
         if wish is None:
             return RunError(
-                f"{time} the implicit equations of the step were not solved",
+                f"{time} {recorded.failure}",
                 remedy="give a shorter dt, or leave dt out: the method then chooses its steps",
             )
         return RunError(
@@ -369,7 +364,7 @@ def _unit_of_integral(item: Field, power: int = 1) -> str:
 
 
 def _record(
-    equations: object, system: System, method: Integrator | Implicit, dt: float | None, order: int, tolerance: float
+    equations: object, system: System, method: Integrator, dt: float | None, order: int, tolerance: float
 ) -> dict[str, object]:
     """Return the parameters for the record."""
     texts = {

@@ -12,8 +12,7 @@ Ordinary Differential Equations I, III.5 (steps of varying length).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from minga.compile.explain import kernel
@@ -23,12 +22,13 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.elementary import clip, pow
 from minga.lang.expr import Node, as_node, cast, extreme, where
 from minga.lang.functions import max as largest
+from minga.solve.integrators.workspace import Recorded, like
 from minga.solve.jacobian import Jacobian, Vector
-from minga.solve.newton_krylov import MOST_PRODUCTS, NewtonKrylov, most
-from minga.solve.rates import Rates, Recorded, rates_kernel
+from minga.solve.newton_krylov import MOST_PRODUCTS, NewtonKrylov
+from minga.solve.rates import Rates, most, rates_kernel
 from minga.space.field import TIME, Field, Register
 
-__all__ = ["BDF2", "TR_BDF2", "Implicit"]
+__all__ = ["chosen", "given"]
 
 Readers = Sequence[CellReader]
 
@@ -46,111 +46,61 @@ _FILTER: Final = 1e-2
 _ATTEMPTS: Final = 200
 
 
-@dataclass(frozen=True)
-class Implicit:
-    """A fully implicit method that advances fields in time.
+def chosen(multistep: bool) -> Callable[..., Recorded]:
+    """Return the function that records a step of a length that the method chooses.
 
     Parameters
     ----------
-    name
-        The name that cases and `mg.pde` use.
     multistep
-        Whether steps use the state before the present one.
-    adaptive
-        Whether the method chooses its steps.
-    order
-        Order of accuracy.
-    real, imaginary
-        The largest z for which steps of du/dt = -z u, and of du/dt = i z u, do not grow.
-    stochastic
-        Whether the method takes noise.
-    error
-        Weights of the rates in the estimate of the error; not used.
+        True for BDF2, False for TR-BDF2.
+
+    Returns
+    -------
+    callable
+        A function of the program, the rates, the fields, and `dt`, `target` and `tolerance` as `Integrator.record`
+        takes them.
     """
 
-    name: str
-    multistep: bool = False
-    adaptive: bool = True
-    order: int = 2
-    real: float = math.inf
-    imaginary: float = math.inf
-    stochastic: bool = False
-    error: Mapping[str, float] = field(default_factory=dict)
+    def record(
+        program: Program, rates: Rates, fields: tuple[Field, ...], *, dt: float | Register | None,
+        target: Register | None, tolerance: float,
+    ) -> Recorded:  # fmt: skip
+        return _Recording(multistep, program, rates, fields, tolerance).chosen(dt, target)
+
+    return record
+
+
+def given(multistep: bool) -> Callable[..., Recorded]:
+    """Return the function that records a step of a given length, with the parameters of `chosen`."""
 
     def record(
-        self,
-        program: Program,
-        rates: Rates,
-        fields: Sequence[Field],
-        *,
-        dt: float | Register | None = None,
-        target: Register | None = None,
-        tolerance: float = 1e-6,
-    ) -> Recorded:
-        """Record one step, which advances the fields and the register `mg.TIME`.
+        program: Program, rates: Rates, fields: tuple[Field, ...], *, dt: float | Register | None,
+        target: Register | None, tolerance: float,
+    ) -> Recorded:  # fmt: skip
+        if dt is None:
+            raise ProgramError("an implicit integrator needs dt", remedy="give a number, or a register")
+        return _Recording(multistep, program, rates, fields, tolerance).given(dt)
 
-        Parameters
-        ----------
-        program
-            The Program that records.
-        rates
-            The rates of change.
-        fields
-            The fields, f8, with two slots; the step rotates them.
-        dt
-            Length of the step: a number or a register; if the method chooses its steps, the first attempt (None:
-            estimated).
-        target
-            If the method chooses its steps, the register of a time that no step passes.
-        tolerance
-            The largest error of a step, absolute and relative to the values of the field, if the method chooses its
-            steps. Newton's iterations leave errors of a hundredth of it.
-
-        Returns
-        -------
-        Recorded
-            The workspace.
-
-        Raises
-        ------
-        LayoutError
-            If a condition of a field cannot be linearised.
-        ProgramError
-            If a field has one slot or is not f8, the step has no length, or there is noise.
-        """
-        for item in fields:
-            if item.slots < 2:
-                raise ProgramError(
-                    f"{self.name}: field {item.name!r} has a single slot", remedy="declare it with slots=2"
-                )
-        if rates.noise is not None:
-            raise ProgramError(
-                f"integrator {self.name!r} takes no noise", remedy='use "euler-maruyama", which is made for it'
-            )
-        if dt is None and not self.adaptive:
-            raise ProgramError(f"integrator {self.name!r} needs dt", remedy="give a number, or a register")
-        recording = _Recording(self, program, rates, tuple(fields), tolerance)
-        if self.adaptive:
-            return recording.chosen(dt, target)
-        assert dt is not None
-        return recording.given(dt)
-
-
-TR_BDF2: Final = Implicit("tr-bdf2")
-BDF2: Final = Implicit("bdf2", multistep=True)
+    return record
 
 
 class _Recording:
     """The recording of one implicit method for some fields."""
 
     def __init__(
-        self, method: Implicit, program: Program, rates: Rates, fields: tuple[Field, ...], tolerance: float
+        self, multistep: bool, program: Program, rates: Rates, fields: tuple[Field, ...], tolerance: float
     ) -> None:
-        self.method, self.program, self.rates, self.fields, self.tolerance = method, program, rates, fields, tolerance
+        self.multistep, self.program, self.rates, self.fields, self.tolerance = (
+            multistep,
+            program,
+            rates,
+            fields,
+            tolerance,
+        )
         name = program.name
         self.newton = NewtonKrylov(rates, fields, f"{name}.newton")
-        words = ["known", "inner", "slope", *(["old"] if method.multistep else [])]
-        self.work = {word: tuple(_like(item, word) for item in fields) for word in words}
+        words = ["known", "inner", "slope", *(["old"] if multistep else [])]
+        self.work = {word: tuple(like(item, word) for item in fields) for word in words}
         self.h, self.scale, self.start = (Register(f"{name}.{word}") for word in ("length", "scale", "start"))
         self.before, self.ratio = Register(f"{name}.length_before"), Register(f"{name}.ratio")
         self.stage, self.kind = Register(f"{name}.stage", "i8"), Register(f"{name}.kind", "i8")
@@ -172,7 +122,7 @@ class _Recording:
         """Record the stages of a step of length `h` from `start`; `solved` becomes 1 if all iterations converged."""
         program, stage, h = self.program, self.stage, self.h
         program.let(self.kind, _TRAPEZOIDAL)
-        if self.method.multistep:
+        if self.multistep:
             program.let(self.ratio, where(self.before > 0.0, h / where(self.before > 0.0, self.before, 1.0), math.inf))
             program.let(self.kind, where(self.ratio <= _GROWTH * (1.0 + 1e-9), _MULTISTEP, _TRAPEZOIDAL))
         program.let(stage, self.kind)
@@ -186,7 +136,7 @@ class _Recording:
             with program.when(stage == _BACKWARD):
                 program.apply(backward, *map(self.slots, ("now", "next", "inner", "known")))
                 program.let(TIME, self.start + h)
-            if self.method.multistep:
+            if self.multistep:
                 with program.when(stage == _MULTISTEP):
                     program.let(TIME, self.start + h)
                     program.apply(multistep, *map(self.slots, ("now", "old", "next", "known")), w=self.ratio)
@@ -217,7 +167,7 @@ class _Recording:
 
     def finish(self) -> None:
         """Record what the next step needs of an accepted one, and the change of levels."""
-        if self.method.multistep:
+        if self.multistep:
             self.program.apply(kept, *map(self.slots, ("now", "next", "known", "old", "slope")), scale=self.scale)
             self.program.let(self.before, self.h)
         self.program.rotate(*self.fields)
@@ -236,7 +186,7 @@ class _Recording:
         if not isinstance(dt, Register):
             program.let(count, count + 1)
         self.finish()
-        return Recorded(self.workspace)
+        return Recorded(self.workspace, failure="the implicit equations of the step were not solved")
 
     # Steps that the method chooses ---------------------------------------------------------------------------------
     def chosen(self, dt: float | Register | None, target: Register | None) -> Recorded:
@@ -303,7 +253,7 @@ class _Recording:
                 relative, self.slots("now"), self.slots("next"), filtered, tolerance=self.tolerance, into=error
             )
             program.let(error, where(unsolved > 0, math.inf, error))
-        if self.method.multistep:
+        if self.multistep:
             with program.when(self.kind == _MULTISTEP):
                 program.apply(
                     predicted, *map(self.slots, ("now", "old", "slope", "next")), h=self.h, before=self.before,
@@ -314,7 +264,7 @@ class _Recording:
         """Record the decision on an attempt, and the length of the next one (PI control)."""
         program, h, name = self.program, self.h, self.program.name
         factor = Register(f"{name}.factor")
-        order = self.method.order + 1.0
+        order = 3.0
         finite = (error >= 0.0) & (error < math.inf)
         safe = extreme("max", (where(finite, error, 1e10), 1e-10))
         good = finite & (error <= 1.0) & (self.start + h > self.start)  # or the time would stand still
@@ -403,12 +353,3 @@ def _in_units(now: Readers, end: Readers, errors: Sequence[Any], tolerance: Any)
         abs(error) / (tolerance * (1.0 + extreme("max", (abs(u[here]), abs(v[here])))))
         for u, v, error in zip(now, end, errors, strict=True)
     ]
-
-
-def _like(item: Field, name: str) -> Field:
-    """Return a field of the workspace with the points of another one."""
-    return Field(
-        f"{item.name}@{name}", item.grid, item.dtype, on=item.on, unit=item.unit,
-        centre=tuple(axis for axis, bit in enumerate(item.centre) if bit),
-        description=f"workspace of the integrator for {item.name}",
-    )  # fmt: skip
