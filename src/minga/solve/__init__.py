@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from minga.solve.five_point import Direct, FivePoint
     from minga.solve.integrators import INTEGRATORS, Integrator, Recorded, integrator
     from minga.solve.iterative import Iterative
-    from minga.solve.jacobian import Jacobian
     from minga.solve.krylov import Operator, Preconditioner, Solution, Workspace, conjugate_gradients, workspace
     from minga.solve.laplacian import Laplacian
     from minga.solve.lines import EllipticLines, Lines
@@ -44,7 +43,6 @@ __all__ = [
     "FivePoint",
     "Integrator",
     "Iterative",
-    "Jacobian",
     "Laplacian",
     "Lines",
     "Multigrid",

@@ -72,7 +72,7 @@ def integrator(name: str) -> Integrator:
     ----------
     name
         "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4" with steps of a given length; "bs3", "dp5", which
-        choose their steps; "euler-maruyama" and "milstein" with noise.
+        choose their steps; "tr-bdf2", "bdf2", which are implicit; "euler-maruyama" and "milstein" with noise.
 
     Returns
     -------
