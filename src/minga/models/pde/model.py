@@ -154,6 +154,7 @@ def pde(
         notes=notes,
         clock=clock,
         explain=_explainer(method, recorded),
+        hierarchies=recorded.hierarchies,
         evolution=Evolution(rates, fields),
     )
 

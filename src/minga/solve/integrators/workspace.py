@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from minga.engine.follow import Hierarchy
 from minga.solve.krylov import Solution
 from minga.solve.rates import most
 from minga.space.field import Field, Register
@@ -29,12 +30,15 @@ class Recorded:
         The linear systems of a step.
     failure
         What is wrong where a step ends the run with "limit", for methods of given steps that may fail.
+    hierarchies
+        Grids that follow that of the fields, for ``mg.Model(..., hierarchies=...)``.
     """
 
     fields: tuple[Field, ...] = ()
     wish: Register | None = None
     solutions: tuple[Solution, ...] = ()
     failure: str = ""
+    hierarchies: tuple[Hierarchy, ...] = ()
 
 
 def weighted(weights: Mapping[str, float], values: Mapping[str, Any]) -> Any:
