@@ -36,8 +36,8 @@ Readers = Sequence[CellReader]
 
 _STRONG: Final = 30.0
 """Sum of the entries of a row, times scale, from which on a V-cycle is worth its time."""
-_SHARE: Final = 0.3
-"""Largest share that all other entries may have beside it."""
+_SHARE: Final = 0.2
+"""Largest share that all other entries may have beside it: less than for a biharmonic operator along one axis, 1/4."""
 _LEAST: Final = 0.5
 """Smallest sum of a row that the V-cycle assumes, so that its operator is positive where something grows."""
 
@@ -165,10 +165,12 @@ def _entries(rates: Rates) -> Kernel:
         found = [as_node(value) for value in rates.function(state, constants, TIME, **scalars)]
         near: list[Node] = []
         rest: list[Node] = []
+        diffuses = False
         for number, (reader, value) in enumerate(zip(state, found, strict=True)):
             entries = _by_reads(value, [item.parameter for item in state])
             own = {offsets: entries.pop((reader.parameter, offsets), None) for offsets in _neighbours(ndim)}
             entries.pop((reader.parameter, here), None)
+            diffuses = diffuses or any(entry is not None for entry in own.values())
             even: list[Node] = []
             odd: list[Node] = [abs(entry) for entry in entries.values()]
             for axis in range(ndim):
@@ -178,6 +180,8 @@ def _entries(rates: Rates) -> Kernel:
                 odd.append(extreme("max", (abs(pair[1] - pair[0]), -(pair[0] + pair[1]))))
             near.append(functools.reduce(operator.add, even))
             rest.append(functools.reduce(operator.add, odd))
+        if not diffuses:
+            raise author_error("rates that do not depend on neighbours of the same field", "they need no multigrid")
         return {"near": largest(most(near)), "rest": largest(most(rest))}
 
     return rates_kernel(compute, "near-entries", rates, step=False)
@@ -191,8 +195,6 @@ def _by_reads(value: Node, own: Sequence[int]) -> dict[tuple[int, tuple[int, ...
             raise author_error("the derivative by cells that a local reads", "write the expression out")
         if node.op == "read" and node.data[0] in own:
             reads.setdefault((node.data[0], node.data[2]), node)
-    if not any(any(offsets) for _, offsets in reads):
-        raise author_error("rates that read no neighbours", "they need no multigrid")
     return {key: derivative(value, node) for key, node in reads.items()}
 
 
