@@ -169,7 +169,7 @@ class NewtonKrylov:
         program.let(over, 0)
         program.let(size, NEVER)
         residual = self._residual()
-        with program.repeat(until=over > 0), program.unchecked():
+        with program.repeat(until=over > 0, expected=2), program.unchecked():
             program.apply(
                 residual, state, known, self.rates.constants, _slots(self.right), dt=scale, **self.rates.scalars
             )

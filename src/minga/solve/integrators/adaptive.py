@@ -57,7 +57,7 @@ class _Adaptive:
         program.let(h, where(near, rest, where(rest < 2.0 * wish, 0.5 * rest, wish)))
         program.let(done, 0)
         program.let(shrunk, 0)
-        with program.repeat(until=done > 0, limit=200):
+        with program.repeat(until=done > 0, limit=200, expected=1):
             with program.unchecked():
                 program.apply(
                     self.first(),

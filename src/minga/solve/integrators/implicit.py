@@ -127,7 +127,10 @@ class _Recording:
             program.let(self.kind, where(self.ratio <= _GROWTH * (1.0 + 1e-9), _MULTISTEP, _TRAPEZOIDAL))
         program.let(stage, self.kind)
         program.let(self.solved, 1)
-        with program.repeat(until=(stage == _END) | (self.solved == 0)), program.unchecked():
+        with (
+            program.repeat(until=(stage == _END) | (self.solved == 0), expected=2 - self.multistep),
+            program.unchecked(),
+        ):
             with program.when(stage == _TRAPEZOIDAL):
                 program.let(TIME, self.start)
                 self._trapezoidal()
@@ -210,7 +213,7 @@ class _Recording:
         program.let(h, where(near, rest, where(rest < 2.0 * wish, 0.5 * rest, wish)))
         program.let(done, 0)
         program.let(shrunk, 0)
-        with program.repeat(until=done > 0, limit=_ATTEMPTS):
+        with program.repeat(until=done > 0, limit=_ATTEMPTS, expected=1):
             self.attempt()
             program.let(error, math.inf)
             with program.when(self.solved > 0), program.unchecked():
