@@ -120,6 +120,9 @@ def _evolution(model: Model) -> Evolution:
         )
     if found.rates.noise is not None:
         raise ProgramError(f"model {model.name!r} has noise, and therefore no steady state", remedy="leave noise out")
+    for item in found.fields:
+        if item.slots < 2:
+            raise ProgramError(f"steady: field {item.name!r} has a single slot", remedy="declare it with slots=2")
     return found
 
 
@@ -146,6 +149,7 @@ def _search(model: Model, evolution: Evolution, tolerance: float, dt: float | No
     done = where(numbers.residual <= tolerance, 1, where(numbers.length < _GIVEN_UP * numbers.first, 2, 0))
     step.let(numbers.done, done)
     observe = Program("observe")
+    known = (*evolution.fields, *evolution.rates.constants)
     names = {
         "residual_before": numbers.before,
         "residual": numbers.residual,
@@ -159,9 +163,9 @@ def _search(model: Model, evolution: Evolution, tolerance: float, dt: float | No
     return Model(
         f"{model.name}-steady",
         model.grid,
-        (*evolution.fields, *evolution.rates.constants, *newton.workspace),
+        (*known, *newton.workspace),
         step,
-        initial=model.initial,
+        initial={slot: value for slot, value in model.given.items() if slot.field in known},
         output=tuple(item.name for item in evolution.fields),
         observe=observe,
         observables=seen,
