@@ -75,7 +75,8 @@ class NearPart:
     @property
     def workspace(self) -> tuple[Field, ...]:
         """All fields."""
-        parts = [item for one in (*self.operators, *self.levels) for item in one.fields]
+        parts = [item for one in self.operators for item in one.fields]
+        parts += [item for one in self.levels for item in one.fields]
         return (*self.low, *self.high, *self.ones, *self.sums, *parts)
 
     def setup(self, program: Program, jacobian: Jacobian, scale: Scale) -> None:
