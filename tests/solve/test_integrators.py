@@ -189,6 +189,33 @@ def test_noise_has_the_variance_of_the_method() -> None:
     assert abs(u.mean()) < 4 * math.sqrt(variance / grid.size)
 
 
+def error_of_growth_with_noise(method: str, steps: int) -> float:
+    """The mean error of du = u dW / 2 at t = 1, against the solution for the same noise, found from each step."""
+    model = mg.pde("0", mg.Grid((3000,), periodic=True), noise="0.5*u", initial=1.0, integrator=method, dt=1 / steps)
+    path = np.zeros(3000)
+    now = np.ones(3000)
+    with mg.Engine(model.layouts("slabs", 1)) as engine:
+        engine.set(model.field("u"), 1.0)
+        for _ in range(steps):
+            engine.run(model.step)
+            before, now = now, np.asarray(engine.gather(model.field("u")))
+            ratio = now / before
+            path += (np.sqrt(2 * ratio - 1 + 0.25 / steps) if method == "milstein" else ratio) - 1.0
+    return float(np.abs(now - np.exp(path - 0.125)).mean())
+
+
+@pytest.mark.parametrize(("method", "order"), [("euler-maruyama", 0.5), ("milstein", 1.0)])
+def test_strong_order_with_noise_that_depends_on_the_value(method: str, order: float) -> None:
+    errors = [error_of_growth_with_noise(method, n) for n in (8, 32)]
+    assert math.log(errors[0] / errors[1], 4) == pytest.approx(order, abs=0.1)
+
+
+def test_milstein_refuses_noise_of_other_cells() -> None:
+    with pytest.raises(mg.ProgramError, match="other cells or fields") as caught:
+        mg.pde("0", POINTS, noise="laplace(u)", dt=0.1, integrator="milstein")
+    assert "euler-maruyama" in str(caught.value.remedy)
+
+
 def test_what_cannot_be_recorded() -> None:
     with pytest.raises(mg.ProgramError, match="no integrator 'rk5'") as caught:
         mg.solve.integrator("rk5")

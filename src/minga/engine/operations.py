@@ -112,11 +112,15 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """A loop. `until` is evaluated before each iteration; `limit` is the maximum number of iterations, None without."""
+    """A loop. `until` is evaluated before each iteration; `limit` is the maximum number of iterations, None without.
+
+    Work is planned for `expected` iterations of a loop with a condition, None if that is not known.
+    """
 
     body: list[Operation]
     limit: int | Register | None
     until: Let | None
+    expected: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -260,8 +260,9 @@ class Program:
 
     @contextmanager
     def repeat(
-        self, count: int | Register | None = None, *, until: object = None, limit: int | Register | None = None
-    ) -> Iterator[None]:
+        self, count: int | Register | None = None, *, until: object = None, limit: int | Register | None = None,
+        expected: int | None = None,
+    ) -> Iterator[None]:  # fmt: skip
         """Return a context whose operations are repeated `count` times, or until a condition holds before an iteration.
 
         Parameters
@@ -272,6 +273,9 @@ class Program:
             A condition of registers.
         limit
             The maximum number of iterations, for `until`.
+        expected
+            The usual number of iterations, for `until`, with which work is planned; by default 16, or the limit if that
+            is lower.
 
         Returns
         -------
@@ -291,7 +295,7 @@ class Program:
             bound = _rounds(bound)
         condition = None if until is None else self._condition(until)
         body: list[Operation] = []
-        self._add(Repeat(body, bound, condition))
+        self._add(Repeat(body, bound, condition, expected))
         with self._inside(body):
             yield
 

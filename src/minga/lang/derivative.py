@@ -12,7 +12,7 @@ Source: A. Griewank, A. Walther, Evaluating Derivatives, 2nd ed., SIAM 2008, cha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from minga.lang.elementary import cosh, pow, sinh
@@ -25,7 +25,7 @@ from minga.lang.tangent import Tangent, chosen, is_one, negated, plus, times
 from minga.lang.trace import Trace, maybe_trace
 from minga.lang.types import is_float
 
-__all__ = ["derivative"]
+__all__ = ["derivative", "directional_derivatives"]
 
 
 def derivative(expression: object, variable: object) -> Node:
@@ -80,6 +80,47 @@ def derivative(expression: object, variable: object) -> Node:
     return tangent.node if weak else cast(strong(tangent.node), of.dtype)
 
 
+def directional_derivatives(expressions: Sequence[Node], direction: Callable[[Node], Node | None]) -> list[Node]:
+    """Differentiate expressions of a kernel for a change of all cells that they read: products with the Jacobian.
+
+    One sweep over the expressions gives the sum of all derivatives by a read times the change of that read, exactly,
+    including reads within locals. The rules for functions without a derivative are those of `derivative`.
+
+    Parameters
+    ----------
+    expressions
+        Floats.
+    direction
+        The change of a read as a read of the same cell of another field; None where it does not change.
+
+    Returns
+    -------
+    list of Node
+        The derivative of each expression, in its type.
+
+    Raises
+    ------
+    KernelError
+        If an expression is not a float, or depends on a read through the bits of a float or through `mg.iterate`.
+    """
+    found: list[Node] = []
+
+    def seed(node: Node) -> Tangent | None:
+        change = direction(node) if node.op == "read" else None
+        return None if change is None else Tangent(change)
+
+    tangents = _Tangents(maybe_trace(), Interner(), seed, lambda offsets: tangents)
+    for each in expressions:
+        if not is_float(each.dtype):
+            raise author_error(
+                f"the derivative of a value of type {each.dtype}",
+                'differentiate floats; cast(x, "f8") has the derivative 0',
+            )
+        tangent = tangents(each)
+        found.append(const(0.0, each.dtype) if tangent is None else cast(strong(tangent.node), each.dtype))
+    return found
+
+
 # The chain rule ------------------------------------------------------------------------------------------------------
 _FUNCTIONS: Final[dict[str, Callable[..., Tangent | None]]] = {
     "exp": lambda d, x, value: d.times(value),
@@ -116,14 +157,23 @@ _FUNCTIONS: Final[dict[str, Callable[..., Tangent | None]]] = {
 
 
 class _Tangents:
-    """Tangents of nodes for a unit change of one value, each computed once."""
+    """Tangents of nodes for a change of some values, each computed once.
 
-    def __init__(self, trace: Trace | None, share: Interner, variable: Node) -> None:
+    `seed` gives the tangents of the values that change, and None for all other nodes; `seen_from` returns the tangents
+    for the same change as seen from the cell that lies so far back.
+    """
+
+    def __init__(
+        self,
+        trace: Trace | None,
+        share: Interner,
+        seed: Callable[[Node], Tangent | None],
+        seen_from: Callable[[tuple[int, ...]], _Tangents],
+    ) -> None:
         self._trace = trace
         self._share = share
-        self._variable = variable
-        self._place = share(variable)
-        self._one = Tangent(const(1.0) if variable.weak else const(1.0, variable.dtype))
+        self._seed = seed
+        self._seen_from = seen_from
         self._made: dict[int, Tangent | None] = {}
         self._locals: dict[int, Tangent | None] = {}
 
@@ -147,7 +197,7 @@ class _Tangents:
         return id(self._share(node))
 
     def _is_variable(self, node: Node) -> bool:
-        return self._share(node) is self._place
+        return self._seed(node) is not None
 
     def _parts(self, node: Node) -> Iterator[Node]:
         """Yield the nodes whose tangents the tangent of `node` depends on."""
@@ -159,8 +209,9 @@ class _Tangents:
             yield from node.args
 
     def _tangent(self, node: Node) -> Tangent | None:
-        if self._is_variable(node):
-            return self._one
+        change = self._seed(node)
+        if change is not None:
+            return change
         if not is_float(node.dtype):
             return None
         if node.op == "local":
@@ -217,8 +268,7 @@ class _Tangents:
         trace = self._trace
         assert trace is not None
         number, offsets = node.data
-        back = tuple(-offset for offset in offsets)
-        return trace, number, _tangents(trace, shifted(self._variable, back, [param.axes for param in trace.params]))
+        return trace, number, self._seen_from(tuple(-offset for offset in offsets))
 
     def _of_local(self, trace: Trace, number: int) -> Tangent | None:
         """Return the tangent of a local's definition, as a new local that is read at the cell itself."""
@@ -236,13 +286,25 @@ class _Tangents:
 def _tangents(trace: Trace | None, variable: Node) -> _Tangents:
     """Return the tangents for a variable; within a kernel, those that were computed before."""
     if trace is None:
-        return _Tangents(None, Interner(), variable)
+        return _of_one(None, Interner(), variable)
     known = trace.tangents
     share = known.setdefault("share", Interner())
     assert isinstance(share, Interner)
     key = (id(share(variable)), variable.weak)
     if key not in known:
-        known[key] = _Tangents(trace, share, variable)
+        known[key] = _of_one(trace, share, variable)
     found = known[key]
     assert isinstance(found, _Tangents)
     return found
+
+
+def _of_one(trace: Trace | None, share: Interner, variable: Node) -> _Tangents:
+    """Return the tangents for a unit change of one value."""
+    place = share(variable)
+    one = Tangent(const(1.0) if variable.weak else const(1.0, variable.dtype))
+
+    def seen_from(back: tuple[int, ...]) -> _Tangents:
+        assert trace is not None
+        return _tangents(trace, shifted(variable, back, [param.axes for param in trace.params]))
+
+    return _Tangents(trace, share, lambda node: one if share(node) is place else None, seen_from)

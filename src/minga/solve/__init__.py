@@ -21,16 +21,18 @@ if TYPE_CHECKING:
     from minga.solve.fft.poisson import Poisson
     from minga.solve.fft.transform import FFT, Spectrum
     from minga.solve.five_point import Direct, FivePoint
-    from minga.solve.integrators import INTEGRATORS, Integrator, Rates, Recorded, integrator
+    from minga.solve.integrators import INTEGRATORS, Integrator, Recorded, integrator
     from minga.solve.iterative import Iterative
     from minga.solve.krylov import Operator, Preconditioner, Solution, Workspace, conjugate_gradients, workspace
     from minga.solve.laplacian import Laplacian
     from minga.solve.lines import EllipticLines, Lines
     from minga.solve.multigrid import Multigrid
     from minga.solve.multisecant import Multisecant
+    from minga.solve.rates import Evolution, Rates
     from minga.solve.relaxation import best_weight, jacobi, lexicographic, red_black
     from minga.solve.row_blocks import planes
     from minga.solve.sparse_factors import sparse
+    from minga.solve.steady_state import steady
     from minga.solve.tridiagonal import solve_tridiagonal
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "Direct",
     "Elliptic",
     "EllipticLines",
+    "Evolution",
     "FivePoint",
     "Integrator",
     "Iterative",
@@ -69,6 +72,7 @@ __all__ = [
     "red_black",
     "solve_tridiagonal",
     "sparse",
+    "steady",
     "workspace",
 ]
 

@@ -25,7 +25,8 @@ from minga.lang.functions import max as largest
 from minga.lang.graph import topological
 from minga.lang.trace import current_trace
 from minga.lang.without_locals import without_locals
-from minga.solve.integrators import Integrator, Rates, rates_kernel
+from minga.solve.integrators import Integrator
+from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field
 from minga.space.layout import Layout
 

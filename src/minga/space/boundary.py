@@ -37,7 +37,8 @@ class Condition:
     """Boundary condition: `value(edge)` is the expression of a ghost cell; `reads` is False if it uses no cells.
 
     It is `homogeneous` if ghost cells are linear in the cells inside, without a constant: both parts of a complex field
-    obey it if the field does.
+    obey it if the field does. `twin` makes the homogeneous condition that differences of two fields with this condition
+    obey; a homogeneous condition needs none.
     """
 
     name: str
@@ -45,9 +46,16 @@ class Condition:
     reads: bool = True
     antiperiodic: bool = False
     homogeneous: bool = False
+    twin: Callable[[], Condition] | None = None
 
     def __repr__(self) -> str:
         return self.name
+
+    def linear(self) -> Condition | None:
+        """Return the condition of differences of two fields that obey this one; None if it is not known."""
+        if self.homogeneous:
+            return self
+        return None if self.twin is None else self.twin()
 
 
 ConditionLike = Condition
@@ -97,6 +105,43 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
     return Boundary(tuple(sides))
 
 
+def homogeneous(item: Field) -> Boundary:
+    """Return the conditions of differences of two fields that obey those of `item`.
+
+    Parameters
+    ----------
+    item
+        The field.
+
+    Returns
+    -------
+    Boundary
+        Conditions by which ghost cells are linear in the cells inside, without a constant.
+
+    Raises
+    ------
+    LayoutError
+        If a condition is a user-defined one, of which no homogeneous form is known.
+    """
+
+    def linear(condition: Condition | None, axis: int, side: Side) -> Condition | None:
+        found = None if condition is None else condition.linear()
+        if condition is not None and found is None:
+            raise LayoutError(
+                f"field {item.name!r}: the condition {condition} at the {side} end of axis {item.grid.axes[axis]!r} "
+                "cannot be linearised",
+                remedy="use mg.dirichlet, mg.neumann, mg.robin, mg.reflect or mg.fixed, or an explicit integrator",
+            )
+        return found
+
+    return Boundary(
+        tuple(
+            (linear(pair[0], axis, "low"), linear(pair[1], axis, "high"))
+            for axis, pair in enumerate(item.boundary.sides)
+        )
+    )
+
+
 def fixed(value: object) -> Condition:
     """Return a condition with given ghost cells.
 
@@ -112,15 +157,21 @@ def fixed(value: object) -> Condition:
     """
     if isinstance(value, np.ndarray) and value.ndim:
         values = value.copy()
-        return Condition("fixed(array)", lambda edge: edge.array(values), reads=False)
+        return Condition("fixed(array)", lambda edge: edge.array(values), reads=False, twin=_nothing)
     if callable(value) and not isinstance(value, Arithmetic):
         function = value
         return Condition(
             "fixed(function)",
             lambda edge: function(*(edge.coordinate(axis) for axis in range(edge.ndim))),
             reads=False,
+            twin=_nothing,
         )
-    return Condition(f"fixed({value!r})", lambda edge: value, reads=False)
+    return Condition(f"fixed({value!r})", lambda edge: value, reads=False, twin=_nothing)
+
+
+def _nothing() -> Condition:
+    """Return the condition that ghost cells are 0."""
+    return fixed(0.0)
 
 
 def reflect(about: Literal["edge", "cell"] = "edge") -> Condition:
@@ -201,6 +252,7 @@ def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) 
         lambda edge, t: _known(edge, order, 1, 0, edge.given(value, t)),
         time,
         value,
+        lambda: dirichlet(0.0, order),
     )
 
 
@@ -231,7 +283,7 @@ def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = Non
     def value(edge: Edge, t: Arithmetic) -> Node:
         return _known(edge, order, 0, 1, edge.given(derivative, t))
 
-    return _wall(f"neumann({_said(derivative)})", order, value, time, derivative)
+    return _wall(f"neumann({_said(derivative)})", order, value, time, derivative, lambda: neumann(0.0, order))
 
 
 def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
@@ -269,7 +321,7 @@ def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = Non
             total = total - weight * edge[n]
         return total / sums[0]
 
-    return _wall(f"robin({_said(a)}, {_said(b)})", order, value, time, b)
+    return _wall(f"robin({_said(a)}, {_said(b)})", order, value, time, b, lambda: robin(a, 0.0, order, time=time))
 
 
 def antiperiodic() -> Condition:
@@ -286,13 +338,14 @@ def antiperiodic() -> Condition:
 
 
 def _wall(
-    name: str, order: int, value: Callable[[Edge, Arithmetic], Node], time: Arithmetic | None, right: object
-) -> Condition:
+    name: str, order: int, value: Callable[[Edge, Arithmetic], Node], time: Arithmetic | None, right: object,
+    twin: Callable[[], Condition],
+) -> Condition:  # fmt: skip
     """Return a condition at a wall, which depends on a register of time, and is homogeneous if its right side is 0."""
     if isinstance(order, bool) or not isinstance(order, int) or order % 2 or not 2 <= order <= _HIGHEST_ORDER:
         raise LayoutError(f"{name}: order={shown(order)}", remedy=f"orders of accuracy are 2, 4, ... {_HIGHEST_ORDER}")
     zero = isinstance(right, int | float) and right == 0
-    return Condition(name, lambda edge: value(edge, TIME if time is None else time), homogeneous=zero)
+    return Condition(name, lambda edge: value(edge, TIME if time is None else time), homogeneous=zero, twin=twin)
 
 
 def _said(value: object) -> str:

@@ -17,7 +17,7 @@ from minga.lang.functions import sum as total
 from minga.lang.operators import spacing
 from minga.models.pde.source import Source
 from minga.models.pde.translate import Names, translate
-from minga.solve.integrators import Rates, rates_kernel
+from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field, Register, Slot
 from minga.space.grid import Grid
 

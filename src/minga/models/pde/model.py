@@ -27,7 +27,8 @@ from minga.models.pde.source import Source
 from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
 from minga.solve.fft.etdrk4 import Exponential
-from minga.solve.integrators import Integrator, Rates, integrator
+from minga.solve.integrators import Integrator, Recorded, integrator
+from minga.solve.rates import Evolution, Rates
 from minga.solve.stability import largest_rates, stable_step
 from minga.space.boundary import BoundaryLike, Condition, neumann
 from minga.space.field import TIME, Field, Register
@@ -80,10 +81,11 @@ def pde(
         Conditions at the ends of axes that are not periodic: one for all fields, or one for each by its name; by
         default ``mg.neumann(0.0)``.
     integrator
-        "euler", "heun", "ssprk3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which choose their steps by
-        `tolerance`; "euler-maruyama" with noise; "etdrk4" with steps of length `dt`, for spectral derivatives: what is
-        linear, with constant coefficients, limits no step. "auto" is "euler-maruyama" with noise, "rk4" where `dt` is
-        given, and "bs3" otherwise.
+        "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which
+        choose their steps by `tolerance`; "tr-bdf2" or "bdf2" for stiff equations, with steps of length `dt` if it is
+        given, otherwise chosen ones; "etdrk4" with steps of length `dt`, for spectral derivatives: what is linear, with
+        constant coefficients, limits no step; "euler-maruyama" or "milstein" with noise. "auto" is "euler-maruyama"
+        with noise, "rk4" where `dt` is given, and "bs3" otherwise.
     dt
         Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
     noise
@@ -96,7 +98,8 @@ def pde(
     dealias
         Share of modes along each axis that spectral derivatives keep: 2/3 where fields are squared, 1/2 where cubed.
     tolerance
-        For adaptive integrators the largest error of a step, absolute and relative.
+        For adaptive integrators the largest error of a step, absolute and relative; Newton's iterations of implicit
+        ones leave a hundredth of it.
     unit
         Unit of time; "1" is dimensionless.
     units
@@ -160,8 +163,9 @@ def pde(
         seed=seed,
         notes=notes,
         clock=clock,
-        explain=None if recorded.wish is None else _explainer(method, recorded.wish),
-        hierarchies=() if spectral is None else (spectral.modes.fft,),
+        explain=_explainer(method, recorded),
+        hierarchies=(*recorded.hierarchies, *(() if spectral is None else (spectral.modes.fft,))),
+        evolution=Evolution(rates, fields) if isinstance(rates, Rates) and rates.prepare is None else None,
     )
 
 
@@ -199,7 +203,8 @@ def _method(name: str, dt: float | None, system: System) -> Method:
         raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, such as dt=0.01")
     if name == "auto":
         name = "euler-maruyama" if system.noise else "bs3" if dt is None else "rk4"
-    return integrator(name)
+    method = integrator(name)
+    return method if dt is None or isinstance(method, Exponential) else method.with_given_steps()
 
 
 def _clock(method: Method, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
@@ -227,7 +232,7 @@ def _length(
             )
         dt = float(f"{_SAFETY * limit:.2g}")
     notes = [("integrator", f"{method.name}, dt = {dt:g}")]
-    if limit is not None:
+    if limit is not None and math.isfinite(limit):
         said = f"{limit:.3g} at the start" + (f": dt = {dt:g} may be too long" if dt > 2.0 * limit else "")
         notes.append(("stable step", said))
     return dt, tuple(notes)
@@ -244,13 +249,21 @@ def _limit(method: Method, rates: Any, fields: Sequence[Field], values: Mapping[
     return stable_step(method, *found)
 
 
-def _explainer(method: Method, wish: Register) -> Callable[[Engine], RunError]:
-    """Return the function that explains why an adaptive method found no step."""
+def _explainer(method: Method, recorded: Recorded) -> Callable[[Engine], RunError] | None:
+    """Return the function that explains why a step failed; None for methods whose steps cannot."""
+    wish = recorded.wish
+    if wish is None and not recorded.failure:
+        return None
 
     def explain(engine: Engine) -> RunError:
+        time = f"{method.name}: at time {float(engine.read(TIME)):.9g}"
+        if wish is None:
+            return RunError(
+                f"{time} {recorded.failure}",
+                remedy="give a shorter dt, or leave dt out: the method then chooses its steps",
+            )
         return RunError(
-            f"{method.name}: at time {float(engine.read(TIME)):.9g} even a step of {float(engine.read(wish)):.3g} has "
-            "too large an error",
+            f"{time} even a step of {float(engine.read(wish)):.3g} has too large an error",
             remedy="look at the last frames: does the solution become infinite, or is the tolerance below rounding?",
         )
 

@@ -68,7 +68,10 @@ class PdeSettings(BaseModel):
     parameters: dict[str, Number | str] = Field(default_factory=dict)
     initial: dict[str, Number | str] = Field(default_factory=dict)
     boundary: dict[str, Any] = Field(default_factory=dict)
-    integrator: Literal["auto", "euler", "heun", "ssprk3", "rk4", "bs3", "dp5", "euler-maruyama", "etdrk4"] = "auto"
+    integrator: Literal[
+        "auto", "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4", "bs3", "dp5", "euler-maruyama", "milstein",
+        "tr-bdf2", "bdf2", "etdrk4",
+    ] = "auto"  # fmt: skip
     dt: Positive | None = None
     tolerance: Positive = 1e-6
     order: Annotated[int, Field(ge=2, le=16, multiple_of=2)] = 2

@@ -18,7 +18,7 @@ from minga.models.pde.translate import Names, translate
 from minga.solve.fft.etdrk4 import ModalRates
 from minga.solve.fft.modes import Modes, Symbol
 from minga.solve.fft.transform import Spectrum
-from minga.solve.integrators import Rates, rates_kernel
+from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field, Slot
 
 __all__ = ["Spectral"]

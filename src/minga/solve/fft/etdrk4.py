@@ -23,6 +23,7 @@ from minga.lang.expr import cast
 from minga.lang.math import cos, exp, sin
 from minga.solve.fft.modes import Modes, Symbol, is_real
 from minga.solve.fft.transform import Spectrum
+from minga.solve.recorded import Recorded
 from minga.space.field import TIME, Field, Register, Slot
 
 __all__ = ["Exponential", "ModalRates"]
@@ -54,22 +55,6 @@ class ModalRates:
     modes: Modes
     linear: tuple[Symbol, ...]
     nonlinear: Nonlinear
-
-
-@dataclass(frozen=True)
-class ExponentialRecorded:
-    """Workspace of a recorded exponential integrator.
-
-    Parameters
-    ----------
-    fields
-        The fields of the workspace, which belong to the fields of the model.
-    wish
-        None: the method does not choose its steps.
-    """
-
-    fields: tuple[Field, ...]
-    wish: Register | None = None
 
 
 @dataclass(frozen=True)
@@ -106,7 +91,7 @@ class Exponential:
         dt: float | Register | None = None,
         target: Register | None = None,
         tolerance: float = 1e-6,
-    ) -> ExponentialRecorded:
+    ) -> Recorded:
         """Record one step, which advances the fields and the register `mg.TIME`.
 
         Parameters
@@ -124,7 +109,7 @@ class Exponential:
 
         Returns
         -------
-        ExponentialRecorded
+        Recorded
             The workspace.
 
         Raises
@@ -172,7 +157,7 @@ class _Recording:
         """Return the slots of each unknown."""
         return [slots[at : at + self.parts] for at in range(0, len(slots), self.parts)]
 
-    def step(self, dt: float | Register) -> ExponentialRecorded:
+    def step(self, dt: float | Register) -> Recorded:
         """Record the step."""
         program, name = self.program, self.program.name
         start = Register(f"{name}.start")
@@ -207,7 +192,7 @@ class _Recording:
             program.let(count, count + 1)
         program.rotate(*self.fields)
         spectra = (item for group in self.spectra.values() for spectrum in group for item in spectrum.fields)
-        return ExponentialRecorded((*spectra, *(item for group in self.coefficients for item in group)))
+        return Recorded((*spectra, *(item for group in self.coefficients for item in group)))
 
     def evaluate(self, level: str, rates: str, values: Sequence[Slot]) -> None:
         """Record the values of a stage, and the rest of its rates."""

@@ -1,0 +1,119 @@
+"""A method that advances fields in time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from minga.engine.program import Program
+from minga.errors import ProgramError
+from minga.solve.integrators.workspace import Recorded
+from minga.solve.rates import Rates
+from minga.space.field import Field, Register
+
+__all__ = ["Integrator"]
+
+
+@dataclass(frozen=True)
+class Integrator:
+    """A method that advances fields in time; `mg.solve.integrator` returns those that there are by name.
+
+    Parameters
+    ----------
+    name
+        The name that cases and `mg.pde` use.
+    order
+        Order of accuracy.
+    real, imaginary
+        The largest z for which steps of du/dt = -z u, and of du/dt = i z u, do not grow.
+    recorder
+        The function that records a step: of program, rates, fields, dt, target and tolerance.
+    adaptive
+        Whether the method chooses its steps.
+    stochastic
+        Whether the method takes noise.
+    implicit
+        Whether the part of the rates that is linear in the fields is implicit; `real` and `imaginary` are then those of
+        the rest.
+    given
+        The function that records a step of a given length, for a method that chooses its steps and can take such ones.
+    differentiates
+        Whether the method differentiates the rates by the cells that they read.
+    """
+
+    name: str
+    order: int
+    real: float
+    imaginary: float
+    recorder: Callable[..., Recorded]
+    adaptive: bool = False
+    stochastic: bool = False
+    implicit: bool = False
+    given: Callable[..., Recorded] | None = None
+    differentiates: bool = False
+
+    def with_given_steps(self) -> Integrator:
+        """Return the method with steps of a given length.
+
+        Returns
+        -------
+        Integrator
+            The method itself if its steps are of a given length, or it can only choose them.
+        """
+        if self.given is None:
+            return self
+        return replace(self, recorder=self.given, adaptive=False, given=None)
+
+    def record(
+        self,
+        program: Program,
+        rates: Rates,
+        fields: Sequence[Field],
+        *,
+        dt: float | Register | None = None,
+        target: Register | None = None,
+        tolerance: float = 1e-6,
+    ) -> Recorded:
+        """Record one step, which advances the fields and the register `mg.TIME`.
+
+        Parameters
+        ----------
+        program
+            The Program that records.
+        rates
+            The rates of change.
+        fields
+            The fields, with two slots; the step rotates them.
+        dt
+            Length of the step: a number, a register, or for adaptive methods the first attempt (None: estimated).
+        target
+            For adaptive methods the register of a time that no step passes.
+        tolerance
+            For adaptive methods the largest error of a step, absolute and relative to the values of the field.
+
+        Returns
+        -------
+        Recorded
+            The workspace.
+
+        Raises
+        ------
+        ProgramError
+            If a field has one slot, the step has no length, or the method takes no noise.
+        """
+        for item in fields:
+            if item.slots < 2:
+                raise ProgramError(
+                    f"{self.name}: field {item.name!r} has a single slot", remedy="declare it with slots=2"
+                )
+        if rates.noise is not None and not self.stochastic:
+            raise ProgramError(
+                f"integrator {self.name!r} takes no noise",
+                remedy='use "euler-maruyama" or "milstein", which are made for it',
+            )
+        if rates.prepare is not None and self.differentiates:
+            raise ProgramError(
+                f"integrator {self.name!r} with rates that depend on more than the cells around",
+                remedy="use an explicit method: integrals and spectral derivatives have no derivative by cells",
+            )
+        return self.recorder(program, rates, tuple(fields), dt=dt, target=target, tolerance=tolerance)

@@ -1,0 +1,98 @@
+"""The one table of integrators by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from minga.errors import ProgramError, suggest
+from minga.solve.fft.etdrk4 import Exponential
+from minga.solve.integrators import imex, implicit, stages
+from minga.solve.integrators.adaptive import adaptive
+from minga.solve.integrators.explicit import Kicks, explicit
+from minga.solve.integrators.method import Integrator
+from minga.solve.integrators.stochastic import maruyama, milstein
+from minga.solve.integrators.workspace import Recorded
+
+__all__ = ["INTEGRATORS", "integrator"]
+
+
+def _explicit(name: str, order: int, real: float, imaginary: float, table: tuple[stages.Stage, ...]) -> Integrator:
+    return Integrator(name, order, real, imaginary, explicit(name, table))
+
+
+def _adaptive(
+    name: str, order: int, real: float, imaginary: float, table: tuple[stages.Stage, ...], error: Mapping[str, float]
+) -> Integrator:
+    return Integrator(name, order, real, imaginary, adaptive(name, order, table, error), adaptive=True)
+
+
+def _noisy(name: str, kicks: Kicks) -> Integrator:
+    return Integrator(name, 1, 2.0, 0.0, explicit(name, stages.EULER, kicks), stochastic=True)
+
+
+def _imex(name: str, order: int, real: float, imaginary: float, recorder: Callable[..., Recorded]) -> Integrator:
+    return Integrator(name, order, real, imaginary, recorder, implicit=True, differentiates=True)
+
+
+def _newton(name: str, *, multistep: bool) -> Integrator:
+    step, given = implicit.chosen(multistep), implicit.given(multistep)
+    return Integrator(name, 2, math.inf, math.inf, step, adaptive=True, given=given, differentiates=True)
+
+
+INTEGRATORS: Final[Mapping[str, Integrator]] = {
+    item.name: item
+    for item in (
+        _explicit("euler", 1, 2.0, 0.0, stages.EULER),
+        _noisy("euler-maruyama", maruyama),
+        _noisy("milstein", milstein),
+        _explicit("heun", 2, 2.0, 0.0, stages.HEUN),
+        _explicit("ssprk3", 3, 2.512745, 1.732051, stages.SSPRK3),
+        _explicit("ssprk43", 3, 5.149486, 2.156180, stages.SSPRK43),
+        _explicit("williamson3", 3, 2.512745, 1.732051, stages.WILLIAMSON3),
+        _explicit("rk4", 4, 2.785294, 2.828427, stages.RK4),
+        _imex("imex-euler", 1, 2.0, 0.0, imex.runge_kutta("imex-euler", imex.EULER)),
+        _imex("cnab2", 2, 1.0, 0.0, imex.multistep("cnab2", "cnab2")),
+        _imex("sbdf2", 2, 1.0, 0.0, imex.multistep("sbdf2", "sbdf2")),
+        _imex("ars222", 2, 2.0, 0.0, imex.runge_kutta("ars222", imex.ARS222)),
+        _imex("ars443", 3, 2.0, 1.0, imex.runge_kutta("ars443", imex.ARS443)),
+        _newton("tr-bdf2", multistep=False),
+        _newton("bdf2", multistep=True),
+        _adaptive("bs3", 3, 2.512745, 1.732051, stages.BS3, stages.BS3_ERROR),
+        _adaptive("dp5", 5, 3.306568, 0.997189, stages.DP5, stages.DP5_ERROR),
+    )
+}
+"""The integrators by name."""
+
+
+def integrator(name: str) -> Integrator | Exponential:
+    """Return an integrator by its name.
+
+    Parameters
+    ----------
+    name
+        "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4" with steps of a given length; "bs3", "dp5", which
+        choose their steps; "tr-bdf2", "bdf2", which are implicit; "euler-maruyama" and "milstein" with noise; "etdrk4"
+        for rates in the space of modes.
+
+    Returns
+    -------
+    Integrator or Exponential
+        The method.
+
+    Raises
+    ------
+    ProgramError
+        If there is no such integrator.
+    """
+    if name == "etdrk4":
+        return Exponential()
+    if name not in INTEGRATORS:
+        known = (*INTEGRATORS, "etdrk4")
+        close = suggest(str(name), known)
+        raise ProgramError(
+            f"no integrator {name!r}",
+            remedy=f"did you mean {close!r}?" if close else f"there are {', '.join(known)}",
+        )
+    return INTEGRATORS[name]
