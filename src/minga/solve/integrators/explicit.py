@@ -7,7 +7,7 @@ from typing import Any
 
 from minga.engine.program import Program
 from minga.errors import ProgramError
-from minga.lang.expr import as_node, cast
+from minga.lang.expr import as_node, cast, where
 from minga.solve.integrators.stages import Stage
 from minga.solve.integrators.workspace import Recorded, like, weighted
 from minga.solve.rates import Rates, rates_kernel
@@ -88,29 +88,33 @@ class Recording:
 class Given:
     """A step of a given length: the times of its stages, and its end.
 
-    The time is a number of steps times the length where that is a number, and what the run makes of it where it is a
-    register.
+    The time is a number of steps times the length, rounded once. Where the length is a register, that number begins
+    again whenever the run has changed the length or the time.
     """
 
     def __init__(self, program: Program, dt: float | Register) -> None:
         self.program, self.dt = program, dt
         self.count = Register(f"{program.name}.count", "i8")
-        self.start = Register(f"{program.name}.start")
-        if isinstance(dt, Register):
-            program.let(self.start, TIME)
+        self.origin = Register(f"{program.name}.origin")
+        if not isinstance(dt, Register):
+            return
+        self.before, self.length = Register(f"{program.name}.end"), Register(f"{program.name}.length")
+        again = (self.before == TIME) & (dt == self.length)
+        program.let(self.count, where(again, self.count, 0))
+        program.let(self.origin, where(again, self.origin, TIME))
+        program.let(self.length, dt)
 
     def set(self, share: float) -> None:
         """Record that the time is that of a fraction of the step."""
-        if isinstance(self.dt, Register):
-            self.program.let(TIME, self.start + share * self.dt)
-        else:
-            self.program.let(TIME, (cast(self.count, "f8") + share) * self.dt)
+        time = (cast(self.count, "f8") + share) * self.dt
+        self.program.let(TIME, self.origin + time if isinstance(self.dt, Register) else time)
 
     def end(self) -> None:
         """Record that the time is that of the end of the step."""
         self.set(1.0)
-        if not isinstance(self.dt, Register):
-            self.program.let(self.count, self.count + 1)
+        self.program.let(self.count, self.count + 1)
+        if isinstance(self.dt, Register):
+            self.program.let(self.before, TIME)
 
 
 def length(name: str, dt: float | Register | None) -> float | Register:
