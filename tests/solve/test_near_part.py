@@ -7,7 +7,8 @@ import pytest
 
 import minga as mg
 from minga.engine.operations import Let, flat
-from minga.solve.near_part import near_part
+from minga.solve.krylov import clear
+from minga.solve.near_part import NearPart, near_part
 from minga.solve.rates import Rates
 from thinned import thinned
 
@@ -68,6 +69,27 @@ def test_where_derivatives_of_order_4_dominate() -> None:
         engine.set(model.field("u"), model.initial["u"])
         assert engine.run(model.step, 2).ok
         assert engine.read(strong) == 0
+
+
+def test_a_solve_that_fails_with_multigrid_is_repeated_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def useless(part: NearPart, program: mg.Program, source: tuple, target: tuple) -> None:
+        for item in target:
+            program.apply(clear, item)
+
+    grid = mg.Grid((32,), ("x",), spacing=1 / 32)
+
+    def end() -> np.ndarray:
+        model = mg.pde("laplace(u) - u**3", grid, initial={"u": "cos(pi*x)"}, integrator="tr-bdf2", dt=0.1)
+        with mg.Engine(model.layouts("slabs", 1)) as engine:
+            engine.set(model.field("u"), model.initial["u"])
+            assert engine.run(model.step, 2).ok
+            values = engine.gather(model.field("u"))
+            assert values is not None
+            return values
+
+    good = end()
+    monkeypatch.setattr(NearPart, "__call__", useless)
+    assert np.allclose(end(), good, atol=1e-9)
 
 
 def test_grids_and_rates_without_such_a_part() -> None:
