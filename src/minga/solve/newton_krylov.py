@@ -56,8 +56,8 @@ class NewtonKrylov:
     right, change, vectors
         The right side and the solution of the linear systems, and the vectors of their solver.
     near
-        The diffusive part of the Jacobian, whose multigrid serves as preconditioner where it dominates; None if there is
-        no such part.
+        The diffusive part of the Jacobian, whose multigrid serves as preconditioner where it dominates; None if there
+        is no such part.
     good
         Register of the last solution: 1 if the iteration converged, otherwise 0.
     rounds, products

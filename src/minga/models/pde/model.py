@@ -76,9 +76,9 @@ def pde(
         default ``mg.neumann(0.0)``.
     integrator
         "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which
-        choose their steps by `tolerance`; "tr-bdf2" or "bdf2" for stiff equations, with steps of length `dt` if it is given,
-        otherwise chosen ones; "euler-maruyama" or "milstein" with noise. "auto" is "euler-maruyama" with
-        noise, "rk4" where `dt` is given, and "bs3" otherwise.
+        choose their steps by `tolerance`; "tr-bdf2" or "bdf2" for stiff equations, with steps of length `dt` if it is
+        given, otherwise chosen ones; "euler-maruyama" or "milstein" with noise. "auto" is "euler-maruyama" with noise,
+        "rk4" where `dt` is given, and "bs3" otherwise.
     dt
         Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
     noise
@@ -87,8 +87,8 @@ def pde(
     order
         Accuracy of operators for which an equation gives none, and of the default condition.
     tolerance
-        For adaptive integrators the largest error of a step, absolute and relative; Newton's iterations of implicit ones
-        leave a hundredth of it.
+        For adaptive integrators the largest error of a step, absolute and relative. Newton's iterations of implicit
+        ones leave a hundredth of it.
     unit
         Unit of time; "1" is dimensionless.
     units
