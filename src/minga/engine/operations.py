@@ -90,12 +90,16 @@ class Move:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A Python function called between operations, with the slots it reads and writes (owned cells only)."""
+    """A Python function called between operations, with the slots it reads and writes (owned cells only).
+
+    fills   slots of `writes` whose former values neither the function nor anything after it needs
+    """
 
     function: Callable[..., None]
     reads: tuple[Slot, ...]
     writes: tuple[Slot, ...]
     label: str
+    fills: tuple[Slot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

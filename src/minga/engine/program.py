@@ -370,7 +370,12 @@ class Program:
         self._add(Move(a, b, boxes, chosen))
 
     def call(
-        self, function: Callable[..., None], *, reads: Sequence[Field | Slot] = (), writes: Sequence[Field | Slot] = ()
+        self,
+        function: Callable[..., None],
+        *,
+        reads: Sequence[Field | Slot] = (),
+        writes: Sequence[Field | Slot] = (),
+        fills: Sequence[Field | Slot] = (),
     ) -> None:
         """Run `function(engine)` in Python between operations.
 
@@ -383,9 +388,13 @@ class Program:
             A function of the engine.
         reads, writes
             The fields or slots that it reads and changes.
+        fills
+            Those of `writes` whose former values neither the function nor anything after it needs: checkpoints at the
+            end of a step leave them out.
         """
         label = getattr(function, "__name__", "call")
-        self._add(Call(function, tuple(map(_as_slot, reads)), tuple(map(_as_slot, writes)), label))
+        read, written, filled = (tuple(map(_as_slot, items)) for items in (reads, writes, fills))
+        self._add(Call(function, read, written, label, filled))
 
     def refresh(self, item: Field | Slot, width: int = 1) -> None:
         """Make the halo of a field valid to a width of `width` cells, boundaries included, for a call that reads it.

@@ -7,7 +7,7 @@ import math
 import operator
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from minga.compile.explain import Kernel
 from minga.engine.clock import Clock
@@ -22,8 +22,11 @@ from minga.lang.operators import spacing
 from minga.lang.trace import current_trace
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
+from minga.models.pde.integrals import preparation
 from minga.models.pde.source import Source
+from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
+from minga.solve.fft.etdrk4 import Exponential
 from minga.solve.integrators import Integrator, Recorded, integrator
 from minga.solve.rates import Evolution, Rates
 from minga.solve.stability import largest_rates, stable_step
@@ -33,6 +36,7 @@ from minga.space.grid import Grid
 
 __all__ = ["pde"]
 
+Method = Integrator | Exponential
 _SAFETY: Final = 0.9
 _MOST_CELLS: Final = 1 << 22
 """Cells of the largest grid on which the stable step is looked for, since every rank does so on the whole grid."""
@@ -49,6 +53,8 @@ def pde(
     dt: float | None = None,
     noise: float | str | Mapping[str, float | str] | None = None,
     order: int = 2,
+    space: Literal["differences", "spectral"] = "differences",
+    dealias: float = 1.0,
     tolerance: float = 1e-6,
     unit: str = "1",
     units: Mapping[str, str] | None = None,
@@ -77,8 +83,9 @@ def pde(
     integrator
         "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which
         choose their steps by `tolerance`; "tr-bdf2" or "bdf2" for stiff equations, with steps of length `dt` if it is
-        given, otherwise chosen ones; "euler-maruyama" or "milstein" with noise. "auto" is "euler-maruyama" with noise,
-        "rk4" where `dt` is given, and "bs3" otherwise.
+        given, otherwise chosen ones; "etdrk4" with steps of length `dt`, for spectral derivatives: what is linear, with
+        constant coefficients, limits no step; "euler-maruyama" or "milstein" with noise. "auto" is "euler-maruyama"
+        with noise, "rk4" where `dt` is given, and "bs3" otherwise.
     dt
         Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
     noise
@@ -86,8 +93,12 @@ def pde(
         number or a text.
     order
         Accuracy of operators for which an equation gives none, and of the default condition.
+    space
+        "differences", or "spectral": derivatives of the Fourier modes, for equations as texts on periodic boxes.
+    dealias
+        Share of modes along each axis that spectral derivatives keep: 2/3 where fields are squared, 1/2 where cubed.
     tolerance
-        For adaptive integrators the largest error of a step, absolute and relative. Newton's iterations of implicit
+        For adaptive integrators the largest error of a step, absolute and relative; Newton's iterations of implicit
         ones leave a hundredth of it.
     unit
         Unit of time; "1" is dimensionless.
@@ -129,22 +140,21 @@ def pde(
     widest = max(system.kinds)
     constants = tuple(Field(each, grid, widest, boundary=_continued(grid, order)) for each in system.placed)
     method = _method(integrator, dt, system)
-    rates = Rates(
-        system.rates, constants, {PREFIX + each: value for each, value in system.numbers.items()},
-        system.amplitudes if system.noise else None,
-    )  # fmt: skip
+    rates, spectral, workspace = _rates(system, fields, constants, method, space, dealias)
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
+    starts: dict[Any, Any] = dict(values) | ({} if spectral is None else dict(spectral.modes.initial))
     step = Program("step")
-    length, notes = _length(method, dt, rates, fields, values)
+    length, notes = _length(method, dt, rates if spectral is None else None, fields, values)
     clock, target, given = _clock(method, length, unit)
     recorded = method.record(step, rates, fields, dt=given, target=target, tolerance=tolerance)
+    workspace = (*workspace, *recorded.fields, *(() if spectral is None else spectral.workspace))
     observe, seen, of_unit = _observables(fields, system.complex)
     return Model(
         name,
         grid,
-        (*fields, *constants, *recorded.fields),
+        (*fields, *constants, *workspace),
         step,
-        initial=values,
+        initial=starts,
         output=system.names,
         observe=observe,
         observables=seen,
@@ -154,22 +164,50 @@ def pde(
         notes=notes,
         clock=clock,
         explain=_explainer(method, recorded),
-        hierarchies=recorded.hierarchies,
-        evolution=Evolution(rates, fields),
+        hierarchies=(*recorded.hierarchies, *(() if spectral is None else (spectral.modes.fft,))),
+        evolution=Evolution(rates, fields) if isinstance(rates, Rates) and rates.prepare is None else None,
     )
 
 
-def _method(name: str, dt: float | None, system: System) -> Integrator:
+def _rates(
+    system: System, fields: tuple[Field, ...], constants: tuple[Field, ...], method: Method, space: str, dealias: float
+) -> tuple[Any, Spectral | None, tuple[Field, ...]]:
+    """Return the rates, what spectral derivatives need, and the fields of their workspace that is known so far."""
+    if space == "spectral":
+        if system.integrals:
+            raise ProgramError("integrals with spectral derivatives", remedy='write space="differences"')
+        spectral = Spectral(system, fields, constants, dealias)
+        if isinstance(method, Exponential):
+            return spectral.modal(), spectral, ()
+        rates, workspace = spectral.pointwise()
+        return rates, spectral, workspace
+    if space != "differences" or dealias != 1.0:
+        found = f"space={shown(space)}" if space != "differences" else f"dealias={dealias} of differences"
+        raise ProgramError(found, remedy='write space="spectral", or leave both out')
+    if isinstance(method, Exponential):
+        raise ProgramError(
+            f"integrator {method.name!r} works on the modes of a periodic box", remedy='write space="spectral" as well'
+        )
+    numbers = {PREFIX + each: value for each, value in system.numbers.items()}
+    noise = system.amplitudes if system.noise else None
+    if not system.integrals:
+        return Rates(system.rates, constants, numbers, noise), None, ()
+    prepare = preparation(system.integrals, constants, numbers, system.meanings)
+    scalars = {**numbers, **{each.name: each.register for each in system.integrals}}
+    return Rates(system.rates, constants, scalars, noise, prepare), None, ()
+
+
+def _method(name: str, dt: float | None, system: System) -> Method:
     """Return the integrator, the default one for "auto"."""
     if dt is not None and not (isinstance(dt, int | float) and 0 < dt < math.inf):
         raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, such as dt=0.01")
     if name == "auto":
         name = "euler-maruyama" if system.noise else "bs3" if dt is None else "rk4"
     method = integrator(name)
-    return method if dt is None else method.with_given_steps()
+    return method if dt is None or isinstance(method, Exponential) else method.with_given_steps()
 
 
-def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
+def _clock(method: Method, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
     """Return the clock, the register of the time that an adaptive step must not pass, and the length of steps."""
     if method.adaptive:
         target = Register("step.target", initial=math.inf)
@@ -180,7 +218,7 @@ def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Regi
 
 
 def _length(
-    method: Integrator, dt: float | None, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]
+    method: Method, dt: float | None, rates: Any, fields: Sequence[Field], values: Mapping[str, Any]
 ) -> tuple[float | None, tuple[tuple[str, str], ...]]:
     """Return the length of steps, and what people should know of it before the start."""
     if method.adaptive:
@@ -200,17 +238,18 @@ def _length(
     return dt, tuple(notes)
 
 
-def _limit(method: Integrator, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]) -> float | None:
+def _limit(method: Method, rates: Any, fields: Sequence[Field], values: Mapping[str, Any]) -> float | None:
     """Return a step that is stable for the initial values; None if it is unknown or the grid is large."""
-    if fields[0].grid.size > _MOST_CELLS:
+    if fields[0].grid.size > _MOST_CELLS or not isinstance(rates, Rates):
         return None
+    assert isinstance(method, Integrator)
     found = largest_rates(rates, fields, values)
     if found is None or not all(map(math.isfinite, found)):
         return None
     return stable_step(method, *found)
 
 
-def _explainer(method: Integrator, recorded: Recorded) -> Callable[[Engine], RunError] | None:
+def _explainer(method: Method, recorded: Recorded) -> Callable[[Engine], RunError] | None:
     """Return the function that explains why a step failed; None for methods whose steps cannot."""
     wish = recorded.wish
     if wish is None and not recorded.failure:
@@ -367,7 +406,7 @@ def _unit_of_integral(item: Field, power: int = 1) -> str:
 
 
 def _record(
-    equations: object, system: System, method: Integrator, dt: float | None, order: int, tolerance: float
+    equations: object, system: System, method: Method, dt: float | None, order: int, tolerance: float
 ) -> dict[str, object]:
     """Return the parameters for the record."""
     texts = {
