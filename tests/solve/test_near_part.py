@@ -7,7 +7,8 @@ import pytest
 
 import minga as mg
 from minga.engine.operations import Let, flat
-from minga.solve.near_part import near_part
+from minga.solve.krylov import clear
+from minga.solve.near_part import NearPart, near_part
 from minga.solve.rates import Rates
 from thinned import thinned
 
@@ -46,6 +47,7 @@ def products(equations: object, ratio: float, boundary: object = None, **options
         [
             ("laplace(u) + u - u**3", None, {}),
             ("laplace(u) - u + sin(t)", {"y": mg.dirichlet(1.0), "x": (mg.robin(2.0, 1.0), mg.neumann(0.5))}, {}),
+            ("div((0.1 + exp(-u**2)/(1 + x*u**2))*grad(u))", {"y": mg.dirichlet(1.0), "x": mg.neumann(0.0)}, {}),
             VARIABLE,
             ("laplace(u) - u**3", {"y": mg.dirichlet(1.0), "x": mg.neumann(0.0)}, {"order": 4}),
         ],
@@ -70,6 +72,27 @@ def test_where_derivatives_of_order_4_dominate() -> None:
         assert engine.read(strong) == 0
 
 
+def test_a_solve_that_fails_with_multigrid_is_repeated_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def useless(part: NearPart, program: mg.Program, source: tuple, target: tuple) -> None:
+        for item in target:
+            program.apply(clear, item)
+
+    grid = mg.Grid((32,), ("x",), spacing=1 / 32)
+
+    def end() -> np.ndarray:
+        model = mg.pde("laplace(u) - u**3", grid, initial={"u": "cos(pi*x)"}, integrator="tr-bdf2", dt=0.1)
+        with mg.Engine(model.layouts("slabs", 1)) as engine:
+            engine.set(model.field("u"), model.initial["u"])
+            assert engine.run(model.step, 2).ok
+            values = engine.gather(model.field("u"))
+            assert values is not None
+            return values
+
+    good = end()
+    monkeypatch.setattr(NearPart, "__call__", useless)
+    assert np.allclose(end(), good, atol=1e-9)
+
+
 def test_grids_and_rates_without_such_a_part() -> None:
     def kept(grid: mg.Grid, function: object, **options: object) -> bool:
         return near_part(Rates(function), (mg.Field("u", grid, **options),), "near") is not None
@@ -85,7 +108,7 @@ def test_grids_and_rates_without_such_a_part() -> None:
     assert not kept(mg.Grid((8, 8), periodic=True), diffusion, boundary=mg.antiperiodic())
     assert not kept(mg.Grid((8, 8)), lambda cells, constants, t: [-cells[0][0, 0]])
     assert near_part(Rates(waves), (mg.Field("u", mg.Grid((8,))), mg.Field("v", mg.Grid((8,)))), "near") is None
-    assert not kept(mg.Grid((8, 8)), lambda cells, constants, t: [mg.laplace(mg.local(cells[0][0, 0] ** 3))])
+    assert kept(mg.Grid((8, 8), periodic=True), lambda cells, constants, t: [mg.laplace(mg.local(cells[0][0, 0] ** 3))])
 
 
 @pytest.mark.slow

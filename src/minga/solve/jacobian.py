@@ -16,7 +16,7 @@ from minga.errors import ProgramError
 from minga.lang.cell import CellReader
 from minga.lang.derivative import derivative, directional_derivatives
 from minga.lang.expr import Node, as_node, where
-from minga.solve.biconjugate import Vectors, coupled_bicgstab
+from minga.solve.biconjugate import Mapped, Vectors, coupled_bicgstab
 from minga.solve.krylov import Solution, clear
 from minga.solve.rates import Rates, rates_kernel
 from minga.space.boundary import homogeneous
@@ -177,7 +177,7 @@ class Jacobian:
         limit: int = 500,
         name: str = "krylov",
         unsolved: Register | None = None,
-        preconditioner: Callable[[Program, Vector, Vector], None] | None = None,
+        preconditioner: Mapped | None = None,
     ) -> Solution:
         """Record the solution of (1 - scale J) x = b by BiCGStab, starting from 0.
 
@@ -211,8 +211,8 @@ class Jacobian:
         for item in x:
             program.apply(clear, item)
         return coupled_bicgstab(
-            program, self.shifted(scale), x, b, vectors, preconditioner=preconditioner or self.block_jacobi(scale), tolerance=tolerance,
-            limit=limit, name=name, unsolved=unsolved,
+            program, self.shifted(scale), x, b, vectors, preconditioner=preconditioner or self.block_jacobi(scale),
+            tolerance=tolerance, limit=limit, name=name, unsolved=unsolved,
         )  # fmt: skip
 
     def _apply(
@@ -247,11 +247,9 @@ def _direction(state: Sequence[CellReader], change: Sequence[CellReader]) -> Cal
 
     def direction(read: Node) -> Node | None:
         number, strides, offsets = read.data
-        return (
-            Node("read", other[number].dtype, data=(other[number].parameter, strides, offsets))
-            if number in other
-            else None
-        )
+        if number not in other:
+            return None
+        return Node("read", other[number].dtype, data=(other[number].parameter, strides, offsets))
 
     return direction
 

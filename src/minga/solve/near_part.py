@@ -22,6 +22,8 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, author_error, extreme, where
 from minga.lang.functions import max as largest
 from minga.lang.graph import topological
+from minga.lang.trace import current_trace
+from minga.lang.without_locals import without_locals
 from minga.solve.elliptic import Elliptic
 from minga.solve.jacobian import Jacobian, Scale, Vector, differences
 from minga.solve.laplacian import step
@@ -40,6 +42,8 @@ _SHARE: Final = 0.2
 """Largest share that all other entries may have beside it: less than for a biharmonic operator along one axis, 1/4."""
 _LEAST: Final = 0.5
 """Smallest sum of a row that the V-cycle assumes, so that its operator is positive where something grows."""
+_LARGEST: Final = 1000
+"""Most operations of a rate, with those of its locals, whose entries are derived."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +195,11 @@ def _entries(rates: Rates) -> Kernel:
 def _by_reads(value: Node, own: Sequence[int]) -> dict[tuple[int, tuple[int, ...]], Node]:
     """Return the derivatives of a rate by all cells of the state that it reads."""
     reads: dict[tuple[int, tuple[int, ...]], Node] = {}
-    for node in topological([value]):
-        if node.op == "local":
-            raise author_error("the derivative by cells that a local reads", "write the expression out")
+    value = without_locals(value, current_trace("the diffusive part"))
+    nodes = list(topological([value]))
+    if len(nodes) > _LARGEST:
+        raise author_error(f"rates of {len(nodes)} operations", "their entries would take too long to compute")
+    for node in nodes:
         if node.op == "read" and node.data[0] in own:
             reads.setdefault((node.data[0], node.data[2]), node)
     return {key: derivative(value, node) for key, node in reads.items()}

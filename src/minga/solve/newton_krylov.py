@@ -16,7 +16,7 @@ from minga.engine.program import Program
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.lang.functions import max as largest
-from minga.solve.biconjugate import Vectors
+from minga.solve.biconjugate import Mapped, Vectors
 from minga.solve.jacobian import Jacobian, Scale, Vector, differences, krylov_vectors
 from minga.solve.krylov import Solution
 from minga.solve.multigrid import Multigrid
@@ -56,8 +56,8 @@ class NewtonKrylov:
     right, change, vectors
         The right side and the solution of the linear systems, and the vectors of their solver.
     near
-        The diffusive part of the Jacobian, whose multigrid serves as preconditioner where it dominates; None if there is
-        no such part.
+        The diffusive part of the Jacobian, whose multigrid serves as preconditioner where it dominates; None if there
+        is no such part.
     good
         Register of the last solution: 1 if the iteration converged, otherwise 0.
     rounds, products
@@ -102,6 +102,8 @@ class NewtonKrylov:
     ) -> Solution:  # fmt: skip
         """Record the solution of (1 - scale J) change = right, linearised at a state.
 
+        A solve that fails with multigrid is repeated without it.
+
         Parameters
         ----------
         program
@@ -126,23 +128,31 @@ class NewtonKrylov:
         """
         jacobian, near = Jacobian(self.rates, state), self.near
         cellwise = jacobian.block_jacobi(scale)
-        program.let(unsolved, 0)
-        if near is not None:
-            near.setup(program, jacobian, scale)
 
-        def preconditioner(program: Program, source: Vector, target: Vector) -> None:
-            if near is None:
-                cellwise(program, source, target)
-                return
+        def solve(preconditioner: Mapped) -> Solution:
+            program.let(unsolved, 0)
+            return jacobian.solve(
+                program, scale, _slots(self.change), _slots(self.right), self.vectors, preconditioner=preconditioner,
+                tolerance=tolerance, limit=limit, name=name, unsolved=unsolved,
+            )  # fmt: skip
+
+        if near is None:
+            return solve(cellwise)
+
+        def either(program: Program, source: Vector, target: Vector) -> None:
             with program.when(near.strong > 0):
                 near(program, source, target)
             with program.when(near.strong.node == 0):
                 cellwise(program, source, target)
 
-        return jacobian.solve(
-            program, scale, _slots(self.change), _slots(self.right), self.vectors, preconditioner=preconditioner,
-            tolerance=tolerance, limit=limit, name=name, unsolved=unsolved,
-        )  # fmt: skip
+        near.setup(program, jacobian, scale)
+        tried = Register(f"{name} tried", "i8")
+        program.let(tried, 0)
+        with program.repeat(until=tried > 0, expected=1):
+            solution = solve(either)
+            program.let(tried, where((unsolved == 0) | (near.strong.node == 0), 1, 0))
+            program.let(near.strong, where(tried > 0, near.strong, 0))
+        return solution
 
     def solve(self, program: Program, state: Vector, known: Vector, scale: Scale, tolerance: float) -> None:
         """Record the solution of u - scale f(u, t) = known, with the time that `mg.TIME` holds.

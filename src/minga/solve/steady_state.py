@@ -116,7 +116,8 @@ def _evolution(model: Model) -> Evolution:
     if not isinstance(found, Evolution):
         raise ProgramError(
             f"model {model.name!r} does not say what its rates of change are",
-            remedy="make it with mg.pde, or give mg.Model(..., evolution=mg.solve.Evolution(rates, fields))",
+            remedy="make it with mg.pde, without integrals and spectral derivatives, or give "
+            "mg.Model(..., evolution=mg.solve.Evolution(rates, fields))",
         )
     if found.rates.noise is not None:
         raise ProgramError(f"model {model.name!r} has noise, and therefore no steady state", remedy="leave noise out")

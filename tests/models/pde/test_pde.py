@@ -298,6 +298,25 @@ def case(text: str) -> mg.Model:
     return SPEC.make(SPEC.settings(**tables["pde"]), GridSettings(**tables["grid"]), Path())
 
 
+@pytest.mark.parametrize(("entry", "kind"), [("dt = 5.0", "split"), ("tolerance = 1e-4", "adaptive")])
+def test_a_case_with_implicit_steps(entry: str, kind: str) -> None:
+    model = case(f"""
+        [grid]
+        shape = [16]
+        boundary = "zero-gradient"
+        [pde]
+        equations = "laplace(u) - u"
+        boundary = {{ x = {{ dirichlet = 1.0 }} }}
+        integrator = "tr-bdf2"
+        {entry}
+    """)
+    assert model.clock is not None
+    assert model.clock.kind == kind
+    assert model.parameters["integrator"] == "tr-bdf2"
+    u = mg.run(model, until=200.0, every=100.0).u.values
+    assert np.abs(u[-1] - mg.solve.steady(model).u.values).max() < 1e-6
+
+
 def test_a_case_is_the_same_model() -> None:
     model = case("""
         [grid]
