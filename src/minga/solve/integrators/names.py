@@ -47,9 +47,9 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
         _explicit("rk4", 4, 2.785294, 2.828427, stages.RK4),
         _imex("imex-euler", 1, 2.0, 0.0, imex.runge_kutta("imex-euler", imex.EULER)),
         _imex("cnab2", 2, 1.0, 0.0, imex.multistep("cnab2", "cnab2")),
-        _imex("sbdf2", 2, 1.0, 0.0, imex.multistep("sbdf2", "sbdf2")),
+        _imex("sbdf2", 2, 1.333333, 0.0, imex.multistep("sbdf2", "sbdf2")),
         _imex("ars222", 2, 2.0, 0.0, imex.runge_kutta("ars222", imex.ARS222)),
-        _imex("ars443", 3, 2.0, 1.0, imex.runge_kutta("ars443", imex.ARS443)),
+        _imex("ars443", 3, 2.143160, 1.569860, imex.runge_kutta("ars443", imex.ARS443)),
         _adaptive("bs3", 3, 2.512745, 1.732051, stages.BS3, stages.BS3_ERROR),
         _adaptive("dp5", 5, 3.306568, 0.997189, stages.DP5, stages.DP5_ERROR),
     )
