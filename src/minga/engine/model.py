@@ -147,6 +147,9 @@ class Model:
         Attributes of all files that its runs write.
     presentation
         The appearance of its fields in pictures, and curves that are drawn together.
+    evolution
+        The equations du/dt = f(u, t) that the steps approximate, as a `minga.solve.Evolution`, for solvers of steady
+        states; None if it is not said.
 
     Attributes
     ----------
@@ -193,6 +196,7 @@ class Model:
     units: Mapping[str, str | tuple[str, str]] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
     presentation: Presentation = field(default_factory=Presentation)
+    evolution: object | None = None
 
     def __post_init__(self, drawings: None) -> None:
         if drawings is not None:
@@ -446,4 +450,5 @@ class Model:
 
     def __repr__(self) -> str:
         lines = [f"Model {self.name!r} on {self.grid!r}", *(f"  {item!r}" for item in self.fields)]
+        lines += [f"  {name}: {text}" for name, text in self.notes]
         return "\n".join([*lines, *("  " + line for line in repr(self.step).splitlines())])

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from minga.solve.lines import EllipticLines, Lines
     from minga.solve.multigrid import Multigrid
     from minga.solve.multisecant import Multisecant
-    from minga.solve.rates import Rates
+    from minga.solve.rates import Evolution, Rates
     from minga.solve.relaxation import best_weight, jacobi, lexicographic, red_black
     from minga.solve.row_blocks import planes
     from minga.solve.sparse_factors import sparse
+    from minga.solve.steady_state import steady
     from minga.solve.tridiagonal import solve_tridiagonal
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "Direct",
     "Elliptic",
     "EllipticLines",
+    "Evolution",
     "FivePoint",
     "Integrator",
     "Iterative",
@@ -63,6 +65,7 @@ __all__ = [
     "red_black",
     "solve_tridiagonal",
     "sparse",
+    "steady",
     "workspace",
 ]
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minga.compile.explain import Kernel
+from minga.lang.expr import extreme
 from minga.space.field import Field
 
-__all__ = ["Rates", "rates_kernel"]
+__all__ = ["Evolution", "Rates", "most", "rates_kernel"]
 
 Function = Callable[..., Sequence[object]]
 
@@ -38,6 +39,22 @@ class Rates:
     noise: Function | None = None
 
 
+@dataclass(frozen=True)
+class Evolution:
+    """Fields of a model that evolve by du/dt = f(u, t), for solvers of the same equations, such as `mg.solve.steady`.
+
+    Parameters
+    ----------
+    rates
+        The rates of change f.
+    fields
+        The fields u, with two slots.
+    """
+
+    rates: Rates
+    fields: tuple[Field, ...]
+
+
 def rates_kernel(function: Callable[..., object], name: str, rates: Rates, *, step: bool = True) -> Kernel:
     """Return a kernel of a function that takes the scalars of the rates, and the length of the step, as keywords."""
     given = inspect.signature(function)
@@ -46,3 +63,8 @@ def rates_kernel(function: Callable[..., object], name: str, rates: Rates, *, st
     scalars = [inspect.Parameter(word, inspect.Parameter.KEYWORD_ONLY) for word in words]
     function.__signature__ = inspect.Signature([*fields, *scalars])  # type: ignore[attr-defined]
     return Kernel(function, name=name)
+
+
+def most(values: Sequence[Any]) -> Any:
+    """Return the largest of several values of a cell."""
+    return values[0] if len(values) == 1 else extreme("max", tuple(values))

@@ -6,36 +6,31 @@ import functools
 import math
 import operator
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from minga.compile.explain import Kernel
 from minga.engine.clock import Clock
-from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.program import Program
-from minga.errors import ProgramError, RunError, shown, suggest
+from minga.errors import ProgramError, suggest
 from minga.lang.functions import max as largest
 from minga.lang.functions import min as smallest
 from minga.lang.functions import sum as total
 from minga.lang.operators import spacing
 from minga.lang.trace import current_trace
+from minga.models.pde.choice import choose, explainer
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
 from minga.models.pde.source import Source
 from minga.models.pde.system import PREFIX, Equation, System
-from minga.solve.integrators import Integrator, integrator
-from minga.solve.rates import Rates
-from minga.solve.stability import largest_rates, stable_step
+from minga.solve.integrators import Integrator
+from minga.solve.rates import Evolution, Rates
 from minga.space.boundary import BoundaryLike, Condition, neumann
-from minga.space.field import TIME, Field, Register
+from minga.space.field import Field, Register
 from minga.space.grid import Grid
 
 __all__ = ["pde"]
-
-_SAFETY: Final = 0.9
-_MOST_CELLS: Final = 1 << 22
-"""Cells of the largest grid on which the stable step is looked for, since every rank does so on the whole grid."""
 
 
 def pde(
@@ -75,9 +70,11 @@ def pde(
         Conditions at the ends of axes that are not periodic: one for all fields, or one for each by its name; by
         default ``mg.neumann(0.0)``.
     integrator
-        "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which
-        choose their steps by `tolerance`; "euler-maruyama" or "milstein" with noise. "auto" is "euler-maruyama" with
-        noise, "rk4" where `dt` is given, and "bs3" otherwise.
+        "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "imex-euler", "cnab2",
+        "sbdf2", "ars222" or "ars443", whose steps are implicit in the terms that are linear in the fields; "bs3" or
+        "dp5", which choose their steps by `tolerance`; "tr-bdf2" or "bdf2", which are implicit and choose their steps
+        unless `dt` is given; "euler-maruyama" or "milstein" with noise. "auto" chooses among them by the rates at the
+        start; the notes of the model say why.
     dt
         Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
     noise
@@ -86,7 +83,8 @@ def pde(
     order
         Accuracy of operators for which an equation gives none, and of the default condition.
     tolerance
-        For adaptive integrators the largest error of a step, absolute and relative.
+        For adaptive integrators the largest error of a step, absolute and relative; Newton's iterations of implicit
+        ones leave a hundredth of it.
     unit
         Unit of time; "1" is dimensionless.
     units
@@ -126,14 +124,13 @@ def pde(
     )
     widest = max(system.kinds)
     constants = tuple(Field(each, grid, widest, boundary=_continued(grid, order)) for each in system.placed)
-    method = _method(integrator, dt, system)
     rates = Rates(
         system.rates, constants, {PREFIX + each: value for each, value in system.numbers.items()},
         system.amplitudes if system.noise else None,
     )  # fmt: skip
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
     step = Program("step")
-    length, notes = _length(method, dt, rates, fields, values)
+    method, length, notes = choose(integrator, dt, system, rates, fields, values)
     clock, target, given = _clock(method, length, unit)
     recorded = method.record(step, rates, fields, dt=given, target=target, tolerance=tolerance)
     observe, seen, of_unit = _observables(fields, system.complex)
@@ -151,17 +148,9 @@ def pde(
         seed=seed,
         notes=notes,
         clock=clock,
-        explain=None if recorded.wish is None else _explainer(method, recorded.wish),
+        explain=explainer(method, recorded),
+        evolution=Evolution(rates, fields),
     )
-
-
-def _method(name: str, dt: float | None, system: System) -> Integrator:
-    """Return the integrator, the default one for "auto"."""
-    if dt is not None and not (isinstance(dt, int | float) and 0 < dt < math.inf):
-        raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, such as dt=0.01")
-    if name == "auto":
-        name = "euler-maruyama" if system.noise else "bs3" if dt is None else "rk4"
-    return integrator(name)
 
 
 def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
@@ -172,50 +161,6 @@ def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Regi
     assert dt is not None
     length = Register("step.dt", initial=dt)
     return Clock(dt=length, unit=unit), None, length
-
-
-def _length(
-    method: Integrator, dt: float | None, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]
-) -> tuple[float | None, tuple[tuple[str, str], ...]]:
-    """Return the length of steps, and what people should know of it before the start."""
-    if method.adaptive:
-        return dt, (("integrator", f"{method.name}, which chooses its steps"),)
-    limit = _limit(method, rates, fields, values)
-    if dt is None:
-        if limit is None or not math.isfinite(limit):
-            raise ProgramError(
-                f"no stable step of {method.name!r} is known for these equations on {fields[0].grid.size} cells",
-                remedy="give dt=, or another integrator: bs3 and dp5 choose their steps",
-            )
-        dt = float(f"{_SAFETY * limit:.2g}")
-    notes = [("integrator", f"{method.name}, dt = {dt:g}")]
-    if limit is not None:
-        said = f"{limit:.3g} at the start" + (f": dt = {dt:g} may be too long" if dt > 2.0 * limit else "")
-        notes.append(("stable step", said))
-    return dt, tuple(notes)
-
-
-def _limit(method: Integrator, rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]) -> float | None:
-    """Return a step that is stable for the initial values; None if it is unknown or the grid is large."""
-    if fields[0].grid.size > _MOST_CELLS:
-        return None
-    found = largest_rates(rates, fields, values)
-    if found is None or not all(map(math.isfinite, found)):
-        return None
-    return stable_step(method, *found)
-
-
-def _explainer(method: Integrator, wish: Register) -> Callable[[Engine], RunError]:
-    """Return the function that explains why an adaptive method found no step."""
-
-    def explain(engine: Engine) -> RunError:
-        return RunError(
-            f"{method.name}: at time {float(engine.read(TIME)):.9g} even a step of {float(engine.read(wish)):.3g} has "
-            "too large an error",
-            remedy="look at the last frames: does the solution become infinite, or is the tolerance below rounding?",
-        )
-
-    return explain
 
 
 def _boundary(given: Any, name: str, system: System) -> BoundaryLike:

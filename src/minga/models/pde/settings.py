@@ -65,8 +65,9 @@ class PdeSettings(BaseModel):
     initial: dict[str, Number | str] = Field(default_factory=dict)
     boundary: dict[str, Any] = Field(default_factory=dict)
     integrator: Literal[
-        "auto", "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4", "bs3", "dp5", "euler-maruyama", "milstein"
-    ] = "auto"
+        "auto", "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4", "bs3", "dp5", "euler-maruyama", "milstein",
+        "imex-euler", "cnab2", "sbdf2", "ars222", "ars443", "tr-bdf2", "bdf2",
+    ] = "auto"  # fmt: skip
     dt: Positive | None = None
     tolerance: Positive = 1e-6
     order: Annotated[int, Field(ge=2, le=16, multiple_of=2)] = 2

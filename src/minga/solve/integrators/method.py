@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from minga.engine.program import Program
 from minga.errors import ProgramError
@@ -32,9 +32,11 @@ class Integrator:
         Whether the method chooses its steps.
     stochastic
         Whether the method takes noise.
-    implicit
-        Whether the part of the rates that is linear in the fields is implicit; `real` and `imaginary` are then those of
-        the rest.
+    split
+        Whether the part of the rates that is linear in the fields is implicit and the rest explicit; `real` and
+        `imaginary` are then those of the rest alone.
+    given
+        The function that records a step of a given length, for a method that chooses its steps and can take such ones.
     """
 
     name: str
@@ -44,7 +46,20 @@ class Integrator:
     recorder: Callable[..., Recorded]
     adaptive: bool = False
     stochastic: bool = False
-    implicit: bool = False
+    split: bool = False
+    given: Callable[..., Recorded] | None = None
+
+    def with_given_steps(self) -> Integrator:
+        """Return the method with steps of a given length.
+
+        Returns
+        -------
+        Integrator
+            The method itself if its steps are of a given length, or it can only choose them.
+        """
+        if self.given is None:
+            return self
+        return replace(self, recorder=self.given, adaptive=False, given=None)
 
     def record(
         self,

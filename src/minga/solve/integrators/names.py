@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from minga.errors import ProgramError, suggest
-from minga.solve.integrators import imex, stages
+from minga.solve.integrators import imex, implicit, stages
 from minga.solve.integrators.adaptive import adaptive
 from minga.solve.integrators.explicit import Kicks, explicit
 from minga.solve.integrators.method import Integrator
@@ -31,7 +32,12 @@ def _noisy(name: str, kicks: Kicks) -> Integrator:
 
 
 def _imex(name: str, order: int, real: float, imaginary: float, recorder: Callable[..., Recorded]) -> Integrator:
-    return Integrator(name, order, real, imaginary, recorder, implicit=True)
+    return Integrator(name, order, real, imaginary, recorder, split=True)
+
+
+def _newton(name: str, *, multistep: bool) -> Integrator:
+    step, given = implicit.chosen(multistep), implicit.given(multistep)
+    return Integrator(name, 2, math.inf, math.inf, step, adaptive=True, given=given)
 
 
 INTEGRATORS: Final[Mapping[str, Integrator]] = {
@@ -50,6 +56,8 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
         _imex("sbdf2", 2, 1.333333, 0.0, imex.multistep("sbdf2", "sbdf2")),
         _imex("ars222", 2, 2.0, 0.0, imex.runge_kutta("ars222", imex.ARS222)),
         _imex("ars443", 3, 2.143160, 1.569860, imex.runge_kutta("ars443", imex.ARS443)),
+        _newton("tr-bdf2", multistep=False),
+        _newton("bdf2", multistep=True),
         _adaptive("bs3", 3, 2.512745, 1.732051, stages.BS3, stages.BS3_ERROR),
         _adaptive("dp5", 5, 3.306568, 0.997189, stages.DP5, stages.DP5_ERROR),
     )
@@ -63,8 +71,9 @@ def integrator(name: str) -> Integrator:
     Parameters
     ----------
     name
-        "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4" with steps of a given length; "bs3", "dp5", which
-        choose their steps; "euler-maruyama" and "milstein" with noise.
+        "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4" with steps of a given length; "imex-euler", "cnab2",
+        "sbdf2", "ars222", "ars443", whose linear part is implicit; "bs3", "dp5", which choose their steps; "tr-bdf2",
+        "bdf2", which are implicit; "euler-maruyama" and "milstein" with noise.
 
     Returns
     -------

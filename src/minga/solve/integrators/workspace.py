@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from minga.lang.expr import extreme
 from minga.solve.krylov import Solution
+from minga.solve.rates import most
 from minga.space.field import Field, Register
 
 __all__ = ["Recorded", "like", "most", "weighted"]
@@ -27,22 +27,20 @@ class Recorded:
         The register of the step that an adaptive method would take next.
     solutions
         The linear systems of a step.
+    failure
+        What is wrong where a step ends the run with "limit", for methods of given steps that may fail.
     """
 
     fields: tuple[Field, ...] = ()
     wish: Register | None = None
     solutions: tuple[Solution, ...] = ()
+    failure: str = ""
 
 
 def weighted(weights: Mapping[str, float], values: Mapping[str, Any]) -> Any:
     """Return a sum of weighted values; weights of 1 cost nothing."""
     terms = (values[name] if weight == 1.0 else weight * values[name] for name, weight in weights.items())
     return functools.reduce(operator.add, terms)
-
-
-def most(values: Sequence[Any]) -> Any:
-    """Return the largest of several values of a cell."""
-    return values[0] if len(values) == 1 else extreme("max", tuple(values))
 
 
 def like(item: Field, name: str, slots: int = 1) -> Field:

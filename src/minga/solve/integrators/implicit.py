@@ -1,0 +1,355 @@
+"""Fully implicit integrators for stiff equations: TR-BDF2 and the second backward differentiation formula.
+
+TR-BDF2 takes the trapezoidal rule to t + g dt, g = 2 - sqrt(2), and from there a backward differentiation formula; both
+parts solve u - (g/2) dt f(u) = known. BDF2 with steps of varying length needs the state before; the step without one,
+and the one after a step that was less than half as long, is made by TR-BDF2. Both are of order 2 and L-stable.
+
+Sources: R. E. Bank et al., IEEE Trans. Electron Devices 32 (1985) 1992. M. E. Hosea, L. F. Shampine, Appl. Numer. Math.
+20 (1996) 21 (the estimate of the error of TR-BDF2, and its filter). E. Hairer, S. P. Norsett, G. Wanner, Solving
+Ordinary Differential Equations I, III.5 (steps of varying length).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from minga.compile.explain import kernel
+from minga.engine.program import Program
+from minga.errors import ProgramError
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.elementary import clip, pow
+from minga.lang.expr import Node, as_node, cast, extreme, where
+from minga.lang.functions import max as largest
+from minga.solve.integrators.workspace import Recorded, like
+from minga.solve.jacobian import Jacobian, Vector
+from minga.solve.newton_krylov import MOST_PRODUCTS, NewtonKrylov
+from minga.solve.rates import Rates, most, rates_kernel
+from minga.space.field import TIME, Field, Register
+
+__all__ = ["chosen", "given"]
+
+Readers = Sequence[CellReader]
+
+_G: Final = 2.0 - math.sqrt(2.0)
+_D: Final = 0.5 * _G
+_W: Final = 0.25 * math.sqrt(2.0)
+_ERROR: Final = ((1.0 - _W) / 3.0 - _W, (3.0 * _W + 1.0) / 3.0 - _W, _D / 3.0 - _D)
+"""Weights of dt f at the beginning, the inner point and the end in the estimate of the error of TR-BDF2."""
+_TRAPEZOIDAL, _BACKWARD, _MULTISTEP, _END = range(4)
+"""Stages of a step: two of TR-BDF2, or one of BDF2."""
+_GROWTH: Final = 2.0
+"""Largest ratio of two steps of BDF2, which is stable up to 1 + sqrt(2)."""
+_FILTER: Final = 1e-2
+"""Part to which the filter of the error is solved."""
+_ATTEMPTS: Final = 200
+
+
+def chosen(multistep: bool) -> Callable[..., Recorded]:
+    """Return the function that records a step of a length that the method chooses.
+
+    Parameters
+    ----------
+    multistep
+        True for BDF2, False for TR-BDF2.
+
+    Returns
+    -------
+    callable
+        A function of the program, the rates, the fields, and `dt`, `target` and `tolerance` as `Integrator.record`
+        takes them.
+    """
+
+    def record(
+        program: Program, rates: Rates, fields: tuple[Field, ...], *, dt: float | Register | None,
+        target: Register | None, tolerance: float,
+    ) -> Recorded:  # fmt: skip
+        return _Recording(multistep, program, rates, fields, tolerance).chosen(dt, target)
+
+    return record
+
+
+def given(multistep: bool) -> Callable[..., Recorded]:
+    """Return the function that records a step of a given length, with the parameters of `chosen`."""
+
+    def record(
+        program: Program, rates: Rates, fields: tuple[Field, ...], *, dt: float | Register | None,
+        target: Register | None, tolerance: float,
+    ) -> Recorded:  # fmt: skip
+        if dt is None:
+            raise ProgramError("an implicit integrator needs dt", remedy="give a number, or a register")
+        return _Recording(multistep, program, rates, fields, tolerance).given(dt)
+
+    return record
+
+
+class _Recording:
+    """The recording of one implicit method for some fields."""
+
+    def __init__(
+        self, multistep: bool, program: Program, rates: Rates, fields: tuple[Field, ...], tolerance: float
+    ) -> None:
+        self.multistep, self.program, self.rates, self.fields, self.tolerance = (
+            multistep,
+            program,
+            rates,
+            fields,
+            tolerance,
+        )
+        name = program.name
+        self.newton = NewtonKrylov(rates, fields, f"{name}.newton")
+        words = ["known", "inner", "slope", *(["old"] if multistep else [])]
+        self.work = {word: tuple(like(item, word) for item in fields) for word in words}
+        self.h, self.scale, self.start = (Register(f"{name}.{word}") for word in ("length", "scale", "start"))
+        self.before, self.ratio = Register(f"{name}.length_before"), Register(f"{name}.ratio")
+        self.stage, self.kind = Register(f"{name}.stage", "i8"), Register(f"{name}.kind", "i8")
+        self.solved = Register(f"{name}.solved", "i8")
+
+    def slots(self, word: str) -> Vector:
+        """Return the slots of a level or of a part of the workspace."""
+        if word in ("now", "next"):
+            return tuple(item.now if word == "now" else item.next for item in self.fields)
+        return tuple(item.now for item in self.work[word])
+
+    @property
+    def workspace(self) -> tuple[Field, ...]:
+        """All fields of the workspace."""
+        return (*(item for group in self.work.values() for item in group), *self.newton.workspace)
+
+    # One attempt ---------------------------------------------------------------------------------------------------
+    def attempt(self) -> None:
+        """Record the stages of a step of length `h` from `start`; `solved` becomes 1 if all iterations converged."""
+        program, stage, h = self.program, self.stage, self.h
+        program.let(self.kind, _TRAPEZOIDAL)
+        if self.multistep:
+            program.let(self.ratio, where(self.before > 0.0, h / where(self.before > 0.0, self.before, 1.0), math.inf))
+            program.let(self.kind, where(self.ratio <= _GROWTH * (1.0 + 1e-9), _MULTISTEP, _TRAPEZOIDAL))
+        program.let(stage, self.kind)
+        program.let(self.solved, 1)
+        with program.repeat(until=(stage == _END) | (self.solved == 0)), program.unchecked():
+            with program.when(stage == _TRAPEZOIDAL):
+                program.let(TIME, self.start)
+                self._trapezoidal()
+                program.let(TIME, self.start + _G * h)
+                program.let(self.scale, _D * h)
+            with program.when(stage == _BACKWARD):
+                program.apply(backward, *map(self.slots, ("now", "next", "inner", "known")))
+                program.let(TIME, self.start + h)
+            if self.multistep:
+                with program.when(stage == _MULTISTEP):
+                    program.let(TIME, self.start + h)
+                    program.apply(multistep, *map(self.slots, ("now", "old", "next", "known")), w=self.ratio)
+                    program.let(self.scale, (1.0 + self.ratio) / (1.0 + 2.0 * self.ratio) * h)
+            self.newton.solve(program, self.slots("next"), self.slots("known"), self.scale, self.tolerance)
+            program.let(self.solved, self.newton.good)
+            program.let(stage, where(stage == _TRAPEZOIDAL, _BACKWARD, _END))
+
+    def _trapezoidal(self) -> None:
+        """Record the rates at the beginning, and the known part of the trapezoidal rule to the inner point."""
+        rates = self.rates
+
+        def compute(
+            state: list[Any], constants: list[Any], guess: list[Any], slope: list[Any], known: list[Any], **scalars: Any
+        ) -> None:
+            here = (0,) * len(state[0].axes)
+            h = scalars.pop("dt")
+            values = [as_node(value) for value in rates.function(state, constants, TIME, **scalars)]
+            for u, first, f, b, value in zip(state, guess, slope, known, values, strict=True):
+                first[here] = u[here]
+                f[here] = value
+                b[here] = u[here] + (_D * h) * value
+
+        self.program.apply(
+            rates_kernel(compute, "trapezoidal", rates), self.slots("now"), rates.constants, self.slots("next"),
+            self.slots("slope"), self.slots("known"), dt=self.h, **rates.scalars,
+        )  # fmt: skip
+
+    def finish(self) -> None:
+        """Record what the next step needs of an accepted one, and the change of levels."""
+        if self.multistep:
+            self.program.apply(kept, *map(self.slots, ("now", "next", "known", "old", "slope")), scale=self.scale)
+            self.program.let(self.before, self.h)
+        self.program.rotate(*self.fields)
+
+    # Steps of a given length ---------------------------------------------------------------------------------------
+    def given(self, dt: float | Register) -> Recorded:
+        """Record a step of a given length, with which the run ends if an iteration does not converge."""
+        program = self.program
+        count = Register(f"{program.name}.count", "i8")
+        program.let(self.h, dt)
+        program.let(self.start, TIME if isinstance(dt, Register) else cast(count, "f8") * dt)
+        program.let(self.solved, 0)
+        with program.repeat(until=self.solved > 0, limit=1):
+            self.attempt()
+        program.let(TIME, self.start + dt if isinstance(dt, Register) else (cast(count, "f8") + 1.0) * dt)
+        if not isinstance(dt, Register):
+            program.let(count, count + 1)
+        self.finish()
+        return Recorded(self.workspace, failure="the implicit equations of the step were not solved")
+
+    # Steps that the method chooses ---------------------------------------------------------------------------------
+    def chosen(self, dt: float | Register | None, target: Register | None) -> Recorded:
+        """Record one accepted step of a length that the method chooses."""
+        program, name, h = self.program, self.program.name, self.h
+        wish = Register(f"{name}.wish", initial=0.0 if dt is None or isinstance(dt, Register) else dt)
+        rest, last = Register(f"{name}.rest"), Register(f"{name}.error_before")
+        going, done = Register(f"{name}.going", "i8"), Register(f"{name}.done", "i8")
+        error, shrunk = Register(f"{name}.error"), Register(f"{name}.shrunk", "i8")
+        program.let(self.start, TIME)
+        with program.when(going.node == 0):
+            self._begin(wish)
+            program.let(last, 1.0)
+            program.let(going, 1)
+        program.let(rest, math.inf if target is None else target - self.start)
+        near = rest <= wish * (1.0 + 1e-9)
+        program.let(h, where(near, rest, where(rest < 2.0 * wish, 0.5 * rest, wish)))
+        program.let(done, 0)
+        program.let(shrunk, 0)
+        with program.repeat(until=done > 0, limit=_ATTEMPTS):
+            self.attempt()
+            program.let(error, math.inf)
+            with program.when(self.solved > 0), program.unchecked():
+                self._estimate(error)
+            self._control(error, wish, last, done, shrunk)
+        landed = h >= rest
+        program.let(TIME, where(landed, self.start if target is None else target, self.start + h))
+        self.finish()
+        return Recorded(self.workspace, wish)
+
+    def _begin(self, wish: Register) -> None:
+        """Record the first wish, if none is given: a hundredth of the time in which values change by themselves."""
+        rates, tolerance = self.rates, self.tolerance
+
+        def compute(state: list[Any], constants: list[Any], **scalars: Any) -> dict[str, Any]:
+            here = (0,) * len(state[0].axes)
+            values = [as_node(value) for value in rates.function(state, constants, TIME, **scalars)]
+            scales = [tolerance * (1.0 + abs(u[here])) for u in state]
+            return {
+                "size": largest(most([abs(u[here]) / scale for u, scale in zip(state, scales, strict=True)])),
+                "slope": largest(most([abs(value) / scale for value, scale in zip(values, scales, strict=True)])),
+            }
+
+        kernel = rates_kernel(compute, "first-step", rates, step=False)
+        norms: Any = self.program.apply(kernel, self.slots("now"), rates.constants, **rates.scalars)
+        guess = where((norms.size < 1e-5) | (norms.slope < 1e-5), 1e-6, 0.01 * norms.size / norms.slope)
+        self.program.let(wish, where(wish > 0.0, wish, guess))
+
+    def _estimate(self, error: Register) -> None:
+        """Record the largest error of the attempt in units of the tolerance."""
+        program, newton = self.program, self.newton
+        with program.when(self.kind == _TRAPEZOIDAL):
+            right, filtered = (tuple(item.now for item in group) for group in (newton.right, newton.change))
+            words = ("now", "inner", "next", "known", "slope")
+            program.apply(difference, *map(self.slots, words), right, h=self.h)
+            # The estimate of stiff components is far too large: (1 - d dt J)^-1 damps it.
+            unsolved = Register(f"{program.name}.unfiltered", "i8")
+            program.let(unsolved, 0)
+            Jacobian(self.rates, self.slots("next")).solve(
+                program, self.scale, filtered, right, newton.vectors, tolerance=_FILTER, limit=MOST_PRODUCTS,
+                name=f"{program.name}.filter", unsolved=unsolved,
+            )  # fmt: skip
+            program.apply(
+                relative, self.slots("now"), self.slots("next"), filtered, tolerance=self.tolerance, into=error
+            )
+            program.let(error, where(unsolved > 0, math.inf, error))
+        if self.multistep:
+            with program.when(self.kind == _MULTISTEP):
+                program.apply(
+                    predicted, *map(self.slots, ("now", "old", "slope", "next")), h=self.h, before=self.before,
+                    w=self.ratio, tolerance=self.tolerance, into=error,
+                )  # fmt: skip
+
+    def _control(self, error: Register, wish: Register, last: Register, done: Register, shrunk: Register) -> None:
+        """Record the decision on an attempt, and the length of the next one (PI control)."""
+        program, h, name = self.program, self.h, self.program.name
+        factor = Register(f"{name}.factor")
+        order = 3.0
+        finite = (error >= 0.0) & (error < math.inf)
+        safe = extreme("max", (where(finite, error, 1e10), 1e-10))
+        good = finite & (error <= 1.0) & (self.start + h > self.start)  # or the time would stand still
+        grown = 0.9 * pow(safe, -0.7 / order) * pow(last, 0.4 / order)
+        highest = where(shrunk > 0, 1.0, _GROWTH)
+        reduced = where(self.solved > 0, clip(0.9 * pow(safe, -1.0 / order), 0.1, 0.9), 0.25)
+        program.let(factor, where(good, extreme("min", (extreme("max", (grown, 0.2)), highest)), reduced))
+        program.let(last, where(good, extreme("max", (safe, 1e-4)), last))
+        # A step that was shortened to end at the target says nothing against the wish.
+        longer = where(h < wish, extreme("max", (wish, h * factor)), h * factor)
+        program.let(wish, where(good, where(shrunk > 0, h * factor, longer), h * factor))
+        program.let(done, where(good, 1, 0))
+        program.let(shrunk, where(good, shrunk, 1))
+        program.let(h, where(good, h, h * factor))
+
+
+# Kernels, of any number of fields ------------------------------------------------------------------------------------
+def _here(readers: Readers) -> tuple[int, ...]:
+    return (0,) * len(readers[0].axes)
+
+
+@kernel
+def backward(now: Readers, end: Readers, inner: Readers, known: Readers) -> None:
+    """Store the inner point, and the known part of the backward differentiation formula to the end."""
+    here = _here(now)
+    for u, v, middle, b in zip(now, end, inner, known, strict=True):
+        middle[here] = v[here]
+        b[here] = (v[here] - ((1.0 - _G) * (1.0 - _G)) * u[here]) / (_G * (2.0 - _G))
+
+
+@kernel
+def multistep(now: Readers, old: Readers, end: Readers, known: Readers, *, w: Node) -> None:
+    """Store the known part of BDF2 for the ratio w of the steps, and the first guess."""
+    here = _here(now)
+    for u, before, first, b in zip(now, old, end, known, strict=True):
+        first[here] = u[here]
+        b[here] = (((1.0 + w) * (1.0 + w)) * u[here] - (w * w) * before[here]) / (1.0 + 2.0 * w)
+
+
+@kernel
+def kept(now: Readers, end: Readers, known: Readers, old: Readers, slope: Readers, *, scale: Node) -> None:
+    """Store the state before the next step, and the rates at its beginning, as the solved equation gives them."""
+    here = _here(now)
+    for u, v, b, before, f in zip(now, end, known, old, slope, strict=True):
+        before[here] = u[here]
+        f[here] = (v[here] - b[here]) / scale
+
+
+@kernel
+def difference(
+    now: Readers, inner: Readers, end: Readers, known: Readers, slope: Readers, error: Readers, *, h: Node
+) -> None:
+    """Store the difference of TR-BDF2 and the method of order 3 with the same stages."""
+    here = _here(now)
+    for u, middle, v, b, f, target in zip(now, inner, end, known, slope, error, strict=True):
+        first = h * f[here]
+        second = (middle[here] - u[here]) / _D - first
+        third = (v[here] - b[here]) / _D
+        target[here] = _ERROR[0] * first + _ERROR[1] * second + _ERROR[2] * third
+
+
+@kernel
+def relative(now: Readers, end: Readers, error: Readers, *, tolerance: Node) -> Reduced:
+    """Return the largest error in units of the tolerance."""
+    return largest(most(_in_units(now, end, [item[_here(now)] for item in error], tolerance)))
+
+
+@kernel
+def predicted(
+    now: Readers, old: Readers, slope: Readers, end: Readers, *, h: Node, before: Node, w: Node, tolerance: Node
+) -> Reduced:
+    """Return the largest error of BDF2, from the difference to a parabola through the two states before."""
+    here = _here(now)
+    errors = []
+    for u, past, f, v in zip(now, old, slope, end, strict=True):
+        bend = ((past[here] - u[here]) / before + f[here]) / before
+        parabola = u[here] + h * (f[here] + h * bend)
+        errors.append((1.0 + w) / (2.0 + 3.0 * w) * (v[here] - parabola))
+    return largest(most(_in_units(now, end, errors, tolerance)))
+
+
+def _in_units(now: Readers, end: Readers, errors: Sequence[Any], tolerance: Any) -> list[Any]:
+    """Return errors in units of the tolerance and of the values."""
+    here = _here(now)
+    return [
+        abs(error) / (tolerance * (1.0 + extreme("max", (abs(u[here]), abs(v[here])))))
+        for u, v, error in zip(now, end, errors, strict=True)
+    ]
