@@ -7,6 +7,7 @@
 # make bench     measure, and store the numbers in benchmarks/results
 # make bench-automata   the same for cellular automata, beside Golly, CellPyLib and CAX
 # make bench-waves   waves beside Devito and gcc, and snapshots written while they are computed
+# make bench-pde    equations from text beside py-pde and Devito
 # make bench-cell   electrodeposition: one scheme beside the other, and beside FiPy
 # make bench-photodiode   photodiodes: minga beside DEVSIM
 # make bench-gpu   the engine on a GPU, each schedule of a kernel apart
@@ -37,7 +38,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test tests verify verification bench bench-automata bench-waves bench-cell bench-photodiode bench-gpu bench-lab bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test tests verify verification bench bench-automata bench-waves bench-pde bench-cell bench-photodiode bench-gpu bench-lab bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -109,6 +110,14 @@ bench-automata: .venv/.ready-dev .venv-peers/.ready
 	-.venv-waves/bin/python -m pip install --quiet --no-deps --upgrade --target .venv-waves/zfpy zfpy==1.0.1
 	@touch $@
 
+.venv-pde/.ready: benchmarks/pde/requirements.txt
+	$(PYTHON) -m venv .venv-pde
+	-.venv-pde/bin/python -m pip install --quiet --requirement $<
+	@touch $@
+
+bench-pde: .venv/.ready-dev .venv-pde/.ready
+	$(BIN)/python -m benchmarks.pde
+
 bench-cell: .venv/.ready-dev .venv-peers/.cell
 	$(BIN)/python -m benchmarks.cell
 
@@ -172,7 +181,7 @@ gallery: .venv/.ready-dev
 	$(BIN)/python scripts/comparison.py
 
 clean:
-	rm -rf .venv .venv-peers .venv-waves .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-waves .venv-pde .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 EXPORT = uv export --frozen --quiet --no-emit-project --no-header --no-annotate --format requirements-txt --group build

@@ -71,7 +71,8 @@ def test_order(method: str) -> None:
 
 def burgers(method: str, dt: float, modes: int = 64) -> np.ndarray:
     """Burgers' equation by differences of high order at t = 1."""
-    grid = mg.Grid((modes,), spacing=2 * math.pi / modes, periodic=True)
+    h = 2 * math.pi / modes
+    grid = mg.Grid((modes,), spacing=h, origin=-h / 2, periodic=True)
     model = mg.pde(
         "-d_dx(u**2/2, order=16) + 0.1*laplace(u, order=16)", grid, initial={"u": lambda x: np.sin(x)},
         integrator=method, dt=dt,
@@ -83,7 +84,7 @@ def test_errors_for_burgers_equation() -> None:
     """The known errors of steps of 1/20 and 1/40, with which explicit methods overflow or come close to it."""
     reference = burgers("rk4", 1 / 640)
     for dt, expected in ((1 / 20, 1.11e-4), (1 / 40, 2.76e-5)):
-        assert np.abs(burgers("tr-bdf2", dt) - reference).max() == pytest.approx(expected, rel=0.1)
+        assert np.abs(burgers("tr-bdf2", dt) - reference).max() == pytest.approx(expected, rel=0.005)
 
 
 def amplified(method: str, z: float, steps: int) -> float:
@@ -143,7 +144,7 @@ def exact_stiff(end: float, n: int = 24) -> np.ndarray:
     return solve_ivp(rates, (0, end), start, method="Radau", rtol=1e-10, atol=1e-12).y[:n, -1]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", thinned(METHODS, "bdf2"))
 def test_chosen_steps_follow_the_tolerance(method: str) -> None:
     exact = exact_stiff(0.5)
     errors, counts = [], []
@@ -157,7 +158,7 @@ def test_chosen_steps_follow_the_tolerance(method: str) -> None:
     assert 2.5 * counts[0] < counts[1] < 400  # explicit steps have at most 1/1300
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", thinned(METHODS, "tr-bdf2"))
 def test_steps_of_a_given_length_solve_stiff_systems(method: str) -> None:
     exact = exact_stiff(0.5)
     errors = [np.abs(stepped(stiff(method, dt=0.5 / n), n) - exact).max() for n in (20, 40)]

@@ -201,7 +201,7 @@ class _Pass:
         if copies > 1:
             moving = {s: r for s, r in head.items() if s not in still}
             emit_exchange(moving, restore, False)
-        out.append(Loop(tuple(rounds), loop.limit, loop.until, restore))
+        out.append(Loop(tuple(rounds), loop.limit, loop.until, restore, loop.expected))
         self.valid = {s: r for s, r in before.items() if not changes.touch(s)} | {
             s: r for s, r in head.items() if s not in still
         }

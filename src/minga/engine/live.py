@@ -54,14 +54,20 @@ class _Scan:
                     self.reads(operation.source)
                     self.stores(operation.target, certain and not operation.boxes)
                 case Call():
-                    for slot in (*operation.reads, *operation.writes):
-                        self.reads(slot)
+                    self.call(operation, certain)
                 case Refresh():
                     self.reads(operation.slot)
                 case Repeat() | When():
                     self.operations(operation.body, certain=False)
                 case _:
                     pass
+
+    def call(self, operation: Call, certain: bool) -> None:
+        """Record the accesses of a call."""
+        for slot in operation.fills:
+            self.stores(slot, certain)
+        for slot in (*operation.reads, *operation.writes):
+            self.reads(slot)
 
     def before(self, slot: Slot) -> Slot:
         """Return the name that a slot had before the step."""

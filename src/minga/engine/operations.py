@@ -90,12 +90,16 @@ class Move:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A Python function called between operations, with the slots it reads and writes (owned cells only)."""
+    """A Python function called between operations, with the slots it reads and writes (owned cells only).
+
+    fills   slots of `writes` whose former values neither the function nor anything after it needs
+    """
 
     function: Callable[..., None]
     reads: tuple[Slot, ...]
     writes: tuple[Slot, ...]
     label: str
+    fills: tuple[Slot, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,11 +112,15 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """A loop. `until` is evaluated before each iteration; `limit` is the maximum number of iterations, None without."""
+    """A loop. `until` is evaluated before each iteration; `limit` is the maximum number of iterations, None without.
+
+    Work is planned for `expected` iterations of a loop with a condition, None if that is not known.
+    """
 
     body: list[Operation]
     limit: int | Register | None
     until: Let | None
+    expected: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

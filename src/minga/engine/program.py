@@ -260,8 +260,9 @@ class Program:
 
     @contextmanager
     def repeat(
-        self, count: int | Register | None = None, *, until: object = None, limit: int | Register | None = None
-    ) -> Iterator[None]:
+        self, count: int | Register | None = None, *, until: object = None, limit: int | Register | None = None,
+        expected: int | None = None,
+    ) -> Iterator[None]:  # fmt: skip
         """Return a context whose operations are repeated `count` times, or until a condition holds before an iteration.
 
         Parameters
@@ -272,6 +273,9 @@ class Program:
             A condition of registers.
         limit
             The maximum number of iterations, for `until`.
+        expected
+            The usual number of iterations, for `until`, with which work is planned; by default 16, or the limit if that
+            is lower.
 
         Returns
         -------
@@ -291,7 +295,7 @@ class Program:
             bound = _rounds(bound)
         condition = None if until is None else self._condition(until)
         body: list[Operation] = []
-        self._add(Repeat(body, bound, condition))
+        self._add(Repeat(body, bound, condition, expected))
         with self._inside(body):
             yield
 
@@ -366,7 +370,12 @@ class Program:
         self._add(Move(a, b, boxes, chosen))
 
     def call(
-        self, function: Callable[..., None], *, reads: Sequence[Field | Slot] = (), writes: Sequence[Field | Slot] = ()
+        self,
+        function: Callable[..., None],
+        *,
+        reads: Sequence[Field | Slot] = (),
+        writes: Sequence[Field | Slot] = (),
+        fills: Sequence[Field | Slot] = (),
     ) -> None:
         """Run `function(engine)` in Python between operations.
 
@@ -379,9 +388,13 @@ class Program:
             A function of the engine.
         reads, writes
             The fields or slots that it reads and changes.
+        fills
+            Those of `writes` whose former values neither the function nor anything after it needs: checkpoints at the
+            end of a step leave them out.
         """
         label = getattr(function, "__name__", "call")
-        self._add(Call(function, tuple(map(_as_slot, reads)), tuple(map(_as_slot, writes)), label))
+        read, written, filled = (tuple(map(_as_slot, items)) for items in (reads, writes, fills))
+        self._add(Call(function, read, written, label, filled))
 
     def refresh(self, item: Field | Slot, width: int = 1) -> None:
         """Make the halo of a field valid to a width of `width` cells, boundaries included, for a call that reads it.

@@ -77,6 +77,7 @@ class Loop:
     limit: int | Register | None
     until: Let | None
     restore: list[Item]
+    expected: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from minga.solve.biconjugate import Vectors, bicgstab, bicgstab_vectors
     from minga.solve.block_tridiagonal import BlockLines
     from minga.solve.elliptic import Elliptic
+    from minga.solve.fft.convolve import Convolution
+    from minga.solve.fft.poisson import Poisson
+    from minga.solve.fft.transform import FFT, Spectrum
     from minga.solve.five_point import Direct, FivePoint
     from minga.solve.integrators import INTEGRATORS, Integrator, Recorded, integrator
     from minga.solve.iterative import Iterative
@@ -33,9 +36,11 @@ if TYPE_CHECKING:
     from minga.solve.tridiagonal import solve_tridiagonal
 
 __all__ = [
+    "FFT",
     "INTEGRATORS",
     "Balances",
     "BlockLines",
+    "Convolution",
     "Direct",
     "Elliptic",
     "EllipticLines",
@@ -48,10 +53,12 @@ __all__ = [
     "Multigrid",
     "Multisecant",
     "Operator",
+    "Poisson",
     "Preconditioner",
     "Rates",
     "Recorded",
     "Solution",
+    "Spectrum",
     "Vectors",
     "Workspace",
     "best_weight",

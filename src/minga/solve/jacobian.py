@@ -177,6 +177,7 @@ class Jacobian:
         limit: int = 500,
         name: str = "krylov",
         unsolved: Register | None = None,
+        preconditioner: Callable[[Program, Vector, Vector], None] | None = None,
     ) -> Solution:
         """Record the solution of (1 - scale J) x = b by BiCGStab, starting from 0.
 
@@ -199,6 +200,8 @@ class Jacobian:
         unsolved
             An i8 register, which grows by 1 where the limit is reached or the residual is no number. None: the run then
             ends with "limit" or "not finite".
+        preconditioner
+            Records the application of an approximate inverse; by default that of `block_jacobi`.
 
         Returns
         -------
@@ -208,7 +211,7 @@ class Jacobian:
         for item in x:
             program.apply(clear, item)
         return coupled_bicgstab(
-            program, self.shifted(scale), x, b, vectors, preconditioner=self.block_jacobi(scale), tolerance=tolerance,
+            program, self.shifted(scale), x, b, vectors, preconditioner=preconditioner or self.block_jacobi(scale), tolerance=tolerance,
             limit=limit, name=name, unsolved=unsolved,
         )  # fmt: skip
 

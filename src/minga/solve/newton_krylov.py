@@ -18,6 +18,9 @@ from minga.lang.expr import Node, as_node, where
 from minga.lang.functions import max as largest
 from minga.solve.biconjugate import Vectors
 from minga.solve.jacobian import Jacobian, Scale, Vector, differences, krylov_vectors
+from minga.solve.krylov import Solution
+from minga.solve.multigrid import Multigrid
+from minga.solve.near_part import NearPart, near_part
 from minga.solve.rates import Rates, most, rates_kernel
 from minga.space.field import TIME, Field, Register
 
@@ -52,6 +55,9 @@ class NewtonKrylov:
     ----------
     right, change, vectors
         The right side and the solution of the linear systems, and the vectors of their solver.
+    near
+        The diffusive part of the Jacobian, whose multigrid serves as preconditioner where it dominates; None if there is
+        no such part.
     good
         Register of the last solution: 1 if the iteration converged, otherwise 0.
     rounds, products
@@ -64,6 +70,7 @@ class NewtonKrylov:
     right: tuple[Field, ...] = field(init=False)
     change: tuple[Field, ...] = field(init=False)
     vectors: Vectors = field(init=False)
+    near: NearPart | None = field(init=False)
     good: Register = field(init=False)
     rounds: Register = field(init=False)
     products: Register = field(init=False)
@@ -73,6 +80,7 @@ class NewtonKrylov:
         put(self, "right", differences(self.fields, "right"))
         put(self, "change", differences(self.fields, "change"))
         put(self, "vectors", krylov_vectors(self.fields))
+        put(self, "near", near_part(self.rates, self.fields, f"{self.name} near"))
         for word in ("good", "rounds", "products"):
             put(self, word, Register(f"{self.name} {word}", "i8"))
 
@@ -80,7 +88,61 @@ class NewtonKrylov:
     def workspace(self) -> tuple[Field, ...]:
         """All fields of the workspace."""
         vectors = (getattr(self.vectors, word) for word in ("r", "shadow", "p", "v", "t", "y"))
-        return (*self.right, *self.change, *(slot.field for vector in vectors for slot in vector))
+        near = () if self.near is None else self.near.workspace
+        return (*self.right, *self.change, *(slot.field for vector in vectors for slot in vector), *near)
+
+    @property
+    def hierarchies(self) -> tuple[Multigrid, ...]:
+        """The hierarchies of grids of the preconditioner, for a Model."""
+        return () if self.near is None else self.near.levels
+
+    def linear(
+        self, program: Program, state: Vector, scale: Scale, *, tolerance: float, limit: int, name: str,
+        unsolved: Register,
+    ) -> Solution:  # fmt: skip
+        """Record the solution of (1 - scale J) change = right, linearised at a state.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        state
+            The slots of the state.
+        scale
+            A number, a register, or an expression of registers.
+        tolerance
+            The iteration ends when the residual is this part of the right side.
+        limit
+            The most iterations.
+        name
+            The beginning of the names of all registers.
+        unsolved
+            An i8 register, which becomes 1 where the limit is reached or the residual is no number, otherwise 0.
+
+        Returns
+        -------
+        Solution
+            Registers of the iteration.
+        """
+        jacobian, near = Jacobian(self.rates, state), self.near
+        cellwise = jacobian.block_jacobi(scale)
+        program.let(unsolved, 0)
+        if near is not None:
+            near.setup(program, jacobian, scale)
+
+        def preconditioner(program: Program, source: Vector, target: Vector) -> None:
+            if near is None:
+                cellwise(program, source, target)
+                return
+            with program.when(near.strong > 0):
+                near(program, source, target)
+            with program.when(near.strong.node == 0):
+                cellwise(program, source, target)
+
+        return jacobian.solve(
+            program, scale, _slots(self.change), _slots(self.right), self.vectors, preconditioner=preconditioner,
+            tolerance=tolerance, limit=limit, name=name, unsolved=unsolved,
+        )  # fmt: skip
 
     def solve(self, program: Program, state: Vector, known: Vector, scale: Scale, tolerance: float) -> None:
         """Record the solution of u - scale f(u, t) = known, with the time that `mg.TIME` holds.
@@ -105,16 +167,15 @@ class NewtonKrylov:
         program.let(self.rounds, 0)
         program.let(self.good, 0)
         program.let(over, 0)
-        program.let(unsolved, 0)
         program.let(size, NEVER)
         residual = self._residual()
-        with program.repeat(until=over > 0), program.unchecked():
+        with program.repeat(until=over > 0, expected=2), program.unchecked():
             program.apply(
                 residual, state, known, self.rates.constants, _slots(self.right), dt=scale, **self.rates.scalars
             )
-            linear = Jacobian(self.rates, state).solve(
-                program, scale, change, _slots(self.right), self.vectors, tolerance=FORCING, limit=MOST_PRODUCTS,
-                name=f"{self.name} krylov", unsolved=unsolved,
+            linear = self.linear(
+                program, state, scale, tolerance=FORCING, limit=MOST_PRODUCTS, name=f"{self.name} krylov",
+                unsolved=unsolved,
             )  # fmt: skip
             program.let(before, size)
             program.apply(corrected, state, change, into=size)

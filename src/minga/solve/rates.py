@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minga.compile.explain import Kernel
+from minga.engine.program import Program
 from minga.lang.expr import extreme
-from minga.space.field import Field
+from minga.space.field import Field, Slot
 
 __all__ = ["Evolution", "Rates", "most", "rates_kernel"]
 
@@ -31,12 +32,29 @@ class Rates:
         Numbers and registers by name, which the function takes as keywords.
     noise
         A function of the same arguments that returns for each field the amplitude of its noise, or None.
+    prepare
+        ``prepare(program, slots)`` records what the function needs for fields in these slots, before each of its
+        evaluations.
     """
 
     function: Function
     constants: tuple[Field, ...] = ()
     scalars: Mapping[str, Any] = field(default_factory=dict)
     noise: Function | None = None
+    prepare: Callable[[Program, Sequence[Slot]], None] | None = None
+
+    def ready(self, program: Program, slots: Sequence[Slot]) -> None:
+        """Record what an evaluation for fields in these slots needs.
+
+        Parameters
+        ----------
+        program
+            The Program to record into.
+        slots
+            The slots.
+        """
+        if self.prepare is not None:
+            self.prepare(program, slots)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,11 @@ from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import KernelError
 from minga.lang.derivative import derivative
-from minga.lang.expr import Node, as_node, author_error, extreme
+from minga.lang.expr import Node, as_node, extreme
 from minga.lang.functions import max as largest
 from minga.lang.graph import topological
+from minga.lang.trace import current_trace
+from minga.lang.without_locals import without_locals
 from minga.solve.integrators import Integrator
 from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field
@@ -57,6 +59,7 @@ def largest_rates(rates: Rates, fields: Sequence[Field], values: Mapping[str, An
     program = Program("limit")
     kernel = rates_kernel(compute, "limit", rates, step=False)
     try:
+        rates.ready(program, [item.now for item in fields])
         found: Any = program.apply(kernel, list(fields), rates.constants, **rates.scalars)
     except KernelError:
         return None
@@ -95,9 +98,8 @@ def stable_step(method: Integrator, even: float, odd: float) -> float | None:
 def _row(value: Node, count: int) -> tuple[Node, Node]:
     """Return the sums of the absolute derivatives by all cells that a rate reads: even and odd parts."""
     reads: dict[tuple[int, tuple[int, ...]], Node] = {}
+    value = without_locals(value, current_trace("a stable step"))
     for node in topological([value]):
-        if node.op == "local":
-            raise author_error("the derivative by a local", "write the expression out")
         if node.op == "read" and node.data[0] < count:
             reads.setdefault((node.data[0], node.data[2]), node)
     entries = {key: derivative(value, node) for key, node in reads.items()}

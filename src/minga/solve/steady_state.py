@@ -24,7 +24,7 @@ from minga.lang.elementary import clip
 from minga.lang.expr import as_node, extreme, where
 from minga.lang.functions import max as largest
 from minga.running.run import run
-from minga.solve.jacobian import Jacobian, Vector
+from minga.solve.jacobian import Vector
 from minga.solve.krylov import copy
 from minga.solve.newton_krylov import NewtonKrylov
 from minga.solve.rates import Evolution, Rates, most, rates_kernel
@@ -120,6 +120,9 @@ def _evolution(model: Model) -> Evolution:
         )
     if found.rates.noise is not None:
         raise ProgramError(f"model {model.name!r} has noise, and therefore no steady state", remedy="leave noise out")
+    for item in found.fields:
+        if item.slots < 2:
+            raise ProgramError(f"steady: field {item.name!r} has a single slot", remedy="declare it with slots=2")
     return found
 
 
@@ -146,6 +149,7 @@ def _search(model: Model, evolution: Evolution, tolerance: float, dt: float | No
     done = where(numbers.residual <= tolerance, 1, where(numbers.length < _GIVEN_UP * numbers.first, 2, 0))
     step.let(numbers.done, done)
     observe = Program("observe")
+    known = (*evolution.fields, *evolution.rates.constants)
     names = {
         "residual_before": numbers.before,
         "residual": numbers.residual,
@@ -159,9 +163,9 @@ def _search(model: Model, evolution: Evolution, tolerance: float, dt: float | No
     return Model(
         f"{model.name}-steady",
         model.grid,
-        (*evolution.fields, *evolution.rates.constants, *newton.workspace),
+        (*known, *newton.workspace),
         step,
-        initial=model.initial,
+        initial={slot: value for slot, value in model.given.items() if slot.field in known},
         output=tuple(item.name for item in evolution.fields),
         observe=observe,
         observables=seen,
@@ -170,6 +174,7 @@ def _search(model: Model, evolution: Evolution, tolerance: float, dt: float | No
         seed=model.seed,
         about=model.about,
         presentation=model.presentation,
+        hierarchies=newton.hierarchies,
         over=Over(numbers.done, lambda engine: _ENDS[int(engine.read(numbers.done))]),
     )
 
@@ -210,11 +215,9 @@ def _iterate(step: Program, evolution: Evolution, newton: NewtonKrylov, numbers:
     unsolved, good = Register("steady.unsolved", "i8"), Register("steady.good", "i8")
     with step.unchecked():
         step.apply(_rates_times(rates), now, rates.constants, right, dt=length, **rates.scalars)
-        step.let(unsolved, 0)
-        solution = Jacobian(rates, now).solve(
-            step, length, change, right, newton.vectors, tolerance=_FORCING, limit=_MOST_PRODUCTS,
-            name="steady.krylov", unsolved=unsolved,
-        )  # fmt: skip
+        solution = newton.linear(
+            step, now, length, tolerance=_FORCING, limit=_MOST_PRODUCTS, name="steady.krylov", unsolved=unsolved
+        )
         step.apply(added, now, change, trial)
         new: Any = step.apply(_measured(rates), trial, rates.constants, **rates.scalars)
     step.let(newton.products, newton.products + solution.iterations)

@@ -221,6 +221,16 @@ def test_a_stable_step_is_chosen_and_said() -> None:
     assert "may be too long" in dict(long.notes)["stable step"]
 
 
+def test_a_stable_step_of_nested_operators() -> None:
+    """h**4 / 32 D, from 64 D / h**4, whether operands are locals or not."""
+    grid = mg.Grid((32, 32), spacing=0.1, periodic=True)
+    for text in ("-D*laplace(laplace(u))", "-D*biharmonic(u)"):
+        model = mg.pde(text, grid, parameters={"D": 2.0}, initial={"u": 1.0}, integrator="euler")
+        assert dict(model.notes)["stable step"] == "1.56e-06 at the start"
+    nested = mg.pde("-laplace(exp(2*laplace(u)) - u)", grid, integrator="euler")  # around 0 the same with D = 2
+    assert dict(nested.notes)["stable step"] == "1.56e-06 at the start"
+
+
 def test_a_stable_step_for_waves() -> None:
     grid = mg.Grid((32,), spacing=0.1, periodic=True)
     carried = mg.pde("-2*d_dx(u)", grid, initial={"u": 1.0}, integrator="rk4")

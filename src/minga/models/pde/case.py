@@ -51,6 +51,8 @@ def make(settings: PdeSettings, grid: GridSettings, directory: Path) -> Model:
             dt=settings.dt,
             noise=settings.noise,
             order=settings.order,
+            space=settings.space,
+            dealias=settings.dealias,
             tolerance=settings.tolerance,
             unit=settings.unit,
             units=settings.units,

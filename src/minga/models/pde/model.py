@@ -7,23 +7,26 @@ import math
 import operator
 import unicodedata
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from minga.compile.explain import Kernel
 from minga.engine.clock import Clock
 from minga.engine.model import Model
 from minga.engine.program import Program
-from minga.errors import ProgramError, suggest
+from minga.errors import ProgramError, shown, suggest
 from minga.lang.functions import max as largest
 from minga.lang.functions import min as smallest
 from minga.lang.functions import sum as total
 from minga.lang.operators import spacing
 from minga.lang.trace import current_trace
-from minga.models.pde.choice import choose, explainer
+from minga.models.pde.choice import EXPONENTIAL, choose, explainer
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
+from minga.models.pde.integrals import preparation
 from minga.models.pde.source import Source
+from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
+from minga.solve.fft.etdrk4 import Exponential
 from minga.solve.integrators import Integrator
 from minga.solve.rates import Evolution, Rates
 from minga.space.boundary import BoundaryLike, Condition, neumann
@@ -31,6 +34,8 @@ from minga.space.field import Field, Register
 from minga.space.grid import Grid
 
 __all__ = ["pde"]
+
+Method = Integrator | Exponential
 
 
 def pde(
@@ -44,6 +49,8 @@ def pde(
     dt: float | None = None,
     noise: float | str | Mapping[str, float | str] | None = None,
     order: int = 2,
+    space: Literal["differences", "spectral"] = "differences",
+    dealias: float = 1.0,
     tolerance: float = 1e-6,
     unit: str = "1",
     units: Mapping[str, str] | None = None,
@@ -73,8 +80,9 @@ def pde(
         "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "imex-euler", "cnab2",
         "sbdf2", "ars222" or "ars443", whose steps are implicit in the terms that are linear in the fields; "bs3" or
         "dp5", which choose their steps by `tolerance`; "tr-bdf2" or "bdf2", which are implicit and choose their steps
-        unless `dt` is given; "euler-maruyama" or "milstein" with noise. "auto" chooses among them by the rates at the
-        start; the notes of the model say why.
+        unless `dt` is given; "etdrk4" for spectral derivatives, where the linear part limits no step;
+        "euler-maruyama" or "milstein" with noise. "auto" chooses among them by the rates at the start, and the notes of
+        the model say why.
     dt
         Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
     noise
@@ -82,6 +90,10 @@ def pde(
         number or a text.
     order
         Accuracy of operators for which an equation gives none, and of the default condition.
+    space
+        "differences", or "spectral": derivatives of the Fourier modes, for equations as texts on periodic boxes.
+    dealias
+        Share of modes along each axis that spectral derivatives keep: 2/3 where fields are squared, 1/2 where cubed.
     tolerance
         For adaptive integrators the largest error of a step, absolute and relative; Newton's iterations of implicit
         ones leave a hundredth of it.
@@ -124,22 +136,22 @@ def pde(
     )
     widest = max(system.kinds)
     constants = tuple(Field(each, grid, widest, boundary=_continued(grid, order)) for each in system.placed)
-    rates = Rates(
-        system.rates, constants, {PREFIX + each: value for each, value in system.numbers.items()},
-        system.amplitudes if system.noise else None,
-    )  # fmt: skip
+    rates, spectral, workspace = _rates(system, fields, constants, integrator, space, dealias)
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
+    starts: dict[Any, Any] = dict(values) | ({} if spectral is None else dict(spectral.modes.initial))
     step = Program("step")
-    method, length, notes = choose(integrator, dt, system, rates, fields, values)
+    known = rates if spectral is None else None
+    method, length, notes = choose(integrator, dt, system, known, fields, values)
     clock, target, given = _clock(method, length, unit)
     recorded = method.record(step, rates, fields, dt=given, target=target, tolerance=tolerance)
+    workspace = (*workspace, *recorded.fields, *(() if spectral is None else spectral.workspace))
     observe, seen, of_unit = _observables(fields, system.complex)
     return Model(
         name,
         grid,
-        (*fields, *constants, *recorded.fields),
+        (*fields, *constants, *workspace),
         step,
-        initial=values,
+        initial=starts,
         output=system.names,
         observe=observe,
         observables=seen,
@@ -149,11 +161,40 @@ def pde(
         notes=notes,
         clock=clock,
         explain=explainer(method, recorded),
-        evolution=Evolution(rates, fields),
+        hierarchies=(*recorded.hierarchies, *(() if spectral is None else (spectral.modes.fft,))),
+        evolution=Evolution(rates, fields) if isinstance(rates, Rates) and rates.prepare is None else None,
     )
 
 
-def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
+def _rates(
+    system: System, fields: tuple[Field, ...], constants: tuple[Field, ...], integrator: str, space: str, dealias: float
+) -> tuple[Any, Spectral | None, tuple[Field, ...]]:
+    """Return the rates, what spectral derivatives need, and the fields of their workspace that is known so far."""
+    if space == "spectral":
+        if system.integrals:
+            raise ProgramError("integrals with spectral derivatives", remedy='write space="differences"')
+        spectral = Spectral(system, fields, constants, dealias)
+        if integrator in EXPONENTIAL:
+            return spectral.modal(), spectral, ()
+        rates, workspace = spectral.pointwise()
+        return rates, spectral, workspace
+    if space != "differences" or dealias != 1.0:
+        found = f"space={shown(space)}" if space != "differences" else f"dealias={dealias} of differences"
+        raise ProgramError(found, remedy='write space="spectral", or leave both out')
+    if integrator in EXPONENTIAL:
+        raise ProgramError(
+            f"integrator {integrator!r} works on the modes of a periodic box", remedy='write space="spectral" as well'
+        )
+    numbers = {PREFIX + each: value for each, value in system.numbers.items()}
+    noise = system.amplitudes if system.noise else None
+    if not system.integrals:
+        return Rates(system.rates, constants, numbers, noise), None, ()
+    prepare = preparation(system.integrals, constants, numbers, system.meanings)
+    scalars = {**numbers, **{each.name: each.register for each in system.integrals}}
+    return Rates(system.rates, constants, scalars, noise, prepare), None, ()
+
+
+def _clock(method: Method, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
     """Return the clock, the register of the time that an adaptive step must not pass, and the length of steps."""
     if method.adaptive:
         target = Register("step.target", initial=math.inf)
@@ -299,7 +340,7 @@ def _unit_of_integral(item: Field, power: int = 1) -> str:
 
 
 def _record(
-    equations: object, system: System, method: Integrator, dt: float | None, order: int, tolerance: float
+    equations: object, system: System, method: Method, dt: float | None, order: int, tolerance: float
 ) -> dict[str, object]:
     """Return the parameters for the record."""
     texts = {

@@ -36,6 +36,10 @@ class PdeSettings(BaseModel):
         Largest error of a step of an adaptive method.
     order
         Accuracy of operators for which an equation gives none.
+    space
+        "differences", or "spectral" for derivatives of the Fourier modes on periodic boxes.
+    dealias
+        Share of modes along each axis that spectral derivatives keep: 2/3 where fields are squared, 1/2 where cubed.
     noise
         Amplitude of white noise, for all fields or by field: a number or a text.
     spacing
@@ -66,11 +70,13 @@ class PdeSettings(BaseModel):
     boundary: dict[str, Any] = Field(default_factory=dict)
     integrator: Literal[
         "auto", "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4", "bs3", "dp5", "euler-maruyama", "milstein",
-        "imex-euler", "cnab2", "sbdf2", "ars222", "ars443", "tr-bdf2", "bdf2",
+        "imex-euler", "cnab2", "sbdf2", "ars222", "ars443", "tr-bdf2", "bdf2", "etdrk4",
     ] = "auto"  # fmt: skip
     dt: Positive | None = None
     tolerance: Positive = 1e-6
     order: Annotated[int, Field(ge=2, le=16, multiple_of=2)] = 2
+    space: Literal["differences", "spectral"] = "differences"
+    dealias: Annotated[float, Field(gt=0, le=1)] = 1.0
     noise: Number | str | dict[str, Number | str] | None = None
     spacing: Positive | list[Positive] = 1.0
     origin: list[float] | None = None

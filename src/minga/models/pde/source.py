@@ -59,8 +59,8 @@ _INSTEAD: Final = {
     "arcsin": "write asin(...)",
     "arccos": "write acos(...)",
     "arctan": "write atan(...)",
-    "integral": "equations are local: an integral over all cells cannot appear in them",
-    "mean": "equations are local: a mean over all cells cannot appear in them",
+    "integral": "integrals over the grid can appear in equations only",
+    "mean": "means over the grid can appear in equations only",
     "noise": "noise is an argument of its own, noise=0.1",
     "random": "noise is an argument of its own, noise=0.1; initial values have random()",
 }

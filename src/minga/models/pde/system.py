@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import math
 import unicodedata
@@ -16,6 +17,7 @@ from minga.errors import ProgramError, shown, suggest
 from minga.lang.expr import as_node
 from minga.lang.functions import coordinate
 from minga.models.pde.complex_values import Pair, part_names
+from minga.models.pde.integrals import Integral, integrals_of
 from minga.models.pde.source import Source, name_problem, parse
 from minga.models.pde.translate import Names, reserved, translate
 from minga.space.field import Register
@@ -159,15 +161,34 @@ class System:
         self, equation: Source | Callable[..., object], cells: Sequence[Any], constants: Sequence[Any], t: Any,
         scalars: Mapping[str, Any],
     ) -> Any:  # fmt: skip
+        if isinstance(equation, Source):
+            return translate(equation, self.meanings(cells, constants, t, scalars))
         readers = dict(zip((*self.names, *self.placed), (*cells, *constants), strict=True))
-        numbers = {each.removeprefix(PREFIX): value for each, value in scalars.items()}
-        if not isinstance(equation, Source):
-            return _called(equation, {**readers, **numbers, "t": t}, self.grid.axes)
+        return _called(equation, {**readers, **_numbers(scalars), "t": t}, self.grid.axes)
+
+    def meanings(
+        self, cells: Sequence[Any], constants: Sequence[Any], t: Any, scalars: Mapping[str, Any]
+    ) -> Names:  # fmt: skip
+        """Return the meaning of names in texts while a kernel is traced."""
+        readers = zip((*self.names, *self.placed), (*cells, *constants), strict=True)
         here = (0,) * self.grid.ndim
-        values = {each: reader[here] for each, reader in readers.items()} | numbers
+        values = {each: reader[here] for each, reader in readers} | _numbers(scalars)
         for name in (*self.complex, *self.pairs):
             values[name] = Pair(*(values[part] for part in part_names(name)))
-        return translate(equation, Names(values, self.grid.axes, as_node(t), self.order, complex=bool(self.complex)))
+        integrals = {each.text: scalars[each.name] for each in self.integrals if each.name in scalars}
+        return Names(
+            values, self.grid.axes, as_node(t), self.order, complex=bool(self.complex), integrals=integrals
+        )  # fmt: skip
+
+    @functools.cached_property
+    def integrals(self) -> tuple[Integral, ...]:
+        """Integrals and means in the texts."""
+        return integrals_of((*self.equations, *self.noise), self.grid)
+
+
+def _numbers(scalars: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of parameters by their names, from the keywords of a kernel."""
+    return {each.removeprefix(PREFIX): value for each, value in scalars.items() if each.startswith(PREFIX)}
 
 
 def _called(function: Callable[..., object], known: Mapping[str, Any], axes: Sequence[str]) -> object:

@@ -8,7 +8,7 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -66,7 +66,8 @@ FUNCTIONS: Final[Mapping[str, tuple[int, Callable[..., object]]]] = {
 }
 """Functions of values by their names, with the number of arguments."""
 OPERATORS: Final = (
-    "advect", "biharmonic", "curl", "d", "div", "div_grad", "dot", "grad", "gradient_squared", "laplace",
+    "advect", "biharmonic", "curl", "d", "div", "div_grad", "dot", "grad", "gradient_squared",
+    "integral", "laplace", "mean",
 )  # fmt: skip
 """Operators on fields by their names; `d_dx`, `d2_dx2`, `d2_dxdy` and the like come from the axes of the grid."""
 _SYNONYMS: Final = {"divergence": "div", "gradient": "grad", "arctan2": "atan2", "laplacian": "laplace"}
@@ -113,6 +114,8 @@ class Names:
         Whether operators on fields may be used.
     complex
         Whether there are complex values: the imaginary unit ``I``, ``re``, ``im``, ``conj`` and ``arg``.
+    integrals
+        The values of integrals and means by the text of the tree of their call.
     """
 
     values: Mapping[str, Any]
@@ -123,6 +126,7 @@ class Names:
     coordinates: Mapping[str, Any] = field(default_factory=dict)
     operators: bool = True
     complex: bool = False
+    integrals: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def known(self) -> set[str]:
@@ -159,7 +163,7 @@ def reserved(axes: Sequence[str], with_complex: bool = False) -> set[str]:
     return names.known | names.callables | {*_SYNONYMS, "noise", "True", "False"}
 
 
-def translate(source: Source, names: Names) -> Any:
+def translate(source: Source, names: Names, body: ast.expr | None = None) -> Any:
     """Return the value of an equation's text as an expression of the kernel that is being traced.
 
     Parameters
@@ -168,6 +172,8 @@ def translate(source: Source, names: Names) -> Any:
         The checked text.
     names
         The meaning of names.
+    body
+        A part of its tree, whose value must be real; by default the whole.
 
     Returns
     -------
@@ -179,7 +185,10 @@ def translate(source: Source, names: Names) -> Any:
     EquationError
         If a name is unknown or a part has no value.
     """
-    value = _Translation(source, names).value(source.tree.body)
+    translation = _Translation(source, names)
+    if body is not None:
+        return translation.real(body)
+    value = translation.value(source.tree.body)
     if isinstance(value, Vector):
         raise source.error("the rate of change is a vector", source.tree.body, "write one equation for each component")
     return value
@@ -190,8 +199,28 @@ class _Translation:
 
     def __init__(self, source: Source, names: Names) -> None:
         self.source, self.names = source, names
+        self.operands = {ast.dump(part) for part in self._operands()} if names.operators else set()
+        self.made: dict[str, Any] = {}
+
+    def _operands(self) -> Iterator[ast.AST]:
+        """Iterate over the expressions that operators are applied to."""
+        for node in ast.walk(self.source.tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", None) not in self.names.functions:
+                yield from (part for part in node.args if isinstance(part, ast.Call | ast.BinOp))
 
     def value(self, node: ast.AST) -> Any:
+        """Return the value of a part of the tree; one that an operator is applied to anywhere is computed once."""
+        if not self.operands or not isinstance(node, ast.Call | ast.BinOp):
+            return self._value(node)
+        text = ast.dump(node)
+        if text not in self.operands:
+            return self._value(node)
+        if text not in self.made:
+            value = self._value(node)
+            self.made[text] = value if isinstance(value, Vector) else complex_values.linear(operand, value)
+        return self.made[text]
+
+    def _value(self, node: ast.AST) -> Any:
         """Return the value of a part of the tree; errors point at it."""
         try:
             return getattr(self, f"_{type(node).__name__.lower()}")(node)
@@ -395,6 +424,8 @@ class _Translation:
 
     def _operator(self, node: ast.Call, name: str) -> Any:
         match name:
+            case "integral" | "mean":
+                return self.names.integrals[ast.dump(node)]
             case "laplace" | "biharmonic":
                 options = self._options(node, name, 1, "order")
                 return self.linear(lambda u: getattr(operators, name)(u, options["order"]), node.args[0])

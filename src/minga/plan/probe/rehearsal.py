@@ -24,7 +24,7 @@ from minga.engine.comm import Channel, Envelope, SerialComm
 from minga.engine.engine import Engine, FieldValue, Outcome
 from minga.engine.model import Model
 from minga.engine.program import Call, Operation, Program, Repeat, When
-from minga.plan.work.recorded import UNKNOWN_ROUNDS
+from minga.plan.work.recorded import planned_rounds
 from minga.plan.work.work import Work
 from minga.space.box import Box
 from minga.space.field import Register, Slot
@@ -267,9 +267,7 @@ def _bounded(operations: Sequence[Operation]) -> list[Operation]:
         if isinstance(operation, Call):
             continue
         if isinstance(operation, Repeat):
-            limit = operation.limit
-            if operation.until is not None:
-                limit = min(limit, UNKNOWN_ROUNDS) if isinstance(limit, int) else UNKNOWN_ROUNDS
+            limit = operation.limit if operation.until is None else planned_rounds(operation)
             operation = Repeat(_bounded(operation.body), limit, None)
         elif isinstance(operation, When):
             operation = replace(operation, body=_bounded(operation.body))

@@ -23,7 +23,7 @@ from minga.space.field import Slot
 from minga.space.grid import Grid
 from minga.space.region import Region
 
-__all__ = ["MOST_PLANNED", "applies_of", "kernel_digest", "step_totals", "work_of"]
+__all__ = ["MOST_PLANNED", "applies_of", "kernel_digest", "planned_rounds", "step_totals", "work_of"]
 
 MOST_PLANNED = 8
 """Maximum halo depth that a plan chooses, in steps."""
@@ -113,7 +113,7 @@ def _passes(operation: When | Repeat, guess: int | None) -> int | None:
     limit = operation.limit if isinstance(operation.limit, int) else None
     if operation.until is None and limit is not None:
         return limit
-    return guess if guess is None or limit is None else min(guess, limit)
+    return None if guess is None else planned_rounds(operation)
 
 
 def _cells(region: Region, operation: Apply) -> int:
@@ -152,17 +152,20 @@ def _begun(items: Sequence[Item]) -> Iterator[tuple[Scheduled, int]]:
             case Begin():
                 yield item.exchange, 1
             case Loop():
-                passes = -(-_rounds(item.limit, item.until) // len(item.rounds))
+                passes = -(-planned_rounds(item) // len(item.rounds))
                 for body in item.rounds:
                     yield from ((exchange, passes * count) for exchange, count in _begun(body))
             case Branch():
                 yield from _begun(item.body)
 
 
-def _rounds(limit: object, until: object) -> int:
-    if until is None and isinstance(limit, int):
+def planned_rounds(loop: Repeat | Loop) -> int:
+    """Return the number of iterations of a loop that work is planned with."""
+    limit = loop.limit
+    if loop.until is None and isinstance(limit, int):
         return limit
-    return min(limit, UNKNOWN_ROUNDS) if isinstance(limit, int) else UNKNOWN_ROUNDS
+    guess = UNKNOWN_ROUNDS if loop.expected is None else loop.expected
+    return min(limit, guess) if isinstance(limit, int) else guess
 
 
 def _message(exchange: Scheduled, grid: Grid) -> HaloRound | None:
@@ -226,7 +229,7 @@ def _reductions(operations: Sequence[Operation]) -> int:
             case Apply():
                 count += bool(operation.results) and operation.done and not operation.replicated
             case Repeat():
-                count += _rounds(operation.limit, operation.until) * _reductions(operation.body)
+                count += planned_rounds(operation) * _reductions(operation.body)
             case When():
                 count += _reductions(operation.body)
     return count

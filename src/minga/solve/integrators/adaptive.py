@@ -57,7 +57,7 @@ class _Adaptive:
         program.let(h, where(near, rest, where(rest < 2.0 * wish, 0.5 * rest, wish)))
         program.let(done, 0)
         program.let(shrunk, 0)
-        with program.repeat(until=done > 0, limit=200):
+        with program.repeat(until=done > 0, limit=200, expected=1):
             with program.unchecked():
                 program.apply(
                     self.first(),
@@ -116,6 +116,7 @@ class _Adaptive:
             return {"size": largest(most(sizes)), "slope": largest(most(slopes))}
 
         kernel, slots = rates_kernel(compute, f"{self.name}-begin", rates, step=False), self.recording.slots
+        rates.ready(self.program, slots("now"))
         return self.program.apply(kernel, slots("now"), rates.constants, slots("k1"), **rates.scalars)
 
     def first(self) -> Kernel:
@@ -149,6 +150,7 @@ class _Adaptive:
             return largest(most(errors))
 
         kernel, slots = rates_kernel(compute, f"{self.name}-error", rates), self.recording.slots
+        rates.ready(self.program, slots("next"))
         others = [slot for name in kept for slot in slots(name)]
         ends = [item.next for item in self.recording.work["k1"]]
         found = self.program.apply(

@@ -78,6 +78,7 @@ class Recording:
 
         outs = [slot for name in targets for slot in self.slots(name)]
         others = [slot for name in sources for slot in self.slots(name)]
+        rates.ready(self.program, self.slots(stage.at))
         kernel = rates_kernel(compute, f"{self.name}-{number + 1}", rates)
         self.program.apply(
             kernel, self.slots(stage.at), others, rates.constants, outs, dt=dt, **rates.scalars

@@ -23,7 +23,7 @@ from minga.lang.elementary import clip, pow
 from minga.lang.expr import Node, as_node, cast, extreme, where
 from minga.lang.functions import max as largest
 from minga.solve.integrators.workspace import Recorded, like
-from minga.solve.jacobian import Jacobian, Vector
+from minga.solve.jacobian import Vector
 from minga.solve.newton_krylov import MOST_PRODUCTS, NewtonKrylov
 from minga.solve.rates import Rates, most, rates_kernel
 from minga.space.field import TIME, Field, Register
@@ -127,7 +127,10 @@ class _Recording:
             program.let(self.kind, where(self.ratio <= _GROWTH * (1.0 + 1e-9), _MULTISTEP, _TRAPEZOIDAL))
         program.let(stage, self.kind)
         program.let(self.solved, 1)
-        with program.repeat(until=(stage == _END) | (self.solved == 0)), program.unchecked():
+        with (
+            program.repeat(until=(stage == _END) | (self.solved == 0), expected=2 - self.multistep),
+            program.unchecked(),
+        ):
             with program.when(stage == _TRAPEZOIDAL):
                 program.let(TIME, self.start)
                 self._trapezoidal()
@@ -186,7 +189,11 @@ class _Recording:
         if not isinstance(dt, Register):
             program.let(count, count + 1)
         self.finish()
-        return Recorded(self.workspace, failure="the implicit equations of the step were not solved")
+        return Recorded(
+            self.workspace,
+            hierarchies=self.newton.hierarchies,
+            failure="the implicit equations of the step were not solved",
+        )
 
     # Steps that the method chooses ---------------------------------------------------------------------------------
     def chosen(self, dt: float | Register | None, target: Register | None) -> Recorded:
@@ -206,7 +213,7 @@ class _Recording:
         program.let(h, where(near, rest, where(rest < 2.0 * wish, 0.5 * rest, wish)))
         program.let(done, 0)
         program.let(shrunk, 0)
-        with program.repeat(until=done > 0, limit=_ATTEMPTS):
+        with program.repeat(until=done > 0, limit=_ATTEMPTS, expected=1):
             self.attempt()
             program.let(error, math.inf)
             with program.when(self.solved > 0), program.unchecked():
@@ -215,7 +222,7 @@ class _Recording:
         landed = h >= rest
         program.let(TIME, where(landed, self.start if target is None else target, self.start + h))
         self.finish()
-        return Recorded(self.workspace, wish)
+        return Recorded(self.workspace, wish, hierarchies=self.newton.hierarchies)
 
     def _begin(self, wish: Register) -> None:
         """Record the first wish, if none is given: a hundredth of the time in which values change by themselves."""
@@ -244,9 +251,8 @@ class _Recording:
             program.apply(difference, *map(self.slots, words), right, h=self.h)
             # The estimate of stiff components is far too large: (1 - d dt J)^-1 damps it.
             unsolved = Register(f"{program.name}.unfiltered", "i8")
-            program.let(unsolved, 0)
-            Jacobian(self.rates, self.slots("next")).solve(
-                program, self.scale, filtered, right, newton.vectors, tolerance=_FILTER, limit=MOST_PRODUCTS,
+            newton.linear(
+                program, self.slots("next"), self.scale, tolerance=_FILTER, limit=MOST_PRODUCTS,
                 name=f"{program.name}.filter", unsolved=unsolved,
             )  # fmt: skip
             program.apply(

@@ -37,6 +37,8 @@ class Integrator:
         `imaginary` are then those of the rest alone.
     given
         The function that records a step of a given length, for a method that chooses its steps and can take such ones.
+    differentiates
+        Whether the method differentiates the rates by the cells that they read.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Integrator:
     stochastic: bool = False
     split: bool = False
     given: Callable[..., Recorded] | None = None
+    differentiates: bool = False
 
     def with_given_steps(self) -> Integrator:
         """Return the method with steps of a given length.
@@ -107,5 +110,10 @@ class Integrator:
             raise ProgramError(
                 f"integrator {self.name!r} takes no noise",
                 remedy='use "euler-maruyama" or "milstein", which are made for it',
+            )
+        if rates.prepare is not None and self.differentiates:
+            raise ProgramError(
+                f"integrator {self.name!r} with rates that depend on more than the cells around",
+                remedy="use an explicit method: integrals and spectral derivatives have no derivative by cells",
             )
         return self.recorder(program, rates, tuple(fields), dt=dt, target=target, tolerance=tolerance)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from minga.errors import ProgramError, suggest
+from minga.solve.fft.etdrk4 import Exponential
 from minga.solve.integrators import imex, implicit, stages
 from minga.solve.integrators.adaptive import adaptive
 from minga.solve.integrators.explicit import Kicks, explicit
@@ -32,12 +33,12 @@ def _noisy(name: str, kicks: Kicks) -> Integrator:
 
 
 def _imex(name: str, order: int, real: float, imaginary: float, recorder: Callable[..., Recorded]) -> Integrator:
-    return Integrator(name, order, real, imaginary, recorder, split=True)
+    return Integrator(name, order, real, imaginary, recorder, split=True, differentiates=True)
 
 
 def _newton(name: str, *, multistep: bool) -> Integrator:
     step, given = implicit.chosen(multistep), implicit.given(multistep)
-    return Integrator(name, 2, math.inf, math.inf, step, adaptive=True, given=given)
+    return Integrator(name, 2, math.inf, math.inf, step, adaptive=True, given=given, differentiates=True)
 
 
 INTEGRATORS: Final[Mapping[str, Integrator]] = {
@@ -65,7 +66,7 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
 """The integrators by name."""
 
 
-def integrator(name: str) -> Integrator:
+def integrator(name: str) -> Integrator | Exponential:
     """Return an integrator by its name.
 
     Parameters
@@ -73,11 +74,12 @@ def integrator(name: str) -> Integrator:
     name
         "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4" with steps of a given length; "imex-euler", "cnab2",
         "sbdf2", "ars222", "ars443", whose linear part is implicit; "bs3", "dp5", which choose their steps; "tr-bdf2",
-        "bdf2", which are implicit; "euler-maruyama" and "milstein" with noise.
+        "bdf2", which are implicit; "euler-maruyama" and "milstein" with noise; "etdrk4"
+        for rates in the space of modes.
 
     Returns
     -------
-    Integrator
+    Integrator or Exponential
         The method.
 
     Raises
@@ -85,10 +87,13 @@ def integrator(name: str) -> Integrator:
     ProgramError
         If there is no such integrator.
     """
+    if name == "etdrk4":
+        return Exponential()
     if name not in INTEGRATORS:
-        close = suggest(str(name), INTEGRATORS)
+        known = (*INTEGRATORS, "etdrk4")
+        close = suggest(str(name), known)
         raise ProgramError(
             f"no integrator {name!r}",
-            remedy=f"did you mean {close!r}?" if close else f"there are {', '.join(INTEGRATORS)}",
+            remedy=f"did you mean {close!r}?" if close else f"there are {', '.join(known)}",
         )
     return INTEGRATORS[name]

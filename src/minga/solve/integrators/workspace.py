@@ -5,36 +5,13 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from minga.solve.krylov import Solution
 from minga.solve.rates import most
-from minga.space.field import Field, Register
+from minga.solve.recorded import Recorded
+from minga.space.field import Field
 
 __all__ = ["Recorded", "like", "most", "weighted"]
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Workspace of a recorded integrator.
-
-    Parameters
-    ----------
-    fields
-        The fields of the workspace, which belong to the fields of the model.
-    wish
-        The register of the step that an adaptive method would take next.
-    solutions
-        The linear systems of a step.
-    failure
-        What is wrong where a step ends the run with "limit", for methods of given steps that may fail.
-    """
-
-    fields: tuple[Field, ...] = ()
-    wish: Register | None = None
-    solutions: tuple[Solution, ...] = ()
-    failure: str = ""
 
 
 def weighted(weights: Mapping[str, float], values: Mapping[str, Any]) -> Any:

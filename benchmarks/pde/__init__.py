@@ -1,0 +1,1 @@
+"""Equations as text: minga beside py-pde, and beside Devito for explicit ones."""
