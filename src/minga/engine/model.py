@@ -450,4 +450,5 @@ class Model:
 
     def __repr__(self) -> str:
         lines = [f"Model {self.name!r} on {self.grid!r}", *(f"  {item!r}" for item in self.fields)]
+        lines += [f"  {name}: {text}" for name, text in self.notes]
         return "\n".join([*lines, *("  " + line for line in repr(self.step).splitlines())])

@@ -79,7 +79,7 @@ class _Splitting:
 
     def _split(self, node: Node) -> Parts:
         if self._is_free(node):
-            return None, node
+            return None, None if node.op == "const" and node.data == 0 else node
         if node.op == "local":
             return self._of_local(node)
         if self._variable(node):

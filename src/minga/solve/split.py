@@ -1,6 +1,4 @@
-"""Rates of change as the sum of a part that is linear in the fields and of the rest, for methods that treat the linear
-part implicitly.
-"""
+"""Rates of change as a sum: a part that is linear in the fields, which may be treated implicitly, and the rest."""
 
 from __future__ import annotations
 

@@ -6,20 +6,20 @@ import functools
 import math
 import operator
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from minga.compile.explain import Kernel
 from minga.engine.clock import Clock
-from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.program import Program
-from minga.errors import ProgramError, RunError, shown, suggest
+from minga.errors import ProgramError, shown, suggest
 from minga.lang.functions import max as largest
 from minga.lang.functions import min as smallest
 from minga.lang.functions import sum as total
 from minga.lang.operators import spacing
 from minga.lang.trace import current_trace
+from minga.models.pde.choice import EXPONENTIAL, choose, explainer
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
 from minga.models.pde.integrals import preparation
@@ -27,19 +27,15 @@ from minga.models.pde.source import Source
 from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
 from minga.solve.fft.etdrk4 import Exponential
-from minga.solve.integrators import Integrator, Recorded, integrator
+from minga.solve.integrators import Integrator
 from minga.solve.rates import Evolution, Rates
-from minga.solve.stability import largest_rates, stable_step
 from minga.space.boundary import BoundaryLike, Condition, neumann
-from minga.space.field import TIME, Field, Register
+from minga.space.field import Field, Register
 from minga.space.grid import Grid
 
 __all__ = ["pde"]
 
 Method = Integrator | Exponential
-_SAFETY: Final = 0.9
-_MOST_CELLS: Final = 1 << 22
-"""Cells of the largest grid on which the stable step is looked for, since every rank does so on the whole grid."""
 
 
 def pde(
@@ -81,11 +77,12 @@ def pde(
         Conditions at the ends of axes that are not periodic: one for all fields, or one for each by its name; by
         default ``mg.neumann(0.0)``.
     integrator
-        "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "bs3" or "dp5", which
-        choose their steps by `tolerance`; "tr-bdf2" or "bdf2" for stiff equations, with steps of length `dt` if it is
-        given, otherwise chosen ones; "etdrk4" with steps of length `dt`, for spectral derivatives: what is linear, with
-        constant coefficients, limits no step; "euler-maruyama" or "milstein" with noise. "auto" is "euler-maruyama"
-        with noise, "rk4" where `dt` is given, and "bs3" otherwise.
+        "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "imex-euler", "cnab2",
+        "sbdf2", "ars222" or "ars443", whose steps are implicit in the terms that are linear in the fields; "bs3" or
+        "dp5", which choose their steps by `tolerance`; "tr-bdf2" or "bdf2", which are implicit and choose their steps
+        unless `dt` is given; "etdrk4" for spectral derivatives, where the linear part limits no step;
+        "euler-maruyama" or "milstein" with noise. "auto" chooses among them by the rates at the start, and the notes of
+        the model say why.
     dt
         Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
     noise
@@ -139,12 +136,12 @@ def pde(
     )
     widest = max(system.kinds)
     constants = tuple(Field(each, grid, widest, boundary=_continued(grid, order)) for each in system.placed)
-    method = _method(integrator, dt, system)
-    rates, spectral, workspace = _rates(system, fields, constants, method, space, dealias)
+    rates, spectral, workspace = _rates(system, fields, constants, integrator, space, dealias)
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
     starts: dict[Any, Any] = dict(values) | ({} if spectral is None else dict(spectral.modes.initial))
     step = Program("step")
-    length, notes = _length(method, dt, rates if spectral is None else None, fields, values)
+    known = rates if spectral is None else None
+    method, length, notes = choose(integrator, dt, system, known, fields, values)
     clock, target, given = _clock(method, length, unit)
     recorded = method.record(step, rates, fields, dt=given, target=target, tolerance=tolerance)
     workspace = (*workspace, *recorded.fields, *(() if spectral is None else spectral.workspace))
@@ -163,30 +160,30 @@ def pde(
         seed=seed,
         notes=notes,
         clock=clock,
-        explain=_explainer(method, recorded),
+        explain=explainer(method, recorded),
         hierarchies=(*recorded.hierarchies, *(() if spectral is None else (spectral.modes.fft,))),
         evolution=Evolution(rates, fields) if isinstance(rates, Rates) and rates.prepare is None else None,
     )
 
 
 def _rates(
-    system: System, fields: tuple[Field, ...], constants: tuple[Field, ...], method: Method, space: str, dealias: float
+    system: System, fields: tuple[Field, ...], constants: tuple[Field, ...], integrator: str, space: str, dealias: float
 ) -> tuple[Any, Spectral | None, tuple[Field, ...]]:
     """Return the rates, what spectral derivatives need, and the fields of their workspace that is known so far."""
     if space == "spectral":
         if system.integrals:
             raise ProgramError("integrals with spectral derivatives", remedy='write space="differences"')
         spectral = Spectral(system, fields, constants, dealias)
-        if isinstance(method, Exponential):
+        if integrator in EXPONENTIAL:
             return spectral.modal(), spectral, ()
         rates, workspace = spectral.pointwise()
         return rates, spectral, workspace
     if space != "differences" or dealias != 1.0:
         found = f"space={shown(space)}" if space != "differences" else f"dealias={dealias} of differences"
         raise ProgramError(found, remedy='write space="spectral", or leave both out')
-    if isinstance(method, Exponential):
+    if integrator in EXPONENTIAL:
         raise ProgramError(
-            f"integrator {method.name!r} works on the modes of a periodic box", remedy='write space="spectral" as well'
+            f"integrator {integrator!r} works on the modes of a periodic box", remedy='write space="spectral" as well'
         )
     numbers = {PREFIX + each: value for each, value in system.numbers.items()}
     noise = system.amplitudes if system.noise else None
@@ -197,16 +194,6 @@ def _rates(
     return Rates(system.rates, constants, scalars, noise, prepare), None, ()
 
 
-def _method(name: str, dt: float | None, system: System) -> Method:
-    """Return the integrator, the default one for "auto"."""
-    if dt is not None and not (isinstance(dt, int | float) and 0 < dt < math.inf):
-        raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, such as dt=0.01")
-    if name == "auto":
-        name = "euler-maruyama" if system.noise else "bs3" if dt is None else "rk4"
-    method = integrator(name)
-    return method if dt is None or isinstance(method, Exponential) else method.with_given_steps()
-
-
 def _clock(method: Method, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
     """Return the clock, the register of the time that an adaptive step must not pass, and the length of steps."""
     if method.adaptive:
@@ -215,59 +202,6 @@ def _clock(method: Method, dt: float | None, unit: str) -> tuple[Clock, Register
     assert dt is not None
     length = Register("step.dt", initial=dt)
     return Clock(dt=length, unit=unit), None, length
-
-
-def _length(
-    method: Method, dt: float | None, rates: Any, fields: Sequence[Field], values: Mapping[str, Any]
-) -> tuple[float | None, tuple[tuple[str, str], ...]]:
-    """Return the length of steps, and what people should know of it before the start."""
-    if method.adaptive:
-        return dt, (("integrator", f"{method.name}, which chooses its steps"),)
-    limit = _limit(method, rates, fields, values)
-    if dt is None:
-        if limit is None or not math.isfinite(limit):
-            raise ProgramError(
-                f"no stable step of {method.name!r} is known for these equations on {fields[0].grid.size} cells",
-                remedy="give dt=, or another integrator: bs3 and dp5 choose their steps",
-            )
-        dt = float(f"{_SAFETY * limit:.2g}")
-    notes = [("integrator", f"{method.name}, dt = {dt:g}")]
-    if limit is not None and math.isfinite(limit):
-        said = f"{limit:.3g} at the start" + (f": dt = {dt:g} may be too long" if dt > 2.0 * limit else "")
-        notes.append(("stable step", said))
-    return dt, tuple(notes)
-
-
-def _limit(method: Method, rates: Any, fields: Sequence[Field], values: Mapping[str, Any]) -> float | None:
-    """Return a step that is stable for the initial values; None if it is unknown or the grid is large."""
-    if fields[0].grid.size > _MOST_CELLS or not isinstance(rates, Rates):
-        return None
-    assert isinstance(method, Integrator)
-    found = largest_rates(rates, fields, values)
-    if found is None or not all(map(math.isfinite, found)):
-        return None
-    return stable_step(method, *found)
-
-
-def _explainer(method: Method, recorded: Recorded) -> Callable[[Engine], RunError] | None:
-    """Return the function that explains why a step failed; None for methods whose steps cannot."""
-    wish = recorded.wish
-    if wish is None and not recorded.failure:
-        return None
-
-    def explain(engine: Engine) -> RunError:
-        time = f"{method.name}: at time {float(engine.read(TIME)):.9g}"
-        if wish is None:
-            return RunError(
-                f"{time} {recorded.failure}",
-                remedy="give a shorter dt, or leave dt out: the method then chooses its steps",
-            )
-        return RunError(
-            f"{time} even a step of {float(engine.read(wish)):.3g} has too large an error",
-            remedy="look at the last frames: does the solution become infinite, or is the tolerance below rounding?",
-        )
-
-    return explain
 
 
 def _boundary(given: Any, name: str, system: System) -> BoundaryLike:

@@ -70,7 +70,7 @@ class PdeSettings(BaseModel):
     boundary: dict[str, Any] = Field(default_factory=dict)
     integrator: Literal[
         "auto", "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4", "bs3", "dp5", "euler-maruyama", "milstein",
-        "tr-bdf2", "bdf2", "etdrk4",
+        "imex-euler", "cnab2", "sbdf2", "ars222", "ars443", "tr-bdf2", "bdf2", "etdrk4",
     ] = "auto"  # fmt: skip
     dt: Positive | None = None
     tolerance: Positive = 1e-6

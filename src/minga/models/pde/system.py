@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import math
@@ -133,6 +134,18 @@ class System:
             if isinstance(value, Pair):
                 raise _is_complex(each)
             found.append(value)
+        return found
+
+    def terms(
+        self, cells: Sequence[Any], constants: Sequence[Any], t: Any, taken_apart: Callable[[Source], list[Source]],
+        **scalars: Any,
+    ) -> list[tuple[str, str, list[Any]]]:  # fmt: skip
+        """Return for each term of each equation the unknown, the text, and the rates of its fields; see `rates`."""
+        found: list[tuple[str, str, list[Any]]] = []
+        for name, each in zip(self.unknowns, self.equations, strict=True):
+            for term in taken_apart(each) if isinstance(each, Source) else [each]:
+                text = ast.unparse(term.tree) if isinstance(term, Source) else getattr(term, "__name__", "function")
+                found.append((name, text, self._fields_of(name, self._value(term, cells, constants, t, scalars))))
         return found
 
     def _fields_of(self, name: str, value: Any) -> list[Any]:

@@ -32,9 +32,9 @@ class Integrator:
         Whether the method chooses its steps.
     stochastic
         Whether the method takes noise.
-    implicit
-        Whether the part of the rates that is linear in the fields is implicit; `real` and `imaginary` are then those of
-        the rest.
+    split
+        Whether the part of the rates that is linear in the fields is implicit and the rest explicit; `real` and
+        `imaginary` are then those of the rest alone.
     given
         The function that records a step of a given length, for a method that chooses its steps and can take such ones.
     differentiates
@@ -48,7 +48,7 @@ class Integrator:
     recorder: Callable[..., Recorded]
     adaptive: bool = False
     stochastic: bool = False
-    implicit: bool = False
+    split: bool = False
     given: Callable[..., Recorded] | None = None
     differentiates: bool = False
 

@@ -33,7 +33,7 @@ def _noisy(name: str, kicks: Kicks) -> Integrator:
 
 
 def _imex(name: str, order: int, real: float, imaginary: float, recorder: Callable[..., Recorded]) -> Integrator:
-    return Integrator(name, order, real, imaginary, recorder, implicit=True, differentiates=True)
+    return Integrator(name, order, real, imaginary, recorder, split=True, differentiates=True)
 
 
 def _newton(name: str, *, multistep: bool) -> Integrator:
@@ -54,9 +54,9 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
         _explicit("rk4", 4, 2.785294, 2.828427, stages.RK4),
         _imex("imex-euler", 1, 2.0, 0.0, imex.runge_kutta("imex-euler", imex.EULER)),
         _imex("cnab2", 2, 1.0, 0.0, imex.multistep("cnab2", "cnab2")),
-        _imex("sbdf2", 2, 1.0, 0.0, imex.multistep("sbdf2", "sbdf2")),
+        _imex("sbdf2", 2, 1.333333, 0.0, imex.multistep("sbdf2", "sbdf2")),
         _imex("ars222", 2, 2.0, 0.0, imex.runge_kutta("ars222", imex.ARS222)),
-        _imex("ars443", 3, 2.0, 1.0, imex.runge_kutta("ars443", imex.ARS443)),
+        _imex("ars443", 3, 2.143160, 1.569860, imex.runge_kutta("ars443", imex.ARS443)),
         _newton("tr-bdf2", multistep=False),
         _newton("bdf2", multistep=True),
         _adaptive("bs3", 3, 2.512745, 1.732051, stages.BS3, stages.BS3_ERROR),
@@ -72,8 +72,9 @@ def integrator(name: str) -> Integrator | Exponential:
     Parameters
     ----------
     name
-        "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4" with steps of a given length; "bs3", "dp5", which
-        choose their steps; "tr-bdf2", "bdf2", which are implicit; "euler-maruyama" and "milstein" with noise; "etdrk4"
+        "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4" with steps of a given length; "imex-euler", "cnab2",
+        "sbdf2", "ars222", "ars443", whose linear part is implicit; "bs3", "dp5", which choose their steps; "tr-bdf2",
+        "bdf2", which are implicit; "euler-maruyama" and "milstein" with noise; "etdrk4"
         for rates in the space of modes.
 
     Returns
