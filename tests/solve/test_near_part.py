@@ -59,17 +59,66 @@ def test_iterations_do_not_grow_with_the_step(equation: str, boundary: object, o
     assert max(counts) < 20
 
 
-def test_where_derivatives_of_order_4_dominate() -> None:
-    """The cell-wise preconditioner is used, and the steps are solved as well."""
+HELD = ("-biharmonic(u)", (32, 40), mg.dirichlet(0.0))
+"""An equation, the cells of its grid, and its walls."""
+
+
+@pytest.mark.parametrize(
+    ("equation", "shape", "boundary"),
+    thinned(
+        [
+            ("-biharmonic(u)", (64, 64), None),
+            HELD,
+            ("-biharmonic(u, order=4) + 0.1*laplace(u) - u**3", (48, 32), mg.neumann(0.0)),
+            ("-biharmonic(u)", (128,), None),
+        ],
+        HELD,
+    ),
+)
+def test_fourth_derivatives_take_two_cycles(equation: str, shape: tuple[int, ...], boundary: object) -> None:
+    """Steps of 1e3 and 1e5 times the explicit limit take a few iterations, not hundreds."""
+    for dt in (1e3 / 32, 1e5 / 32):
+        grid = mg.Grid(shape, periodic=boundary is None)
+        model = mg.pde(equation, grid, initial={"u": "random()"}, boundary=boundary, integrator="bdf2", dt=dt)
+        registers = {op.register.name: op.register for op in flat(model.step.operations) if isinstance(op, Let)}
+        (strong,) = (register for name, register in registers.items() if name.endswith(".strong"))
+        with mg.Engine(model.layouts("slabs", 1)) as engine:
+            engine.set(model.field("u"), model.initial["u"])
+            assert engine.run(model.step, 3).ok
+            assert engine.read(strong) == 2
+            assert engine.read(registers["step.newton products"]) / 3 < 60
+
+
+@pytest.mark.parametrize(("equation", "expected"), [("-2*laplace(u) - biharmonic(u)", 2), ("-biharmonic(u)/100", 0)])
+def test_where_fourth_derivatives_dominate(equation: str, expected: int) -> None:
+    """They have to be larger than second derivatives and than 1; the steps are solved in any case."""
     grid = mg.Grid((32,), ("x",), spacing=0.2, periodic=True)
     model = mg.pde(
-        "-u - 2*laplace(u) - biharmonic(u) + 1", grid, initial={"u": "cos(2*pi*x/6.4)"}, integrator="tr-bdf2", dt=0.05
-    )
+        f"-u + 1 + {equation}", grid, initial={"u": "cos(2*pi*x/6.4)"}, integrator="tr-bdf2", dt=0.05
+    )  # fmt: skip
     strong = next(op.register for op in flat(model.step.operations) if isinstance(op, Let) and "strong" in op.label)
     with mg.Engine(model.layouts("slabs", 1)) as engine:
         engine.set(model.field("u"), model.initial["u"])
         assert engine.run(model.step, 2).ok
-        assert engine.read(strong) == 0
+        assert engine.read(strong) == expected
+
+
+@pytest.mark.slow
+def test_fourth_derivatives_have_the_same_bits_on_ranks() -> None:
+    def run(comm: mg.SerialComm) -> np.ndarray | None:
+        model = mg.pde(
+            "-biharmonic(u) - u**3", mg.Grid((12, 33)), initial={"u": "cos(x) + sin(y)"}, integrator="tr-bdf2", dt=50.0,
+            boundary={"x": mg.dirichlet(lambda y, x, t: mg.sin(t) + y)},
+        )  # fmt: skip
+        with mg.Engine(model.layouts("slabs", comm.size), comm=comm) as engine:
+            engine.set(model.field("u"), model.initial["u"])
+            assert engine.run(model.step, 1).ok
+            return engine.gather(model.field("u"))
+
+    alone = mg.run_virtual(1, run)[0]
+    assert alone is not None
+    for ranks in (2, 3):
+        assert np.array_equal(alone, mg.run_virtual(ranks, run)[0])
 
 
 def test_a_solve_that_fails_with_multigrid_is_repeated_without_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 Where it dominates 1 - scale J, which the sums of the entries of a row tell, V-cycles of multigrid for it, one for each
 field, are a preconditioner with which the number of iterations hardly depends on scale and on the number of cells.
+Where fourth derivatives dominate, as in phase fields, 1 - scale J is within a factor of 2 of the square of
+1 - sqrt(scale B) d2/dx2, so that two V-cycles of the same multigrid serve.
 The entries are derivatives of the rates by each cell that they read; at walls they are found by a product of the
 Jacobian, so that conditions of any kind count.
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,13 +21,14 @@ from minga.engine.program import Program
 from minga.errors import KernelError
 from minga.lang.cell import CellReader
 from minga.lang.derivative import derivative
-from minga.lang.expr import Node, as_node, author_error, extreme, where
+from minga.lang.expr import Node, as_node, author_error, extreme, square_root, where
 from minga.lang.functions import max as largest
 from minga.lang.graph import topological
 from minga.lang.trace import current_trace
 from minga.lang.without_locals import without_locals
 from minga.solve.elliptic import Elliptic
 from minga.solve.jacobian import Jacobian, Scale, Vector, differences
+from minga.solve.krylov import copy
 from minga.solve.laplacian import step
 from minga.solve.multigrid import Multigrid
 from minga.solve.rates import Rates, most, rates_kernel
@@ -40,6 +43,10 @@ _STRONG: Final = 30.0
 """Sum of the entries of a row, times scale, from which on a V-cycle is worth its time."""
 _SHARE: Final = 0.2
 """Largest share that all other entries may have beside it: less than for a biharmonic operator along one axis, 1/4."""
+_STRONG_FOURTH: Final = 100.0
+"""Size of the fourth derivatives, times scale, from which on two V-cycles are worth their time."""
+_SHARE_FOURTH: Final = 0.5
+"""Largest share that all other entries may have beside them."""
 _LEAST: Final = 0.5
 """Smallest sum of a row that the V-cycle assumes, so that its operator is positive where something grows."""
 _LARGEST: Final = 1000
@@ -63,7 +70,9 @@ class NearPart:
     ones, sums
         A vector of ones and zeros, and the sums of rows.
     strong
-        A register that is 1 if the part dominates, since the last `setup`.
+        A register that is 1 if the part dominates, and 2 if fourth derivatives do, since the last `setup`.
+    far
+        Whether cells read beyond their neighbours, so that fourth derivatives may dominate.
     """
 
     rates: Rates
@@ -75,6 +84,7 @@ class NearPart:
     ones: tuple[Field, ...]
     sums: tuple[Field, ...]
     strong: Register
+    far: bool
 
     @property
     def workspace(self) -> tuple[Field, ...]:
@@ -90,7 +100,13 @@ class NearPart:
         )
         scale = as_node(scale)
         dominates = (scale * found.near >= _STRONG) & (found.rest <= _SHARE * found.near)
-        program.let(self.strong, where(dominates, 1, 0))
+        fourth = (scale * found.fourth >= _STRONG_FOURTH) & (found.others <= _SHARE_FOURTH * found.fourth)
+        program.let(self.strong, where(dominates, 1, where(fourth, 2, 0)))
+        if self.far:
+            with program.when(self.strong.node == 2):
+                program.apply(
+                    _fourths(self.rates), jacobian.state, self.rates.constants, self.low, **self.rates.scalars
+                )
         with program.when(self.strong > 0):
             for number, (operator_, levels) in enumerate(zip(self.operators, self.levels, strict=True)):
                 self._coefficients(program, number, operator_, jacobian, scale)
@@ -104,17 +120,22 @@ class NearPart:
             position = number * ndim + axis
             program.apply(
                 _conductance(ndim, axis), self.low[position], self.high[position], elliptic.faces[axis], region=inner,
-                scale=scale,
+                scale=scale, fourth=self.strong.node == 2,
             )  # fmt: skip
         program.apply(_unit, self.ones, chosen=number)
         ones, sums = (tuple(item.now for item in group) for group in (self.ones, self.sums))
         jacobian.shifted(scale)(program, ones, sums)
-        program.apply(_positive, self.sums[number], elliptic.diagonal)
+        program.apply(_positive, self.sums[number], elliptic.diagonal, fourth=self.strong.node == 2)
 
     def __call__(self, program: Program, source: Vector, target: Vector) -> None:
-        """Record a V-cycle for each field."""
+        """Record a V-cycle for each field, or two where fourth derivatives dominate."""
         for levels, one, other in zip(self.levels, source, target, strict=True):
             levels(program, one, other)
+        if self.far:
+            with program.when(self.strong.node == 2):
+                for levels, between, other in zip(self.levels, self.ones, target, strict=True):
+                    program.apply(copy, other, between)
+                    levels(program, between, other)
 
 
 def near_part(rates: Rates, fields: Sequence[Field], name: str) -> NearPart | None:
@@ -143,15 +164,16 @@ def near_part(rates: Rates, fields: Sequence[Field], name: str) -> NearPart | No
         tuple(_beside(item, f"{name} {word} {axis}") for item in fields for axis in grid.axes)
         for word in ("low", "high")
     )
+    far: list[bool] = []
     try:
-        Program("trial").apply(_entries(rates), list(fields), rates.constants, low, high, **rates.scalars)
+        Program("trial").apply(_entries(rates, far), list(fields), rates.constants, low, high, **rates.scalars)
     except KernelError:
         return None
     operators = tuple(Elliptic(grid, f"{name} {item.name}") for item in fields)
     levels = tuple(Multigrid(each, name=f"{each.name} levels") for each in operators)
     return NearPart(
         rates, tuple(fields), operators, levels, low, high, differences(fields, f"{name} ones"),
-        differences(fields, f"{name} sums"), Register(f"{name}.strong", "i8"),
+        differences(fields, f"{name} sums"), Register(f"{name}.strong", "i8"), any(far),
     )  # fmt: skip
 
 
@@ -161,8 +183,11 @@ def _beside(item: Field, name: str) -> Field:
 
 
 # Kernels -------------------------------------------------------------------------------------------------------------
-def _entries(rates: Rates) -> Kernel:
-    """Return the kernel of the derivatives by the neighbours, and of the largest sums of rows."""
+def _entries(rates: Rates, far: list[bool] | None = None) -> Kernel:
+    """Return the kernel of the derivatives by the neighbours, and of the largest sums of rows.
+
+    While it is traced, it adds to `far` whether a cell reads others of its field beyond its neighbours.
+    """
 
     def compute(state: list[Any], constants: list[Any], low: list[Any], high: list[Any], **scalars: Any) -> Any:
         ndim = len(state[0].axes)
@@ -170,9 +195,16 @@ def _entries(rates: Rates) -> Kernel:
         found = [as_node(value) for value in rates.function(state, constants, TIME, **scalars)]
         near: list[Node] = []
         rest: list[Node] = []
+        fourth: list[Node] = []
+        others: list[Node] = []
         diffuses = False
         for number, (reader, value) in enumerate(zip(state, found, strict=True)):
             entries = _by_reads(value, [item.parameter for item in state])
+            reaches = any(field == reader.parameter and _reach(offsets) > 1 for field, offsets in entries)
+            for group, found_there in zip((fourth, others), _fourth_sums(entries, reader.parameter, ndim), strict=True):
+                group.append(found_there if reaches else as_node(0.0))
+            if far is not None:
+                far.append(reaches)
             own = {offsets: entries.pop((reader.parameter, offsets), None) for offsets in _neighbours(ndim)}
             entries.pop((reader.parameter, here), None)
             diffuses = diffuses or any(entry is not None for entry in own.values())
@@ -187,9 +219,52 @@ def _entries(rates: Rates) -> Kernel:
             rest.append(functools.reduce(operator.add, odd))
         if not diffuses:
             raise author_error("rates that do not depend on neighbours of the same field", "they need no multigrid")
-        return {"near": largest(most(near)), "rest": largest(most(rest))}
+        sums = {"near": near, "rest": rest, "fourth": fourth, "others": others}
+        return {name: largest(most(values)) for name, values in sums.items()}
 
     return rates_kernel(compute, "near-entries", rates, step=False)
+
+
+def _fourths(rates: Rates) -> Kernel:
+    """Return the kernel of the fourth derivatives of each field along each axis, in units of cells."""
+
+    def compute(state: list[Any], constants: list[Any], out: list[Any], **scalars: Any) -> None:
+        ndim = len(state[0].axes)
+        found = [as_node(value) for value in rates.function(state, constants, TIME, **scalars)]
+        for number, (reader, value) in enumerate(zip(state, found, strict=True)):
+            entries = _by_reads(value, [item.parameter for item in state])
+            for axis in range(ndim):
+                out[number * ndim + axis][(0,) * ndim] = _moments(entries, reader.parameter, axis)[1]
+
+    return rates_kernel(compute, "fourth-entries", rates, step=False)
+
+
+def _moments(entries: Mapping[tuple[int, tuple[int, ...]], Node], own: int, axis: int) -> tuple[Node, Node]:
+    """Return D and B of entries D d2/dx2 - B d4/dx4 along an axis.
+
+    D is half the second moment, and B what it leaves of the symbol of the shortest wave.
+    """
+    along = [(offsets[axis], entry) for (field, offsets), entry in entries.items() if field == own and offsets[axis]]
+    second = _total([(0.5 * offset * offset) * entry for offset, entry in along])
+    return second, 0.125 * _total([entry for offset, entry in along if offset % 2]) - 0.25 * second
+
+
+def _fourth_sums(entries: Mapping[tuple[int, tuple[int, ...]], Node], own: int, ndim: int) -> tuple[Node, Node]:
+    """Return the size of the fourth derivatives, and that of all other entries, for the shortest waves."""
+    here = (0,) * ndim
+    pairs = [_moments(entries, own, axis) for axis in range(ndim)]
+    fourth = _total([extreme("max", (16.0 * last, 0.0)) for _, last in pairs])
+    others = [4.0 * abs(second) for second, _ in pairs] + [extreme("max", (-16.0 * last, 0.0)) for _, last in pairs]
+    others += [abs(entry) for (field, offsets), entry in entries.items() if field != own and offsets != here]
+    return fourth, _total(others)
+
+
+def _reach(offsets: Sequence[int]) -> int:
+    return max(map(abs, offsets))
+
+
+def _total(terms: Sequence[Node]) -> Node:
+    return functools.reduce(operator.add, terms) if terms else as_node(0.0)
 
 
 def _by_reads(value: Node, own: Sequence[int]) -> dict[tuple[int, tuple[int, ...]], Node]:
@@ -215,12 +290,17 @@ def _or_zero(entry: Node | None) -> Node:
 
 @functools.cache
 def _conductance(ndim: int, axis: int) -> Kernel:
-    """Return the kernel of the conductance of faces across an axis, from the entries of the cells beside them."""
+    """Return the kernel of the conductance of faces across an axis, from the entries of the cells beside them.
+
+    Where fourth derivatives dominate, `low` holds these.
+    """
     here, below = (0,) * ndim, step(ndim, axis, -1)
 
     @kernel
-    def conductance(low: CellReader, high: CellReader, face: CellReader, *, scale: Node) -> None:
-        face[here] = extreme("max", (0.5 * scale * (low[here] + high[below]), 0.0))
+    def conductance(low: CellReader, high: CellReader, face: CellReader, *, scale: Node, fourth: Node) -> None:
+        second = extreme("max", (0.5 * scale * (low[here] + high[below]), 0.0))
+        root = square_root(extreme("max", (0.5 * scale * (low[here] + low[below]), 0.0)))
+        face[here] = where(fourth, root, second)
 
     return conductance
 
@@ -233,7 +313,8 @@ def _unit(vectors: Readers, *, chosen: Node) -> None:
 
 
 @kernel
-def _positive(sums: CellReader, diagonal: CellReader) -> None:
-    """Store the sums of rows that the V-cycle uses."""
+def _positive(sums: CellReader, diagonal: CellReader, *, fourth: Node) -> None:
+    """Store the sums of rows that the V-cycle uses, of which two make one of fourth derivatives."""
     here = (0,) * len(sums.axes)
-    diagonal[here] = extreme("max", (sums[here], _LEAST))
+    positive = extreme("max", (sums[here], _LEAST))
+    diagonal[here] = where(fourth, square_root(positive), positive)
