@@ -95,6 +95,7 @@ from minga.output.cells import gather_cells
 from minga.output.checkpoint.keeper import Checkpointing
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer, Phase, observer
+from minga.running.observers.callback import Frame
 from minga.running.run import run
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
@@ -129,6 +130,7 @@ __all__ = [
     "Engine",
     "Field",
     "FieldStyle",
+    "Frame",
     "Grid",
     "Kernel",
     "KernelError",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,16 +22,21 @@ from minga.output.snapshots.whole import WholeFrames
 from minga.output.traces import check_observed
 from minga.output.variables import variables_of
 from minga.output.versions import check_versions
-from minga.running.defaults import completed
+from minga.running.defaults import completed, default_threads
 from minga.running.finishing import complete
-from minga.running.goal import Goal
+from minga.running.goal import Goal, ending_time
+from minga.running.initial import with_initial
 from minga.running.keywords import NAME_OUT, options_of, with_settings
 from minga.running.observer import Observer
+from minga.running.observers.callback import Callback, Frame
 from minga.running.observers.ending import LastStep
+from minga.running.observers.progress import Progress, progress_of
 from minga.running.observers.series import Series
 from minga.running.run_directory import PreparedDirectory, finished_result_in, prepare_directory, run_in_directory
 from minga.running.session import Outcome, execute
+from minga.running.simulation import Simulation
 from minga.space.field import Field
+from minga.view.python_progress import has_display, python_display
 
 if TYPE_CHECKING:
     import xarray
@@ -46,9 +52,12 @@ def run(
     comm: Comm | None = None,
     out: str | Path | None = None,
     resume: bool = False,
+    initial: Mapping[Any, Any] | xarray.Dataset | None = None,
+    callback: Callable[[Frame], object] | None = None,
     observers: Sequence[Observer] = (),
     stop: Stop | str | Mapping[str, Any] | None = None,
     checkpoint: Checkpointing | float | str | Mapping[str, Any] | None = None,
+    progress: bool = True,
     **settings: Any,
 ) -> xarray.Dataset:
     """Run a model and return its frames: dimensions time, y, x; the digest and the last observables are attributes.
@@ -71,6 +80,13 @@ def run(
     resume
         Resume an interrupted run of this model from what it left in ``out``, or begin where there is nothing. The same
         bits come back as if it had not been interrupted. What a finished run left is returned.
+    initial
+        Initial values in place of those of the model: numbers, arrays or functions of the coordinates by field, or the
+        dataset of an earlier run, whose last frame gives all output fields. The time begins at 0.
+    callback
+        A function that is called on rank 0 with each frame, a `mg.Frame` of step, time, whole fields and observables:
+        before the first step, at every interval ``every``, and after the last step. It ends the run at this step by
+        raising StopIteration, whose text then says why in the attribute ``ended``.
     observers
         What happens between steps beside that: ``mg.observer(function, steps=10)``, or objects of classes derived from
         :class:`minga.Observer`; on several ranks all give the same ones.
@@ -81,6 +97,9 @@ def run(
         Steps, or model time (``0.5``, ``"0.5 s"``), from one checkpoint in ``out`` to the next, ``"off"``, a
         ``mg.Checkpointing``, or the entries of the table [checkpoint] as a dict; by default one is written every five
         minutes.
+    progress
+        Show the progress of runs of more than half a second: a bar on the terminal, a line that is renewed in a
+        notebook, and nothing where standard error is neither.
     **settings
         The entries of the tables [run] and [output] of a case, which are described below.
 
@@ -104,25 +123,33 @@ def run(
     """
     _check_model(model)
     _check_observers(observers)
-    options = options_of(model, steps, stop, checkpoint, settings, in_memory=out is None)
+    ranks = comm or SerialComm()
+    if initial is not None:
+        model = with_initial(model, initial)
+    threads = default_threads(model, ranks) if settings.get("threads") is None else 1
+    options = options_of(model, steps, stop, checkpoint, settings, in_memory=out is None, threads=threads)
     options = completed(options, model)
     check_observed(model, options.output.observe)
     chosen = _chosen(model, options.output.fields)
     variables_of(chosen, f"model {model.name!r}")  # raises for what cannot be kept
     check_snapshots(chosen, options.output)
-    ranks = comm or SerialComm()
     check_versions(ranks)
     if out is None and resume:
         raise CaseError("resume=True: in which directory?", remedy=NAME_OUT)
     place = None if out is None else prepare_directory(ranks, Path(out), resume, Goal.of(options, model))
     if place is not None and place.finished:
         return _finished(model, ranks, options, chosen, place)
-    with Interrupt(termination=place is not None).listening() as interrupt:
+    watching = [*_called_back(callback, chosen, options), *observers]
+    with (
+        Interrupt(termination=place is not None).listening() as interrupt,
+        _displayed(model, ranks, options, progress) as shown_progress,
+    ):
+        watching += shown_progress
         if place is None:
-            dataset, ended = _in_memory(model, ranks, options, chosen, interrupt, observers)
+            dataset, ended = _in_memory(model, ranks, options, chosen, interrupt, watching)
         else:
             last = LastStep(interrupt.answer)
-            dataset, ended = _on_disk(model, ranks, options, chosen, place, interrupt, [last, *observers])
+            dataset, ended = _on_disk(model, ranks, options, chosen, place, interrupt, [last, *watching])
     if interrupt.asked or ended.reason == "asked":
         text = f"the run ended after {ended.step}{Goal.of(options, model).whole} steps"
         where = "" if place is None else f", and in {place.directory.path}, where resume=True goes on"
@@ -131,6 +158,32 @@ def run(
         attach_dataset(stopped, dataset, where)
         raise stopped
     return dataset
+
+
+def _called_back(
+    callback: Callable[[Frame], object] | None, chosen: Sequence[Field], options: RunOptions
+) -> list[Observer]:
+    """Return the observer that calls a person's function with frames, if there is one."""
+    if callback is None:
+        return []
+    if not callable(callback):
+        raise CaseError(f"callback={shown(callback)}: expected a function of one argument, a frame")
+    return [Callback(callback, [field.name for field in chosen], options.output.every)]
+
+
+@contextmanager
+def _displayed(model: Model, comm: Comm, options: RunOptions, wanted: bool) -> Iterator[list[Observer]]:
+    """Yield the observer that shows the progress of a run on rank 0, on all ranks if it has a display; collective."""
+    if not comm.bcast(wanted and has_display() if comm.rank == 0 else None):
+        yield []
+        return
+    end = ending_time(options)
+    with python_display(model.name) as listener:
+
+        def tell(simulation: Simulation, seconds: float, updates: int) -> None:
+            listener.progress(progress_of(simulation, seconds, updates, end))
+
+        yield [Progress(tell)]
 
 
 def _in_memory(
