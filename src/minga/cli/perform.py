@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 from collections.abc import Callable
 from typing import Any
@@ -83,7 +82,7 @@ def _perform(
         options,
         resume=resumes,
         case=case_of(directory.case, directory.inputs) if comm.rank == 0 else {},
-        attributes={"title": case.name, "source": f"minga {importlib.metadata.version('minga')}"},
+        attributes={"title": case.name},
         cpus=cpus,
         note=listener.note,
     )

@@ -16,12 +16,14 @@ from minga.options import RunOptions
 from minga.output.checkpoint.keeper import Checkpointing
 from minga.output.dataset import Frames, attach_dataset, attributes_of, failed_attributes, open_dataset
 from minga.output.interrupt import Interrupt
+from minga.output.provenance import COMMAND
 from minga.output.snapshots.codec import check_snapshots
 from minga.output.snapshots.selection import selections_of
 from minga.output.snapshots.whole import WholeFrames
 from minga.output.traces import check_observed
 from minga.output.variables import variables_of
 from minga.output.versions import check_versions
+from minga.running.call import call_of
 from minga.running.defaults import completed, default_threads
 from minga.running.finishing import complete
 from minga.running.goal import Goal, ending_time
@@ -106,7 +108,8 @@ def run(
     Returns
     -------
     xarray.Dataset
-        Frames, observables and, as attributes, the digest and why the run ended.
+        Frames, observables and, as attributes, the digest, why the run ended, the last observables, and where the data
+        come from: ``parameters`` and ``versions`` (JSON), ``seed`` and ``command``.
 
     Raises
     ------
@@ -140,16 +143,17 @@ def run(
     if place is not None and place.finished:
         return _finished(model, ranks, options, chosen, place)
     watching = [*_called_back(callback, chosen, options), *observers]
+    command = call_of(options, {"initial": initial, "callback": callback, "observers": tuple(observers) or None})
     with (
         Interrupt(termination=place is not None).listening() as interrupt,
         _displayed(model, ranks, options, progress) as shown_progress,
     ):
         watching += shown_progress
         if place is None:
-            dataset, ended = _in_memory(model, ranks, options, chosen, interrupt, watching)
+            dataset, ended = _in_memory(model, ranks, options, chosen, interrupt, watching, command)
         else:
             last = LastStep(interrupt.answer)
-            dataset, ended = _on_disk(model, ranks, options, chosen, place, interrupt, [last, *watching])
+            dataset, ended = _on_disk(model, ranks, options, chosen, place, interrupt, [last, *watching], command)
     if interrupt.asked or ended.reason == "asked":
         text = f"the run ended after {ended.step}{Goal.of(options, model).whole} steps"
         where = "" if place is None else f", and in {place.directory.path}, where resume=True goes on"
@@ -193,10 +197,11 @@ def _in_memory(
     chosen: Sequence[Field],
     stop: Callable[[], bool],
     observers: Sequence[Observer],
+    command: str,
 ) -> tuple[xarray.Dataset, Ended]:
     """Run a model and keep whole frames on rank 0."""
     kept = selections_of(chosen, options.output, model.presentation)
-    frames = Frames(model, [one.variable for one in kept])
+    frames = Frames(model, [one.variable for one in kept], command)
     try:
         watching = [Series(frames.series.add, [options.output.every, options.output.observe]), *observers]
         recorder = WholeFrames(model, kept, frames.keep)
@@ -207,7 +212,7 @@ def _in_memory(
         raise
     _tell(comm, (finding.text for finding in outcome.findings))
     attributes = _attributes(model, outcome)
-    return frames.dataset(attributes) if comm.rank == 0 else _empty(attributes), outcome.ended
+    return frames.dataset(attributes) if comm.rank == 0 else _empty(attributes | {COMMAND: command}), outcome.ended
 
 
 def _on_disk(
@@ -218,14 +223,19 @@ def _on_disk(
     place: PreparedDirectory,
     stop: Callable[[], bool],
     observers: Sequence[Observer],
+    command: str,
 ) -> tuple[xarray.Dataset, Ended]:
     """Run a model in a directory, and open its files on rank 0."""
-    outcome, series = run_in_directory(place, model, comm, options, chosen, stop, observers)
+    outcome, series = run_in_directory(place, model, comm, options, chosen, stop, observers, command)
     _tell(comm, (finding.text for finding in outcome.findings))
     attributes = _attributes(model, outcome)
     if comm.rank == 0:
         complete(place.directory, options, outcome.ended.reason)
-    dataset = open_dataset(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
+    dataset = (
+        open_dataset(place.directory, model, series, attributes)
+        if comm.rank == 0
+        else _empty(attributes | {COMMAND: command})
+    )
     return dataset, outcome.ended
 
 
