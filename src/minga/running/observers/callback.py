@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from minga.engine.clock import Interval
-from minga.errors import RunError
+from minga.engine.rank_zero import on_rank_zero
 from minga.running.observer import Observer, Phase
 from minga.running.schedule import at_intervals
 from minga.running.simulation import Simulation
@@ -76,21 +76,16 @@ class Callback(Observer):
     def observe(self, simulation: Simulation) -> None:
         """Gather the fields, call the function on rank 0, and tell all ranks whether it ended the run or failed."""
         fields = {name: simulation.whole(name) for name in self._names}
-        observables = simulation.observe()
-        said: tuple[str, str] | None = None
-        failure: BaseException | None = None
-        if simulation.rank == 0:
+        observables = dict(simulation.observe())
+
+        def call() -> str | None:
             whole = {name: values for name, values in fields.items() if values is not None}
             try:
-                self._function(Frame(simulation.step, simulation.time, whole, dict(observables)))
+                self._function(Frame(simulation.step, simulation.time, whole, observables))
             except StopIteration as end:
-                said = ("end", str(end) or "the callback ended the run")
-            except BaseException as error:
-                said, failure = ("error", f"{type(error).__name__}: {error}"), error
-        said = simulation.engine.comm.bcast(said)
-        if failure is not None:
-            raise failure
-        if said is not None and said[0] == "error":
-            raise RunError(f"the callback failed on rank 0: {said[1]}")
-        if said is not None:
-            simulation.end(said[1])
+                return str(end) or "the callback ended the run"
+            return None
+
+        words = on_rank_zero(simulation.engine.comm, call, "the callback")
+        if words is not None:
+            simulation.end(words)
