@@ -129,6 +129,34 @@ def test_all_fields_of_a_run_fit_one_netcdf_file(in_tmp_path: Path) -> None:
         assert found.attrs[name] == made.attrs[name]
 
 
+@pytest.mark.parametrize("ranks", [1, 2])
+def test_a_run_may_leave_one_netcdf_file(tmp_path: Path, ranks: int) -> None:
+    path = tmp_path / "result.nc"
+    model = mg.automaton("B3/S23", (8, 9), init={"soup": 0.4}, observe=["population", "histogram"])
+    made = mg.run_virtual(ranks, lambda comm: mg.run(model, 4, every=2, observe=1, comm=comm, out=path))[0]
+    found = xarray.load_dataset(path, engine="scipy")
+    assert {"cell", "population", "histogram"} <= set(found.data_vars)
+    assert list(found.coords) == list(made.coords)
+    for name in made.variables:
+        assert np.array_equal(found[name], made[name]), name
+        assert found[name].dims == made[name].dims
+    assert json.loads(found.attrs["histogram"]) == made.attrs["histogram"]
+    assert found.attrs["digest"] == made.attrs["digest"]
+    assert [file.name for file in tmp_path.iterdir()] == ["result.nc"]
+    with pytest.raises(mg.CaseError, match="exists"):
+        mg.run(model, 4, out=path)
+    with pytest.raises(mg.CaseError, match="does not exist"):
+        mg.run(model, 4, out=tmp_path / "none" / "result.nc")
+
+
+def test_an_interrupted_run_leaves_its_netcdf_file(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="no more"):
+        mg.run(heat(), 8, every=1, out=tmp_path / "r.nc", observers=[mg.observer(failing, steps=3)])
+    found = xarray.load_dataset(tmp_path / "r.nc", engine="scipy")
+    assert found.step.values.tolist() == [0, 1, 2, 3]
+    assert found.attrs["ended"] == "failed: RuntimeError: no more"
+
+
 def test_parameters_of_all_kinds_are_recorded() -> None:
     values = {
         "a": np.float32(0.5),

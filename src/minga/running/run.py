@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from minga.engine.comm import Comm, SerialComm
 from minga.engine.model import Model
+from minga.engine.rank_zero import on_rank_zero
 from minga.engine.stop import Ended, Stop
 from minga.errors import CaseError, shown, suggest
 from minga.options import RunOptions
@@ -23,6 +25,7 @@ from minga.output.snapshots.whole import WholeFrames
 from minga.output.traces import check_observed
 from minga.output.variables import variables_of
 from minga.output.versions import check_versions
+from minga.paths import check_free
 from minga.running.call import call_of
 from minga.running.defaults import completed, default_threads
 from minga.running.finishing import complete
@@ -44,6 +47,9 @@ if TYPE_CHECKING:
     import xarray
 
 __all__ = ["run"]
+
+_NETCDF: Final = ".nc"
+"""Suffix of the file in which a run may leave its dataset."""
 
 
 @with_settings
@@ -78,7 +84,8 @@ def run(
         the others hold attributes only.
     out
         A new directory for the frames, which are then read from there when they are looked at, and for what ``minga
-        export`` and others want to know. By default all frames are in memory.
+        export`` and others want to know; or a new file ``NAME.nc``, a NetCDF file in which the dataset is written at
+        the end. By default all frames are in memory.
     resume
         Resume an interrupted run of this model from what it left in ``out``, or begin where there is nothing. The same
         bits come back as if it had not been interrupted. What a finished run left is returned.
@@ -124,9 +131,16 @@ def run(
 
     Whatever the exception, its attribute ``dataset`` holds what was computed until then.
     """
+    ranks = comm or SerialComm()
+    if out is not None and Path(out).suffix == _NETCDF:
+        again = functools.partial(run, model, steps, comm=comm, resume=resume, initial=initial, callback=callback)
+        return _into_file(
+            Path(out),
+            ranks,
+            lambda: again(observers=observers, stop=stop, checkpoint=checkpoint, progress=progress, **settings),
+        )
     _check_model(model)
     _check_observers(observers)
-    ranks = comm or SerialComm()
     if initial is not None:
         model = with_initial(model, initial)
     threads = default_threads(model, ranks) if settings.get("threads") is None else 1
@@ -161,6 +175,28 @@ def run(
         stopped = KeyboardInterrupt(text)
         attach_dataset(stopped, dataset, where)
         raise stopped
+    return dataset
+
+
+def _into_file(path: Path, comm: Comm, run_in_memory: Callable[[], xarray.Dataset]) -> xarray.Dataset:
+    """Run in memory, and write the dataset to a file, also if an error ends the run."""
+    from minga.output.dataset_netcdf import write_dataset
+
+    def free() -> None:
+        check_free(path, replace=False, key="out")
+        if not path.absolute().parent.is_dir():
+            raise CaseError(f"the directory {str(path.parent)!r} does not exist", key="out")
+
+    on_rank_zero(comm, free, "run")
+    try:
+        dataset = run_in_memory()
+    except BaseException as error:
+        kept = getattr(error, "dataset", None)
+        if kept is not None and comm.rank == 0:
+            write_dataset(path, kept)
+        raise
+    if comm.rank == 0:
+        write_dataset(path, dataset)
     return dataset
 
 
