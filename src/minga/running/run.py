@@ -19,6 +19,7 @@ from minga.output.checkpoint.keeper import Checkpointing
 from minga.output.dataset import Frames, attach_dataset, attributes_of, failed_attributes, open_dataset
 from minga.output.interrupt import Interrupt
 from minga.output.provenance import COMMAND
+from minga.output.series import Series as SeriesSoFar
 from minga.output.snapshots.codec import check_snapshots
 from minga.output.snapshots.selection import selections_of
 from minga.output.snapshots.whole import WholeFrames
@@ -267,12 +268,16 @@ def _on_disk(
     attributes = _attributes(model, outcome)
     if comm.rank == 0:
         complete(place.directory, options, outcome.ended.reason)
-    dataset = (
-        open_dataset(place.directory, model, series, attributes)
-        if comm.rank == 0
-        else _empty(attributes | {COMMAND: command})
-    )
-    return dataset, outcome.ended
+    return _opened(place, model, comm, series, attributes), outcome.ended
+
+
+def _opened(
+    place: PreparedDirectory, model: Model, comm: Comm, series: SeriesSoFar, attributes: dict[str, Any]
+) -> xarray.Dataset:
+    """Open the files of a run on rank 0, and return the same attributes on all ranks; collective."""
+    dataset = open_dataset(place.directory, model, series, attributes) if comm.rank == 0 else None
+    command = comm.bcast(None if dataset is None else dataset.attrs.get(COMMAND, ""))
+    return _empty(attributes | {COMMAND: command}) if dataset is None else dataset
 
 
 def _finished(
@@ -285,7 +290,7 @@ def _finished(
     facts = {name: value for finding in findings for name, value in finding.items() if name != "text"}
     known = facts | result["observables"]
     attributes = attributes_of(model, result["steps"], result["ended"]["text"], result["digest"], known)
-    return open_dataset(place.directory, model, series, attributes) if comm.rank == 0 else _empty(attributes)
+    return _opened(place, model, comm, series, attributes)
 
 
 def _empty(attributes: dict[str, Any]) -> xarray.Dataset:
