@@ -65,7 +65,7 @@ def in_process(*words: object) -> Said:
 
 def command(*words: object) -> list[str]:
     """The command line of ``minga WORDS`` with this Python."""
-    return [sys.executable, "-m", "minga.cli.main", *map(str, words)]
+    return [sys.executable, "-m", "minga", *map(str, words)]
 
 
 def as_person(*words: object, timeout: float = 120, **environment: str) -> Said:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from minga import studies as studies
     from minga.api import *  # noqa: F403
 
+    __version__: str
+
 _API = str(Path(__file__).with_name("api.py"))
 _MODULES = ("extend", "lab", "models", "network", "plan", "solve", "studies")
 
@@ -24,6 +26,10 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `minga --help` and shell completion are quick."""
     if name == "__all__":
         globals()[name] = _names()
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        globals()[name] = version("minga")
     elif name in _MODULES:
         globals()[name] = import_module(f"minga.{name}")
     elif not name.startswith("__") and name in _names():

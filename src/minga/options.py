@@ -74,7 +74,14 @@ class RunSettings(BaseModel):
             description="MPI ranks; left out, one for each free physical core, but at most one per 4096 cells",
         ),
     ] = None
-    threads: Annotated[int, Field(ge=1, description="threads of each rank")] = 1
+    threads: Annotated[
+        int,
+        Field(
+            ge=1,
+            description="threads of each rank; `mg.run` takes all free cores if this is left out, but at most one "
+            "for each 65536 cells",
+        ),
+    ] = 1
     overlap: Annotated[
         bool | Literal["auto"], Field(description='hide communication behind computation; "auto": as planned')
     ] = "auto"

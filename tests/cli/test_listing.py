@@ -55,7 +55,7 @@ def test_an_unknown_kind() -> None:
 
 def test_commands_come_in_the_order_of_a_first_day() -> None:
     commands = [str(entry["name"]) for entry in listed("commands")["commands"]]
-    assert commands[:4] == ["run", "new", "list", "show"]
+    assert commands[:4] == ["run", "new", "show", "list"]
     assert set(names(GROUP)) <= set(commands)
     shown = in_process("--help").out
     assert all(f" {name} " in shown for name in commands)

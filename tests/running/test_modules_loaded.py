@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+import minga
 
 FORBIDDEN = (
     r"minga\.compile\.ptx\w*",
@@ -63,6 +66,12 @@ def test_a_run_in_python_loads_only_what_it_uses(tmp_path: Path) -> None:
     modules = modules_of(HEAT, tmp_path)
     assert "minga.running.run" in modules
     assert loaded(modules, (*FORBIDDEN, MODELS)) == []
+
+
+def test_the_version_of_the_distribution_loads_nothing_else(tmp_path: Path) -> None:
+    modules = modules_of("import minga; print(minga.__version__)", tmp_path)
+    assert {name for name in modules if name.startswith("minga") or name == "numpy"} == {"minga"}
+    assert minga.__version__ == version("minga")
 
 
 HELP = """

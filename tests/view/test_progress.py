@@ -80,4 +80,4 @@ def test_a_terminal_gets_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     os.close(leader)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown)
     assert "[a] note" in plain
-    assert re.search(r"life .* 50/100 100 Mcells/s .* 3 ranks", plain), plain
+    assert re.search(r"life .* step 50 of 100 100 Mcells/s .* 3 ranks", plain), plain

@@ -46,9 +46,9 @@ Overrides = typer.Option(
 def root(version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False) -> None:
     """Structured-grid simulations on the computers you have."""
     if version:
-        from importlib.metadata import version as version_of
+        import minga
 
-        sys.stdout.write(f"minga {version_of('minga')}\n")
+        sys.stdout.write(f"minga {minga.__version__}\n")
         raise typer.Exit
 
 
@@ -129,26 +129,6 @@ def new(
     _print(command(file, kind, rule, source))
 
 
-@app.command("list")
-def listing(
-    context: typer.Context,
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[KIND]",
-            help="models, examples, formats, observers, routes or commands; by default all of them.",
-            autocompletion=completion.listed,
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
-    """List everything installed: models, examples, export formats, observers, routes and commands."""
-    from minga.cli import listing as command
-
-    found = command.listing(what, context)
-    _print(json.dumps(found) if as_json else command.text(found))
-
-
 @app.command()
 def show(
     run: Annotated[Path, Run],
@@ -170,6 +150,26 @@ def show(
     from minga.cli.show import show as command
 
     _print(command(run, field, frame, protocol))
+
+
+@app.command("list")
+def listing(
+    context: typer.Context,
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[KIND]",
+            help="models, examples, formats, observers, routes or commands; by default all of them.",
+            autocompletion=completion.listed,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List everything installed: models, examples, export formats, observers, routes and commands."""
+    from minga.cli import listing as command
+
+    found = command.listing(what, context)
+    _print(json.dumps(found) if as_json else command.text(found))
 
 
 @app.command(cls=SettingsCommand)
@@ -321,7 +321,7 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON 
 def main() -> None:
     """Run the command line; turn errors that the user can act on into a message on standard error and a status."""
     try:
-        app()
+        app(prog_name="minga")
     except MingaError as error:
         if _speaks():
             sys.stderr.write(f"minga: {error}\n")

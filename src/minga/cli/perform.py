@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 from collections.abc import Callable
 from typing import Any
@@ -16,11 +15,10 @@ from minga.output.live import LiveRecord
 from minga.plan.resolve import ResolvedPlan
 from minga.running.goal import ending_time
 from minga.running.observers.ending import LastStep
-from minga.running.observers.progress import Preview, Progress
+from minga.running.observers.progress import Preview, Progress, progress_of
 from minga.running.run_output import RunOutput, has_checkpoints
 from minga.running.session import execute
 from minga.running.simulation import Simulation
-from minga.view import progress as views
 from minga.view.progress import Listener
 
 __all__ = ["perform"]
@@ -84,21 +82,17 @@ def _perform(
         options,
         resume=resumes,
         case=case_of(directory.case, directory.inputs) if comm.rank == 0 else {},
-        attributes={"title": case.name, "source": f"minga {importlib.metadata.version('minga')}"},
+        attributes={"title": case.name},
         cpus=cpus,
         note=listener.note,
     )
-    cells = case.model.grid.size
     live = LiveRecord(case.model, case.run.steps, comm, directory)
 
     end = ending_time(options)
-    unit = "" if case.model.clock is None or case.model.clock.unit == "1" else f" {case.model.clock.unit}"
 
     def progress(simulation: Simulation, seconds: float, updates: int) -> None:
-        step, steps = simulation.step, simulation.steps
-        timed = None if end is None else views.Timed(simulation.time, end, unit)
-        live.progress(step, seconds, updates, steps)
-        listener.progress(views.Progress(step, steps, seconds, cells, comm.size, updates, timed))
+        live.progress(simulation.step, seconds, updates, simulation.steps)
+        listener.progress(progress_of(simulation, seconds, updates, end))
 
     def planned(resolved: ResolvedPlan, entry: dict[str, Any]) -> None:
         write_whole(directory.plan, entry)

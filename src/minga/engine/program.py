@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from numbers import Integral
 from types import SimpleNamespace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from minga.engine.active_check import check_active
+from minga.engine.call_global import Item, global_call
 from minga.engine.check import (
     Operand,
     check_aliases,
@@ -395,6 +396,30 @@ class Program:
         label = getattr(function, "__name__", "call")
         read, written, filled = (tuple(map(_as_slot, items)) for items in (reads, writes, fills))
         self._add(Call(function, read, written, label, filled))
+
+    def call_global(
+        self, function: Callable[..., Any], *, reads: Sequence[Item] = (), writes: Sequence[Item] = ()
+    ) -> None:
+        """Run `function(*arrays)` in Python on rank 0 with whole fields, for instance a function of SciPy.
+
+        The fields are gathered on rank 0, and the results are sent to all ranks, which each store their own cells: the
+        same bits on any number of ranks, as far as the function itself always returns the same. The whole fields must
+        fit into the memory of each rank.
+
+        Parameters
+        ----------
+        function
+            A function of one NumPy array for each field, or number for each register, in `reads`. It returns an array
+            of the field's shape, or a number, for the only entry of `writes`, or a tuple of one for each entry.
+        reads, writes
+            The fields, slots and registers that it gets and returns.
+
+        Raises
+        ------
+        ProgramError
+            For arguments of other kinds, and when the Program runs if the function returns something else.
+        """
+        self._add(global_call(function, reads, writes))
 
     def refresh(self, item: Field | Slot, width: int = 1) -> None:
         """Make the halo of a field valid to a width of `width` cells, boundaries included, for a call that reads it.

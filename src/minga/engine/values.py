@@ -39,7 +39,7 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
             continue
         view = arrays.view(slot.index, owned)
         if callable(value):
-            given: Any = _called(value, target, owned)
+            given: Any = values_in(value, target, owned)
         elif isinstance(value, np.ndarray) and value.ndim:
             given = value[owned.slices(target.bounds.lo)]
         else:
@@ -49,7 +49,7 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
             continue_beyond(arrays, slot)
 
 
-def _called(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
+def values_in(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
     """Return the values of a function of a box. Raise LayoutError if it takes or returns anything else, or fails."""
     if is_of_position(function, target):
         return at_points(function, target, box)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.engine.model import Model, Traces
+from minga.engine.clock import multiple
+from minga.engine.model import Model
 from minga.errors import MingaError
 from minga.output.directory import RunDirectory
+from minga.output.provenance import COMMAND, TIME_STEP, origin_of
 from minga.output.series import Series
 from minga.output.traces import Recorded, samples_of
 from minga.output.variables import (
@@ -28,7 +31,17 @@ from minga.output.variables import (
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["OBSERVED", "RECEIVER", "Frames", "attach_dataset", "attributes_of", "failed_attributes", "open_dataset"]
+__all__ = [
+    "OBSERVED",
+    "RECEIVER",
+    "Frames",
+    "SeriesContext",
+    "attach_dataset",
+    "attributes_of",
+    "failed_attributes",
+    "open_dataset",
+    "with_series",
+]
 
 OBSERVED = "observed"
 """Dimension of observables over time."""
@@ -39,8 +52,8 @@ RECEIVER = "receiver"
 class Frames:
     """Frames and observables of a run in the memory of rank 0."""
 
-    def __init__(self, model: Model, variables: Sequence[Variable]) -> None:
-        self.model, self.variables, self.series = model, variables, Series()
+    def __init__(self, model: Model, variables: Sequence[Variable], command: str) -> None:
+        self.model, self.variables, self.series, self._command = model, variables, Series(), command
         self.steps: list[int] = []
         self._times: list[float] = []
         self._arrays: list[dict[str, NDArray[Any]]] = []
@@ -57,7 +70,7 @@ class Frames:
 
         clock = self.model.clock
         about = time_attributes(None if clock is None else clock.unit)
-        found = xarray.Dataset(attrs=dict(attributes)).assign_coords(
+        found = xarray.Dataset(attrs={COMMAND: self._command, **attributes}).assign_coords(
             {TIME: (TIME, self._times, about), STEP: (TIME, self.steps, step_attributes())}
         )
         for variable in self.variables:
@@ -65,7 +78,7 @@ class Frames:
             empty = np.empty((0, *variable.shape), variable.dtype)
             stacked = np.stack([arrays[variable.name] for arrays in self._arrays]) if self._arrays else empty
             found[variable.name] = (variable.dims, stacked, variable.attributes)
-        return _with_series(found, self.series, self.model)
+        return with_series(found, self.series, SeriesContext.of(self.model, self.series))
 
 
 def open_dataset(
@@ -75,14 +88,14 @@ def open_dataset(
     import xarray
 
     dataset = xarray.open_zarr(directory.fields, chunks=None).assign_attrs(attributes)
-    return _with_series(dataset, series, model)
+    return with_series(dataset, series, SeriesContext.of(model, series))
 
 
 def attributes_of(
     model: Model, steps: int, ended: str, digest: str | None = None, observables: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the attributes of a dataset; the digest is that of a run that has come to its end."""
-    found = {"Conventions": CONVENTIONS, **model_attributes(model), "steps": steps}
+    found = {"Conventions": CONVENTIONS, **model_attributes(model), **origin_of(model), "steps": steps}
     return found | ({} if digest is None else {"digest": digest}) | {"ended": ended} | dict(observables or {})
 
 
@@ -100,16 +113,56 @@ def attach_dataset(error: BaseException, dataset: xarray.Dataset, place: str = "
         error.add_note(f"minga: the {frames} so far are this error's attribute `dataset`{place}")
 
 
-def _with_series(dataset: xarray.Dataset, series: Series, model: Model) -> xarray.Dataset:
+@dataclass(frozen=True, slots=True)
+class SeriesContext:
+    """Facts about observables that their series do not contain.
+
+    Attributes
+    ----------
+    quantities
+        Attributes of observables, by name.
+    time_step, time_unit
+        Length of every step, None if they may differ, and its unit.
+    samples
+        The samples at points, if there are any.
+    sampled
+        Name of the observable that consists of them.
+    axes
+        Names and units of the axes of their positions.
+    """
+
+    quantities: Mapping[str, Mapping[str, Any]]
+    time_step: float | None = None
+    time_unit: str = "1"
+    samples: Recorded | None = None
+    sampled: str | None = None
+    axes: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, model: Model, series: Series) -> SeriesContext:
+        """Return what a model says about the series of its run."""
+        quantities = {name: observable_attributes(model, name) for name in series.values}
+        traces, clock = model.traces, model.clock
+        here = traces is not None and traces.observable in series.values
+        return cls(
+            quantities,
+            time_step=origin_of(model).get(TIME_STEP),
+            time_unit="1" if clock is None else clock.unit,
+            samples=samples_of(traces, series) if traces is not None and here else None,
+            sampled=None if traces is None else traces.observable,
+            axes=tuple(zip(model.grid.axes, model.grid.units, strict=True)),
+        )
+
+
+def with_series(dataset: xarray.Dataset, series: Series, context: SeriesContext) -> xarray.Dataset:
     """Return the dataset with a variable for each observable; one with a field's name is called ``NAME_observed``."""
     if series.values:
-        dataset = dataset.assign_coords(_observed(series, model))
+        dataset = dataset.assign_coords(_observed(series, context))
     for name, values in series.values.items():
-        about = observable_attributes(model, name)
-        if model.traces is not None and model.traces.observable == name:
-            samples = samples_of(model.traces, series)
-            dataset = dataset.assign_coords(_receivers(model.traces, model, samples))
-            dataset[name] = ((f"{RECEIVER}_{TIME}", RECEIVER), samples.samples, about)
+        about = context.quantities.get(name, {})
+        if context.samples is not None and context.sampled == name:
+            dataset = dataset.assign_coords(_receivers(context.samples, context.axes))
+            dataset[name] = ((f"{RECEIVER}_{TIME}", RECEIVER), context.samples.samples, about)
             continue
         array = np.asarray(values)
         if array.dtype == object:  # values that were not finite, from before the run was interrupted
@@ -119,20 +172,20 @@ def _with_series(dataset: xarray.Dataset, series: Series, model: Model) -> xarra
     return dataset
 
 
-def _observed(series: Series, model: Model) -> dict[str, Any]:
+def _observed(series: Series, context: SeriesContext) -> dict[str, Any]:
     """Return the coordinates of observables: steps, and times if these follow from the steps."""
     found: dict[str, Any] = {OBSERVED: (OBSERVED, series.steps, step_attributes())}
-    clock = model.clock
-    if clock is not None and clock.length is not None and clock.time is None:
-        times = np.array([clock.at(step) for step in series.steps])
-        found[f"{TIME}_{OBSERVED}"] = (OBSERVED, times, {"units": clock.unit, "long_name": "time of the model"})
+    if context.time_step is not None:
+        times = np.array([multiple(context.time_step, step) for step in series.steps])
+        about = {"units": context.time_unit, "long_name": "time of the model"}
+        found[f"{TIME}_{OBSERVED}"] = (OBSERVED, times, about)
     return found
 
 
-def _receivers(traces: Traces, model: Model, samples: Recorded) -> dict[str, Any]:
+def _receivers(samples: Recorded, axes: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the times and positions of samples."""
     when, about = f"{RECEIVER}_{TIME}", {"units": "s", "long_name": "time of the model"}
     return {when: (when, samples.seconds, about)} | {
         f"{RECEIVER}_{axis}": (RECEIVER, samples.positions[:, number], {"units": unit})
-        for number, (axis, unit) in enumerate(zip(model.grid.axes, model.grid.units, strict=True))
+        for number, (axis, unit) in enumerate(axes)
     }

@@ -46,6 +46,8 @@ class Agenda:
         for observer, timetable in zip(self._observers, self._timetables, strict=True):
             if timetable.begin(self._simulation):
                 observer.observe(self._simulation)
+        if self._simulation.ended is not None:  # by one of them
+            self.observe()
 
     def next_step(self) -> int:
         """Return the next step after which an observer may be due, the last one at the latest."""
@@ -85,12 +87,21 @@ class Agenda:
         return Ended(_REASONS[importance - 1], self._simulation.step, words=text)
 
     def observe(self) -> None:
-        """Show the state after a step to those that are due."""
-        for observer, timetable, wanted in zip(self._observers, self._timetables, self._wanted, strict=True):
-            if timetable.due(self._simulation, wanted or observer.schedule.chunks):
-                if timetable.only_at_end:
-                    self._simulation.set_aside(observer)
-                self._show(observer)
+        """Show the state after a step to those that are due; if one of them ends the run, also to those before it."""
+        for number, wanted in enumerate(self._wanted):
+            over = self._simulation.ended is not None
+            self._offer(number, wanted or self._observers[number].schedule.chunks)
+            if self._simulation.ended is not None and not over:
+                for earlier in range(number):
+                    self._offer(earlier, False)
+
+    def _offer(self, number: int, wanted: bool) -> None:
+        """Show the state to an observer if it is due."""
+        observer, timetable = self._observers[number], self._timetables[number]
+        if timetable.due(self._simulation, wanted):
+            if timetable.only_at_end:
+                self._simulation.set_aside(observer)
+            self._show(observer)
 
     def finish(self) -> None:
         """Tell all observers that there are no more steps."""

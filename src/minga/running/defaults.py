@@ -6,15 +6,20 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from minga.engine.clock import Clock, Interval
+from minga.engine.comm import Comm
 from minga.engine.model import Model
+from minga.engine.pin import available_cores
 from minga.errors import CaseError
 from minga.options import RunOptions, ending
 from minga.running.pace import check_end
 from minga.space.field import Register
 
-__all__ = ["completed", "run_entries", "steps_of"]
+__all__ = ["completed", "default_threads", "run_entries", "steps_of"]
 
+_CELLS_A_THREAD: Final = 65536
 _UNKNOWN: Final = 1000
 """Number of steps that plans assume where an adaptive model chooses them."""
 
@@ -22,6 +27,21 @@ _UNKNOWN: Final = 1000
 def steps_of(model: Model) -> dict[str, int]:
     """Return the entry `steps` of [run] that a model asks for; empty if it asks for none."""
     return {} if model.steps is None else {"steps": model.steps}
+
+
+def default_threads(model: Model, comm: Comm) -> int:
+    """Return the threads of each rank that a run from Python takes, the same on all ranks; collective.
+
+    The free physical cores of a node are shared by its ranks; fields of fewer than `_CELLS_A_THREAD` cells for each
+    thread would be slower on more threads.
+    """
+    beside = 1
+    if comm.size > 1:
+        beside = comm.bcast(comm.gather(comm.node)).count(comm.node)
+    cells = model.grid.size // comm.size
+    fewest = np.array([-max(1, min(len(available_cores()) // beside, cells // _CELLS_A_THREAD))], np.int64)
+    comm.allreduce(fewest, "max")
+    return -int(fewest[0])
 
 
 def run_entries(model: Model | None, run: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,7 +25,7 @@ NAME_OUT: Final = 'name one for what the run leaves, such as out="runs/heat"'
 _OTHERWISE: Final = ("steps", "ranks")
 """Settings that Python gives in another way: as an argument of their own, and by `comm`."""
 
-_PYTHON: Final[Mapping[str, Any]] = {"pictures": 0, "report": False}
+_PYTHON: Final[Mapping[str, Any]] = {"pictures": 0, "report": False, "threads": None}
 """Defaults that are others than those of a case."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -55,9 +55,16 @@ def with_settings(function: Function) -> Function:
 
 
 def options_of(
-    model: Model, steps: object, stop: object, checkpoint: object, settings: Mapping[str, Any], *, in_memory: bool
+    model: Model,
+    steps: object,
+    stop: object,
+    checkpoint: object,
+    settings: Mapping[str, Any],
+    *,
+    in_memory: bool,
+    threads: int = 1,
 ) -> RunOptions:
-    """Return the options that the arguments of :func:`minga.run` stand for.
+    """Return the options that the arguments of :func:`minga.run` stand for; `threads` is the default of that setting.
 
     Raises
     ------
@@ -73,6 +80,7 @@ def options_of(
     said = own if steps is None else {"steps": steps}
     table, limit = _checkpoint(checkpoint)
     given = {**_PYTHON, **_several(settings), **said}
+    given["threads"] = threads if given["threads"] is None else given["threads"]
     if limit is not None and given.get("wall_time") is None:
         given["wall_time"] = limit
     options = RunOptions.of(_stop(stop), table, **given)

@@ -111,6 +111,8 @@ class Observer:
     def observe(self, simulation: Simulation) -> None:
         """Examine the state after a step for which the observer is due; `simulation.ended` is set at the last one.
 
+        `simulation.end(reason)`, called on all ranks, makes this step the last one.
+
         Parameters
         ----------
         simulation

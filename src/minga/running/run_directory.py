@@ -23,6 +23,7 @@ from minga.output.dataset import attach_dataset, failed_attributes, open_dataset
 from minga.output.directory import RunDirectory, disk_errors, noticing_removal, write_whole
 from minga.output.disk_space import check_room, need_of
 from minga.output.live import LiveRecord
+from minga.output.provenance import COMMAND
 from minga.output.series import Series, SeriesFile
 from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
@@ -106,16 +107,18 @@ def run_in_directory(
     fields: Sequence[Field],
     stop: Callable[[], bool],
     observers: Sequence[Observer] = (),
+    command: str = "",
 ) -> tuple[Outcome, Series]:
     """Run or resume a model, and return the outcome, and on rank 0 all observations; collective.
 
+    The files of a run that begins say that `command` made them.
     An error carries the output kept until then: see `minga.output.dataset.attach_dataset`.
     """
     directory = place.directory
     try:
         _check_room(place, model, comm, options, fields)
         with noticing_removal(directory.path):
-            kept = _open_output(place, model, comm, options, fields)
+            kept = _open_output(place, model, comm, options, fields, command)
             live = LiveRecord(model, options.run.steps, comm, directory)
 
         def progress(simulation: Simulation, seconds: float, updates: int) -> None:
@@ -172,7 +175,7 @@ def _check_room(
 
 
 def _open_output(
-    place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field]
+    place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field], command: str
 ) -> RunOutput:
     """Create the writers of a run that starts or resumes; collective."""
     return RunOutput.of(
@@ -183,6 +186,7 @@ def _open_output(
         options,
         resume=place.resumes,
         case=_case(options, fields),
+        attributes={COMMAND: command},
         note=_say,
         remembers=True,
     )

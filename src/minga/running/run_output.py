@@ -21,6 +21,7 @@ from minga.options import RunOptions
 from minga.output.checkpoint.head import Head, heads_of
 from minga.output.checkpoint.keeper import UNFINISHED, Keeper, checkpointing_of
 from minga.output.directory import RunDirectory, disk_errors, write_whole
+from minga.output.provenance import origin_of
 from minga.output.series import SeriesFile
 from minga.output.snapshots.archive import describe, manifest_of
 from minga.output.snapshots.snapshots import Snapshots
@@ -97,7 +98,7 @@ class RunOutput:
         CaseError, RunError
             As :class:`Snapshots` does.
         """
-        about = {**model_attributes(model), **(attributes or {})}
+        about = {**model_attributes(model), **origin_of(model), **(attributes or {})}
         every, observe = options.output.every, options.output.observe
         snapshots = Snapshots(
             directory.fields, model, fields, options.output, comm, attributes=about, resume=resume, cpus=cpus

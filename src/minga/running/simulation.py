@@ -105,6 +105,17 @@ class Simulation:
             self._observed = self.step, observe(self.model, self.engine)
         return self._observed[1]
 
+    def end(self, words: str) -> None:
+        """End the run at this step, in `Observer.observe` on all ranks; all observers of the end then see it.
+
+        Parameters
+        ----------
+        words
+            The reason, such as "the front has left the grid", which summaries and reports repeat.
+        """
+        if self.ended is None:
+            self.ended = Ended("over", self.step, words=words)
+
     def states(self) -> dict[str, Any]:
         """Return the present state of observers for a checkpoint, by name.
 

@@ -138,20 +138,20 @@ def progress_display(name: str, steps: int, stream: TextIO | None = None) -> Ite
         yield LogLines(name, stream)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
 
     console = Console(file=stream)
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        MofNCompleteColumn(),
+        TextColumn("{task.fields[place]}"),
         TextColumn("{task.fields[rate]}"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[ranks]}"),
     )
     with RichProgress(*columns, console=console) as bar:
-        task = bar.add_task(name, total=max(1, steps), rate="", ranks="")
+        task = bar.add_task(name, total=max(1, steps), place="", rate="", ranks="")
 
         class Bar:
             def progress(self, progress: Progress) -> None:
@@ -160,6 +160,7 @@ def progress_display(name: str, steps: int, stream: TextIO | None = None) -> Ite
                     task,
                     completed=progress.step if progress.timed is None else round(progress.share * total),
                     total=total,
+                    place=progress.place,
                     rate=rate_text(progress.rate),
                     ranks=ranks_text(progress.ranks),
                 )

@@ -13,8 +13,26 @@ from minga.output.ledger import ledger_entry
 from minga.running.observer import Observer, Phase
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
+from minga.view import progress as views
 
-__all__ = ["Preview", "Progress"]
+__all__ = ["Preview", "Progress", "progress_of"]
+
+
+def progress_of(simulation: Simulation, seconds: float, updates: int, end: float | None) -> views.Progress:
+    """Return the progress of a run as displays show it.
+
+    Parameters
+    ----------
+    simulation, seconds, updates
+        The arguments that `Progress` passes to its function.
+    end
+        The model time at which the run ends; None if it ends after a number of steps.
+    """
+    clock = simulation.model.clock
+    unit = "" if clock is None or clock.unit == "1" else f" {clock.unit}"
+    timed = None if end is None else views.Timed(simulation.time, end, unit)
+    cells, ranks = simulation.model.grid.size, simulation.engine.comm.size
+    return views.Progress(simulation.step, simulation.steps, seconds, cells, ranks, updates, timed)
 
 
 class Progress(Observer):

@@ -1,0 +1,119 @@
+"""Initial values that a run is given in place of those of its model: arrays, functions, or the last frame of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from minga.engine.model import Model
+from minga.engine.values import values_in
+from minga.errors import CaseError, shown, suggest
+from minga.space.bit_words import Packed
+from minga.space.field import Field, Slot
+
+__all__ = ["with_initial"]
+
+
+def with_initial(model: Model, initial: object) -> Model:
+    """Return a model with other initial values.
+
+    Parameters
+    ----------
+    model
+        The model.
+    initial
+        Values by field or by name, as `Model` takes them: numbers, arrays of the field's shape, functions of the
+        coordinates; other fields keep the values of the model. Or a dataset of an earlier run, whose last frame then
+        gives all output fields.
+
+    Raises
+    ------
+    CaseError
+        If the values do not belong to the model, or do not fit its fields.
+    """
+    values = _values(model, initial)
+    packed = {one.cells.name: one for one in model.packed.values()}
+    found: dict[Any, Any] = dict(model.given)
+    for key, value in values.items():
+        name = key if isinstance(key, str) else key.name if isinstance(key, Field) else None
+        if name in packed:
+            planes = _planes(packed[name], value)
+            found.update({plane.now: part for plane, part in zip(packed[name].planes, planes, strict=True)})
+        else:
+            found[key if isinstance(key, Slot) else _known(model, key)] = value
+    return dataclasses.replace(model, initial=found)
+
+
+def _values(model: Model, initial: object) -> Mapping[Any, Any]:
+    """Return the values by key."""
+    xarray = sys.modules.get("xarray")
+    if xarray is not None and isinstance(initial, xarray.Dataset):
+        return _of_last_frame(model, initial)
+    if isinstance(initial, Mapping):
+        return initial
+    names = [field.name for field in model.visible if not field.replicated]
+    if xarray is not None and isinstance(initial, xarray.DataArray):
+        raise CaseError(
+            f"initial: expected values by field, found the array {initial.name!r}",
+            remedy=f"write initial={{{names[0]!r}: array.values}}",
+        )
+    raise CaseError(
+        f"initial={shown(initial)}: expected values by field, or a dataset of a run",
+        remedy=f"write initial={{{names[0]!r}: ...}}",
+    )
+
+
+def _of_last_frame(model: Model, dataset: Any) -> dict[str, np.ndarray]:
+    """Return the output fields of a model from the last frame of a dataset."""
+    found = {}
+    for name in model.output:
+        if name not in dataset.data_vars:
+            raise CaseError(
+                f"initial: the dataset has no field {name!r} of model {model.name!r}",
+                suggestion=suggest(name, map(str, dataset.data_vars)),
+                remedy="give the fields one by one: initial={'u': dataset.u[-1].values}",
+            )
+        array = dataset[name]
+        if "time" in array.dims:
+            if not array.sizes["time"]:
+                raise CaseError("initial: the dataset has no frame")
+            array = array.isel(time=-1)
+        field = model.field(name)
+        shape = tuple(field.bounds.shape)
+        if array.shape != shape:
+            raise CaseError(
+                f"initial: {name!r} of the dataset has the shape {array.shape}, and that of the model {shape}",
+                remedy="take a run whose frames hold all cells of the same grid, without region and decimate",
+            )
+        found[name] = array.values
+    return found
+
+
+def _known(model: Model, key: Field | Slot | str) -> Slot:
+    """Return the slot of a field that the model has."""
+    if isinstance(key, str):
+        names = [field.name for field in model.visible]
+        if key.partition(".")[0] not in names:
+            raise CaseError(
+                f"initial: model {model.name!r} has no field {key!r}",
+                suggestion=suggest(key, names),
+                remedy=f"its fields are {', '.join(names)}",
+            )
+    return model._slot(key)
+
+
+def _planes(packed: Packed, value: Any) -> list[Any]:
+    """Return the bits of cells' states as values of the planes."""
+    cells = packed.cells
+    given = np.asarray(values_in(value, cells, cells.bounds) if callable(value) else value)
+    most = (1 << len(packed.planes)) - 1
+    if given.shape not in ((), cells.grid.shape):
+        raise CaseError(f"initial: {cells.name!r} has the shape {given.shape}, and the grid {cells.grid.shape}")
+    states = given.astype(np.uint8, casting="unsafe")
+    if not np.array_equal(states, given) or states.max(initial=0) > most:
+        raise CaseError(f"initial: the states of {cells.name!r} are whole numbers from 0 to {most}")
+    return packed.pack(np.broadcast_to(states, cells.grid.shape))
