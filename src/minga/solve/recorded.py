@@ -1,4 +1,4 @@
-"""What the recording of an integrator returns."""
+"""The workspace that the recording of an integrator returns."""
 
 from __future__ import annotations
 
