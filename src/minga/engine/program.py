@@ -44,6 +44,7 @@ from minga.engine.operations import ScalarValue as ScalarValue
 from minga.engine.operations import When as When
 from minga.engine.operations import flat as flat
 from minga.errors import ProgramError, shown, suggest
+from minga.markup import block, details
 from minga.lang.analysis import reads
 from minga.lang.expr import Arithmetic, as_node, cast
 from minga.lang.graph import Interner, Param, Store, topological
@@ -88,6 +89,11 @@ class Program:
 
     def __repr__(self) -> str:
         return "\n".join([f"Program {self.name!r}", *_outline(self.operations, "  ")])
+
+    def _repr_html_(self) -> str:
+        count = len(self.operations)
+        title = f"{count} operation{'' if count == 1 else 's'}"
+        return block(f"Program {self.name!r}", details(title, "\n".join(_outline(self.operations, ""))))
 
     def _add(self, operation: Operation) -> None:
         self._stack[-1].append(operation)

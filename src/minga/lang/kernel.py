@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from minga.errors import KernelError, MingaError, suggest
+from minga.markup import block, described, details
 from minga.lang.antiperiodic import sign_changes
 from minga.lang.captured import captured
 from minga.lang.cell import CellReader, Reduced
@@ -122,6 +123,14 @@ class Kernel:
     def __repr__(self) -> str:
         scalars = f", *, {', '.join(self.scalars)}" if self.scalars else ""
         return f"<kernel {self.name}({', '.join(self.fields)}{scalars})>"
+
+    def _repr_html_(self) -> str:
+        facts = {"fields": ", ".join(self.fields), "scalars": ", ".join(self.scalars), "order": self.order or ""}
+        try:
+            written = details("source", inspect.cleandoc("\n" + inspect.getsource(self.function)))
+        except (OSError, TypeError):  # made by a program, or by a cell that is gone
+            written = ""
+        return block(f"Kernel {self.name}", described(facts), written)
 
     def graph(self, signature: Signature) -> KernelGraph:
         """Return the traced graph for these argument types and the present values that the function captures.
