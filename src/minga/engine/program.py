@@ -44,13 +44,13 @@ from minga.engine.operations import ScalarValue as ScalarValue
 from minga.engine.operations import When as When
 from minga.engine.operations import flat as flat
 from minga.errors import ProgramError, shown, suggest
-from minga.markup import block, details
 from minga.lang.analysis import reads
 from minga.lang.expr import Arithmetic, as_node, cast
 from minga.lang.graph import Interner, Param, Store, topological
 from minga.lang.kernel import Kernel, ScalarType, Signature
 from minga.lang.trace import Trace, assemble
 from minga.lang.types import as_dtype, is_float
+from minga.markup import block, details
 from minga.space.box import Box
 from minga.space.field import MARGIN, Constant, Field, Register, Slot
 from minga.space.metric import metric_of, supplied_constant, supplied_scalar

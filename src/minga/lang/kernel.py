@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from minga.errors import KernelError, MingaError, suggest
-from minga.markup import block, described, details
 from minga.lang.antiperiodic import sign_changes
 from minga.lang.captured import captured
 from minga.lang.cell import CellReader, Reduced
@@ -20,6 +19,7 @@ from minga.lang.random_guard import forbid_foreign_random
 from minga.lang.replacements import replacement_for
 from minga.lang.trace import CARTESIAN, Metric, Trace, assemble, tracing
 from minga.lang.types import DType, as_dtype, is_float, is_signed
+from minga.markup import block, described, details
 
 _ROOT = str(Path(__file__).parents[1] / "__init__.py")
 _MOST_NAMED = 20
