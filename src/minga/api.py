@@ -97,6 +97,7 @@ from minga.output.opening import open_run as open
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer, Phase, observer
 from minga.running.observers.callback import Frame
+from minga.running.observers.live import live
 from minga.running.run import run
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
@@ -213,6 +214,7 @@ __all__ = [
     "iterate",
     "kernel",
     "laplace",
+    "live",
     "local",
     "log",
     "log1p",
