@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from minga.cli.case import read_case
+from minga.cli.sweep import sweep
 from minga.compile.explain import Kernel, kernel
 from minga.engine.clock import Clock
 from minga.engine.comm import MPIComm, SerialComm, run_virtual
@@ -247,6 +248,7 @@ __all__ = [
     "spacing",
     "sqrt",
     "sum",
+    "sweep",
     "tan",
     "tanh",
     "trunc",
