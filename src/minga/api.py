@@ -94,11 +94,11 @@ from minga.models.pde.model import pde
 from minga.models.waves.model import fletcher
 from minga.output.cells import gather_cells
 from minga.output.checkpoint.keeper import Checkpointing
-from minga.output.opening import open_run as open
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer, Phase, observer
 from minga.running.observers.callback import Frame
 from minga.running.observers.live import live
+from minga.running.opening import open_run as open
 from minga.running.run import run
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation

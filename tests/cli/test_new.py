@@ -135,7 +135,7 @@ def test_mistakes_are_told_and_nothing_is_written(in_tmp_path: Path, words: tupl
     assert "Traceback" not in said.err
 
 
-@pytest.mark.parametrize("example", ["heat", "laplace", pytest.param("rtm", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("example", ["heat", "laplace", "rtm"])
 def test_a_python_example_runs_as_it_is(in_tmp_path: Path, example: str) -> None:
     """A copy has the name of its file, and gives the bits of the example."""
     said = in_process("new", "mine.py", "--from", example)

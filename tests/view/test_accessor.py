@@ -101,3 +101,8 @@ def test_frames_on_the_disk_look_the_same(history: Any, in_tmp_path: Path) -> No
 def test_errors_say_what_is_wrong(history: Any, call: Any, message: str) -> None:
     with pytest.raises(mg.CaseError, match=message):
         call(history)
+
+
+def test_a_run_that_is_opened_has_pictures(in_tmp_path: Path) -> None:
+    made = mg.run(mg.automaton("B3/S23", (8, 8), init=np.eye(8, dtype="u1")), steps=2, out="run")
+    assert mg.open("run").mg.show().png == made.mg.show().png

@@ -156,7 +156,7 @@ def _done(task: _Task) -> _Answer:
         if not ends.isdisjoint(task.settings):
             own = {name: value for name, value in own.items() if name not in ends}
         with contextlib.redirect_stderr(io.StringIO()):  # remarks, which would come from all runs at once
-            return _Answer(run(model, **{"threads": 1, **own, **task.settings}).load())
+            return _Answer(run(model, **{"threads": 1, "progress": False, **own, **task.settings}).load())
     except MingaError as error:
         return _Answer(getattr(error, "dataset", None), str(error.message))
     except Exception as error:

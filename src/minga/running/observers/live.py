@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +12,7 @@ from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
 from minga.view.picture import Picture
 from minga.view.pictures import figure_png, frame_figure
+from minga.view.python_progress import in_notebook
 
 __all__ = ["live"]
 
@@ -95,9 +95,7 @@ def live(
 
 def _notebook() -> Callable[[Picture], object] | None:
     """Return what shows pictures in the output of the present cell of a notebook; None elsewhere."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    if getattr(shell, "kernel", None) is None:
+    if not in_notebook():
         return None
     from IPython.display import display  # type: ignore[import-not-found, unused-ignore]
 
