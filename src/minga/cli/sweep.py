@@ -262,9 +262,9 @@ def _combined(tasks: Sequence[_Task], answers: Sequence[_Answer], values: Mappin
         _with_outcome(nothing if answer.dataset is None else answer.dataset, answer.failure) for answer in answers
     ]
     names = _dimensions(values)
-    for several in reversed(values.values()):
+    for several in reversed(list(values.values())):
         nested = [nested[begin : begin + len(several)] for begin in range(0, len(nested), len(several))]
-    found = xarray.combine_nested(
+    found: xarray.Dataset = xarray.combine_nested(
         nested[0], concat_dim=list(names), data_vars="all", coords="different", compat="equals", join="outer",
         combine_attrs="drop_conflicts",
     )  # fmt: skip

@@ -116,4 +116,4 @@ def add_to_datasets() -> None:
     """Give all datasets of xarray the attribute ``mg``."""
     import xarray
 
-    xarray.register_dataset_accessor("mg")(DatasetView)
+    xarray.register_dataset_accessor("mg")(DatasetView)  # type: ignore[no-untyped-call]
