@@ -47,7 +47,7 @@ def test_each_run_has_its_parameters() -> None:
     assert history.time.values.tolist() == [0.0, 0.5, 1.0]
     assert set(history.steps.values.flat) == {4}
     assert history.attrs["model"] == "pde"
-    assert not {"digest", "steps", "ended", "largest_u"} & set(history.attrs)
+    assert not {"digest", "steps", "ended", "largest_u", "command"} & set(history.attrs)
 
 
 def test_the_number_of_workers_changes_nothing() -> None:

@@ -18,6 +18,7 @@ from minga.engine.pin import available_cores
 from minga.errors import CaseError, MingaError, RunError, shown
 from minga.options import ON_DISK, OutputSettings, RunSettings, marked
 from minga.output.dataset import OBSERVED
+from minga.output.provenance import COMMAND
 from minga.output.variables import TIME
 from minga.running.run import run
 from minga.running.side_by_side import side_by_side
@@ -278,7 +279,7 @@ def _combined(tasks: Sequence[_Task], answers: Sequence[_Answer], values: Mappin
 def _shared(datasets: Sequence[xarray.Dataset]) -> dict[Any, Any]:
     """Return the attributes that all runs share; the last observables are those of one run, even if they are equal."""
     first, *others = datasets
-    own = {*_OF_EACH, *map(str, first.data_vars)}
+    own = {*_OF_EACH, COMMAND, *map(str, first.data_vars)}
     own |= {name.removesuffix(f"_{OBSERVED}") for name in own}
     missing = object()
     return {
