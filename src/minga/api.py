@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from minga.cli.case import read_case
+from minga.cli.sweep import sweep
 from minga.compile.explain import Kernel, kernel
 from minga.engine.clock import Clock
 from minga.engine.comm import MPIComm, SerialComm, run_virtual
@@ -93,10 +94,11 @@ from minga.models.pde.model import pde
 from minga.models.waves.model import fletcher
 from minga.output.cells import gather_cells
 from minga.output.checkpoint.keeper import Checkpointing
-from minga.output.opening import open_run as open
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer, Phase, observer
 from minga.running.observers.callback import Frame
+from minga.running.observers.live import live
+from minga.running.opening import open_run as open
 from minga.running.run import run
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
@@ -213,6 +215,7 @@ __all__ = [
     "iterate",
     "kernel",
     "laplace",
+    "live",
     "local",
     "log",
     "log1p",
@@ -245,6 +248,7 @@ __all__ = [
     "spacing",
     "sqrt",
     "sum",
+    "sweep",
     "tan",
     "tanh",
     "trunc",

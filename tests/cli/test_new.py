@@ -133,3 +133,17 @@ def test_mistakes_are_told_and_nothing_is_written(in_tmp_path: Path, words: tupl
     assert (said.status, said.out) == (2, "")
     assert text in said.err
     assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("example", ["heat", "laplace", "rtm"])
+def test_a_python_example_runs_as_it_is(in_tmp_path: Path, example: str) -> None:
+    """A copy has the name of its file, and gives the bits of the example."""
+    said = in_process("new", "mine.py", "--from", example)
+    assert (said.status, said.err) == (0, "")
+    assert Path("mine.py").read_bytes() == (Path(minga.__file__).parent / "examples" / f"{example}.py").read_bytes()
+    digests = []
+    for name in ("mine.py", example):
+        done = in_process("run", name, *QUICK[:6], "--set", "run.steps=3", "--json")
+        assert done.status == 0, done
+        digests.append(json.loads(done.out)["digest"])
+    assert digests[0] == digests[1]

@@ -50,6 +50,7 @@ from minga.lang.graph import Interner, Param, Store, topological
 from minga.lang.kernel import Kernel, ScalarType, Signature
 from minga.lang.trace import Trace, assemble
 from minga.lang.types import as_dtype, is_float
+from minga.markup import block, details
 from minga.space.box import Box
 from minga.space.field import MARGIN, Constant, Field, Register, Slot
 from minga.space.metric import metric_of, supplied_constant, supplied_scalar
@@ -88,6 +89,11 @@ class Program:
 
     def __repr__(self) -> str:
         return "\n".join([f"Program {self.name!r}", *_outline(self.operations, "  ")])
+
+    def _repr_html_(self) -> str:
+        count = len(self.operations)
+        title = f"{count} operation{'' if count == 1 else 's'}"
+        return block(f"Program {self.name!r}", details(title, "\n".join(_outline(self.operations, ""))))
 
     def _add(self, operation: Operation) -> None:
         self._stack[-1].append(operation)

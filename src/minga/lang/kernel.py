@@ -19,6 +19,7 @@ from minga.lang.random_guard import forbid_foreign_random
 from minga.lang.replacements import replacement_for
 from minga.lang.trace import CARTESIAN, Metric, Trace, assemble, tracing
 from minga.lang.types import DType, as_dtype, is_float, is_signed
+from minga.markup import block, described, details
 
 _ROOT = str(Path(__file__).parents[1] / "__init__.py")
 _MOST_NAMED = 20
@@ -122,6 +123,14 @@ class Kernel:
     def __repr__(self) -> str:
         scalars = f", *, {', '.join(self.scalars)}" if self.scalars else ""
         return f"<kernel {self.name}({', '.join(self.fields)}{scalars})>"
+
+    def _repr_html_(self) -> str:
+        facts = {"fields": ", ".join(self.fields), "scalars": ", ".join(self.scalars), "order": self.order or ""}
+        try:
+            written = details("source", inspect.cleandoc("\n" + inspect.getsource(self.function)))
+        except (OSError, TypeError):  # made by a program, or by a cell that is gone
+            written = ""
+        return block(f"Kernel {self.name}", described(facts), written)
 
     def graph(self, signature: Signature) -> KernelGraph:
         """Return the traced graph for these argument types and the present values that the function captures.

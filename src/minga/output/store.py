@@ -18,6 +18,7 @@ from minga.engine.clock import Clock
 from minga.errors import CaseError, suggest
 from minga.options import OutputSettings
 from minga.output.directory import disk_errors
+from minga.output.frame_source import when_of
 from minga.output.snapshots.archive import Archive
 from minga.output.snapshots.chunks import chunks_of
 from minga.output.snapshots.counters import Counters
@@ -119,12 +120,15 @@ class FrameReader:
         along = (n for n, a in self.group.arrays() if a.metadata.dimension_names[0] == TIME)
         return tuple(sorted(name for name in along if name not in (TIME, STEP)))
 
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """Attributes of the whole store."""
+        attributes: Mapping[str, Any] = self.group.attrs
+        return attributes
+
     def when(self, index: int) -> str:
         """Describe the time of a frame: ``step 20``, and the model time if there is one."""
-        step = f"step {self.steps[index]}"
-        if self.unit is None:
-            return step
-        return f"{step}, t = {self.times[index]:.6g} {self.unit}".removesuffix(" 1")
+        return when_of(self.steps[index], self.times[index], self.unit)
 
     def frame(self, field: str, index: int = -1, at: tuple[int | slice, ...] = ()) -> NDArray[Any]:
         """Return one frame of a field, without the time axis; negative indices count from the last.

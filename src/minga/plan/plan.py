@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
+from minga.markup import block, described, details, table
 from minga.space.box import Box
 from minga.space.boxes import Ints
 from minga.space.layout import Layout
@@ -202,6 +203,17 @@ class Plan:
             lines.append(f"  without {len(self.left_out) - _LISTED} more nodes")
         lines += [f"  note: {note}" for note in self.notes]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [(c.name, c.chosen, "" if c.chosen == c.naive else _gain(c), c.reason) for c in self.choices]
+        facts = {f"without {name}": reason for name, reason in self.left_out}
+        facts |= {f"note {number}": note for number, note in enumerate(self.notes, 1)}
+        return block(
+            f"Plan: {self.summary}",
+            table(("decision", "choice", "gain", "reason"), rows, named=True),
+            described(facts),
+            details("layout", repr(self.layout)),
+        )
 
 
 def _gain(choice: Choice) -> str:

@@ -14,6 +14,7 @@ from minga.engine.observables import updates_of
 from minga.engine.state import BEGINNING, Position
 from minga.engine.stop import Ended, Stop
 from minga.errors import RunError
+from minga.markup import block, described
 from minga.output.trace import Stopwatch
 from minga.running.agenda import Agenda
 from minga.running.observer import Observer
@@ -29,7 +30,7 @@ CHUNK_SECONDS: Final = 0.2
 """Time between two looks at the clock; all ranks agree on the number of steps it takes."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """The result of a run.
 
@@ -60,6 +61,19 @@ class Result:
     ended: Ended
     resumed: Position = BEGINNING
     findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        return "\n".join(["Result", *(f"  {name}: {value}" for name, value in self._facts().items())])
+
+    def _repr_html_(self) -> str:
+        return block("Result", described(self._facts()))
+
+    def _facts(self) -> dict[str, object]:
+        """Return what people want to know of a run."""
+        found: dict[str, object] = {"ended": self.ended, "steps": self.steps, "time": f"{self.time:.9g}"}
+        found |= {name: value for name, value in self.observables.items() if name not in found}
+        found["speed"] = f"{self.cells_per_second:.3g} cell updates a second, in {self.seconds:.3g} s"
+        return found | {f"finding {number}": one.text for number, one in enumerate(self.findings, 1)}
 
 
 def drive(

@@ -42,6 +42,7 @@ from minga.running.run_directory import PreparedDirectory, finished_result_in, p
 from minga.running.session import Outcome, execute
 from minga.running.simulation import Simulation
 from minga.space.field import Field
+from minga.view.accessor import add_to_datasets
 from minga.view.python_progress import has_display, python_display
 
 if TYPE_CHECKING:
@@ -140,6 +141,7 @@ def run(
             ranks,
             lambda: again(observers=observers, stop=stop, checkpoint=checkpoint, progress=progress, **settings),
         )
+    add_to_datasets()
     _check_model(model)
     _check_observers(observers)
     if initial is not None:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import LayoutError, shown, suggest
+from minga.markup import block, table
 from minga.space.box import Box, Point, Widths
 
 __all__ = ["Floats", "Grid"]
@@ -455,6 +456,18 @@ class Grid:
         if self.label:
             said.append(f"label {self.label!r}")
         return f"Grid({'; '.join(said)})"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for axis, name in enumerate(self.axes):
+            faces, widths = self.faces(axis), self.widths(axis)
+            width = f"{widths.min():g}" if self.uniform(axis) else f"{widths.min():g} to {widths.max():g}"
+            unit = "" if self.units[axis] == "1" else self.units[axis]
+            joined = "yes" if self.periodic[axis] else "no"
+            rows.append((name, self.shape[axis], f"{faces[0]:g}", f"{faces[-1]:g}", width, unit, joined))
+        head = ("axis", "cells", "from", "to", "spacing", "unit", "periodic")
+        geometry = "" if self.geometry == "cartesian" else f", {self.geometry}"
+        return block(f"Grid of {self.size} cells{geometry}", table(head, rows, named=True))
 
     def _along(self, axis: int, t: Point, reach: Box, points: Box) -> list[Point]:
         """Return ``t`` plus every number of crossings of ``axis`` that can bring ``points`` onto ``reach`` along it."""

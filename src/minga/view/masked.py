@@ -8,24 +8,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.output.store import FrameReader
+from minga.output.frame_source import FrameSource
 from minga.output.variables import LEFT_OUT
 
 __all__ = ["left_out", "shown_frame"]
 
 
-def left_out(reader: FrameReader, axes: Sequence[str], index: int = -1) -> NDArray[np.bool_] | None:
+def left_out(reader: FrameSource, axes: Sequence[str], index: int = -1) -> NDArray[np.bool_] | None:
     """Return the cells along these axes that a model leaves out of a frame; None if there are none."""
-    mask = str(reader.group.attrs.get(LEFT_OUT, ""))
+    mask = str(reader.attrs.get(LEFT_OUT, ""))
     if mask not in reader.fields or [c.name for c in reader.coordinates(mask)] != list(axes):
         return None
     return np.asarray(reader.frame(mask, index) != 0)
 
 
-def shown_frame(reader: FrameReader, field: str, index: int, at: tuple[int | slice, ...] = ()) -> NDArray[Any]:
+def shown_frame(reader: FrameSource, field: str, index: int, at: tuple[int | slice, ...] = ()) -> NDArray[Any]:
     """Return a frame of a field, or the part `at` of it; for floats in cells, NaN in those that are left out."""
     values = reader.frame(field, index, at)
-    mask = str(reader.group.attrs.get(LEFT_OUT, ""))
+    mask = str(reader.attrs.get(LEFT_OUT, ""))
     if values.dtype.kind != "f" or mask not in reader.fields:
         return values
     coordinates = reader.coordinates(field)

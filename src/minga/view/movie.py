@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -11,23 +12,24 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from minga.errors import CaseError, RunError
+from minga.errors import CaseError, RunError, suggest
 from minga.output.directory import disk_errors
-from minga.output.store import FrameReader
+from minga.output.frame_source import FrameSource
 from minga.view.pictures import chosen_frames
 from minga.view.raster import FieldView, field_view, with_palette
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-__all__ = ["ENDINGS", "write_movie"]
+__all__ = ["ENDINGS", "check_movie", "write_movie"]
 
 ENDINGS: Final = {".gif": "GIF", ".webp": "WEBP", ".png": "PNG", ".apng": "PNG", ".mp4": "MP4"}
 _MOST_FRAMES = 600
+_SLOWEST, _FASTEST, _NARROWEST, _WIDEST = 0.1, 50.0, 16, 4096
 _EMPTY = (247, 245, 239)
 
 
-def write_movie(reader: FrameReader, field: str, path: Path, fps: float, width: int) -> tuple[int, tuple[int, int]]:
+def write_movie(reader: FrameSource, field: str, path: Path, fps: float, width: int) -> tuple[int, tuple[int, int]]:
     """Write a movie of a field, at most 600 frames of at most ``width`` pixels.
 
     A field on one axis is shown by its history, which grows downwards. The extension of ``path`` is one of ENDINGS.
@@ -59,6 +61,22 @@ def write_movie(reader: FrameReader, field: str, path: Path, fps: float, width: 
         with contextlib.suppress(OSError):  # a disk error has already been raised above
             temporary.unlink(missing_ok=True)
     return len(chosen), first.size
+
+
+def check_movie(path: Path, fps: float, width: int, dashes: str = "") -> None:
+    """Raise CaseError for a file, a speed or a width that movies cannot have; options begin with these dashes."""
+    if path.suffix not in ENDINGS:
+        raise CaseError(
+            f"the suffix of a movie must be one of {', '.join(ENDINGS)}, found {path.name!r}",
+            key=f"{dashes}out",
+            suggestion=suggest(path.suffix, ENDINGS),
+        )
+    if not path.parent.is_dir():
+        raise CaseError(f"the directory {str(path.parent)!r} does not exist", key=f"{dashes}out")
+    if not (math.isfinite(fps) and _SLOWEST <= fps <= _FASTEST):
+        raise CaseError(f"expected {_SLOWEST:g} to {_FASTEST:g} frames per second, found {fps:g}", key=f"{dashes}fps")
+    if not _NARROWEST <= width <= _WIDEST:
+        raise CaseError(f"expected {_NARROWEST} to {_WIDEST} pixels, found {width}", key=f"{dashes}width")
 
 
 @dataclass(frozen=True, slots=True)

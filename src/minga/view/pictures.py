@@ -7,6 +7,7 @@ that they can be compared. The frames of integers on one axis are the rows of on
 from __future__ import annotations
 
 import glob
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.output.directory import appearing, disk_errors
+from minga.output.frame_source import FrameSource
 from minga.output.plane import plane_of
 from minga.output.store import FrameReader
 from minga.output.variables import DRAWINGS, Coordinate
@@ -22,7 +24,7 @@ from minga.view.colours import ColourScale, Limits, colour_scale, is_signed, lim
 from minga.view.masked import shown_frame
 from minga.view.raster import ends, is_even, pixels_of
 
-__all__ = ["chosen_frames", "draw", "draw_frame", "draw_run"]
+__all__ = ["chosen_frames", "draw", "draw_frame", "draw_run", "figure_png", "frame_figure", "frame_png"]
 
 _DPI = 100
 _LONGEST_CELLS, _LONGEST_FIELD, _SHORTEST = 1100, 720, 40
@@ -87,7 +89,7 @@ def draw_frame(reader: FrameReader, field: str, index: int, folder: Path) -> Pat
     return _draw_step(reader, field, index, folder, _limits(reader, field, sorted(compared)))
 
 
-def _limits(reader: FrameReader, field: str, frames: Sequence[int]) -> Limits:
+def _limits(reader: FrameSource, field: str, frames: Sequence[int]) -> Limits:
     """Return the ends of one colour scale for these frames."""
     attributes = reader.attributes(field)
     signed = is_signed(attributes)
@@ -121,14 +123,41 @@ def draw(
     title: str = "",
     limits: Limits | None = None,
 ) -> None:
-    """Draw one frame of a field with any number of axes into a PNG file.
-
-    ``limits`` are the ends of the colour scale; by default those of the values.
+    """Draw one frame of a field into a PNG file; see `frame_figure`.
 
     Raises
     ------
     RunError
         If the disk refuses.
+    """
+    _save(frame_figure(values, name, coordinates, attributes, title, limits), path)
+
+
+def frame_png(reader: FrameSource, field: str, index: int, frames: Sequence[int]) -> bytes:
+    """Return the picture of one frame as a PNG file; its colours are those of all these frames."""
+    attributes, coordinates = reader.attributes(field), reader.coordinates(field)
+    values, title, limits = shown_frame(reader, field, index), reader.when(index), _limits(reader, field, frames)
+    return figure_png(frame_figure(values, field, coordinates, attributes, title, limits))
+
+
+def figure_png(figure: Any) -> bytes:
+    """Return a figure as a PNG file."""
+    stream = io.BytesIO()
+    figure.savefig(stream, dpi=_DPI, format="png")
+    return stream.getvalue()
+
+
+def frame_figure(
+    values: Values,
+    name: str,
+    coordinates: Sequence[Coordinate],
+    attributes: dict[str, Any],
+    title: str = "",
+    limits: Limits | None = None,
+) -> Any:
+    """Return the figure of one frame of a field with any number of axes.
+
+    ``limits`` are the ends of the colour scale; by default those of the values.
     """
     plane = plane_of(coordinates, attributes)
     image, axes = plane.laid(values[plane.at]), list(plane.axes)
@@ -140,13 +169,10 @@ def draw(
     if image.ndim == 1 and image.dtype.kind in "bui":
         figure = _image(image[np.newaxis], [Coordinate("", np.zeros(1), {}), *axes], label, title, scale, square=True)
         figure.axes[0].set_yticks([])
-    else:
-        figure = (
-            _line(image, axes, label, title, scale)
-            if image.ndim == 1
-            else _image(image, axes, label, title, scale, upwards=plane.upwards(values.dtype))
-        )
-    _save(figure, path)
+        return figure
+    if image.ndim == 1:
+        return _line(image, axes, label, title, scale)
+    return _image(image, axes, label, title, scale, upwards=plane.upwards(values.dtype))
 
 
 def _save(figure: Any, path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TextIO
 
 from minga.view.progress import Listener, Progress, progress_display, ranks_text, rate_text, time_text
 
-__all__ = ["has_display", "python_display"]
+__all__ = ["has_display", "in_notebook", "python_display"]
 
 DELAY: Final = 0.5
 """Seconds of computing before anything is shown: shorter runs stay silent."""
@@ -18,7 +18,7 @@ DELAY: Final = 0.5
 
 def has_display(stream: TextIO | None = None) -> bool:
     """Return whether somebody can see progress: standard error is a terminal, or this process serves a notebook."""
-    return _in_notebook() or _is_terminal(stream or sys.stderr)
+    return in_notebook() or _is_terminal(stream or sys.stderr)
 
 
 @contextmanager
@@ -56,7 +56,7 @@ class _Late:
             self._display.note(text)
 
     def _opened(self, steps: int) -> AbstractContextManager[Listener]:
-        return _notebook(self._name) if _in_notebook() else progress_display(self._name, steps, self._stream)
+        return _notebook(self._name) if in_notebook() else progress_display(self._name, steps, self._stream)
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def mime_bundle(name: str, progress: Progress) -> dict[str, str]:
     return {"text/plain": text, "text/html": f"<div>{bar} {html.escape(text)}</div>"}
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
     """Return whether IPython is loaded and runs the cells of a notebook, whose outputs can be updated."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()

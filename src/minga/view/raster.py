@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.output.frame_source import FrameSource
 from minga.output.plane import Plane, plane_of
-from minga.output.store import FrameReader
 from minga.output.variables import Coordinate
 from minga.view.colours import ColourScale, colour_scale, is_signed, limits_of
 from minga.view.masked import shown_frame
@@ -71,7 +71,7 @@ class FieldView:
         For each axis of a plane with two axes, the cell that each of the equal cells lies in; None if cells are equal.
     """
 
-    reader: FrameReader
+    reader: FrameSource
     field: str
     plane: Plane
     scale: ColourScale
@@ -110,7 +110,7 @@ class FieldView:
         return raster(rows, self.scale, history_size(rows.shape, room))
 
 
-def field_view(reader: FrameReader, field: str, indices: Sequence[int]) -> FieldView:
+def field_view(reader: FrameSource, field: str, indices: Sequence[int]) -> FieldView:
     """Return the view of a field for some of its frames; see `minga.output.plane`."""
     attributes = reader.attributes(field)
     plane = plane_of(reader.coordinates(field), attributes)

@@ -16,6 +16,7 @@ from minga.output.provenance import COMMAND, TIME_STEP
 from minga.output.series import SeriesFile
 from minga.output.traces import read_traces
 from minga.output.variables import QUANTITIES, TIME
+from minga.view.accessor import add_to_datasets
 
 if TYPE_CHECKING:
     import xarray
@@ -54,6 +55,7 @@ def open_run(path: str | Path) -> xarray.Dataset:
 
     if not isinstance(path, str | Path):
         raise CaseError(f"open({shown(path)}): expected the path of a run", remedy='write mg.open("runs/life")')
+    add_to_datasets()
     directory = RunDirectory.open(Path(path))
     dataset = xarray.open_zarr(directory.fields, chunks=None)
     series = SeriesFile(directory)

@@ -1,0 +1,119 @@
+"""Attribute ``mg`` of datasets: ``history.mg.show()`` and ``history.mg.movie()``."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from minga.errors import CaseError
+from minga.output.dataset_frames import DatasetFrames
+from minga.view.movie import check_movie, write_movie
+from minga.view.picture import Movie, Picture
+from minga.view.pictures import chosen_frames, frame_png
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["DatasetView", "add_to_datasets"]
+
+_COMPARED: Final = 16
+"""Most frames that set the colours of a picture."""
+_KINDS: Final = {
+    ".gif": "image/gif", ".webp": "image/webp", ".png": "image/png", ".apng": "image/png", ".mp4": "video/mp4",
+}  # fmt: skip
+
+
+class DatasetView:
+    """Pictures and movies of the frames of a dataset.
+
+    Parameters
+    ----------
+    dataset
+        A dataset of a run, or a selection from it.
+    """
+
+    def __init__(self, dataset: xarray.Dataset) -> None:
+        self._dataset = dataset
+
+    def show(self, field: str | None = None, frame: int = -1) -> Picture:
+        """Return the picture of a frame, which a notebook shows.
+
+        Parameters
+        ----------
+        field
+            Name of the field; by default the first one.
+        frame
+            Number of the frame, from 0; negative numbers count from the last.
+
+        Returns
+        -------
+        Picture
+            The picture; `save` writes it. All frames of a dataset share their colours.
+
+        Raises
+        ------
+        CaseError
+            If there is no such field or frame.
+        """
+        frames = DatasetFrames(self._dataset)
+        name = _field(frames, field)
+        frames.frame(name, frame)  # raises for a frame that does not exist
+        count = len(frames.steps)
+        compared = sorted({*chosen_frames(count, _COMPARED), frame % count})
+        return Picture(frame_png(frames, name, frame, compared), f"{name}, {frames.when(frame)}")
+
+    def movie(
+        self, field: str | None = None, out: str | Path | None = None, *, fps: float = 10.0, width: int = 480
+    ) -> Movie:
+        """Return a movie of a field, which a notebook shows; at most 600 frames are taken.
+
+        Parameters
+        ----------
+        field
+            Name of the field; by default the first one.
+        out
+            A file that ends in .gif, .webp, .png or .mp4 (which needs ffmpeg), and is replaced if it exists; by default
+            a GIF in memory.
+        fps
+            Frames per second.
+        width
+            Most pixels along each side.
+
+        Returns
+        -------
+        Movie
+            The movie.
+
+        Raises
+        ------
+        CaseError
+            If there is no such field or no frame, or an argument is invalid.
+        RunError
+            If the disk refuses.
+        """
+        frames = DatasetFrames(self._dataset)
+        name = _field(frames, field)
+        frames.frame(name)  # raises if there is none
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "movie.gif") if out is None else Path(out)
+            check_movie(path, fps, width)
+            count, _ = write_movie(frames, name, path, fps, width)
+            content = path.read_bytes()
+        return Movie(content, _KINDS[path.suffix], f"{name}, {count} frames", None if out is None else path)
+
+
+def _field(frames: DatasetFrames, field: str | None) -> str:
+    """Return the name of a field, by default the first one."""
+    if field is None and not frames.fields:
+        raise CaseError("the dataset has no fields", remedy="take one that mg.run returned")
+    return frames.fields[0] if field is None else field
+
+
+@functools.cache
+def add_to_datasets() -> None:
+    """Give all datasets of xarray the attribute ``mg``."""
+    import xarray
+
+    xarray.register_dataset_accessor("mg")(DatasetView)  # type: ignore[no-untyped-call]
