@@ -55,7 +55,10 @@ def test_convolutions_are_those_of_scipy(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_page_shows_what_is_stored() -> None:
-    content = json.loads((ROOT / "benchmarks" / "results" / "pde.json").read_text())
+    stored = ROOT / "benchmarks" / "results" / "pde.json"
+    if not stored.exists():
+        pytest.skip("no numbers are stored: `make bench-pde` measures them")
+    content = json.loads(stored.read_text())
     assert module("report").markdown(content) in (ROOT / "docs" / "performance.md").read_text(), "run `make bench-pde`"
     rows = [row for part in ("gallery", "explicit") for row in content[part]["rows"]]
     assert len(content["gallery"]["rows"]) >= 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["FAILED", "INTERRUPTED", "OK", "REPORTED", "TO_BE_CONTINUED", "USAGE", "status_of"]
+__all__ = ["FAILED", "INTERRUPTED", "LOST", "OK", "REPORTED", "TO_BE_CONTINUED", "USAGE", "status_of"]
 
 OK: Final = 0
 """Success."""
@@ -20,6 +20,9 @@ TO_BE_CONTINUED: Final = 75
 
 INTERRUPTED: Final = 130
 """End by Ctrl-C or by a termination signal, whichever of the two it was, as a shell reports Ctrl-C."""
+
+LOST: Final = 137
+"""End of a rank because another one was lost, as of one that was killed."""
 
 REPORTED: Final = (FAILED, USAGE)
 """Statuses of ranks that have reported themselves why they failed; any other one comes from a rank that was ended."""

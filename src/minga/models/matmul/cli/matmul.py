@@ -158,7 +158,21 @@ def _in_job(request: MatmulRequest, job: Job) -> str | None:
             _check_place(request)
         return _carry_out(request, comm)
     except BaseException as error:
+        _leave_if_lost(error, everyone)
         end_in_error(error, everyone)
+
+
+def _leave_if_lost(error: BaseException, everyone: Any) -> None:
+    """End the job as MPI does if a message failed because the other rank has ended; the launcher then continues."""
+    from mpi4py import MPI
+
+    from minga.engine.comm import end_job
+    from minga.launch.exit_codes import LOST
+    from minga.launch.last_words import say_last
+
+    if isinstance(error, MPI.Exception):
+        say_last(f"minga: a message between ranks failed: {error}\n", everyone.rank)
+        end_job(everyone, LOST)
 
 
 def _carry_out(request: MatmulRequest, comm: Comm) -> str | None:
