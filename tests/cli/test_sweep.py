@@ -169,7 +169,6 @@ def test_a_run_of_a_sweep_has_a_picture() -> None:
         (lambda: mg.sweep(lambda D: 3, {"D": [1]}, 1, workers=1), "all 1 runs failed; D=1: expected a model, found 3"),
         (lambda: mg.sweep("no-such-case", {"a": [1]}, 1, workers=1), "there is no case 'no-such-case'"),
     ],
-    ids=str,
 )
 def test_errors_say_what_is_wrong(call: Any, message: str) -> None:
     with pytest.raises(mg.MingaError, match=message):

@@ -68,7 +68,6 @@ def test_elsewhere_it_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         (lambda: mg.live(seconds=-1), "positive number"),
         (lambda: mg.run(model(), steps=1, observers=[mg.live("cel")]), "no field 'cel'"),
     ],
-    ids=str,
 )
 def test_invalid_arguments(make: Any, message: str) -> None:
     with pytest.raises(mg.MingaError, match=message):

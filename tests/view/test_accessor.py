@@ -96,7 +96,6 @@ def test_frames_on_the_disk_look_the_same(history: Any, in_tmp_path: Path) -> No
         (lambda h: h.expand_dims("D").mg.show(), r"has the axes D beside time"),
         (lambda h: h.drop_vars("time").mg.show(), "no coordinate 'time'"),
     ],
-    ids=str,
 )
 def test_errors_say_what_is_wrong(history: Any, call: Any, message: str) -> None:
     with pytest.raises(mg.CaseError, match=message):
