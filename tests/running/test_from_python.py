@@ -131,6 +131,37 @@ def test_cells_stored_as_bits_take_initial_values() -> None:
         mg.run(first, 1, initial={"cell": 2})
 
 
+@pytest.mark.parametrize("boundary", ["periodic", "fixed", "reflect"])
+def test_cells_stored_as_bits_are_read_beyond_the_ends_of_rows(boundary: str) -> None:
+    model = mg.automaton("B3/S23", (24, 70), init={"soup": 0.4, "seed": 2}, boundary=boundary, storage="bits")
+    half = mg.run(model, 6)
+    assert mg.run(model, 6, initial=half).attrs["digest"] == mg.run(model, 12).attrs["digest"]
+
+
+def wave() -> mg.Model:
+    @mg.kernel
+    def leap(u: Any, before: Any, new: Any) -> None:
+        new[0] = 2 * u[0] - before[0] + 0.25 * (u[-1] - 2 * u[0] + u[1])
+
+    u = mg.Field("u", mg.Grid((16,), periodic=True), slots=3)
+    step = mg.Program("step")
+    step.apply(leap, u, u.previous, u.next)
+    step.rotate(u)
+    hill = np.sin(np.arange(16.0))
+    return mg.Model("wave", u.grid, (u,), step, initial={"u": hill, "u.previous": hill})
+
+
+def test_models_that_read_earlier_levels_take_no_single_frame() -> None:
+    second = mg.automaton("W30", (70,), init=[1], update="second-order")
+    for model in (second, wave()):
+        name = model.output[0]
+        history = mg.run(model, 6, every=1)
+        with pytest.raises(mg.CaseError, match=rf"read {name}\.previous, which a frame does not hold"):
+            mg.run(model, 4, initial=history)
+        levels = {name: history[name][-1].values, f"{name}.previous": history[name][-2].values}
+        assert mg.run(model, 4, initial=levels).attrs["digest"] == mg.run(model, 10).attrs["digest"]
+
+
 @pytest.mark.parametrize(
     ("initial", "said"),
     [

@@ -22,8 +22,9 @@ from minga.space.register import RegisterKey
 
 if TYPE_CHECKING:
     from minga.engine.model import Model
+    from minga.engine.program import Program
 
-__all__ = ["check_model"]
+__all__ = ["check_model", "levels_read"]
 
 _RESULT = re.compile(r"\.\d+\.")
 """Part of the names of registers that Programs make for results of kernels."""
@@ -211,19 +212,26 @@ def _check_start(model: Model, item: Field) -> None:
     given = model.given
     if item.now not in given or (isinstance(given[item.now], int | float) and given[item.now] == 0):
         return
-    known = set(given)
-    for operation in flat(model.step.operations):
+    for slot in levels_read(model.step, item):
+        if slot not in given:
+            name = f"{item.name}.previous" if slot == item.previous else f"{item.name}.slot({slot.index})"
+            raise ProgramError(
+                f"model {model.name!r}: the step reads {name}, which has no initial values, while {item.name} has: "
+                "it would start at 0",
+                remedy=f"give both levels: initial={{{item.name}: ..., {name}: ...}}, 0 if that is meant",
+            )
+
+
+def levels_read(step: Program, item: Field) -> tuple[Slot, ...]:
+    """Return the levels of a field, other than the present one, that a step reads before it stores or rotates them."""
+    found: dict[Slot, None] = {}
+    stored: set[Slot] = set()
+    for operation in flat(step.operations):
         if _rotates(operation, item):
-            return
-        for slot in _read(operation, item):
-            if slot.index and slot not in known:
-                name = f"{item.name}.previous" if slot == item.previous else f"{item.name}.slot({slot.index})"
-                raise ProgramError(
-                    f"model {model.name!r}: the step reads {name}, which has no initial values, while {item.name} has: "
-                    "it would start at 0",
-                    remedy=f"give both levels: initial={{{item.name}: ..., {name}: ...}}, 0 if that is meant",
-                )
-        known.update(_stored(operation, item))
+            break
+        found |= dict.fromkeys(slot for slot in _read(operation, item) if slot.index and slot not in stored)
+        stored.update(_stored(operation, item))
+    return tuple(found)
 
 
 def _read(operation: Operation, item: Field) -> set[Slot]:

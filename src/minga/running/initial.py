@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
 
 from minga.engine.model import Model
+from minga.engine.model_check import levels_read
 from minga.engine.values import values_in
 from minga.errors import CaseError, shown, suggest
 from minga.space.bit_words import Packed
@@ -33,7 +34,8 @@ def with_initial(model: Model, initial: object) -> Model:
     Raises
     ------
     CaseError
-        If the values do not belong to the model, or do not fit its fields.
+        If the values do not belong to the model, or do not fit its fields, or if steps read levels of the fields that
+        the frames of a dataset do not hold.
     """
     values = _values(model, initial)
     packed = {one.cells.name: one for one in model.packed.values()}
@@ -90,7 +92,20 @@ def _of_last_frame(model: Model, dataset: Any) -> dict[str, np.ndarray]:
                 remedy="take a run whose frames hold all cells of the same grid, without region and decimate",
             )
         found[name] = array.values
+    _check_levels(model, found)
     return found
+
+
+def _check_levels(model: Model, names: Collection[str]) -> None:
+    """Raise CaseError if steps read earlier levels of these fields, which a frame does not hold."""
+    for field in model.fields:
+        if field.name in names and (read := levels_read(model.step, field)):
+            name = f"{field.name}.previous" if read[0] == field.previous else f"{field.name}.slot({read[0].index})"
+            raise CaseError(
+                f"initial: steps of model {model.name!r} read {name}, which a frame does not hold",
+                remedy=f"resume the run with out= and resume=True, or give all levels: initial={{{field.name!r}: "
+                f"history.{field.name}[-1].values, {name!r}: ...}}",
+            )
 
 
 def _known(model: Model, key: Field | Slot | str) -> Slot:

@@ -7,7 +7,7 @@ above the row's end.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -40,11 +40,15 @@ class Packed:
         Fields of type u8 on the grid of words: bit p of a cell's state is in planes[p].
     row
         Fields of type u8 along the rows of words: data that kernels need about the words of a row.
+    extend
+        A function that extends whole rows of first states to whole words, with the cells that kernels read beyond the
+        ends of rows; None if these are 0.
     """
 
     cells: Field
     planes: tuple[Field, ...]
     row: tuple[Field, ...] = ()
+    extend: Callable[[Array], Array] | None = None
 
     @property
     def words(self) -> Grid:
@@ -56,7 +60,9 @@ class Packed:
         return cell_box(words, self.cells.grid.shape[-1])
 
     def pack(self, states: Array) -> list[Array]:
-        """Return the words of each plane, given whole words of cells; bits beyond the end of a row are 0."""
+        """Return the words of each plane, given the cells of whole rows; `extend` gives the bits beyond their ends."""
+        if self.extend is not None:
+            states = self.extend(states)
         return [pack(states >> plane & 1) for plane in range(len(self.planes))]
 
     def unpack(self, words: Box, planes: Sequence[Array]) -> Array:

@@ -82,7 +82,7 @@ class Bits:
             for first in range(box.lo[0], box.hi[0], rows):
                 slab = Box((first, *box.lo[1:]), (min(first + rows, box.hi[0]), *box.hi[1:]))
                 states = np.asarray(cells(self.packed.box(slab)), np.uint8)
-                whole[slab.slices(box.lo)] = self.packed.pack(self.row.filled(states))[plane]
+                whole[slab.slices(box.lo)] = self.packed.pack(states)[plane]
             return whole
 
         return words
@@ -156,7 +156,7 @@ def _bits(rule: Rule | BlockRule, grid: Grid, ends: Boundaries, parameters: Mapp
     row_fields = tuple(Field(f"{name}.{key}", words, "u8", axes=(words.ndim - 1,)) for key, _ in row.fields())
     about = f"state of rule {rule.name}"
     shown = Field(name, grid, "u1", boundary=ends.conditions, description=about)
-    return Bits(Packed(shown, planes, row_fields), row, kernel)
+    return Bits(Packed(shown, planes, row_fields, row.filled), row, kernel)
 
 
 def _scalar(value: Any) -> ScalarType:
