@@ -167,6 +167,13 @@ def test_a_run_of_a_sweep_has_a_picture() -> None:
             "the runs with n=16 and n=17 have different grids or fields",
         ),
         (lambda: mg.sweep(lambda D: 3, {"D": [1]}, 1, workers=1), "all 1 runs failed; D=1: expected a model, found 3"),
+        (lambda: mg.sweep(grown, GRID, untill=1.0, workers=1), r"no setting 'untill'\n(.*\n)*.*did you mean 'until'"),
+        (
+            lambda: mg.sweep(lambda x: grown(x, 0), {"x": [1]}, 1, workers=1),
+            "the dimension 'x' would have the name of a variable or an axis",
+        ),
+        (lambda: mg.sweep(lambda time: grown(time, 0), {"time": [1]}, 1, workers=1), "the dimension 'time' would"),
+        (lambda: mg.sweep(lambda u: grown(u, 0), {"u": [1]}, 1, workers=1), "the dimension 'u' would"),
         (lambda: mg.sweep("no-such-case", {"a": [1]}, 1, workers=1), "there is no case 'no-such-case'"),
     ],
 )

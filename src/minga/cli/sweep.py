@@ -17,9 +17,9 @@ from minga.engine.model import Model
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, MingaError, RunError, shown
 from minga.options import ON_DISK, OutputSettings, RunSettings, marked
-from minga.output.dataset import OBSERVED
+from minga.output.dataset import OBSERVED, RECEIVER
 from minga.output.provenance import COMMAND
-from minga.output.variables import TIME
+from minga.output.variables import STEP, TIME, variables_of
 from minga.running.run import run
 from minga.running.side_by_side import side_by_side
 from minga.view.accessor import add_to_datasets
@@ -54,6 +54,8 @@ class _Answer:
 
     dataset: xarray.Dataset | None
     failure: str = ""
+    mistake: CaseError | None = None
+    """The error, if an argument is invalid."""
 
 
 def sweep(
@@ -96,7 +98,7 @@ def sweep(
     Raises
     ------
     CaseError
-        If an argument is invalid, or if runs have different grids or fields.
+        If an argument is invalid for all runs, or if runs have different grids or fields.
     RunError
         If runs fail: it names their parameters. Its attribute `dataset` holds all others, and of these what they had
         computed until then.
@@ -128,7 +130,7 @@ def sweep(
         raise
     failed = [f"{_said(task)}: {answer.failure}" for task, answer in zip(tasks, answers, strict=True) if answer.failure]
     if len(failed) == len(tasks) and all(answer.dataset is None for answer in answers):
-        raise RunError(f"all {len(tasks)} runs failed; {failed[0]}")
+        raise _of_all(answers, f"all {len(tasks)} runs failed; {failed[0]}")
     if failed:
         more = f"; and {len(failed) - _NAMED} more" if len(failed) > _NAMED else ""
         error = RunError(f"{len(failed)} of {len(tasks)} runs failed; {'; '.join(failed[:_NAMED])}{more}")
@@ -153,13 +155,16 @@ def _done(task: _Task) -> _Answer:
     """Do one run; nothing but Ctrl-C is raised."""
     try:
         model, own = _model(task)
+        if isinstance(model, Model):  # otherwise `mg.run` raises
+            _check_names(task, model)
         ends = {"steps", "until"}
         if not ends.isdisjoint(task.settings):
             own = {name: value for name, value in own.items() if name not in ends}
         with contextlib.redirect_stderr(io.StringIO()):  # remarks, which would come from all runs at once
             return _Answer(run(model, **{"threads": 1, "progress": False, **own, **task.settings}).load())
     except MingaError as error:
-        return _Answer(getattr(error, "dataset", None), str(error.message))
+        mistake = error if isinstance(error, CaseError) else None
+        return _Answer(getattr(error, "dataset", None), str(error.message), mistake)
     except Exception as error:
         return _Answer(getattr(error, "dataset", None), f"{type(error).__name__}: {error}")
 
@@ -179,6 +184,27 @@ def _model(task: _Task) -> tuple[Model, dict[str, Any]]:
         found.pop("steps", None)  # an estimate
     stop = case.options.stop.model_dump(exclude_unset=True)
     return case.model, found | ({"stop": stop} if stop else {})
+
+
+def _check_names(task: _Task, model: Model) -> None:
+    """Raise CaseError for a parameter whose dimension would have the name of a variable or an axis of the runs."""
+    variables = variables_of(model.visible)
+    axes = {coordinate.name for variable in variables for coordinate in variable.coordinates}
+    taken = {TIME, STEP, OBSERVED, RECEIVER, *_OF_EACH, *axes, *model.observables, *(each.name for each in variables)}
+    for key, name in zip(task.point, _dimensions(task.point), strict=True):
+        if name in taken:
+            raise CaseError(
+                f"parameter {key!r}: the dimension {name!r} would have the name of a variable or an axis of the runs",
+                remedy="give the parameter another name, in a function that makes the models",
+            )
+
+
+def _of_all(answers: Sequence[_Answer], text: str) -> MingaError:
+    """Return the error for runs that have all failed, with the hint of the first one if an argument is invalid."""
+    mistake = answers[0].mistake
+    if mistake is None:
+        return RunError(text)
+    return CaseError(text, suggestion=mistake.suggestion, remedy=mistake.remedy)
 
 
 def _target(make: object) -> Make | str:
