@@ -110,6 +110,15 @@ def test_a_call_touches_only_what_it_names(do: Any, says: str) -> None:
         assert engine.gather(u) is not None
 
 
+@pytest.mark.parametrize(("reads", "writes", "says"), [((), (), "not among writes"), ((0,), (0,), "is read")])
+def test_what_a_call_fills_is_written_and_not_read(reads: tuple[int, ...], writes: tuple[int, ...], says: str) -> None:
+    """Checkpoints leave out the former values of such slots, so that a resumed run would not have them."""
+    u = mg.Field("u", GRID)
+    program = mg.Program("step")
+    with pytest.raises(ProgramError, match=says):
+        program.call(lambda engine: None, reads=[u] * len(reads), writes=[u] * len(writes), fills=[u])
+
+
 def test_views_of_what_a_call_only_reads_cannot_be_written() -> None:
     u = mg.Field("u", GRID, slots=2)
     with mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID) as engine:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import integrate
 
 import minga as mg
 from minga.lang.linear import linear_parts
@@ -151,7 +152,6 @@ def test_order_with_steps_that_change(method: str) -> None:
 
 def converged(time: float) -> np.ndarray:
     """The solution of the same semi-discrete system by SciPy."""
-    integrate = pytest.importorskip("scipy.integrate")
 
     def rates(t: float, u: np.ndarray) -> np.ndarray:
         return (np.roll(u, 1) - 2 * u + np.roll(u, -1)) / 0.49 - u**2 + np.sin(3 * t)

@@ -398,9 +398,20 @@ class Program:
         fills
             Those of `writes` whose former values neither the function nor anything after it needs: checkpoints at the
             end of a step leave them out.
+
+        Raises
+        ------
+        ProgramError
+            If a slot of `fills` is not among `writes`, or is read.
         """
         label = getattr(function, "__name__", "call")
         read, written, filled = (tuple(map(_as_slot, items)) for items in (reads, writes, fills))
+        for slot in filled:
+            if slot not in written or slot in read:
+                raise ProgramError(
+                    f"call({label}): fills={slot!r} is {'read' if slot in read else 'not among writes'}",
+                    remedy="name slots of writes that the function stores as a whole and does not read",
+                )
         self._add(Call(function, read, written, label, filled))
 
     def call_global(
