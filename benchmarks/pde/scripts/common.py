@@ -1,4 +1,4 @@
-"""What every program of this benchmark does: read a problem, answer requests, store fields. It knows NumPy only."""
+"""Common part of the programs of this benchmark: reading a problem, answering requests, storing fields; NumPy only."""
 
 import json
 import sys
