@@ -94,7 +94,9 @@ def add_plan(run: RunDirectory, blocks: Sequence[Mapping[str, Any]], cells: Sequ
         {"step": s, "imbalance": 1.5, "gain": 1e-4, "expected": 0.1, "bytes": 2000, "seconds": 0.01} for s in (20, 60)
     ]
     ledger = json.loads(run.ledger.read_text())
-    put(run.ledger, ledger | {"account": account, "balance": {"looks": 9, "decisions": decisions}})
+    hindsight = {"steps": 90, "spent": 0.4, "moving": 0.02, "kept": 0.6, "best": 0.35, "regret": 0.2}
+    balance = {"looks": 9, "decisions": decisions, "hindsight": hindsight}
+    put(run.ledger, ledger | {"account": account, "balance": balance})
 
 
 def ledger_line(rank: int, ranks: int) -> dict[str, Any]:

@@ -117,7 +117,8 @@ def test_the_plan_and_what_came_of_it(tmp_path: Path) -> None:
         "network that rank's messages, waits and agreements 0.15 s 30.0 %",
         "layout slabs equal parts 1 ms by their speed",
         "As in a run without a plan: mapping.",
-        "Of 9 looks at the balance of the ranks 2 moved something: 4 kB in all.",
+        "The balance of the ranks was checked 9 times, and work was moved 2 times: 4 kB in all.",
+        "the regret is 20.0 %.",
         "pc3 150 25 % 2 ms 4 ms 4.1 kB",
         "rank 3, measured: compute 4 ms",
     ):

@@ -131,5 +131,10 @@ def _predicted(prediction: Prediction, steps: int, seconds: float) -> dict[str, 
 
 
 def balance_entry(balancer: Balancer) -> dict[str, Any]:
-    """Return the number of times a balancer checked the ranks, and all its decisions to move blocks, as plain data."""
-    return {"looks": balancer.looks, "decisions": [decision.as_dict() for decision in balancer.decisions]}
+    """Return the checks of a balancer, all its decisions to move blocks, and its regret in hindsight, as plain data."""
+    regret = balancer.regret
+    return {
+        "looks": balancer.looks,
+        "decisions": [decision.as_dict() for decision in balancer.decisions],
+        "hindsight": None if regret is None else regret.as_dict(),
+    }

@@ -17,7 +17,8 @@
 ``sessions``    the sessions of the run, a dict each (:class:`minga.output.checkpoint.head.Session`): one, unless
                 it was resumed. ``ranks``, ``levels`` and ``account`` are of the last one; of an earlier one that was
                 killed, ``checkpoints`` does not count the checkpoint that it was resumed from
-``balance``     the blocks moved between ranks during the run; ``null`` if balancing was off
+``balance``     the blocks moved between ranks during the run, and the regret of these moves in ``hindsight``
+                (:class:`minga.plan.hindsight.Regret`); ``null`` if balancing was off
 ==============  ====================================================================================================
 
 Messages are counted at their start, in the transport. An exchange packs all data for one rank into one message. During

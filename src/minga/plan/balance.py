@@ -31,6 +31,7 @@ from minga.plan.budget import Budget
 from minga.plan.certainty import Certainty
 from minga.plan.cost import compute_seconds
 from minga.plan.decisions import Decision, Proposal, RankTimes, Seen, Trial
+from minga.plan.hindsight import Hindsight, Regret
 from minga.plan.move_cost import MoveCost
 from minga.plan.ranks import RankGroup
 from minga.plan.recut import costs_of_blocks, moved_cells, reassign, recut
@@ -145,11 +146,17 @@ class Balancer:
         self.price = MoveCost()
         self._certainty = Certainty()
         self._budget = Budget()
+        self._hindsight = Hindsight()
 
     @property
     def interval(self) -> int | None:
         """Steps from one check to the next; None if checks go by the clock."""
         return None if self.every == "auto" else self.every
+
+    @property
+    def regret(self) -> Regret | None:
+        """Regret of the moves so far against the best cut in hindsight; known on rank 0 only."""
+        return self._hindsight.regret(sum(decision.seconds for decision in self.decisions))
 
     def start(self, model: Model, engine: Engine) -> None:
         """Prepare for a model; collective, before its first step."""
@@ -239,6 +246,7 @@ class Balancer:
         if self._calm > _QUIET * self._patience:
             self._patience, self._calm = max(_PATIENCE, self._patience // 2), 0
         weights = self._weights(layout, times)
+        self._hindsight.record(times.steps, times.seconds, _costs(layout, weights))
         pace = self._learn(self._expected(layout, weights), times.seconds)
         now = pace * self._expected(layout, weights)
         if times.step > 0.0:

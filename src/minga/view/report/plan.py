@@ -64,6 +64,8 @@ class PlanSection:
         Share by which the predicted time is too long.
     kept
         Choices for which the naive one was the best.
+    hindsight
+        Times of the cuts beside those of the best fixed cut, as of :class:`minga.plan.hindsight.Regret`.
     """
 
     facts: tuple[tuple[str, str], ...]
@@ -84,6 +86,7 @@ class PlanSection:
     moved: int
     timeline: Markup | None
     looks: int
+    hindsight: Mapping[str, Any]
 
 
 def plan_section(plan: Mapping[str, Any], ledger: Mapping[str, Any], shape: Sequence[int]) -> PlanSection | None:
@@ -120,6 +123,7 @@ def plan_section(plan: Mapping[str, Any], ledger: Mapping[str, Any], shape: Sequ
         moved=sum(int(entry.get("bytes") or 0) for entry in decisions),
         timeline=_timeline(decisions),
         looks=int(_table(balance).get("looks") or 0),
+        hindsight=_table(_table(balance).get("hindsight")),
     )
 
 
