@@ -43,11 +43,12 @@ def test_any_number_of_ranks_gives_the_same_bits(ranks: int) -> None:
     assert [entry["rank"] for entry in ledger] == list(range(ranks))
 
 
+@pytest.mark.slow  # tests/engine and tests/models have all of this on ranks of one process
 @pytest.mark.parametrize(
     "override",
     [
         "run = {steps = 10, layout = 'blocks:3', halo_depth = 3, overlap = false, balance = 3}",
-        pytest.param("run = {steps = 10, layout = 'slabs:1', threads = 2, poll = 'off'}", marks=pytest.mark.slow),
+        "run = {steps = 10, layout = 'slabs:1', threads = 2, poll = 'off'}",
     ],
 )
 def test_how_it_is_run_changes_nothing(override: str) -> None:
@@ -133,6 +134,7 @@ def test_inside_a_job_mistakes_are_told_once(in_tmp_path: Path, words: tuple[str
     assert "Traceback" not in job.report()
 
 
+@pytest.mark.slow
 def test_inside_a_job_a_directory_that_is_taken_ends_it(in_tmp_path: Path) -> None:
     with nothing_written(in_tmp_path):
         job = run_ranks(2, "minga.cli.main", "run", "small.toml", "--out", "small.toml", cwd=in_tmp_path)
@@ -156,6 +158,7 @@ def test_a_launcher_that_does_not_match_is_named_once(in_tmp_path: Path, rank: s
         assert "Open MPI's mpirun started 2 processes, but the MPI library of mpi4py uses MPICH" in lines[0]
 
 
+@pytest.mark.slow
 def test_a_launcher_that_does_not_match_is_named_when_minga_launches(in_tmp_path: Path) -> None:
     """A launcher that starts two copies which do not know of each other."""
     fake = in_tmp_path / "mpiexec"

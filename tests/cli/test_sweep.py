@@ -67,6 +67,7 @@ def test_the_number_of_workers_changes_nothing() -> None:
     assert several.identical(alone)
 
 
+@pytest.mark.slow
 def test_kernels_of_a_script_arrive() -> None:
     @mg.kernel
     def raised(u: Any, new: Any, *, by: Any) -> None:
