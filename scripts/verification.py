@@ -89,6 +89,21 @@ SECTIONS = {
         "What is conserved",
         "Over a thousand time steps, of two dimensions and with flow: relative to what there is.",
     ),
+    "equation orders": (
+        "Equations from text: orders",
+        (
+            "The same for `mg.pde`: operators and walls against exact solutions on finer grids, integrators with"
+            " shorter steps."
+        ),
+    ),
+    "equation values": (
+        "Equations from text: values",
+        (
+            "Series, exact waves, and values of other programs: Cole and Hopf for Burgers' equation; 256 modes and"
+            " DOP853 for Allen and Cahn; 768 modes for Kuramoto and Sivashinsky; errors of differences of second and"
+            " fourth order, which are known from programs written apart."
+        ),
+    ),
 }
 """Titles of the page's parts, in order, and where their numbers come from."""
 
@@ -115,8 +130,9 @@ def page(content: dict[str, Any]) -> str:
     lines = [
         "# Verification",
         "",
-        'What `model = "electrodeposition"` computes, beside exact and published numbers. Each line is a comparison',
-        "that a test in tests/physics makes. `make verification` runs them all, an hour or more, and writes this page.",
+        'What `model = "electrodeposition"` and equations from text compute, beside exact and published numbers. Each',
+        "line is a comparison that a test in tests/physics makes. `make verification` runs them all, an hour or more,",
+        "and writes this page.",
         "",
         f"{content['date'][:10]}: {met} of {len(numbers)} numbers are as close as they should be.",
     ]  # fmt: skip
