@@ -10,8 +10,7 @@ from minga.engine.engine import Engine
 from minga.errors import MingaError, ProgramError, RunError, shown
 from minga.models.pde.sides import sides
 from minga.models.pde.system import System
-from minga.solve.fft.etdrk4 import Exponential
-from minga.solve.integrators import Integrator, Recorded, integrator
+from minga.solve.integrators import INTEGRATORS, Integrator, Recorded, integrator
 from minga.solve.integrators.imex import LIMIT
 from minga.solve.jacobian import differences
 from minga.solve.rates import Rates
@@ -21,8 +20,6 @@ from minga.space.field import TIME, Field
 
 __all__ = ["choose", "explainer"]
 
-EXPONENTIAL: Final = ("etdrk4",)
-"""Names of integrators that work in the space of modes."""
 Notes = tuple[tuple[str, str], ...]
 Bounds = tuple[float, float]
 
@@ -40,7 +37,7 @@ def choose(
     rates: Rates | None,
     fields: Sequence[Field],
     values: Mapping[str, Any],
-) -> tuple[Integrator | Exponential, float | None, Notes]:
+) -> tuple[Integrator, float | None, Notes]:
     """Return the integrator, the length of its steps, and notes on both.
 
     Parameters
@@ -73,25 +70,24 @@ def choose(
     linearised = _Linearised(rates, fields, values)
     name, reason = _automatic(linearised, dt, bool(system.noise)) if name == "auto" else (name, "")
     method = integrator(name)
-    if isinstance(method, Integrator) and dt is not None:
+    if dt is not None:
         method = method.with_given_steps()
     because = f" (automatic: {reason})" if reason else ""
     if method.adaptive:
         return method, dt, (("integrator", f"{name}, which chooses its steps{because}"),)
-    limit = linearised.limit(method) if isinstance(method, Integrator) else None
+    limit = linearised.limit(method)
     if dt is None:
         dt = _default_step(method, limit, fields)
     notes = [("integrator", f"{name}, dt = {dt:g}{because}")]
-    split_up = isinstance(method, Integrator) and method.split
-    if split_up and rates is not None and rates.prepare is None:
+    if method.split and rates is not None and rates.prepare is None:
         notes += zip(("implicit", "explicit"), sides(system, rates, fields), strict=True)
     if limit is not None and math.isfinite(limit):
-        said = f"{limit:.3g} at the start" + (" for the explicit part" if split_up else "")
+        said = f"{limit:.3g} at the start" + (" for the explicit part" if method.split else "")
         notes.append(("stable step", said + (f": dt = {dt:g} may be too long" if dt > 2.0 * limit else "")))
     return method, dt, tuple(notes)
 
 
-def _default_step(method: Integrator | Exponential, limit: float | None, fields: Sequence[Field]) -> float:
+def _default_step(method: Integrator, limit: float | None, fields: Sequence[Field]) -> float:
     """Return a step that is safely stable; raise ProgramError if none is known."""
     if limit is None or not math.isfinite(limit):
         raise ProgramError(
@@ -152,7 +148,7 @@ def _automatic(linearised: _Linearised, dt: float | None, noise: bool) -> tuple[
         return "euler-maruyama", "there is noise"
     if dt is None:
         return _choosing(linearised)
-    limit = linearised.limit(_known("rk4"))
+    limit = linearised.limit(INTEGRATORS["rk4"])
     if limit is None:
         return "rk4", "the stable step is not known"
     if dt <= limit:
@@ -160,17 +156,11 @@ def _automatic(linearised: _Linearised, dt: float | None, noise: bool) -> tuple[
     if not linearised.solvable:
         return "rk4", "linear systems need fields of f8 and conditions that can be linearised"
     if linearised.separable:
-        part = linearised.limit(_known("ars443"))
+        part = linearised.limit(INTEGRATORS["ars443"])
         if part is not None and dt <= part:
             said = f"up to {part:.3g}" if math.isfinite(part) else "of any length"
             return "ars443", f"explicit steps are stable up to {limit:.3g}, with an implicit linear part {said}"
     return "tr-bdf2", f"explicit steps are stable up to {limit:.3g}"
-
-
-def _known(name: str) -> Integrator:
-    found = integrator(name)
-    assert isinstance(found, Integrator)
-    return found
 
 
 def _choosing(linearised: _Linearised) -> tuple[str, str]:
@@ -190,7 +180,7 @@ def _choosing(linearised: _Linearised) -> tuple[str, str]:
     return ("tr-bdf2" if ratio > _STIFF else "bs3"), f"stiffness ratio {ratio:.2g}, implicit from {_STIFF:.2g}"
 
 
-def explainer(method: Integrator | Exponential, recorded: Recorded) -> Callable[[Engine], RunError | None] | None:
+def explainer(method: Integrator, recorded: Recorded) -> Callable[[Engine], RunError | None] | None:
     """Return the function that explains why a step failed; None for methods whose steps cannot.
 
     Parameters

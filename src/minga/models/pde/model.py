@@ -19,23 +19,20 @@ from minga.lang.functions import min as smallest
 from minga.lang.functions import sum as total
 from minga.lang.operators import spacing
 from minga.lang.trace import current_trace
-from minga.models.pde.choice import EXPONENTIAL, choose, explainer
+from minga.models.pde.choice import choose, explainer
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
 from minga.models.pde.integrals import preparation
 from minga.models.pde.source import Source
 from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
-from minga.solve.fft.etdrk4 import Exponential
-from minga.solve.integrators import Integrator
+from minga.solve.integrators import INTEGRATORS, Integrator
 from minga.solve.rates import Evolution, Rates
 from minga.space.boundary import BoundaryLike, Condition, neumann
 from minga.space.field import Field, Register
 from minga.space.grid import Grid
 
 __all__ = ["pde"]
-
-Method = Integrator | Exponential
 
 
 def pde(
@@ -174,17 +171,18 @@ def _rates(
         if system.integrals:
             raise ProgramError("integrals with spectral derivatives", remedy='write space="differences"')
         spectral = Spectral(system, fields, constants, dealias)
-        if integrator in EXPONENTIAL:
+        if integrator in INTEGRATORS and INTEGRATORS[integrator].modal:
+            if system.noise:
+                raise ProgramError(
+                    f"integrator {integrator!r} takes no noise",
+                    remedy='use "euler-maruyama" or "milstein", which are made for it',
+                )
             return spectral.modal(), spectral, ()
         rates, workspace = spectral.pointwise()
         return rates, spectral, workspace
     if space != "differences" or dealias != 1.0:
         found = f"space={shown(space)}" if space != "differences" else f"dealias={dealias} of differences"
         raise ProgramError(found, remedy='write space="spectral", or leave both out')
-    if integrator in EXPONENTIAL:
-        raise ProgramError(
-            f"integrator {integrator!r} works on the modes of a periodic box", remedy='write space="spectral" as well'
-        )
     numbers = {PREFIX + each: value for each, value in system.numbers.items()}
     noise = system.amplitudes if system.noise else None
     if not system.integrals:
@@ -194,7 +192,7 @@ def _rates(
     return Rates(system.rates, constants, scalars, noise, prepare), None, ()
 
 
-def _clock(method: Method, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
+def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:
     """Return the clock, the register of the time that an adaptive step must not pass, and the length of steps."""
     if method.adaptive:
         target = Register("step.target", initial=math.inf)
@@ -340,7 +338,7 @@ def _unit_of_integral(item: Field, power: int = 1) -> str:
 
 
 def _record(
-    equations: object, system: System, method: Method, dt: float | None, order: int, tolerance: float
+    equations: object, system: System, method: Integrator, dt: float | None, order: int, tolerance: float
 ) -> dict[str, object]:
     """Return the parameters for the record."""
     texts = {

@@ -15,9 +15,9 @@ from minga.models.pde.source import Source
 from minga.models.pde.system import PREFIX, System
 from minga.models.pde.terms import Expansion, Term, expand
 from minga.models.pde.translate import Names, translate
-from minga.solve.fft.etdrk4 import ModalRates
 from minga.solve.fft.modes import Modes, Symbol
 from minga.solve.fft.transform import Spectrum
+from minga.solve.modal_rates import ModalRates
 from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field, Slot
 

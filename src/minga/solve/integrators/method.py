@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.solve.integrators.workspace import Recorded
+from minga.solve.modal_rates import ModalRates
 from minga.solve.rates import Rates
 from minga.space.field import Field, Register
 
@@ -39,6 +40,8 @@ class Integrator:
         The function that records a step of a given length, for a method that chooses its steps and can take such ones.
     differentiates
         Whether the method differentiates the rates by the cells that they read.
+    modal
+        Whether the method takes rates in the space of modes, and no others.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Integrator:
     split: bool = False
     given: Callable[..., Recorded] | None = None
     differentiates: bool = False
+    modal: bool = False
 
     def with_given_steps(self) -> Integrator:
         """Return the method with steps of a given length.
@@ -67,7 +71,7 @@ class Integrator:
     def record(
         self,
         program: Program,
-        rates: Rates,
+        rates: Rates | ModalRates,
         fields: Sequence[Field],
         *,
         dt: float | Register | None = None,
@@ -81,7 +85,7 @@ class Integrator:
         program
             The Program that records.
         rates
-            The rates of change.
+            The rates of change, in the space of modes if the method is `modal`.
         fields
             The fields, with two slots; the step rotates them.
         dt
@@ -99,13 +103,30 @@ class Integrator:
         Raises
         ------
         ProgramError
-            If a field has one slot, the step has no length, or the method takes no noise.
+            If a field has one slot, the step has no length, or the method does not take such rates.
         """
         for item in fields:
             if item.slots < 2:
                 raise ProgramError(
                     f"{self.name}: field {item.name!r} has a single slot", remedy="declare it with slots=2"
                 )
+        self._check(rates)
+        return self.recorder(program, rates, tuple(fields), dt=dt, target=target, tolerance=tolerance)
+
+    def _check(self, rates: Rates | ModalRates) -> None:
+        """Raise ProgramError for rates that the method does not take."""
+        if isinstance(rates, ModalRates):
+            if not self.modal:
+                raise ProgramError(
+                    f"integrator {self.name!r} with rates in the space of modes",
+                    remedy='use "etdrk4", or mg.solve.Rates',
+                )
+            return
+        if self.modal:
+            raise ProgramError(
+                f"integrator {self.name!r} takes rates in the space of modes",
+                remedy='write mg.pde(..., space="spectral"), on a periodic box',
+            )
         if rates.noise is not None and not self.stochastic:
             raise ProgramError(
                 f"integrator {self.name!r} takes no noise",
@@ -116,4 +137,3 @@ class Integrator:
                 f"integrator {self.name!r} with rates that depend on more than the cells around",
                 remedy="use an explicit method: integrals and spectral derivatives have no derivative by cells",
             )
-        return self.recorder(program, rates, tuple(fields), dt=dt, target=target, tolerance=tolerance)

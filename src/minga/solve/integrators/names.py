@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from minga.errors import ProgramError, suggest
-from minga.solve.fft.etdrk4 import Exponential
 from minga.solve.integrators import imex, implicit, stages
 from minga.solve.integrators.adaptive import adaptive
+from minga.solve.integrators.etdrk4 import etdrk4
 from minga.solve.integrators.explicit import Kicks, explicit
 from minga.solve.integrators.method import Integrator
 from minga.solve.integrators.stochastic import maruyama, milstein
@@ -59,6 +59,7 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
         _imex("ars443", 3, 2.143160, 1.569860, imex.runge_kutta("ars443", imex.ARS443)),
         _newton("tr-bdf2", multistep=False),
         _newton("bdf2", multistep=True),
+        Integrator("etdrk4", 4, math.inf, math.inf, etdrk4, modal=True),
         _adaptive("bs3", 3, 2.512745, 1.732051, stages.BS3, stages.BS3_ERROR),
         _adaptive("dp5", 5, 3.306568, 0.997189, stages.DP5, stages.DP5_ERROR),
     )
@@ -66,7 +67,7 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
 """The integrators by name."""
 
 
-def integrator(name: str) -> Integrator | Exponential:
+def integrator(name: str) -> Integrator:
     """Return an integrator by its name.
 
     Parameters
@@ -79,7 +80,7 @@ def integrator(name: str) -> Integrator | Exponential:
 
     Returns
     -------
-    Integrator or Exponential
+    Integrator
         The method.
 
     Raises
@@ -87,13 +88,10 @@ def integrator(name: str) -> Integrator | Exponential:
     ProgramError
         If there is no such integrator.
     """
-    if name == "etdrk4":
-        return Exponential()
     if name not in INTEGRATORS:
-        known = (*INTEGRATORS, "etdrk4")
-        close = suggest(str(name), known)
+        close = suggest(str(name), INTEGRATORS)
         raise ProgramError(
             f"no integrator {name!r}",
-            remedy=f"did you mean {close!r}?" if close else f"there are {', '.join(known)}",
+            remedy=f"did you mean {close!r}?" if close else f"there are {', '.join(INTEGRATORS)}",
         )
     return INTEGRATORS[name]

@@ -12,119 +12,31 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from minga.compile.explain import Kernel
 from minga.engine.program import Program
-from minga.errors import ProgramError
 from minga.lang.expr import cast
 from minga.lang.math import cos, exp, sin
-from minga.solve.fft.modes import Modes, Symbol, is_real
-from minga.solve.fft.transform import Spectrum
-from minga.solve.recorded import Recorded
-from minga.space.field import TIME, Field, Register, Slot
+from minga.solve.fft.modes import Symbol, is_real
+from minga.solve.integrators.explicit import Given, length
+from minga.solve.integrators.workspace import Recorded
+from minga.solve.modal_rates import ModalRates
+from minga.space.field import Field, Register, Slot
 
-__all__ = ["Exponential", "ModalRates"]
+__all__ = ["etdrk4"]
 
 POINTS: Final = 32
 """Points of the upper half of the circle."""
 _NAMES: Final = ("whole", "half", "q", "f1", "f2", "f3")
 
-Nonlinear = Callable[[Program, Sequence[Slot], Sequence[Spectrum], Sequence[Spectrum]], None]
 
-
-@dataclass(frozen=True)
-class ModalRates:
-    """Rates of change in the space of modes: a linear operator for each unknown, and the rest.
-
-    An unknown is a field, or a pair of fields if the modes are those of complex values.
-
-    Parameters
-    ----------
-    modes
-        The modes.
-    linear
-        The linear operator of each unknown.
-    nonlinear
-        ``nonlinear(program, values, spectra, out)`` records the spectra `out` of the rest of the rates for fields with
-        given values and spectra, at the time `mg.TIME`.
-    """
-
-    modes: Modes
-    linear: tuple[Symbol, ...]
-    nonlinear: Nonlinear
-
-
-@dataclass(frozen=True)
-class Exponential:
-    """An exponential integrator; `mg.solve.integrator` returns it by its name.
-
-    Parameters
-    ----------
-    name
-        The name that cases and `mg.pde` use.
-    order
-        Order of accuracy.
-    real, imaginary
-        The largest z for which linear rates -z u and i z u do not grow: no limit.
-    stochastic
-        Whether the method takes noise.
-    adaptive
-        Whether the method chooses its steps.
-    """
-
-    name: str = "etdrk4"
-    order: int = 4
-    real: float = math.inf
-    imaginary: float = math.inf
-    stochastic: bool = False
-    adaptive: bool = False
-
-    def record(
-        self,
-        program: Program,
-        rates: ModalRates,
-        fields: Sequence[Field],
-        *,
-        dt: float | Register | None = None,
-        target: Register | None = None,
-        tolerance: float = 1e-6,
-    ) -> Recorded:
-        """Record one step, which advances the fields and the register `mg.TIME`.
-
-        Parameters
-        ----------
-        program
-            The Program that records.
-        rates
-            The rates of change.
-        fields
-            The fields, with two slots; the step rotates them.
-        dt
-            Length of the step: a number or a register.
-        target, tolerance
-            Of adaptive methods; not used.
-
-        Returns
-        -------
-        Recorded
-            The workspace.
-
-        Raises
-        ------
-        ProgramError
-            If the rates are not those of modes, or the step has no length.
-        """
-        if not isinstance(rates, ModalRates):
-            raise ProgramError(
-                f"integrator {self.name!r} takes rates in the space of modes",
-                remedy='write mg.pde(..., space="spectral"), on a periodic box',
-            )
-        if dt is None:
-            raise ProgramError(f"integrator {self.name!r} needs dt", remedy="give a number, or a register")
-        return _Recording(program, rates, tuple(fields)).step(dt)
+def etdrk4(
+    program: Program, rates: ModalRates, fields: tuple[Field, ...], dt: float | Register | None, **_: object
+) -> Recorded:  # fmt: skip
+    """Record a step of a given length."""
+    return _Recording(program, rates, fields).step(length("etdrk4", dt))
 
 
 class _Recording:
@@ -159,15 +71,8 @@ class _Recording:
 
     def step(self, dt: float | Register) -> Recorded:
         """Record the step."""
-        program, name = self.program, self.program.name
-        start = Register(f"{name}.start")
-        program.let(start, TIME)
-        half: Any
-        if isinstance(dt, Register):
-            half, end = start + 0.5 * dt, start + dt
-        else:
-            count = Register(f"{name}.count", "i8")
-            half, end = (cast(count, "f8") + 0.5) * dt, (cast(count, "f8") + 1.0) * dt
+        program = self.program
+        time = Given(program, dt)
         self.renew(dt)
         now, following = [item.now for item in self.fields], [item.next for item in self.fields]
         for value, spectrum in zip(self.unknowns(now), self.spectra["now"], strict=True):
@@ -177,19 +82,18 @@ class _Recording:
             self.evaluate("now", "n", following)
         else:
             self.rates.nonlinear(program, now, self.spectra["now"], self.spectra["n"])
-        program.let(TIME, half)
+        time.set(0.5)
         self.combine("a", half=("now", 1.0), q={"n": 1.0})
         self.evaluate("a", "na", following)
         self.combine("b", half=("now", 1.0), q={"na": 1.0})
         self.evaluate("b", "nb", following)
         self.combine("b", half=("a", 1.0), q={"nb": 2.0, "n": -1.0}, add={"na": ("na", "nb")})
-        program.let(TIME, end)
+        time.set(1.0)
         self.evaluate("b", "nb", following)
         self.combine("a", whole=("now", 1.0), f1={"n": 1.0}, f2={"na": 2.0}, f3={"nb": 1.0})
         for value, spectrum in zip(self.unknowns(following), self.spectra["a"], strict=True):
             self.modes.fft.inverse(program, spectrum, value)
-        if not isinstance(dt, Register):
-            program.let(count, count + 1)
+        time.end()
         program.rotate(*self.fields)
         spectra = (item for group in self.spectra.values() for spectrum in group for item in spectrum.fields)
         return Recorded((*spectra, *(item for group in self.coefficients for item in group)))
@@ -238,22 +142,21 @@ class _Recording:
     def renew(self, dt: float | Register) -> None:
         """Record the computation of the coefficients, whenever the length of the step has changed."""
         program, name = self.program, self.program.name
-        length, known = Register(f"{name}.length"), Register(f"{name}.known")
+        known = Register(f"{name}.known")
         point, angle = Register(f"{name}.point", "i8"), Register(f"{name}.angle")
-        program.let(length, dt)
-        with program.when(known != length):
+        with program.when(known != dt):
             for number, linear in enumerate(self.rates.linear):
                 points = POINTS if is_real(linear) else 2 * POINTS
-                program.apply(self.begin(linear), self.modes.tables, self.coefficients[number], dt=length)
+                program.apply(self.begin(linear), self.modes.tables, self.coefficients[number], dt=dt)
                 program.let(point, 0)
                 with program.repeat(points):
                     program.let(angle, (cast(point, "f8") + 0.5) * (math.pi / POINTS))
                     program.apply(
-                        self.add(linear, points), self.modes.tables, self.coefficients[number], dt=length,
+                        self.add(linear, points), self.modes.tables, self.coefficients[number], dt=dt,
                         x=cos(angle), y=sin(angle),
                     )  # fmt: skip
                     program.let(point, point + 1)
-            program.let(known, length)
+            program.let(known, dt)
 
     def begin(self, linear: Symbol) -> Kernel:
         """Return the kernel that computes the exponentials, and sets the means to 0."""
