@@ -197,7 +197,7 @@ def poisson_model(grid: mg.Grid, centre: str = "", **options: Any) -> tuple[mg.M
     step = mg.Program("step")
     poisson(step, f, u)
     initial = {**poisson.initial, f: values}
-    return mg.Model("poisson", grid, (u, f, *poisson.fields), step, initial, hierarchies=(poisson,)), u, values
+    return mg.Model("poisson", grid, (u, f, *poisson.fields), step, initial, hierarchies=poisson.hierarchies), u, values
 
 
 def second(u: Values, axis: int, low: str, high: str) -> Values:
@@ -267,7 +267,7 @@ def test_spectral_solutions_are_exact_for_single_modes() -> None:
     exact = np.cos(2 * np.pi * 3 * y / length) * np.sin(np.pi * 2 * x / length)
     factor = -((2 * np.pi * 3 / length) ** 2) - (np.pi * 2 / length) ** 2
     initial = {**poisson.initial, f: factor * exact}
-    model = mg.Model("poisson", grid, (u, f, *poisson.fields), step, initial, hierarchies=(poisson,))
+    model = mg.Model("poisson", grid, (u, f, *poisson.fields), step, initial, hierarchies=poisson.hierarchies)
     assert np.abs(run(model, (u,))[0] - exact).max() < 1e-14
 
 

@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +24,6 @@ from minga.solve.fft.transform import FFT, Item
 from minga.space.box import Box
 from minga.space.field import Field
 from minga.space.grid import Grid
-from minga.space.layout import Layout
-
-if TYPE_CHECKING:
-    from minga.engine.engine import Engine
 
 __all__ = ["Convolution"]
 
@@ -165,21 +161,6 @@ class Convolution:
         """The transform, for ``mg.Model(..., hierarchies=...)``; empty for other methods."""
         return () if self.fft is None else (self.fft,)
 
-    def layouts(self, layout: Layout) -> Mapping[Grid, Layout]:
-        """Return the layouts of all grids.
-
-        Parameters
-        ----------
-        layout
-            The layout of the grid.
-
-        Returns
-        -------
-        Mapping
-            The layout of each grid.
-        """
-        return {self.grid: layout} if self.fft is None else {self.grid: layout, **self.fft.layouts(layout)}
-
     @functools.cached_property
     def initial(self) -> Mapping[Field, Any]:
         """The transform of the weights, for ``mg.Model(..., initial=...)``."""
@@ -196,17 +177,6 @@ class Convolution:
         scale = self.fft.scale
         parts = [np.ascontiguousarray(part) * scale for part in (modes.real, modes.imag)]
         return {item: _of_box(part) for item, part in zip(self.transform, parts, strict=False)}
-
-    def load(self, engine: Engine) -> None:
-        """Set the transform of the weights in an engine without a Model, before it runs.
-
-        Parameters
-        ----------
-        engine
-            The engine.
-        """
-        for item, values in self.initial.items():
-            engine.set(item, values)
 
     def __call__(self, program: Program, source: Item, target: Item) -> None:
         """Record target = weights * source.

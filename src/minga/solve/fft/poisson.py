@@ -6,7 +6,7 @@ import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,10 +19,6 @@ from minga.solve.laplacian import Floats, Walls
 from minga.space.box import Box
 from minga.space.field import Field
 from minga.space.grid import Grid
-from minga.space.layout import Layout
-
-if TYPE_CHECKING:
-    from minga.engine.engine import Engine
 
 __all__ = ["Poisson"]
 
@@ -65,7 +61,7 @@ class Poisson:
         poisson = mg.solve.Poisson(grid, walls={"y": "dirichlet"})
         poisson(step, f, u)
         mg.Model(
-            ..., fields=(u, f, *poisson.fields), initial={**poisson.initial, ...}, hierarchies=(poisson,)
+            ..., fields=(u, f, *poisson.fields), initial={**poisson.initial, ...}, hierarchies=poisson.hierarchies
         )
     """
 
@@ -121,40 +117,9 @@ class Poisson:
         return self.factor, *self.fft.fields
 
     @property
-    def grids(self) -> tuple[Grid, ...]:
-        """The grids of the transform, for ``mg.Model(..., hierarchies=(poisson,))``."""
-        return self.fft.grids
-
-    def layouts(self, layout: Layout) -> Mapping[Grid, Layout]:
-        """Return the layouts of all grids of the transform.
-
-        Parameters
-        ----------
-        layout
-            The layout of the grid.
-
-        Returns
-        -------
-        Mapping
-            The layout of each grid.
-
-        Raises
-        ------
-        LayoutError
-            If the layout belongs to another grid.
-        """
-        return self.fft.layouts(layout)
-
-    def load(self, engine: Engine) -> None:
-        """Set the eigenvalues in an engine without a Model, before it runs.
-
-        Parameters
-        ----------
-        engine
-            The engine.
-        """
-        for item, values in self.initial.items():
-            engine.set(item, values)
+    def hierarchies(self) -> tuple[FFT, ...]:
+        """The transform, for ``mg.Model(..., hierarchies=...)``."""
+        return (self.fft,)
 
     def __call__(self, program: Program, right_side: Item, solution: Item) -> None:
         """Record the solution of `laplace u - shift * u = f`.
