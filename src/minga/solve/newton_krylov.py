@@ -16,12 +16,10 @@ from minga.engine.program import Program
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.lang.functions import max as largest
-from minga.solve.biconjugate import Mapped, Vectors
-from minga.solve.jacobian import Jacobian, Scale, Vector, differences, krylov_vectors
-from minga.solve.krylov import Solution
+from minga.solve.jacobian import Scale, Vector
 from minga.solve.multigrid import Multigrid
-from minga.solve.near_part import NearPart, near_part
 from minga.solve.rates import Rates, most, rates_kernel
+from minga.solve.shifted_systems import ShiftedSystems
 from minga.space.field import TIME, Field, Register
 
 __all__ = ["NewtonKrylov", "corrected", "size_of"]
@@ -53,11 +51,8 @@ class NewtonKrylov:
 
     Attributes
     ----------
-    right, change, vectors
-        The right side and the solution of the linear systems, and the vectors of their solver.
-    near
-        The diffusive part of the Jacobian, whose multigrid serves as preconditioner where it dominates; None if there
-        is no such part.
+    systems
+        The linear systems of its iterations.
     good
         Register of the last solution: 1 if the iteration converged, otherwise 0.
     rounds, products
@@ -67,92 +62,26 @@ class NewtonKrylov:
     rates: Rates
     fields: tuple[Field, ...]
     name: str
-    right: tuple[Field, ...] = field(init=False)
-    change: tuple[Field, ...] = field(init=False)
-    vectors: Vectors = field(init=False)
-    near: NearPart | None = field(init=False)
+    systems: ShiftedSystems = field(init=False)
     good: Register = field(init=False)
     rounds: Register = field(init=False)
     products: Register = field(init=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "right", differences(self.fields, "right"))
-        put(self, "change", differences(self.fields, "change"))
-        put(self, "vectors", krylov_vectors(self.fields))
-        put(self, "near", near_part(self.rates, self.fields, f"{self.name} near"))
+        put(self, "systems", ShiftedSystems(self.rates, self.fields, self.name))
         for word in ("good", "rounds", "products"):
             put(self, word, Register(f"{self.name} {word}", "i8"))
 
     @property
     def workspace(self) -> tuple[Field, ...]:
         """All fields of the workspace."""
-        vectors = (getattr(self.vectors, word) for word in ("r", "shadow", "p", "v", "t", "y"))
-        near = () if self.near is None else self.near.workspace
-        return (*self.right, *self.change, *(slot.field for vector in vectors for slot in vector), *near)
+        return self.systems.workspace
 
     @property
     def hierarchies(self) -> tuple[Multigrid, ...]:
         """The hierarchies of grids of the preconditioner, for a Model."""
-        return () if self.near is None else self.near.levels
-
-    def linear(
-        self, program: Program, state: Vector, scale: Scale, *, tolerance: float, limit: int, name: str,
-        unsolved: Register,
-    ) -> Solution:  # fmt: skip
-        """Record the solution of (1 - scale J) change = right, linearised at a state.
-
-        A solve that fails with multigrid is repeated without it.
-
-        Parameters
-        ----------
-        program
-            The Program to record into.
-        state
-            The slots of the state.
-        scale
-            A number, a register, or an expression of registers.
-        tolerance
-            The iteration ends when the residual is this part of the right side.
-        limit
-            The most iterations.
-        name
-            The beginning of the names of all registers.
-        unsolved
-            An i8 register, which becomes 1 where the limit is reached or the residual is no number, otherwise 0.
-
-        Returns
-        -------
-        Solution
-            Registers of the iteration.
-        """
-        jacobian, near = Jacobian(self.rates, state), self.near
-        cellwise = jacobian.block_jacobi(scale)
-
-        def solve(preconditioner: Mapped) -> Solution:
-            program.let(unsolved, 0)
-            return jacobian.solve(
-                program, scale, _slots(self.change), _slots(self.right), self.vectors, preconditioner=preconditioner,
-                tolerance=tolerance, limit=limit, name=name, unsolved=unsolved,
-            )  # fmt: skip
-
-        if near is None:
-            return solve(cellwise)
-
-        def either(program: Program, source: Vector, target: Vector) -> None:
-            with program.when(near.strong > 0):
-                near(program, source, target)
-            with program.when(near.strong.node == 0):
-                cellwise(program, source, target)
-
-        near.setup(program, jacobian, scale)
-        tried = Register(f"{name} tried", "i8")
-        program.let(tried, 0)
-        with program.repeat(until=tried > 0, expected=1):
-            solution = solve(either)
-            program.let(tried, where((unsolved == 0) | (near.strong.node == 0), 1, 0))
-            program.let(near.strong, where(tried > 0, near.strong, 0))
-        return solution
+        return self.systems.hierarchies
 
     def solve(self, program: Program, state: Vector, known: Vector, scale: Scale, tolerance: float) -> None:
         """Record the solution of u - scale f(u, t) = known, with the time that `mg.TIME` holds.
@@ -170,7 +99,6 @@ class NewtonKrylov:
         tolerance
             The error of values u, in units of 1 + abs(u), of which the iteration leaves a hundredth.
         """
-        change = _slots(self.change)
         size, before = Register(f"{self.name} size"), Register(f"{self.name} size before")
         over, unsolved = Register(f"{self.name} over", "i8"), Register(f"{self.name} unsolved", "i8")
         left = Register(f"{self.name} left")
@@ -181,14 +109,14 @@ class NewtonKrylov:
         residual = self._residual()
         with program.repeat(until=over > 0, expected=2), program.unchecked():
             program.apply(
-                residual, state, known, self.rates.constants, _slots(self.right), dt=scale, **self.rates.scalars
+                residual, state, known, self.rates.constants, self.systems.right, dt=scale, **self.rates.scalars
             )
-            linear = self.linear(
+            linear = self.systems.solve(
                 program, state, scale, tolerance=FORCING, limit=MOST_PRODUCTS, name=f"{self.name} krylov",
                 unsolved=unsolved,
             )  # fmt: skip
             program.let(before, size)
-            program.apply(corrected, state, change, into=size)
+            program.apply(corrected, state, self.systems.change, into=size)
             program.let(self.rounds, self.rounds + 1)
             program.let(self.products, self.products + linear.iterations)
             rate = where(self.rounds > 1, size / before, 0.5)
@@ -227,7 +155,3 @@ def corrected(state: Sequence[CellReader], change: Sequence[CellReader]) -> Redu
     for u, value in zip(state, values, strict=True):
         u[here] = value
     return size_of([d[here] for d in change], values)
-
-
-def _slots(fields: Sequence[Field]) -> Vector:
-    return tuple(item.now for item in fields)

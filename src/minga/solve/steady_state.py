@@ -212,11 +212,11 @@ def _iterate(step: Program, evolution: Evolution, newton: NewtonKrylov, numbers:
     """Record one iteration, which leaves the state as it is where the step was too long."""
     rates, length, residual = evolution.rates, numbers.length, numbers.residual
     now, trial = _now(evolution), tuple(item.next for item in evolution.fields)
-    right, change = (tuple(item.now for item in group) for group in (newton.right, newton.change))
+    right, change = newton.systems.right, newton.systems.change
     unsolved, good = Register("steady.unsolved", "i8"), Register("steady.good", "i8")
     with step.unchecked():
         step.apply(_rates_times(rates), now, rates.constants, right, dt=length, **rates.scalars)
-        solution = newton.linear(
+        solution = newton.systems.solve(
             step, now, length, tolerance=_FORCING, limit=_MOST_PRODUCTS, name="steady.krylov", unsolved=unsolved
         )
         step.apply(added, now, change, trial)

@@ -202,10 +202,11 @@ def explainer(method: Integrator, recorded: Recorded) -> Callable[[Engine], RunE
     def explain(engine: Engine) -> RunError | None:
         time = f"{method.name}: at time {float(engine.read(TIME)):.9g}"
         for each in recorded.solutions:
-            if int(engine.read(each.iterations)) >= LIMIT:
-                left = math.sqrt(float(engine.read(each.residual)) / float(engine.read(each.reference)))
+            count, residual = int(engine.read(each.iterations)), float(engine.read(each.residual))
+            if count >= LIMIT or not math.isfinite(residual):
+                left = math.sqrt(residual / float(engine.read(each.reference)))
                 return RunError(
-                    f"{time} the linear system of a stage is not solved after {LIMIT} iterations: {left:.2g} of the "
+                    f"{time} the linear system of a stage is not solved after {count} iterations: {left:.2g} of the "
                     "residual is left",
                     remedy="give a shorter dt; growing waves of the linear part must not double within a step",
                 )

@@ -21,11 +21,12 @@ from typing import Any, Final, Literal
 
 from minga.engine.program import Program
 from minga.lang.expr import as_node, cast
+from minga.lang.functions import max as largest
 from minga.solve.integrators.explicit import Given, length
 from minga.solve.integrators.workspace import Recorded, like
-from minga.solve.jacobian import Jacobian, differences, krylov_vectors
 from minga.solve.krylov import Solution
-from minga.solve.rates import Rates, rates_kernel
+from minga.solve.rates import Rates, most, rates_kernel
+from minga.solve.shifted_systems import ShiftedSystems
 from minga.solve.split import split
 from minga.space.field import TIME, Field, Register, Slot
 
@@ -73,8 +74,7 @@ class _Imex:
     def __init__(self, name: str, program: Program, rates: Rates, fields: tuple[Field, ...]) -> None:
         self.name, self.program, self.rates, self.fields = name, program, rates, fields
         self.linear, self.rest = split(rates)
-        self.vectors = krylov_vectors(fields)
-        self.right, self.change = (differences(fields, word) for word in ("right", "change"))
+        self.systems = ShiftedSystems(self.linear, fields, f"{program.name}.{name}")
         self.levels: dict[str, tuple[Field, ...]] = {}
         self.solutions: list[Solution] = []
 
@@ -85,11 +85,14 @@ class _Imex:
         return self.levels[name]
 
     @property
-    def workspace(self) -> tuple[Field, ...]:
-        """All fields of the workspace."""
-        vectors = (slot.field for word in ("r", "shadow", "p", "v", "t", "y") for slot in getattr(self.vectors, word))
+    def recorded(self) -> Recorded:
+        """What the step needs and solves."""
         levels = (item for group in self.levels.values() for item in group)
-        return (*levels, *self.right, *self.change, *vectors)
+        return Recorded(
+            (*levels, *self.systems.workspace),
+            solutions=tuple(self.solutions),
+            hierarchies=self.systems.hierarchies,
+        )
 
     def evaluate(self, rates: Rates, at: Sequence[Slot], out: Sequence[Slot], word: str) -> None:
         """Record the evaluation of one part of the rates."""
@@ -125,25 +128,29 @@ class _Imex:
 
     def solve(self, guess: Sequence[Slot], out: Sequence[Slot], right: Sequence[Slot], scale: Any) -> None:
         """Record the solution of (1 - scale L) out = right, from a guess, at the present time."""
-        linear, program = self.linear, self.program
+        linear, program, systems = self.linear, self.program, self.systems
 
-        def compute(state: list[Any], right: list[Any], constants: list[Any], out: list[Any], **scalars: Any) -> None:
+        def compute(state: list[Any], right: list[Any], constants: list[Any], out: list[Any], **scalars: Any) -> Any:
             here = (0,) * len(state[0].axes)
             h = scalars.pop("dt")
             found = linear.function(state, constants, TIME, **scalars)
-            for u, b, value, target in zip(state, right, found, out, strict=True):
-                target[here] = b[here] - (u[here] - h * value)
+            values = [b[here] - (u[here] - h * value) for u, b, value in zip(state, right, found, strict=True)]
+            for target, value in zip(out, values, strict=True):
+                target[here] = value
+            return largest(most([abs(value) for value in values]))
 
-        residual, change = ([item.now for item in group] for group in (self.right, self.change))
         kernel = rates_kernel(compute, f"{self.name}-residual", linear)
-        program.apply(kernel, guess, right, linear.constants, residual, dt=scale, **linear.scalars)
-        self.solutions.append(
-            Jacobian(linear, tuple(guess)).solve(
-                program, scale, tuple(change), tuple(residual), self.vectors, tolerance=SOLVED, limit=LIMIT,
-                name=f"{program.name}.{self.name} {len(self.solutions)}",
+        program.apply(kernel, guess, right, linear.constants, systems.right, dt=scale, **linear.scalars)
+        label = f"{systems.name} {len(self.solutions)}"
+        unsolved = Register(f"{label} unsolved", "i8")
+        program.let(unsolved, 1)
+        with program.repeat(until=unsolved == 0, limit=1):
+            self.solutions.append(
+                systems.solve(
+                    program, tuple(guess), scale, tolerance=SOLVED, limit=LIMIT, name=label, unsolved=unsolved
+                )
             )
-        )  # fmt: skip
-        self.combine([guess, change], [1.0, 1.0], out)
+        self.combine([guess, systems.change], [1.0, 1.0], out)
 
     def stages(self, tableau: Tableau, time: Given, dt: Any) -> None:
         """Record the stages of a Runge-Kutta method; the explicit rates at the start are known."""
@@ -183,7 +190,7 @@ def runge_kutta(name: str, tableau: Tableau) -> Callable[..., Recorded]:
         imex.stages(tableau, time, step)
         time.end()
         program.rotate(*fields)
-        return Recorded(imex.workspace, solutions=tuple(imex.solutions))
+        return imex.recorded
 
     return record
 
@@ -210,7 +217,7 @@ def multistep(name: str, kind: Literal["cnab2", "sbdf2"]) -> Callable[..., Recor
             imex.combine([_now(fields)], [1.0], _now(imex.level("old")))
         time.end()
         program.rotate(*fields, *imex.level("n"))
-        return Recorded(imex.workspace, solutions=tuple(imex.solutions))
+        return imex.recorded
 
     return record
 

@@ -246,12 +246,12 @@ class _Recording:
         """Record the largest error of the attempt in units of the tolerance."""
         program, newton = self.program, self.newton
         with program.when(self.kind == _TRAPEZOIDAL):
-            right, filtered = (tuple(item.now for item in group) for group in (newton.right, newton.change))
+            right, filtered = newton.systems.right, newton.systems.change
             words = ("now", "inner", "next", "known", "slope")
             program.apply(difference, *map(self.slots, words), right, h=self.h)
             # The estimate of stiff components is far too large: (1 - d dt J)^-1 damps it.
             unsolved = Register(f"{program.name}.unfiltered", "i8")
-            newton.linear(
+            newton.systems.solve(
                 program, self.slots("next"), self.scale, tolerance=_FILTER, limit=MOST_PRODUCTS,
                 name=f"{program.name}.filter", unsolved=unsolved,
             )  # fmt: skip
