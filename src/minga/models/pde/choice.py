@@ -203,7 +203,11 @@ def explainer(method: Integrator, recorded: Recorded) -> Callable[[Engine], RunE
         time = f"{method.name}: at time {float(engine.read(TIME)):.9g}"
         for each in recorded.solutions:
             count, residual = int(engine.read(each.iterations)), float(engine.read(each.residual))
-            if count >= LIMIT or not math.isfinite(residual):
+            if not math.isfinite(residual):
+                return RunError(
+                    f"{time} values became infinite", remedy="give a shorter dt: the explicit part limits it"
+                )
+            if count >= LIMIT:
                 left = math.sqrt(residual / float(engine.read(each.reference)))
                 return RunError(
                     f"{time} the linear system of a stage is not solved after {count} iterations: {left:.2g} of the "

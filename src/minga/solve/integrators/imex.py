@@ -14,17 +14,18 @@ of several steps, of constant and of changing length).
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from minga.engine.program import Program
-from minga.lang.expr import as_node, cast
+from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.functions import max as largest
 from minga.solve.integrators.explicit import Given, length
 from minga.solve.integrators.workspace import Recorded, like
-from minga.solve.krylov import Solution
 from minga.solve.rates import Rates, most, rates_kernel
 from minga.solve.shifted_systems import ShiftedSystems
 from minga.solve.split import split
@@ -69,14 +70,14 @@ ARS443: Final = Tableau(
 
 
 class _Imex:
-    """The recording of the parts that all methods consist of."""
+    """The recording of the parts that all methods consist of; some keep the explicit rates for the next step."""
 
-    def __init__(self, name: str, program: Program, rates: Rates, fields: tuple[Field, ...]) -> None:
+    def __init__(self, name: str, program: Program, rates: Rates, fields: tuple[Field, ...], keeps: bool) -> None:
         self.name, self.program, self.rates, self.fields = name, program, rates, fields
         self.linear, self.rest = split(rates)
         self.systems = ShiftedSystems(self.linear, fields, f"{program.name}.{name}")
         self.levels: dict[str, tuple[Field, ...]] = {}
-        self.solutions: list[Solution] = []
+        self.first = _next(self.level("n", 2)) if keeps else _now(self.level("n"))
 
     def level(self, name: str, slots: int = 1) -> tuple[Field, ...]:
         """Return the fields of a level, which are declared when it is first asked for."""
@@ -90,7 +91,7 @@ class _Imex:
         levels = (item for group in self.levels.values() for item in group)
         return Recorded(
             (*levels, *self.systems.workspace),
-            solutions=tuple(self.solutions),
+            solutions=(self.solution,),
             hierarchies=self.systems.hierarchies,
         )
 
@@ -126,8 +127,8 @@ class _Imex:
         )
         self.program.apply(kernel, flat, out, **dict(zip(names, weights, strict=True)))
 
-    def solve(self, guess: Sequence[Slot], out: Sequence[Slot], right: Sequence[Slot], scale: Any) -> None:
-        """Record the solution of (1 - scale L) out = right, from a guess, at the present time."""
+    def solve(self, state: Sequence[Slot], right: Sequence[Slot], scale: Register) -> None:
+        """Record the solution of (1 - scale L) u = right at the present time; `state` holds a guess, and then u."""
         linear, program, systems = self.linear, self.program, self.systems
 
         def compute(state: list[Any], right: list[Any], constants: list[Any], out: list[Any], **scalars: Any) -> Any:
@@ -140,41 +141,79 @@ class _Imex:
             return largest(most([abs(value) for value in values]))
 
         kernel = rates_kernel(compute, f"{self.name}-residual", linear)
-        program.apply(kernel, guess, right, linear.constants, systems.right, dt=scale, **linear.scalars)
-        label = f"{systems.name} {len(self.solutions)}"
-        unsolved = Register(f"{label} unsolved", "i8")
+        program.apply(kernel, state, right, linear.constants, systems.right, dt=scale, **linear.scalars)
+        unsolved = Register(f"{systems.name}.unsolved", "i8")
         program.let(unsolved, 1)
         with program.repeat(until=unsolved == 0, limit=1):
-            self.solutions.append(
-                systems.solve(
-                    program, tuple(guess), scale, tolerance=SOLVED, limit=LIMIT, name=label, unsolved=unsolved
-                )
+            self.solution = systems.solve(
+                program, tuple(state), scale, tolerance=SOLVED, limit=LIMIT, name=systems.name, unsolved=unsolved
             )
-        self.combine([guess, systems.change], [1.0, 1.0], out)
+        self.combine([state, systems.change], [1.0, 1.0], state)
 
-    def stages(self, tableau: Tableau, time: Given, dt: Any) -> None:
-        """Record the stages of a Runge-Kutta method; the explicit rates at the start are known."""
-        now, after, right = _now(self.fields), _next(self.fields), _now(self.level("b"))
-        last = len(tableau.times) - 1
-        rates = [_next(self.level("n", 2))]
-        linear: list[Sequence[Slot]] = []
-        for number, at in enumerate(tableau.times):
-            explicit, implicit = tableau.explicit[number], tableau.implicit[number]
-            levels = [now, *rates, *linear]
-            self.combine(levels, [1.0, *(a * dt for a in explicit), *(a * dt for a in implicit[:-1])], right)
-            time.set(at)
-            scale = implicit[-1] * dt
-            self.solve(after if number else now, after, right, scale)
-            if number == last:
+    def run(self, stages: Sequence[Stage], time: Given, first: int | Node) -> None:
+        """Record stages, of which one alone is solved for: from `first` to the next one that ends the step."""
+        program, now, after = self.program, _now(self.fields), _next(self.fields)
+        number, scale = Register(f"{self.systems.name}.stage", "i8"), Register(f"{self.systems.name}.scale")
+        program.let(number, first)
+        self.combine([now], [1.0], after)
+        with program.repeat(until=number < 0, expected=len(stages)):
+            for index, stage in enumerate(stages):
+                with program.when(number == index):
+                    self.combine(stage.levels, stage.weights, _now(self.level("b")))
+                    time.set(stage.time)
+                    program.let(scale, stage.scale)
+            self.solve(after, _now(self.level("b")), scale)
+            for index, stage in enumerate(stages):
+                if stage.linear is not None:
+                    with program.when(number == index):
+                        self.combine([after, _now(self.level("b"))], [1.0 / scale, -1.0 / scale], stage.linear)
+                        self.explicit(after, stage.rates)
+            ends = functools.reduce(operator.or_, (number == n for n, one in enumerate(stages) if one.linear is None))
+            program.let(number, where(ends, -1, number + 1))
+
+    def runge_kutta(self, tableau: Tableau, dt: Any) -> list[Stage]:
+        """Return the stages of a Runge-Kutta method; the explicit rates at the start are known."""
+        rates, linear = [self.first], []
+        stages: list[Stage] = []
+        for number, at in enumerate(tableau.times, 1):
+            explicit, implicit = tableau.explicit[number - 1], tableau.implicit[number - 1]
+            weights = [1.0, *(a * dt for a in explicit), *(a * dt for a in implicit[:-1])]
+            levels = [_now(self.fields), *rates, *linear]
+            if number == len(tableau.times):
+                stages.append(Stage(at, levels, weights, implicit[-1] * dt))
                 break
-            rates.append(_now(self.level(f"n{number + 1}")))
-            linear.append(_now(self.level(f"l{number + 1}")))
-            self.combine([after, right], [1.0 / scale, -1.0 / scale], linear[-1])
-            self.explicit(after, rates[-1])
+            rates.append(_now(self.level(f"n{number}")))
+            linear.append(_now(self.level(f"l{number}")))
+            stages.append(Stage(at, levels, weights, implicit[-1] * dt, linear[-1], rates[-1]))
+        return stages
 
     def start(self) -> None:
         """Record the explicit rates at the start of the step."""
-        self.explicit(_now(self.fields), _next(self.level("n", 2)))
+        self.explicit(_now(self.fields), self.first)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage: at a fraction of the step a linear system whose right side is a weighted sum of levels.
+
+    Parameters
+    ----------
+    time
+        The fraction of the step.
+    levels, weights
+        The levels of the right side, and their weights.
+    scale
+        The factor of the linear part in the system.
+    linear, rates
+        Where the linear part and the explicit rates of the solution are kept; None for a stage that ends the step.
+    """
+
+    time: float
+    levels: Sequence[Sequence[Slot]]
+    weights: Sequence[Any]
+    scale: Any
+    linear: Sequence[Slot] | None = None
+    rates: Sequence[Slot] = ()
 
 
 def runge_kutta(name: str, tableau: Tableau) -> Callable[..., Recorded]:
@@ -184,10 +223,10 @@ def runge_kutta(name: str, tableau: Tableau) -> Callable[..., Recorded]:
         program: Program, rates: Rates, fields: tuple[Field, ...], dt: float | Register | None, **_: object
     ) -> Recorded:  # fmt: skip
         step = length(name, dt)
-        imex = _Imex(name, program, rates, fields)
+        imex = _Imex(name, program, rates, fields, keeps=False)
         time = Given(program, step)
         imex.start()
-        imex.stages(tableau, time, step)
+        imex.run(imex.runge_kutta(tableau, step), time, 0)
         time.end()
         program.rotate(*fields)
         return imex.recorded
@@ -202,16 +241,16 @@ def multistep(name: str, kind: Literal["cnab2", "sbdf2"]) -> Callable[..., Recor
         program: Program, rates: Rates, fields: tuple[Field, ...], dt: float | Register | None, **_: object
     ) -> Recorded:  # fmt: skip
         step = length(name, dt)
-        imex = _Imex(name, program, rates, fields)
+        imex = _Imex(name, program, rates, fields, keeps=True)
         before = Register(f"{program.name}.dt_before")
-        first = Register(f"{program.name}.first", "bool")
+        ratio = Register(f"{program.name}.ratio")
         time = Given(program, step)
-        program.let(first, before == 0.0)
+        first = before == 0.0
+        program.let(ratio, where(first, 1.0, step / where(first, 1.0, before)))
         imex.start()
-        with program.when(first):
-            imex.stages(ARS443, time, step)
-        with program.when(~first.node):
-            (_cnab2 if kind == "cnab2" else _sbdf2)(imex, time, step, step / before)
+        alone = imex.runge_kutta(ARS443, step)
+        stages = [*alone, (_cnab2 if kind == "cnab2" else _sbdf2)(imex, step, ratio)]
+        imex.run(stages, time, where(first, 0, len(alone)))
         program.let(before, step)
         if kind == "sbdf2":
             imex.combine([_now(fields)], [1.0], _now(imex.level("old")))
@@ -222,32 +261,21 @@ def multistep(name: str, kind: Literal["cnab2", "sbdf2"]) -> Callable[..., Recor
     return record
 
 
-def _cnab2(imex: _Imex, time: Given, dt: Any, ratio: Any) -> None:
-    """Record a step of Crank and Nicolson's and Adams and Bashforth's method."""
-    now, linear, right = _now(imex.fields), _now(imex.level("l1")), _now(imex.level("b"))
+def _cnab2(imex: _Imex, dt: Any, ratio: Any) -> Stage:
+    """Return the stage of Crank and Nicolson's and Adams and Bashforth's method, and record what it needs."""
+    now, linear, rates = _now(imex.fields), _now(imex.level("l1")), imex.level("n")
     imex.evaluate(imex.linear, now, linear, "linear")
-    rates = imex.level("n")
-    imex.combine(
-        [now, linear, _next(rates), _now(rates)],
-        [1.0, 0.5 * dt, dt * (1.0 + 0.5 * ratio), -0.5 * (dt * ratio)],
-        right,
-    )  # fmt: skip
-    time.set(1.0)
-    imex.solve(now, _next(imex.fields), right, 0.5 * dt)
+    levels = [now, linear, _next(rates), _now(rates)]
+    return Stage(1.0, levels, [1.0, 0.5 * dt, dt * (1.0 + 0.5 * ratio), -0.5 * (dt * ratio)], 0.5 * dt)
 
 
-def _sbdf2(imex: _Imex, time: Given, dt: Any, ratio: Any) -> None:
-    """Record a step of the semi-implicit method of backward differences."""
-    now, old, right, rates = _now(imex.fields), _now(imex.level("old")), _now(imex.level("b")), imex.level("n")
+def _sbdf2(imex: _Imex, dt: Any, ratio: Any) -> Stage:
+    """Return the stage of the semi-implicit method of backward differences."""
+    now, old, rates = _now(imex.fields), _now(imex.level("old")), imex.level("n")
     share = (1.0 + ratio) / (1.0 + 2.0 * ratio)
     grown = 1.0 + ratio
-    imex.combine(
-        [now, old, _next(rates), _now(rates)],
-        [share * grown, -(share * (ratio * ratio) / grown), share * dt * grown, -(share * dt * ratio)],
-        right,
-    )  # fmt: skip
-    time.set(1.0)
-    imex.solve(now, _next(imex.fields), right, share * dt)
+    weights = [share * grown, -(share * (ratio * ratio) / grown), share * dt * grown, -(share * dt * ratio)]
+    return Stage(1.0, [now, old, _next(rates), _now(rates)], weights, share * dt)
 
 
 def _now(fields: Sequence[Field]) -> list[Slot]:
