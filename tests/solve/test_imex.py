@@ -155,6 +155,23 @@ def test_order_with_steps_that_change(method: str) -> None:
     assert math.log2(found[0] / found[1]) == pytest.approx(INTEGRATORS[method].order, abs=0.25)
 
 
+@pytest.mark.parametrize("method", thinned(["cnab2", "sbdf2", "bdf2"], "sbdf2"))
+def test_steps_shortened_for_output_keep_the_order(method: str) -> None:
+    """Frames at multiples of 0.29, of which none is a multiple of dt: errors at the end fall by four."""
+    text = "laplace(u, order=4) - u**2 - (1 + x**2)*sin(t) - 2*cos(t) + ((1 + x**2)*cos(t))**2"
+    x = (np.arange(12) + 0.5) / 12
+    errors = []
+    for steps in (16, 32):
+        model = mg.pde(
+            text, mg.Grid((12,), spacing=1 / 12), initial="1 + x**2", integrator=method, dt=1 / steps, tolerance=1e-9,
+            boundary={"x": (mg.dirichlet(lambda x, t: mg.cos(t), 4), mg.neumann(lambda x, t: 2 * mg.cos(t), 4))},
+        )  # fmt: skip
+        history = mg.run(model, until=1.0, every=0.29)
+        assert history.time.values.tolist() == pytest.approx([0.0, 0.29, 0.58, 0.87, 1.0])
+        errors.append(np.abs(history.u.values[-1] - (1 + x**2) * math.cos(1.0)).max())
+    assert math.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.3)
+
+
 def converged(time: float) -> np.ndarray:
     """The solution of the same semi-discrete system by SciPy."""
 

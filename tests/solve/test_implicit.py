@@ -231,6 +231,29 @@ def test_same_bits_after_a_restart(method: str, dt: float | None, tmp_path: Path
     assert resumed.attrs["digest"] == whole.attrs["digest"]
 
 
+def test_rejected_steps_of_bdf2_leave_no_trace() -> None:
+    """A pulse for which steps are repeated: steps of the accepted lengths alone give the same."""
+    text, lengths, rejected = "-u + 5*exp(-((t - 1)/0.05)**2)", [], 0
+    model = mg.pde(text, POINTS, initial={"u": 1.0}, integrator="bdf2", tolerance=1e-4)
+    with mg.Engine(model.layouts("slabs", 1)) as engine:
+        engine.set(model.field("u"), model.initial["u"])
+        while (before := engine.read(mg.TIME)) < 1.5:
+            assert engine.run(model.step).ok
+            lengths.append(engine.read(mg.TIME) - before)
+            rejected += int(engine.read(register(model, "step.shrunk")))
+        found = engine.gather(model.field("u"))
+    assert rejected > 0
+    model = mg.pde(text, POINTS, initial={"u": 1.0}, integrator="bdf2", tolerance=1e-4, dt=1.0)
+    assert model.clock is not None
+    assert isinstance(model.clock.dt, mg.Register)
+    with mg.Engine(model.layouts("slabs", 1)) as engine:
+        engine.set(model.field("u"), model.initial["u"])
+        for length in lengths:
+            engine.write(model.clock.dt, length)
+            assert engine.run(model.step).ok
+        assert engine.gather(model.field("u")) == pytest.approx(found, rel=1e-12)
+
+
 def test_failures_are_reported() -> None:
     grid = mg.Grid((8,), ("x",), spacing=1 / 8, periodic=True)
     model = mg.pde("laplace(u) + 100*exp(u)", grid, initial={"u": 1.0}, integrator="tr-bdf2", dt=0.1)

@@ -317,6 +317,26 @@ def test_a_case_with_implicit_steps(entry: str, kind: str) -> None:
     assert np.abs(u[-1] - mg.solve.steady(model).u.values).max() < 1e-6
 
 
+@pytest.mark.parametrize("method", ["sbdf2", "ars222"])
+def test_a_case_with_an_implicit_linear_part(method: str) -> None:
+    """The equation has the solution exp(-t) cos(x), and the steps are 20 times what explicit methods would need."""
+    model = case(f"""
+        [grid]
+        shape = [200]
+        boundary = "zero-gradient"
+        [pde]
+        equations = "laplace(u) - u**2 + exp(-2*t)*cos(x)**2"
+        initial = {{ u = "cos(x)" }}
+        spacing = {math.pi / 200}
+        integrator = "{method}"
+        dt = 0.0025
+    """)
+    u = mg.run(model, until=0.5, every=0.5).u.values[-1]
+    x = (np.arange(200) + 0.5) * math.pi / 200
+    assert dict(model.notes)["implicit"] == "u: laplace(u)"
+    assert np.abs(u - math.exp(-0.5) * np.cos(x)).max() < 5e-5
+
+
 def test_a_case_is_the_same_model() -> None:
     model = case("""
         [grid]
