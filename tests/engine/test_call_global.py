@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -103,6 +104,37 @@ def test_several_fields_and_registers(ranks: int) -> None:
     found = on_ranks(ranks, step, (u, v))[0]
     assert np.array_equal(found, 3.0 * START + 1.0 + START.sum())
     assert calls == [1]
+
+
+def test_ranks_get_their_own_cells_alone() -> None:
+    """What rank 0 sends to all ranks is small; each gets its part of the field."""
+    u = mg.Field("u", GRID)
+    step = mg.Program("step")
+    step.call_global(blurred, reads=[u], writes=[u])
+    sizes: list[int] = []
+
+    def run(comm: Any) -> np.ndarray | None:
+        spread = comm.bcast
+        comm.bcast = lambda value: sizes.append(len(pickle.dumps(value))) or spread(value)
+        with mg.Engine(slabs(GRID.box, 3), comm=comm, grid=GRID) as engine:
+            engine.scatter(u, START if comm.rank == 0 else None)
+            engine.run(step)
+            return engine.gather(u)
+
+    assert np.array_equal(mg.run_virtual(3, run)[0], blurred(START))
+    assert max(sizes) < START.nbytes / 3
+
+
+def test_scattered_values_have_to_fit() -> None:
+    def run(comm: Any) -> str:
+        with (
+            mg.Engine(slabs(GRID.box, 2), comm=comm, grid=GRID) as engine,
+            pytest.raises(mg.MingaError, match=r"has shape \(9, 7\), the array \(7, 9\)") as caught,
+        ):
+            engine.scatter(mg.Field("u", GRID), START.T if comm.rank == 0 else None)
+        return type(caught.value).__name__
+
+    assert mg.run_virtual(2, run) == ["LayoutError", "RunError"]
 
 
 def test_on_a_device() -> None:

@@ -1,4 +1,4 @@
-"""Calls of Python functions with whole fields, which rank 0 gathers, computes and sends to all ranks."""
+"""Calls of Python functions with whole fields, which rank 0 gathers, computes and scatters."""
 
 from __future__ import annotations
 
@@ -29,12 +29,21 @@ def global_call(function: Callable[..., Any], reads: Sequence[Item], writes: Seq
 
     def call(engine: Engine) -> None:
         given = [engine.read(item) if isinstance(item, Register) else engine.gather(item) for item in sources]
-        results = on_rank_zero(engine.comm, lambda: _results(function(*given), targets, name), name)
-        for item, value in zip(targets, results, strict=True):
+        whole: list[np.ndarray] = []
+
+        def compute() -> list[np.ndarray | None]:
+            whole.extend(_results(function(*given), targets, name))
+            return [None if value.ndim else value for value in whole]
+
+        numbers = on_rank_zero(engine.comm, compute, name)
+        for index, (item, number) in enumerate(zip(targets, numbers, strict=True)):
             if isinstance(item, Register):
-                engine.write(item, value.item())
+                assert number is not None
+                engine.write(item, number.item())
+            elif number is not None:
+                engine.set(item, number)
             else:
-                engine.set(item, value)
+                engine.scatter(item, whole[index] if whole else None)
 
     read, written = (tuple(item for item in items if isinstance(item, Slot)) for items in (sources, targets))
     fills = tuple(slot for slot in written if slot not in read)

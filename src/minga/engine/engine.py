@@ -35,6 +35,7 @@ from minga.engine.program import REASONS, Apply, Call, Operation, Program, Repea
 from minga.engine.reach import Reach
 from minga.engine.relayout import PIECE_BYTES, Moved, move_fields
 from minga.engine.routes import Broadcasting, Router
+from minga.engine.scatter import scattered
 from minga.engine.schedule import Valid
 from minga.engine.storage import Storage
 from minga.engine.traffic import Traffic, count_sent
@@ -297,6 +298,27 @@ class Engine:
         self._access.check_read(slot)
         self.storage.check_known(slot.field)
         return gathered(self.storage, self.comm, slot)
+
+    def scatter(self, item: Field | Slot, value: np.ndarray | None) -> None:
+        """Set a whole field from an array on rank 0, the reverse of `gather`. Collective.
+
+        Parameters
+        ----------
+        item
+            A field, meaning its present values, or a slot.
+        value
+            On rank 0 an array of the field's global shape, of which each rank gets its cells; not read on the others.
+
+        Raises
+        ------
+        LayoutError
+            If the values do not fit the field's shape or type; on the other ranks that is a RunError.
+        ProgramError
+            If a function that a Program calls sets a field that it does not name in `writes`.
+        """
+        slot = item if isinstance(item, Slot) else item.now
+        self.storage.check_known(slot.field)
+        self.set(slot, scattered(self.storage, self.comm, slot, value))
 
     def copy_out(self, item: Field | Slot, box: Box, target: np.ndarray) -> Pending:
         """Start copying this rank's cells of a box into `target`; `.wait()` returns when the copy is complete.

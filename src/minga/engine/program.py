@@ -419,9 +419,9 @@ class Program:
     ) -> None:
         """Run `function(*arrays)` in Python on rank 0 with whole fields, for instance a function of SciPy.
 
-        The fields are gathered on rank 0, and the results are sent to all ranks, which each store their own cells: the
-        same bits on any number of ranks, as far as the function itself always returns the same. The whole fields must
-        fit into the memory of each rank.
+        The fields are gathered on rank 0, which sends each rank the results for the cells that it owns: the same bits
+        on any number of ranks, as far as the function itself always returns the same. The whole fields must fit into
+        the memory of rank 0.
 
         Parameters
         ----------

@@ -16,7 +16,16 @@ from minga.lang.types import is_float
 from minga.space.box import Box
 from minga.space.field import MARGIN, Field, Slot
 
-__all__ = ["FieldValue", "at_points", "continue_beyond", "fitting", "gathered", "is_of_position", "set_values"]
+__all__ = [
+    "FieldValue",
+    "at_points",
+    "check_shape",
+    "continue_beyond",
+    "fitting",
+    "gathered",
+    "is_of_position",
+    "set_values",
+]
 
 FieldValue = np.ndarray | bool | int | float | Callable[..., np.ndarray]
 """Values of a field: a number, an array, a function of a box, or a function of the coordinates of all axes."""
@@ -28,11 +37,8 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
     value = np.asarray(value) if isinstance(value, list | tuple) else value
     stored = storage.stored(target)
     storage.before_access(target)
-    if isinstance(value, np.ndarray) and value.ndim and value.shape != target.bounds.shape:
-        raise LayoutError(
-            f"field {target.name!r} has shape {target.bounds.shape}, the array {value.shape}",
-            remedy="give an array of the field's global shape",
-        )
+    if isinstance(value, np.ndarray) and value.ndim:
+        check_shape(target, value)
     for arrays in stored.blocks.values():
         owned = arrays.owned
         if owned.empty:
@@ -47,6 +53,15 @@ def set_values(storage: Storage, slot: Slot, value: FieldValue) -> None:
         view[...] = fitting(target, given)
         if target.replicated:
             continue_beyond(arrays, slot)
+
+
+def check_shape(target: Field, value: np.ndarray) -> None:
+    """Raise LayoutError for an array that has not the shape of a whole field."""
+    if value.shape != target.bounds.shape:
+        raise LayoutError(
+            f"field {target.name!r} has shape {target.bounds.shape}, the array {value.shape}",
+            remedy="give an array of the field's global shape",
+        )
 
 
 def values_in(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
