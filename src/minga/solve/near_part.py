@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,18 +20,15 @@ from minga.compile.explain import Kernel, kernel
 from minga.engine.program import Program
 from minga.errors import KernelError
 from minga.lang.cell import CellReader
-from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, author_error, extreme, square_root, where
 from minga.lang.functions import max as largest
-from minga.lang.graph import topological
-from minga.lang.trace import current_trace
-from minga.lang.without_locals import without_locals
 from minga.solve.elliptic import Elliptic
 from minga.solve.jacobian import Jacobian, Scale, Vector, differences
 from minga.solve.krylov import copy
 from minga.solve.laplacian import step
 from minga.solve.multigrid import Multigrid
 from minga.solve.rates import Rates, most, rates_kernel
+from minga.solve.row_entries import Entries, row_entries
 from minga.space.box import Box
 from minga.space.field import TIME, Field, Register
 
@@ -49,8 +46,6 @@ _SHARE_FOURTH: Final = 0.5
 """Largest share that all other entries may have beside them."""
 _LEAST: Final = 0.5
 """Smallest sum of a row that the V-cycle assumes, so that its operator is positive where something grows."""
-_LARGEST: Final = 1000
-"""Most operations of a rate, with those of its locals, whose entries are derived."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +194,7 @@ def _entries(rates: Rates, far: list[bool] | None = None) -> Kernel:
         others: list[Node] = []
         diffuses = False
         for number, (reader, value) in enumerate(zip(state, found, strict=True)):
-            entries = _by_reads(value, [item.parameter for item in state])
+            entries = row_entries(value, [item.parameter for item in state])
             reaches = any(field == reader.parameter and _reach(offsets) > 1 for field, offsets in entries)
             for group, found_there in zip((fourth, others), _fourth_sums(entries, reader.parameter, ndim), strict=True):
                 group.append(found_there if reaches else as_node(0.0))
@@ -232,14 +227,14 @@ def _fourths(rates: Rates) -> Kernel:
         ndim = len(state[0].axes)
         found = [as_node(value) for value in rates.function(state, constants, TIME, **scalars)]
         for number, (reader, value) in enumerate(zip(state, found, strict=True)):
-            entries = _by_reads(value, [item.parameter for item in state])
+            entries = row_entries(value, [item.parameter for item in state])
             for axis in range(ndim):
                 out[number * ndim + axis][(0,) * ndim] = _moments(entries, reader.parameter, axis)[1]
 
     return rates_kernel(compute, "fourth-entries", rates, step=False)
 
 
-def _moments(entries: Mapping[tuple[int, tuple[int, ...]], Node], own: int, axis: int) -> tuple[Node, Node]:
+def _moments(entries: Entries, own: int, axis: int) -> tuple[Node, Node]:
     """Return D and B of entries D d2/dx2 - B d4/dx4 along an axis.
 
     D is half the second moment, and B what it leaves of the symbol of the shortest wave.
@@ -249,7 +244,7 @@ def _moments(entries: Mapping[tuple[int, tuple[int, ...]], Node], own: int, axis
     return second, 0.125 * _total([entry for offset, entry in along if offset % 2]) - 0.25 * second
 
 
-def _fourth_sums(entries: Mapping[tuple[int, tuple[int, ...]], Node], own: int, ndim: int) -> tuple[Node, Node]:
+def _fourth_sums(entries: Entries, own: int, ndim: int) -> tuple[Node, Node]:
     """Return the size of the fourth derivatives, and that of all other entries, for the shortest waves."""
     here = (0,) * ndim
     pairs = [_moments(entries, own, axis) for axis in range(ndim)]
@@ -265,19 +260,6 @@ def _reach(offsets: Sequence[int]) -> int:
 
 def _total(terms: Sequence[Node]) -> Node:
     return functools.reduce(operator.add, terms) if terms else as_node(0.0)
-
-
-def _by_reads(value: Node, own: Sequence[int]) -> dict[tuple[int, tuple[int, ...]], Node]:
-    """Return the derivatives of a rate by all cells of the state that it reads."""
-    reads: dict[tuple[int, tuple[int, ...]], Node] = {}
-    value = without_locals(value, current_trace("the diffusive part"))
-    nodes = list(topological([value]))
-    if len(nodes) > _LARGEST:
-        raise author_error(f"rates of {len(nodes)} operations", "their entries would take too long to compute")
-    for node in nodes:
-        if node.op == "read" and node.data[0] in own:
-            reads.setdefault((node.data[0], node.data[2]), node)
-    return {key: derivative(value, node) for key, node in reads.items()}
 
 
 def _neighbours(ndim: int) -> list[tuple[int, ...]]:

@@ -35,6 +35,8 @@ class Rates:
     prepare
         ``prepare(program, slots)`` records what the function needs for fields in these slots, before each of its
         evaluations.
+    pairs
+        Whether fields come in pairs, of the real and imaginary parts of complex values.
     """
 
     function: Function
@@ -42,6 +44,7 @@ class Rates:
     scalars: Mapping[str, Any] = field(default_factory=dict)
     noise: Function | None = None
     prepare: Callable[[Program, Sequence[Slot]], None] | None = None
+    pairs: bool = False
 
     def ready(self, program: Program, slots: Sequence[Slot]) -> None:
         """Record what an evaluation for fields in these slots needs.

@@ -185,11 +185,12 @@ def _rates(
         raise ProgramError(found, remedy='write space="spectral", or leave both out')
     numbers = {PREFIX + each: value for each, value in system.numbers.items()}
     noise = system.amplitudes if system.noise else None
+    pairs = len(system.complex) == len(system.unknowns)
     if not system.integrals:
-        return Rates(system.rates, constants, numbers, noise), None, ()
+        return Rates(system.rates, constants, numbers, noise, pairs=pairs), None, ()
     prepare = preparation(system.integrals, constants, numbers, system.meanings)
     scalars = {**numbers, **{each.name: each.register for each in system.integrals}}
-    return Rates(system.rates, constants, scalars, noise, prepare), None, ()
+    return Rates(system.rates, constants, scalars, noise, prepare, pairs), None, ()
 
 
 def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Register | None, float | Register | None]:

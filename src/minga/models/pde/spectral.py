@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,9 +16,9 @@ from minga.models.pde.source import Source
 from minga.models.pde.system import PREFIX, System
 from minga.models.pde.terms import Expansion, Term, expand
 from minga.models.pde.translate import Names, translate
-from minga.solve.fft.modes import Modes, Symbol
+from minga.solve.fft.modes import Modes, Symbol, is_real
 from minga.solve.fft.transform import Spectrum
-from minga.solve.modal_rates import ModalRates
+from minga.solve.modal_rates import ModalOperator, ModalRates
 from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field, Slot
 
@@ -94,7 +95,11 @@ class Spectral:
                 rest = [term for term in terms if term.name != name]
                 self._sum(program, source, rest, values, spectra, target)
 
-        return ModalRates(self.modes, self.linear, nonlinear)
+        operators = tuple(
+            ModalOperator(self.modes.tables, functools.partial(self.modes.symbol, symbol=symbol), is_real(symbol))
+            for symbol in self.linear
+        )
+        return ModalRates(self.modes.fft, operators, nonlinear, self.modes.keep if self.modes.dealias < 1 else None)
 
     def pointwise(self) -> tuple[Rates, tuple[Field, ...]]:
         """Return the rates for other integrators, as fields that are computed before each stage, and its fields."""

@@ -13,16 +13,18 @@ import functools
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from minga.compile.explain import Kernel
 from minga.engine.program import Program
 from minga.lang.expr import cast
 from minga.lang.math import cos, exp, sin
-from minga.solve.fft.modes import Symbol, is_real
+from minga.solve.fft.stencils import modal_rates
 from minga.solve.integrators.explicit import Given, length
 from minga.solve.integrators.workspace import Recorded
-from minga.solve.modal_rates import ModalRates
+from minga.solve.modal_rates import ModalOperator, ModalRates
+from minga.solve.rates import Rates
 from minga.space.field import Field, Register, Slot
 
 __all__ = ["etdrk4"]
@@ -33,29 +35,33 @@ _NAMES: Final = ("whole", "half", "q", "f1", "f2", "f3")
 
 
 def etdrk4(
-    program: Program, rates: ModalRates, fields: tuple[Field, ...], dt: float | Register | None, **_: object
+    program: Program, rates: ModalRates | Rates, fields: tuple[Field, ...], dt: float | Register | None, **_: object
 ) -> Recorded:  # fmt: skip
     """Record a step of a given length."""
-    return _Recording(program, rates, fields).step(length("etdrk4", dt))
+    step = length("etdrk4", dt)
+    if isinstance(rates, ModalRates):
+        return _Recording(program, rates, fields).step(step)
+    modal = modal_rates(rates, fields)
+    recorded = _Recording(program, modal, fields).step(step)
+    return replace(recorded, fields=(*modal.fields, *recorded.fields), hierarchies=(modal.fft,))
 
 
 class _Recording:
     """The recording of a step for some fields."""
 
     def __init__(self, program: Program, rates: ModalRates, fields: tuple[Field, ...]) -> None:
-        self.program, self.rates, self.fields, self.modes = program, rates, fields, rates.modes
+        self.program, self.rates, self.fields, self.fft = program, rates, fields, rates.fft
         self.here = (0,) * fields[0].grid.ndim
-        fft = self.modes.fft
         leaders = fields[:: self.parts]
         self.spectra = {
-            level: tuple(fft.spectrum(f"{item.name}@{level}") for item in leaders)
+            level: tuple(self.fft.spectrum(f"{item.name}@{level}") for item in leaders)
             for level in ("now", "a", "b", "n", "na", "nb")
         }
         self.coefficients = tuple(
             tuple(
-                Field(f"{item.name}@{name}{part}", fft.modes)
+                Field(f"{item.name}@{name}{part}", self.fft.modes)
                 for name in _NAMES
-                for part in (("",) if is_real(linear) else (" re", " im"))
+                for part in (("",) if linear.real else (" re", " im"))
             )
             for item, linear in zip(leaders, rates.linear, strict=True)
         )
@@ -63,7 +69,7 @@ class _Recording:
     @property
     def parts(self) -> int:
         """Number of fields of an unknown."""
-        return 2 if self.modes.complex else 1
+        return 2 if self.fft.complex else 1
 
     def unknowns(self, slots: Sequence[Slot]) -> list[Sequence[Slot]]:
         """Return the slots of each unknown."""
@@ -76,9 +82,10 @@ class _Recording:
         self.renew(dt)
         now, following = [item.now for item in self.fields], [item.next for item in self.fields]
         for value, spectrum in zip(self.unknowns(now), self.spectra["now"], strict=True):
-            self.modes.fft.forward(program, value, spectrum)
-            self.modes.keep(program, spectrum)
-        if self.modes.dealias < 1:
+            self.fft.forward(program, value, spectrum)
+            if self.rates.keep is not None:
+                self.rates.keep(program, spectrum)
+        if self.rates.keep is not None:
             self.evaluate("now", "n", following)
         else:
             self.rates.nonlinear(program, now, self.spectra["now"], self.spectra["n"])
@@ -92,7 +99,7 @@ class _Recording:
         self.evaluate("b", "nb", following)
         self.combine("a", whole=("now", 1.0), f1={"n": 1.0}, f2={"na": 2.0}, f3={"nb": 1.0})
         for value, spectrum in zip(self.unknowns(following), self.spectra["a"], strict=True):
-            self.modes.fft.inverse(program, spectrum, value)
+            self.fft.inverse(program, spectrum, value)
         time.end()
         program.rotate(*self.fields)
         spectra = (item for group in self.spectra.values() for spectrum in group for item in spectrum.fields)
@@ -101,7 +108,7 @@ class _Recording:
     def evaluate(self, level: str, rates: str, values: Sequence[Slot]) -> None:
         """Record the values of a stage, and the rest of its rates."""
         for value, spectrum in zip(self.unknowns(values), self.spectra[level], strict=True):
-            self.modes.fft.inverse(self.program, spectrum, value)
+            self.fft.inverse(self.program, spectrum, value)
         self.rates.nonlinear(self.program, values, self.spectra[level], self.spectra[rates])
 
     def combine(self, target: str, add: Mapping[str, tuple[str, str]] | None = None, **parts: Any) -> None:
@@ -143,27 +150,30 @@ class _Recording:
         """Record the computation of the coefficients, whenever the length of the step has changed."""
         program, name = self.program, self.program.name
         known = Register(f"{name}.known")
+        changed = known != dt
+        if self.rates.renew is not None:
+            changed = changed | self.rates.renew(program)
         point, angle = Register(f"{name}.point", "i8"), Register(f"{name}.angle")
-        with program.when(known != dt):
+        with program.when(changed):
             for number, linear in enumerate(self.rates.linear):
-                points = POINTS if is_real(linear) else 2 * POINTS
-                program.apply(self.begin(linear), self.modes.tables, self.coefficients[number], dt=dt)
+                points = POINTS if linear.real else 2 * POINTS
+                program.apply(self.begin(linear), linear.fields, self.coefficients[number], dt=dt)
                 program.let(point, 0)
                 with program.repeat(points):
                     program.let(angle, (cast(point, "f8") + 0.5) * (math.pi / POINTS))
                     program.apply(
-                        self.add(linear, points), self.modes.tables, self.coefficients[number], dt=dt,
+                        self.add(linear, points), linear.fields, self.coefficients[number], dt=dt,
                         x=cos(angle), y=sin(angle),
                     )  # fmt: skip
                     program.let(point, point + 1)
             program.let(known, dt)
 
-    def begin(self, linear: Symbol) -> Kernel:
+    def begin(self, linear: ModalOperator) -> Kernel:
         """Return the kernel that computes the exponentials, and sets the means to 0."""
-        here, modes, real = self.here, self.modes, is_real(linear)
+        here, real = self.here, linear.real
 
         def begin(tables: list[Any], out: list[Any], *, dt: Any) -> None:
-            a, b = modes.symbol(tables, linear)
+            a, b = linear.eigenvalue(tables)
             for number, share in enumerate((1.0, 0.5)):
                 size = 1.0 if a is None else exp((share * dt) * a)
                 if real:
@@ -176,12 +186,12 @@ class _Recording:
 
         return Kernel(begin, name="etdrk4-exponentials")
 
-    def add(self, linear: Symbol, points: int) -> Kernel:
+    def add(self, linear: ModalOperator, points: int) -> Kernel:
         """Return the kernel that adds the values at a point of the circle to the means."""
-        here, modes, real = self.here, self.modes, is_real(linear)
+        here, real = self.here, linear.real
 
         def add(tables: list[Any], out: list[Any], *, dt: Any, x: Any, y: Any) -> None:
-            a, b = modes.symbol(tables, linear)
+            a, b = linear.eigenvalue(tables)
             z = (x + dt * a if a is not None else x, y + dt * b if b is not None else y)
             for number, value in enumerate(_functions(z), 2):
                 value = (value[0] * (dt / points), value[1] * (dt / points))

@@ -41,7 +41,7 @@ class Integrator:
     differentiates
         Whether the method differentiates the rates by the cells that they read.
     modal
-        Whether the method takes rates in the space of modes, and no others.
+        Whether the method takes rates in the space of modes as well, into which it brings others itself.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Integrator:
         program
             The Program that records.
         rates
-            The rates of change, in the space of modes if the method is `modal`.
+            The rates of change; those in the space of modes for methods that are `modal`.
         fields
             The fields, with two slots; the step rotates them.
         dt
@@ -122,11 +122,6 @@ class Integrator:
                     remedy='use "etdrk4", or mg.solve.Rates',
                 )
             return
-        if self.modal:
-            raise ProgramError(
-                f"integrator {self.name!r} takes rates in the space of modes",
-                remedy='write mg.pde(..., space="spectral"), on a periodic box',
-            )
         if rates.noise is not None and not self.stochastic:
             raise ProgramError(
                 f"integrator {self.name!r} takes no noise",
