@@ -18,6 +18,7 @@ from minga.models.pde import EquationError
 from minga.models.pde.source import parse
 from minga.models.pde.terms import Expansion, expand
 from model_runs import assert_same, run_model
+from thinned import thinned
 
 Values = NDArray[np.float64]
 TAU = 2 * math.pi
@@ -102,7 +103,8 @@ def test_dealiasing_removes_what_squares_would_alias() -> None:
         ("laplace(w)", {}, "unknown name 'w'"),
         ("d(u, q)", {}, "d takes a value and an axis"),
         ("laplace(u)/0", {}, "division by zero"),
-        ({"u": "v", "v": "u"}, {"dtype": {"u": "c16"}}, "'u' is complex and others are real"),
+        ({"u": "v", "v": "u"}, {"dtype": {"u": "c16"}}, "d(v)/dt is complex, and its field is real"),
+        ({"u": "v", "v": "I*laplace(v)"}, {"dtype": {"u": "c16"}}, "d(v)/dt is complex, and its field is real"),
         ("u", {"dtype": "f4"}, "spectral derivatives of"),
         (lambda u: u[0, 0], {}, "is a function"),
         ("u", {"dealias": 0.0}, "dealias=0.0"),
@@ -262,6 +264,39 @@ def test_complex_terms_are_found() -> None:
     assert {ast.unparse(term.body): dict(term.symbol) for term in found} == {
         "u": {(2,): 1.5 + 0.5j}, "I * abs(u) ** 2 * u": {(0,): -1.0},
     }  # fmt: skip
+
+
+ZAKHAROV = {
+    "psi": "I*laplace(psi)/2 + I*n*psi + 0.1*d_dx(n)*psi",
+    "n": "0.1*laplace(n) - n + abs(psi)**2 + re(d_dx(psi)*conj(psi)) + laplace(abs(psi)**2)/20 + 0.2*n*d_dy(n)",
+}
+"""A complex field and a real one, each of which reads derivatives of the other."""
+
+
+def mixed(space: str, integrator: str, dt: float, **options: Any) -> mg.Model:
+    return mg.pde(
+        ZAKHAROV, box(12, 16), dtype={"psi": "c16"}, space=space, integrator=integrator, dt=dt,
+        initial={"psi": "exp(I*x)*(1 + 0.1*cos(y))", "n": "0.2*cos(x + y)"}, **options,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dealias", thinned([1.0, 2 / 3], 1.0))
+def test_real_and_complex_fields_together(dealias: float) -> None:
+    """Against differences of order 16, and with order 4 against the same modes by another method."""
+    ends = [run_model(mixed("spectral", "etdrk4", 0.4 / n, dealias=dealias), n).fields for n in (8, 16)]
+    same = run_model(mixed("spectral", "rk4", 0.4 / 100, dealias=dealias), 100).fields
+    others = run_model(mixed("differences", "rk4", 0.4 / 100, order=16), 100).fields
+    errors = [max(np.abs(end[name] - same[name]).max() for name in end) for end in ends]
+    assert math.log2(errors[0] / errors[1]) == pytest.approx(4.0, abs=0.3)
+    assert all(np.abs(same[name] - others[name]).max() < 1e-4 for name in ("psi_re", "psi_im", "n"))
+
+
+def test_real_and_complex_fields_have_the_same_bits_on_ranks() -> None:
+    for integrator in ("etdrk4", "heun"):
+        assert_same(
+            run_model(mixed("spectral", integrator, 0.02), 2),
+            run_model(mixed("spectral", integrator, 0.02), 2, ranks=3),
+        )
 
 
 @pytest.mark.parametrize("integrator", ["etdrk4", "rk4"])

@@ -77,7 +77,7 @@ def pde(
         "euler", "heun", "ssprk3", "ssprk43", "williamson3" or "rk4" with steps of length `dt`; "imex-euler", "cnab2",
         "sbdf2", "ars222" or "ars443", whose steps are implicit in the terms that are linear in the fields; "bs3" or
         "dp5", which choose their steps by `tolerance`; "tr-bdf2" or "bdf2", which are implicit and choose their steps
-        unless `dt` is given; "etdrk4" for spectral derivatives, where the linear part limits no step;
+        unless `dt` is given; "etdrk4" on periodic boxes, where the linear part limits no step;
         "euler-maruyama" or "milstein" with noise. "auto" chooses among them by the rates at the start, and the notes of
         the model say why.
     dt
@@ -140,7 +140,11 @@ def pde(
     known = rates if spectral is None else None
     method, length, notes = choose(integrator, dt, system, known, fields, values)
     clock, target, given = _clock(method, length, unit)
-    recorded = method.record(step, rates, fields, dt=given, target=target, tolerance=tolerance)
+    advanced = fields
+    if spectral is not None and method.modal:
+        spectral.begin(step)
+        advanced = spectral.advanced
+    recorded = method.record(step, rates, advanced, dt=given, target=target, tolerance=tolerance)
     workspace = (*workspace, *recorded.fields, *(() if spectral is None else spectral.workspace))
     observe, seen, of_unit = _observables(fields, system.complex)
     return Model(

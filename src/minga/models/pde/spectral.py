@@ -6,23 +6,26 @@ import ast
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.lang.expr import as_node, cast
 from minga.models.pde.complex_values import Pair, part_names
 from minga.models.pde.source import Source
-from minga.models.pde.system import PREFIX, System
+from minga.models.pde.system import PREFIX, System, complex_rate
 from minga.models.pde.terms import Expansion, Term, expand
 from minga.models.pde.translate import Names, translate
 from minga.solve.fft.modes import Modes, Symbol, is_real
 from minga.solve.fft.transform import Spectrum
+from minga.solve.krylov import clear
 from minga.solve.modal_rates import ModalOperator, ModalRates
 from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field, Slot
 
 __all__ = ["Spectral"]
+
+Item = TypeVar("Item")
 
 
 class Spectral:
@@ -31,7 +34,8 @@ class Spectral:
     Parameters
     ----------
     system
-        The equations, which must be texts; the unknowns are all real or all complex.
+        The equations, which must be texts. Where some unknowns are complex, real ones have the modes of complex values
+        with an imaginary part of 0.
     fields
         The fields.
     constants
@@ -42,7 +46,7 @@ class Spectral:
     Raises
     ------
     ProgramError
-        If an equation is a function, unknowns are of both kinds, or a field has another type than f8 or c16.
+        If an equation is a function, the rate of a real unknown is complex, or a field has another type than f8 or c16.
     LayoutError
         If the grid is no periodic box.
     """
@@ -62,6 +66,12 @@ class Spectral:
             name: (terms, self._fields(f"derivative {name[1:]}")) for name, terms in expansion.auxiliary.items()
         }
         self.work = self._fields("values")
+        real = [name for name in system.unknowns if system.complex and name not in system.complex]
+        self.companions = {name: Field(f"spectral imaginary part of {name}", system.grid, slots=2) for name in real}
+        self.real_derivatives: set[str] = set()
+        for name, source, symbol in zip(system.unknowns, self.sources, self.linear, strict=True):
+            if name in self.companions and any(complex(factor).imag for factor in symbol.values()):
+                raise complex_rate(source)
         self.scratch: list[Spectrum] = []
         self.plain = Rates(lambda *_: (), self.constants, {PREFIX + each: v for each, v in system.numbers.items()})
 
@@ -70,7 +80,26 @@ class Spectral:
         """All fields, once the rates have been recorded."""
         spectra = (item for spectrum in self.scratch for item in spectrum.fields)
         derivatives = (item for _, pair in self.auxiliary.values() for item in pair)
-        return *self.modes.fields, *derivatives, *self.work, *spectra
+        return *self.modes.fields, *derivatives, *self.work, *self.companions.values(), *spectra
+
+    @property
+    def advanced(self) -> tuple[Field, ...]:
+        """The fields that an integrator of modes advances: the parts of all unknowns, zeros of real ones included."""
+        by_name = {item.name: item for item in self.fields}
+        return tuple(
+            item
+            for name in self.system.unknowns
+            for item in (
+                (by_name[name], *([self.companions[name]] if name in self.companions else []))
+                if name in by_name
+                else [by_name[part] for part in part_names(name)]
+            )
+        )
+
+    def begin(self, program: Program) -> None:
+        """Record that imaginary parts of real unknowns are 0, which rounding may have changed."""
+        for item in self.companions.values():
+            program.apply(clear, item)
 
     @property
     def _parts(self) -> int:
@@ -90,10 +119,11 @@ class Spectral:
         def nonlinear(
             program: Program, values: Sequence[Slot], spectra: Sequence[Spectrum], out: Sequence[Spectrum]
         ) -> None:
-            self._derivatives(program, values, spectra)
+            own = self._own([values[at : at + self._parts] for at in range(0, len(values), self._parts)])
+            self._derivatives(program, own, spectra)
             for name, source, terms, target in zip(self.system.unknowns, self.sources, self.terms, out, strict=True):
                 rest = [term for term in terms if term.name != name]
-                self._sum(program, source, rest, values, spectra, target)
+                self._rate(program, name, source, rest, own, spectra, target)
 
         operators = tuple(
             ModalOperator(self.modes.tables, functools.partial(self.modes.symbol, symbol=symbol), is_real(symbol))
@@ -106,25 +136,23 @@ class Spectral:
         count = len(self.constants)
         unknowns = self.system.unknowns
         rates_of = [self._fields(f"rate of {name}") for name in unknowns]
-        found = tuple(item for pair in rates_of for item in pair)
-        clean = tuple(item for name in unknowns for item in self._fields(f"kept modes of {name}"))
+        workspace = tuple(item for pair in rates_of for item in pair)
+        found = self._own(rates_of)
+        clean = [self._fields(f"kept modes of {name}") for name in unknowns]
         state = tuple(self.modes.fft.spectrum(f"spectral {name}") for name in unknowns)
         result = self.modes.fft.spectrum("spectral rate")
 
-        def grouped(slots: Sequence[Slot]) -> list[Sequence[Slot]]:
-            return [slots[at : at + self._parts] for at in range(0, len(slots), self._parts)]
-
         def prepare(program: Program, values: Sequence[Slot]) -> None:
-            for value, spectrum in zip(grouped(values), state, strict=True):
+            for value, spectrum in zip(self._groups(values), state, strict=True):
                 self.modes.fft.forward(program, value, spectrum)
             if self.modes.dealias < 1:
-                values = [item.now for item in clean]
-                for value, spectrum in zip(grouped(values), state, strict=True):
+                values = [item.now for item in self._own(clean)]
+                for value, spectrum in zip(clean, state, strict=True):
                     self.modes.keep(program, spectrum)
                     self.modes.fft.inverse(program, spectrum, value)
             self._derivatives(program, values, state)
-            for source, terms, target in zip(self.sources, self.terms, rates_of, strict=True):
-                self._sum(program, source, terms, values, state, result)
+            for name, source, terms, target in zip(unknowns, self.sources, self.terms, rates_of, strict=True):
+                self._rate(program, name, source, terms, values, state, result)
                 self.modes.fft.inverse(program, result, target)
 
         def function(cells: Sequence[Any], constants: Sequence[Any], t: Any, **scalars: Any) -> list[Any]:
@@ -138,29 +166,60 @@ class Spectral:
             function, (*self.constants, *found), self.plain.scalars, noise if self.system.noise else None, prepare
         )
         spectra = (item for spectrum in (*state, result) for item in spectrum.fields)
-        return rates, (*found, *(clean if self.modes.dealias < 1 else ()), *spectra)
+        kept = [item for pair in clean for item in pair] if self.modes.dealias < 1 else []
+        return rates, (*workspace, *kept, *spectra)
+
+    def _groups(self, values: Sequence[Slot]) -> list[Sequence[Slot]]:
+        """Return the slots of each unknown from those of all fields; real ones have zeros where modes are complex."""
+        rest = iter(values)
+        return [
+            (next(rest), next(rest))
+            if name in self.system.complex
+            else (next(rest), *([self.companions[name].now] if name in self.companions else []))
+            for name in self.system.unknowns
+        ]
+
+    def _own(self, groups: Sequence[Sequence[Item]]) -> list[Item]:
+        """Return what belongs to the fields, of groups of each unknown."""
+        return [
+            item
+            for name, group in zip(self.system.unknowns, groups, strict=True)
+            for item in (group[:1] if name in self.companions else group)
+        ]
 
     # Recording -----------------------------------------------------------------------------------------------------
     def _derivatives(self, program: Program, values: Sequence[Slot], spectra: Sequence[Spectrum]) -> None:
         """Record the auxiliary fields: derivatives that are multiplied by something."""
-        for terms, target in self.auxiliary.values():
+        for name, (terms, target) in self.auxiliary.items():
             spectrum = self._spectrum(0)
-            self._sum(program, self.sources[0], terms, values, spectra, spectrum)
+            if self._sum(program, self.sources[0], terms, values, spectra, spectrum):
+                self.real_derivatives.add(name)
             self.modes.fft.inverse(program, spectrum, target)
+
+    def _rate(
+        self, program: Program, name: str, source: Source, terms: Sequence[Term], values: Sequence[Slot],
+        spectra: Sequence[Spectrum], target: Spectrum,
+    ) -> None:  # fmt: skip
+        """Record the spectrum of terms of a rate; raise ProgramError if it is complex and the unknown real."""
+        if not self._sum(program, source, terms, values, spectra, target) and name in self.companions:
+            raise complex_rate(source)
 
     def _sum(
         self, program: Program, source: Source, terms: Sequence[Term], values: Sequence[Slot],
         spectra: Sequence[Spectrum], target: Spectrum,
-    ) -> None:  # fmt: skip
-        """Record the spectrum of a sum of terms."""
+    ) -> bool:  # fmt: skip
+        """Record the spectrum of a sum of terms; return True if the sum is real."""
+        real = not any(complex(factor).imag for term in terms for factor in term.symbol.values())
+        real = real and not any(term.name in self.system.complex for term in terms)
         by_name = dict(zip(self.system.unknowns, spectra, strict=True))
         parts = [(term.symbol, by_name[term.name]) for term in terms if term.name in by_name]
         for number, (symbol, body) in enumerate(_grouped([term for term in terms if term.name not in by_name]), 1):
-            self._evaluate(program, source, body, values)
+            real = self._evaluate(program, source, body, values) and real
             spectrum = self._spectrum(number)
             self.modes.fft.forward(program, self.work, spectrum)
             parts.append((symbol, spectrum))
         self.modes.combine(program, parts, target)
+        return real
 
     def _spectrum(self, number: int) -> Spectrum:
         """Return a spectrum of the workspace."""
@@ -168,29 +227,35 @@ class Spectral:
             self.scratch.append(self.modes.fft.spectrum(f"spectral product {len(self.scratch)}"))
         return self.scratch[number]
 
-    def _evaluate(self, program: Program, source: Source, body: ast.expr, values: Sequence[Slot]) -> None:
-        """Record the values of an expression at the points."""
+    def _evaluate(self, program: Program, source: Source, body: ast.expr, values: Sequence[Slot]) -> bool:
+        """Record the values of an expression at the points; return True if they are real."""
         text = dataclasses.replace(source, tree=ast.Expression(body))
         known = self._readable(values)
         needed = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
         names = tuple(name for name in known if name in needed or self._whole(name) in needed)
         here = (0,) * self.system.grid.ndim
-        system = self.system
+        system, real = self.system, [True]
+        wholes = {*self.auxiliary} - self.real_derivatives if system.complex else set()
 
         def evaluate(given: list[Any], out: list[Any], **scalars: Any) -> None:
             found = {each.removeprefix(PREFIX): value for each, value in scalars.items()}
             found |= {name: reader[here] for name, reader in zip(names, given, strict=True)}
-            for name in (*system.complex, *system.pairs, *(self.auxiliary if system.complex else ())):
+            for name in (*system.complex, *system.pairs, *wholes):
                 pair = part_names(name)
                 if all(part in found for part in pair):
                     found[name] = Pair(*(found[part] for part in pair))
+            for name in self.real_derivatives if system.complex else ():
+                if (part := part_names(name)[0]) in found:
+                    found[name] = found[part]
             value = translate(text, Names(found, system.grid.axes, as_node(TIME), complex=bool(system.complex)))
+            real[0] = not isinstance(value, Pair)
             parts = (value,) if len(out) == 1 else (Pair.of(value).re, Pair.of(value).im)
             for item, part in zip(out, parts, strict=True):
                 item[here] = cast(as_node(part), "f8")
 
         kernel = rates_kernel(evaluate, "values", self.plain, step=False)
         program.apply(kernel, [known[name] for name in names], self.work, **self.plain.scalars)
+        return real[0]
 
     def _readable(self, values: Sequence[Slot]) -> dict[str, Field | Slot]:
         """Return all that an expression may read, by name; complex values are two fields."""
@@ -224,11 +289,6 @@ def _check(system: System, fields: Sequence[Field]) -> None:
             raise ProgramError(
                 f"d({item})/dt is a function, and functions have no spectral derivatives", remedy="write it as a text"
             )
-    if system.complex and len(system.complex) < len(system.unknowns):
-        raise ProgramError(
-            f"{system.complex[0]!r} is complex and others are real, of which the modes differ",
-            remedy='give dtype="c16" for all of them',
-        )
     for field in fields:
         if field.dtype != "f8":
             raise ProgramError(f"spectral derivatives of {field!r}", remedy='give dtype="f8" or "c16"')

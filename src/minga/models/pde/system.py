@@ -23,7 +23,7 @@ from minga.models.pde.translate import Names, reserved, translate
 from minga.space.field import Register
 from minga.space.grid import Grid
 
-__all__ = ["PREFIX", "Equation", "System"]
+__all__ = ["PREFIX", "Equation", "System", "complex_rate"]
 
 Equation = str | Callable[..., object]
 PREFIX: Final = "parameter_"
@@ -132,7 +132,7 @@ class System:
         for each in self.noise or (None,) * len(self.names):
             value = self._value(each, cells, constants, t, scalars) if isinstance(each, Source) else each
             if isinstance(value, Pair):
-                raise _is_complex(each)
+                raise complex_rate(each)
             found.append(value)
         return found
 
@@ -154,7 +154,7 @@ class System:
             pair = Pair(*value) if isinstance(value, tuple) and len(value) == 2 else Pair.of(value)
             return [as_node(pair.re), as_node(pair.im)]
         if isinstance(value, Pair | tuple):
-            raise _is_complex(self.equations[self.unknowns.index(name)])
+            raise complex_rate(self.equations[self.unknowns.index(name)])
         return [as_node(value)]
 
     def _value(
@@ -204,7 +204,8 @@ def _called(function: Callable[..., object], known: Mapping[str, Any], axes: Seq
     return function(**{word: known[word] if word in known else coordinate(word) for word in words})
 
 
-def _is_complex(equation: object) -> ProgramError:
+def complex_rate(equation: object) -> ProgramError:
+    """Return the error for a complex rate of a real field."""
     label = equation.label if isinstance(equation, Source) else getattr(equation, "__name__", "the function")
     return ProgramError(
         f"{label} is complex, and its field is real", remedy='write re(...), im(...) or abs(...), or give dtype="c16"'

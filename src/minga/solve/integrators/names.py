@@ -76,7 +76,7 @@ def integrator(name: str) -> Integrator:
         "euler", "heun", "ssprk3", "ssprk43", "williamson3", "rk4" with steps of a given length; "imex-euler", "cnab2",
         "sbdf2", "ars222", "ars443", whose linear part is implicit; "bs3", "dp5", which choose their steps; "tr-bdf2",
         "bdf2", which are implicit; "euler-maruyama" and "milstein" with noise; "etdrk4"
-        for rates in the space of modes.
+        on periodic boxes.
 
     Returns
     -------
