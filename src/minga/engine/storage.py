@@ -33,6 +33,8 @@ class BlockArrays:
 
     def array(self, slot: int) -> np.ndarray:
         """Return the array that is slot number `slot` at present."""
+        if len(self.arrays) == 1:
+            return self.arrays[0]
         address = int(self.table[slot])
         return next(a for a in self.arrays if a.__array_interface__["data"][0] == address)
 
@@ -131,6 +133,8 @@ class Storage:
     def stored(self, item: Field, halo: Reach | None = None) -> Stored:
         """Return a field's arrays; allocate them at first use, and again (keeping contents) for a wider halo."""
         stored = self.fields.get(item)
+        if stored is not None and halo is None:
+            return stored
         need = halo or Reach.none(item.grid.ndim)
         if stored is not None and stored.halo.covers(Reach(need.lo, need.hi, True)):
             return stored

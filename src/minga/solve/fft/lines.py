@@ -22,7 +22,7 @@ Kind = Literal["fourier", "half", "sine-1", "cosine-1", "sine-2", "cosine-2", "s
 Arrays = Sequence[NDArray[Any]]
 """Values: one array, which is real or complex, or two of real and imaginary parts."""
 
-_PIECE: Final = 1 << 15
+_PIECE: Final = 1 << 16
 """Numbers of a piece that is transformed at once."""
 _BACK: Final = {1: 1, 2: 3, 4: 4}
 """Type of the inverse of a sine or cosine transform, by its type."""
@@ -153,12 +153,12 @@ def _load(source: Arrays, part: tuple[slice, ...], room: NDArray[Any] | None = N
 
 
 def _store(values: NDArray[Any], target: Arrays, part: tuple[slice, ...], scale: float) -> None:
-    if scale != 1.0:
-        values = values * values.real.dtype.type(scale)
     parts = (values,) if len(target) == 1 else (values.real, values.imag)
     for array, each in zip(target, parts, strict=True):
         here = array[part]
-        if not np.may_share_memory(here, each):
+        if scale != 1.0:
+            np.multiply(each, each.real.dtype.type(scale), out=here)
+        elif not np.may_share_memory(here, each):
             np.copyto(here, each)
 
 
