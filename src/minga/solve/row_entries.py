@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from minga.lang.derivative import derivative
@@ -13,7 +13,7 @@ from minga.lang.without_locals import without_locals
 
 __all__ = ["Entries", "row_entries"]
 
-Entries = Mapping[tuple[int, tuple[int, ...]], Node]
+Entries = dict[tuple[int, tuple[int, ...]], Node]
 """Entries by the number of the kernel's parameter that is read, and the offsets of the read."""
 
 MOST: Final = 1000
@@ -34,7 +34,7 @@ def row_entries(value: Node, own: Sequence[int], most: int = MOST) -> Entries:
 
     Returns
     -------
-    Mapping
+    dict
         The entries.
 
     Raises

@@ -147,9 +147,9 @@ class Spectral:
                 self.modes.fft.forward(program, value, spectrum)
             if self.modes.dealias < 1:
                 values = [item.now for item in self._own(clean)]
-                for value, spectrum in zip(clean, state, strict=True):
+                for kept, spectrum in zip(clean, state, strict=True):
                     self.modes.keep(program, spectrum)
-                    self.modes.fft.inverse(program, spectrum, value)
+                    self.modes.fft.inverse(program, spectrum, kept)
             self._derivatives(program, values, state)
             for name, source, terms, target in zip(unknowns, self.sources, self.terms, rates_of, strict=True):
                 self._rate(program, name, source, terms, values, state, result)

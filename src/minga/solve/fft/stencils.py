@@ -155,12 +155,11 @@ class _Stencils:
                 said[own[lead + other], offset] = -entry if other > part else entry
         terms: list[Node] = []
         for key in dict.fromkeys((*rows[number], *said)):
-            entry, known = rows[number].get(key), said.get(key)
-            if entry is not None and known is not None and entry is known:
+            found, known = rows[number].get(key), said.get(key)
+            if found is known:
                 continue
-            left = entry if known is None else -known if entry is None else entry - known
-            if left is not None:
-                terms.append(left * state[own.index(key[0])][key[1]])
+            left = found if known is None else -known if found is None else found - known
+            terms.append(left * state[own.index(key[0])][key[1]])
         return terms
 
     def _found(self) -> list[list[Offsets]]:
@@ -240,6 +239,7 @@ class _Stencils:
         c (exp(i a) - 1) = c (-2 sin(a/2)^2 + i sin(a)), so that long waves lose no digits.
         """
         words = {f"c{number}": key for number, key in enumerate(known)}
+        scalars: dict[str, Any] = {word: known[key] for word, key in words.items()}
 
         def compute(out: list[Any], **scalars: Any) -> None:
             half = self._half_angles()
@@ -258,7 +258,7 @@ class _Stencils:
                 item[self.here] = value
 
         kernel = rates_kernel(compute, "eigenvalues", Rates(self.rates.function, (), dict.fromkeys(words)), step=False)
-        program.apply(kernel, target.fields, **{word: known[key] for word, key in words.items()})
+        program.apply(kernel, target.fields, **scalars)
 
     def _half_angles(self) -> list[Node]:
         """Return half of the phase between neighbours along each axis, in a kernel over the modes."""

@@ -173,7 +173,8 @@ class _Imex:
 
     def runge_kutta(self, tableau: Tableau, dt: Any) -> list[Stage]:
         """Return the stages of a Runge-Kutta method; the explicit rates at the start are known."""
-        rates, linear = [self.first], []
+        rates: list[Sequence[Slot]] = [self.first]
+        linear: list[Sequence[Slot]] = []
         stages: list[Stage] = []
         for number, at in enumerate(tableau.times, 1):
             explicit, implicit = tableau.explicit[number - 1], tableau.implicit[number - 1]
