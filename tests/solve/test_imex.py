@@ -316,7 +316,7 @@ def mixed(method: str, dt: float = 2.0) -> mg.Model:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("method", thinned(METHODS, "sbdf2", "ars443"))
+@pytest.mark.parametrize("method", thinned(METHODS, "sbdf2"))
 def test_same_bits_on_ranks(method: str) -> None:
     def run(comm: mg.SerialComm) -> list[np.ndarray | None]:
         model = mixed(method)

@@ -18,7 +18,6 @@ from minga.models.pde import EquationError
 from minga.models.pde.source import parse
 from minga.models.pde.terms import Expansion, expand
 from model_runs import assert_same, run_model
-from thinned import thinned
 
 Values = NDArray[np.float64]
 TAU = 2 * math.pi
@@ -280,7 +279,8 @@ def mixed(space: str, integrator: str, dt: float, **options: Any) -> mg.Model:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("dealias", thinned([1.0, 2 / 3], 1.0))
+@pytest.mark.slow
+@pytest.mark.parametrize("dealias", [1.0, 2 / 3])
 def test_real_and_complex_fields_together(dealias: float) -> None:
     """Against differences of order 16, and with order 4 against the same modes by another method."""
     ends = [run_model(mixed("spectral", "etdrk4", 0.4 / n, dealias=dealias), n).fields for n in (8, 16)]

@@ -87,7 +87,7 @@ class _Imex:
 
     @property
     def recorded(self) -> Recorded:
-        """What the step needs and solves."""
+        """Workspace and linear system of the step."""
         levels = (item for group in self.levels.values() for item in group)
         return Recorded(
             (*levels, *self.systems.workspace),
