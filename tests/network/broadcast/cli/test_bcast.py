@@ -13,9 +13,13 @@ import pytest
 
 from command_line import in_process, nothing_written
 from minga.errors import CaseError, RunError
+from minga.network.broadcast import content
 from minga.network.broadcast.agent import Agent
-from minga.network.broadcast.files import Arriving, Source, destination
+from minga.network.broadcast.extents import Extent
+from minga.network.broadcast.files import Arriving, destination
 from minga.network.broadcast.group import Group, Statistics
+from minga.network.broadcast.manifest import Entry, Manifest
+from minga.network.broadcast.source import Source
 
 HERE = """#!/bin/sh
 exec sh -c "exec $2"
@@ -91,7 +95,9 @@ def test_a_host_that_does_not_do_its_part(files: Path, shell: str, words: str) -
     [
         (["absent", "--hosts", "hosts"], "there is no file absent"),
         (["fil", "--hosts", "hosts"], "did you mean 'file'"),
-        ([".", "--hosts", "hosts"], "is not a regular file"),
+        (["/dev/null", "--hosts", "hosts"], "neither a file nor a directory"),
+        (["-", "--hosts", "hosts", "--from", "a"], "can be sent"),
+        (["file", "--hosts", "hosts", "--compress", "zst"], "did you mean 'zstd'"),
         (["file"], "either --hosts or --lab"),
         (["file", "--hosts", "hosts", "--lab", "x"], "either --hosts or --lab"),
         (["file", "--hosts", "nowhere"], "cannot be read"),
@@ -115,51 +121,42 @@ def test_what_cannot_be_meant(files: Path, words: list[str], said: str) -> None:
 
 
 # Files ----------------------------------------------------------------------------------------------------------------
+def arriving(path: Path, size: int, mode: int = 0o644, *, replace: bool = False) -> Arriving:
+    """A file of so many bytes that arrives."""
+    return Arriving(path, Manifest("file", (Entry("f", "", mode, size),)), replace=replace)
+
+
+def fill(file: Arriving, data: bytes) -> None:
+    """Bring the whole file."""
+    if data:
+        file.store(Extent(0, len(data), hashlib.sha256(data).digest()), data)
+    file.complete(len(data))
+
+
 @pytest.mark.parametrize("size", [0, 1, 5000])
 def test_a_file_appears_when_it_is_whole(tmp_path: Path, size: int) -> None:
     path = tmp_path / "new"
-    arriving = Arriving(path, size, 0o640)
-    arriving.data[:] = b"x" * size
+    file = arriving(path, size, 0o640)
+    fill(file, b"x" * size)
     assert not path.exists()
-    arriving.keep()
+    file.keep()
     assert path.read_bytes() == b"x" * size
     assert path.stat().st_mode & 0o777 == 0o640
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_nothing_is_left_of_a_file_that_was_not_whole(tmp_path: Path) -> None:
-    arriving = Arriving(tmp_path / "new", 100, 0o644)
-    arriving.drop()
-    arriving.drop()
+def test_nothing_is_left_of_a_file_of_which_nothing_came(tmp_path: Path) -> None:
+    file = arriving(tmp_path / "new", 100)
+    with pytest.raises(RunError, match="differ from the data that were sent"):
+        file.store(Extent(0, 3, bytes(32)), b"abc")
+    file.drop()
+    file.drop()
     assert not list(tmp_path.iterdir())
-
-
-def test_a_temporary_name_where_files_need_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import errno
-    import os
-
-    real = os.open
-
-    def without(path: object, flags: int, *rest: int, **more: int) -> int:
-        if flags & os.O_TMPFILE == os.O_TMPFILE:
-            raise OSError(errno.EOPNOTSUPP, "no")
-        return real(path, flags, *rest, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(os, "open", without)
-    (tmp_path / "new").write_text("old")
-    arriving = Arriving(tmp_path / "new", 3, 0o644, replace=True)
-    assert len(list(tmp_path.glob(".*.partial"))) == 1
-    assert (tmp_path / "new").read_text() == "old"
-    arriving.data[:] = b"abc"
-    arriving.keep()
-    assert (tmp_path / "new").read_text() == "abc"
-    Arriving(tmp_path / "other", 3, 0o644).drop()
-    assert [path.name for path in tmp_path.iterdir()] == ["new"]
 
 
 def test_more_than_the_disk_holds(tmp_path: Path) -> None:
     with pytest.raises(RunError, match="cannot be written"):
-        Arriving(tmp_path / "new", 1 << 60, 0o644)
+        arriving(tmp_path / "new", 1 << 60)
     assert not list(tmp_path.iterdir())
 
 
@@ -175,12 +172,15 @@ def test_a_file_that_changes_meanwhile(tmp_path: Path) -> None:
 
 
 class Whole:
-    """A group that has brought an empty file."""
+    """A group whose root sends an empty file."""
 
     route = "chain"
     rejected_routes: ClassVar[dict[str, str]] = {}
     lost = ()
     statistics = Statistics("chain")
+
+    def __init__(self, announced: Any) -> None:
+        self.messages = [announced, b"[[]]", content._HEAD.pack(0, 0, 0, 0, hashlib.sha256().digest())]
 
     def __enter__(self) -> Whole:
         return self
@@ -188,86 +188,87 @@ class Whole:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def bcast(self, data: object) -> bytes:
-        return hashlib.sha256().digest()
+    def bcast(self, data: object = None) -> bytes:
+        return self.messages.pop(0)
 
 
-@pytest.mark.parametrize(("on_loss", "questions"), [("raise", 4), ("exclude", 3)])
-def test_nobody_names_a_file_before_all_have_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_loss: str, questions: int
-) -> None:
-    monkeypatch.setattr(Group, "by_lines", lambda *_: Whole())
-    said = io.StringIO()
-    agent = Agent(said)
+def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, announced: Any, **wishes: Any) -> tuple[Any, list[bool]]:
+    """Let an agent receive what is announced; return its last line, and at each question whether the file was there."""
+    packed = json.dumps({"kind": "file", "entries": [announced]}).encode()
+    monkeypatch.setattr(Group, "by_lines", lambda *_: Whole(packed))
+    answers = io.StringIO()
+    agent = Agent(answers)
     there: list[bool] = []
 
     def ask(value: object) -> list[Any]:
-        there.append((tmp_path / "new").exists())
-        root = [{"size": 0, "mode": 0o644}, None]
-        return [root, [{}, None]] if len(there) == 1 else [None, None]
+        there.append((tmp_path / "here/new").exists())
+        return [["file", None], [None, None]] if len(there) == 1 else [[None, []], value or [None, []]]
 
-    monkeypatch.setattr(agent, "ask", ask)
-    order = {"rank": 1, "size": 2, "key": "00" * 32, "names": ["a", "b"], "to": f"{tmp_path}/", "force": False}
-    order["name"] = "new"
-    agent.lines.put({**order, "wishes": {"on_loss": on_loss}})
+    def ask_plainly(value: object) -> list[Any]:
+        return ask(value) if len(there) != 1 else [ask(value), None, None][1:]
+
+    monkeypatch.setattr(agent, "ask", ask_plainly)
+    order = {"rank": 1, "size": 2, "key": "00" * 32, "names": ["a", "b"], "to": f"{tmp_path}/here", "force": False}
+    agent.lines.put(
+        {**order, "name": "new", "resume": True, "compress": "off", "wishes": {"on_loss": "raise", **wishes}}
+    )
     agent.run()
+    return json.loads(answers.getvalue().splitlines()[-1]), there
+
+
+@pytest.mark.parametrize(("on_loss", "questions"), [("raise", 5), ("exclude", 4)])
+def test_nobody_names_a_file_before_all_have_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_loss: str, questions: int
+) -> None:
+    (tmp_path / "here").mkdir()
+    last, there = received(tmp_path, monkeypatch, ["f", "", 0o644, 0, ""], on_loss=on_loss)
     assert there == [False] * questions
-    assert (tmp_path / "new").read_bytes() == b""
-    assert json.loads(said.getvalue().splitlines()[-1])["done"]["sha256"] == hashlib.sha256().hexdigest()
+    assert (tmp_path / "here/new").read_bytes() == b""
+    assert last["done"]["sha256"] == hashlib.sha256().hexdigest()
 
 
 @pytest.mark.parametrize(
     ("said", "wrong"),
     [
-        ({"name": "../elsewhere/authorized_keys"}, ""),
-        ({"name": "/etc/passwd", "path": "/etc/passwd", "to": "/etc/"}, ""),
-        ({"mode": 0o6777}, ""),
-        ({"mode": 0o100777}, ""),
-        ({"size": -1}, "invalid file"),
-        ({"size": True}, "invalid file"),
-        ({"size": "4"}, "invalid file"),
-        ({"size": 1.5}, "invalid file"),
-        ({"size": None}, "invalid file"),
-        ({"size": 1 << 80}, "invalid file"),
-        ({"size": 1 << 55}, "cannot be written"),
-        ({"mode": -1}, "invalid file"),
-        ({"mode": "0644"}, "invalid file"),
+        (["f", "", 0o6777, 0, ""], ""),
+        (["f", "", 0o100777, 0, ""], ""),
+        (["f", "../elsewhere/authorized_keys", 0o777, 0, ""], "the sender announced"),
+        (["f", "/etc/passwd", 0o777, 0, ""], "the sender announced"),
+        (["d", "", 0o777, 0, ""], "the sender announced"),
+        (["l", "", 0o777, 0, "/etc/passwd"], "the sender announced"),
+        (["f", "", 0o777, -1, ""], "the sender announced"),
+        (["f", "", 0o777, True, ""], "the sender announced"),
+        (["f", "", 0o777, "4", ""], "the sender announced"),
+        (["f", "", 0o777, 1.5, ""], "the sender announced"),
+        (["f", "", 0o777, None, ""], "the sender announced"),
+        (["f", "", 0o777, 1 << 80, ""], "the sender announced"),
+        (["f", "", 0o777, 1 << 55, ""], "cannot be written"),
+        (["f", "", 0o777, 5, ""], "parts of the file were not sent"),
+        (["f", "", -1, 0, ""], "the sender announced"),
+        (["f", "", "0644", 0, ""], "the sender announced"),
     ],
 )
 def test_a_receiver_decides_what_is_written_where(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: dict[str, Any], wrong: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: list[Any], wrong: str
 ) -> None:
     """Whatever a sender announces, it is one new file of the name and in the place that the receiver was told."""
     import os
 
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "here").mkdir()
-    monkeypatch.setattr(Group, "by_lines", lambda *_: Whole())
-    answers = io.StringIO()
-    agent = Agent(answers)
-    told: list[Any] = []
-
-    def ask(value: object) -> list[Any]:
-        told.append(value)
-        return [[{"size": 0, "mode": 0o777, **said}, None], [{}, None]] if len(told) == 1 else [None, value]
-
-    monkeypatch.setattr(agent, "ask", ask)
-    order = {"rank": 1, "size": 2, "key": "00" * 32, "names": ["a", "b"], "to": f"{tmp_path}/here", "force": False}
-    agent.lines.put({**order, "name": "new", "wishes": {"on_loss": "raise"}})
     before = os.umask(0o027)
     try:
-        agent.run()
+        last, _ = received(tmp_path, monkeypatch, said)
     finally:
         os.umask(before)
-    last = json.loads(answers.getvalue().splitlines()[-1])
-    found = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
+    found = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")]
     if wrong:
         assert wrong in last["failed"]
-        assert found == []
+        assert sorted(found) == ["elsewhere", "here"]
     else:
         assert "done" in last, last
-        assert found == ["here/new"]
-        assert (tmp_path / "here/new").stat().st_mode & 0o7777 == 0o777 & ~0o027 if "mode" not in said else 0o750
+        assert sorted(found) == ["elsewhere", "here", "here/new"]
+        assert (tmp_path / "here/new").stat().st_mode & 0o7777 == 0o750
 
 
 @pytest.mark.parametrize(
@@ -279,7 +280,7 @@ def test_names_that_are_more_than_a_name(tmp_path: Path, name: Any) -> None:
     with pytest.raises(CaseError, match="not the plain name of a file"):
         destination(f"{tmp_path}/x-{{host}}", "file", name)
     assert destination(f"{tmp_path}/", "n" * 255, "h").name == "n" * 255
-    Arriving(tmp_path / ("n" * 255), 1, 0o644).keep()
+    arriving(tmp_path / ("n" * 255), 0).keep()
     with pytest.raises(CaseError, match="null"):
         destination(f"{tmp_path}/a\0b", "file", "h")
 
@@ -297,14 +298,14 @@ def test_what_is_in_a_files_place_stays_unless_it_is_to_be_replaced(tmp_path: Pa
             destination(f"{tmp_path}/{name}", "file", "h")
         path = destination(f"{tmp_path}/{name}", "file", "h", replace=True)
         if name != "secret":
-            Arriving(path, 0, 0o644, replace=True).keep()
+            arriving(path, 0, replace=True).keep()
             assert not path.is_symlink(), "the link itself is replaced, never what it leads to"
     assert secret.read_text() == "secret"
     assert not (tmp_path / "absent").exists()
     for name in ("pipe", "../../../../../../../../../../dev/null"):
         with pytest.raises(CaseError, match="is a device"):
             destination(f"{tmp_path}/{name}", "file", "h", replace=True)
-    late = Arriving(tmp_path / "late", 0, 0o644)
+    late = arriving(tmp_path / "late", 0)
     (tmp_path / "late").write_text("somebody's")
     with pytest.raises(RunError, match="created by another program"):
         late.keep()

@@ -1,4 +1,4 @@
-"""The command ``minga bcast``: send one file to many hosts at the same time."""
+"""The command ``minga bcast``: send a file, a directory or a pipe to many hosts at the same time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import ipaddress
 import os
 import secrets
 import socket
+import stat
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,12 +18,14 @@ from typing import Any, TextIO
 from minga.errors import CaseError, RunError, suggest
 from minga.launch.hosts import Host, Launcher, read_hosts, shell_launcher
 from minga.network.broadcast.cli.agents import Outcome, agents
+from minga.network.broadcast.compression import COMPRESSIONS
 from minga.paths import plain_name
 from minga.plan.machine.units import quantity
 
 __all__ = ["BroadcastRequest", "bcast", "text"]
 
 _ROUTES = ("auto", "multicast", "broadcast", "chain")
+_PIPE = Path("-")
 _AFTER = 30.0
 """Seconds, in addition to ``dead_timeout``, that the other members have to end after one of them has ended."""
 
@@ -32,6 +35,7 @@ class BroadcastRequest:
     """The options of the command line."""
 
     file: Path
+    """A file or a directory; ``-`` for the standard input, a pipe."""
     to: str
     hosts: Path | None = None
     lab: str | None = None
@@ -44,13 +48,15 @@ class BroadcastRequest:
     on_loss: str = "raise"
     force: bool = False
     shell: str = "ssh"
-    dead_timeout: float = 10.0
+    dead_timeout: float = 2.0
+    compress: str = "auto"
+    resume: bool = True
 
 
 def bcast(request: BroadcastRequest) -> dict[str, Any]:
-    """Send the file, and return the outcome as JSON-compatible data.
+    """Send the file or directory, and return the outcome as JSON-compatible data.
 
-    A file that a host receives is either complete or absent.
+    What a host receives is either complete or absent; of a broken transfer, hosts keep hidden what they have verified.
 
     Raises
     ------
@@ -64,17 +70,19 @@ def bcast(request: BroadcastRequest) -> dict[str, Any]:
     wishes = _wishes(request)
     hosts = _hosts(request)
     names = [host.name for host, _ in hosts]
-    name = plain_name(request.file.name, "the file's name")  # receivers take it from here, never from the sender
+    file, name = _what(request)
     orders = [
         {
             "rank": rank,
             "size": len(hosts),
             "key": "",
             "names": names,
-            "file": str(request.file if request.source or request.lab else request.file.absolute()),
+            "file": file,
             "name": name,
             "to": request.to,
             "force": request.force,
+            "compress": request.compress,
+            "resume": request.resume,
             "wishes": {**wishes, "address": request.network or _own_address(host)},
         }
         for rank, (host, _) in enumerate(hosts)
@@ -89,10 +97,17 @@ def bcast(request: BroadcastRequest) -> dict[str, Any]:
 
 def text(result: dict[str, Any]) -> str:
     """Return the result as text for the terminal."""
-    size, seconds = result["bytes"], result["seconds"]
-    rate = f", {size / seconds / 1e6:.4g} MB/s" if seconds > 0 and size else ""
+    size, sent, packed, seconds = (result[name] for name in ("bytes", "sent_bytes", "packed_bytes", "seconds"))
+    rate = f", {sent / seconds / 1e6:.4g} MB/s" if seconds > 0 and sent else ""
+    files = f" in {result['files']} files" if result["kind"] == "tree" else ""
     receivers = "1 host" if len(result["received"]) == 1 else f"{len(result['received'])} hosts"
-    lines = [f"{size / 1e6:.6g} MB to {receivers} in {seconds:.3g} s{rate}, by {result['route']}"]
+    lines = [f"{size / 1e6:.6g} MB{files} to {receivers} in {seconds:.3g} s{rate}, by {result['route']}"]
+    if result["changed"]:
+        lines.append("  it has changed since an earlier transfer was broken off; what had changed was sent again")
+    if sent < size:
+        lines.append(f"  {(size - sent) / 1e6:.6g} MB were there from an earlier transfer")
+    if packed < sent:
+        lines.append(f"  sent as {packed / 1e6:.6g} MB, compressed")
     lines += [f"  {way} was not used: {why}" for way, why in result["passed_over"].items()]
     lines.append(f"  sha256 {result['sha256']}")
     return "\n".join(lines)
@@ -114,6 +129,13 @@ def _wishes(request: BroadcastRequest) -> dict[str, Any]:
             f"{request.dead_timeout:g} seconds is out of range",
             key="--dead-timeout",
             remedy="give 0.1 to 3600 seconds",
+        )
+    if request.compress not in COMPRESSIONS:
+        raise CaseError(
+            f"there is no compression {request.compress!r}",
+            key="--compress",
+            suggestion=suggest(request.compress, COMPRESSIONS),
+            remedy=f"choose {', '.join(COMPRESSIONS)}",
         )
     rate = None
     if request.rate is not None:
@@ -138,6 +160,28 @@ def _wishes(request: BroadcastRequest) -> dict[str, Any]:
     }
 
 
+def _what(request: BroadcastRequest) -> tuple[str, str]:
+    """Return the path for the sending host, and the name for receivers, who take it from here, not from the sender."""
+    if request.file == _PIPE:
+        _check_pipe(request)
+        return f"/proc/{os.getpid()}/fd/0", "-"
+    if request.source or request.lab:
+        return str(request.file), plain_name(request.file.name, "the file's name")
+    path = os.path.abspath(request.file)  # not resolved: the name of a symbolic link is the link's  # noqa: PTH100
+    return path, plain_name(Path(path).name, "the file's name")
+
+
+def _check_pipe(request: BroadcastRequest) -> None:
+    if request.source is not None or request.lab is not None:
+        raise CaseError("only a pipe into this command, on this machine, can be sent", key="-", remedy="leave --from")
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        mode = 0
+    if not stat.S_ISFIFO(mode) and not stat.S_ISREG(mode):
+        raise CaseError("the standard input is no pipe", key="-", remedy="write PROGRAM | minga bcast - --to FILE")
+
+
 def _hosts(request: BroadcastRequest) -> list[tuple[Host, Launcher | None]]:
     """Return the members, the one with the file first, each with the launcher that reaches it."""
     if (request.hosts is None) == (request.lab is None):
@@ -150,7 +194,8 @@ def _hosts(request: BroadcastRequest) -> list[tuple[Host, Launcher | None]]:
         assert request.hosts is not None
         listed, launcher = read_hosts(request.hosts, 1), shell_launcher(request.shell)
     if request.source is None and request.lab is None:
-        _check_file(request.file)
+        if request.file != _PIPE:
+            _check_file(request.file)
         here = Host(socket.gethostname())
         others = [host for host in listed if host.name != "localhost"]
         return [(here, None), *((host, launcher) for host in _somebody(others, "this machine"))]
@@ -195,8 +240,11 @@ def _check_file(file: Path) -> None:
     if not file.exists():
         beside = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
         raise CaseError(f"there is no file {file}", suggestion=suggest(file.name, beside), remedy="name a file")
-    if not file.is_file():
-        raise CaseError(f"{file} is not a regular file", remedy="send an archive of it: tar -cf")
+    if not file.is_file() and not file.is_dir():
+        raise CaseError(
+            f"{file} is neither a file nor a directory",
+            remedy="name one, or send what a program writes: PROGRAM | minga bcast -",
+        )
     if not os.access(file, os.R_OK):
         raise CaseError(f"{file} cannot be read", remedy="check its permissions: ls -l")
 
@@ -208,6 +256,9 @@ def _own_address(host: Host) -> str | None:
     return None
 
 
+_REPORTED = ("kind", "files", "bytes", "sent_bytes", "packed_bytes", "seconds", "passed_over", "sha256")
+
+
 # The result -----------------------------------------------------------------------------------------------------------
 def _result(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     root, receivers = outcomes[0], outcomes[1:]
@@ -215,16 +266,14 @@ def _result(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> dict[str,
     if root.done is None or len(done) < len(receivers):
         _raise(request, outcomes)
     assert root.done is not None
-    statistics = root.done["statistics"]
+    said = {name: root.done[name] for name in _REPORTED}
     return {
-        "bytes": statistics["bytes"] - 32,  # without the checksum
-        "seconds": root.done["seconds"],
-        "route": statistics["route"],
-        "passed_over": root.done["passed_over"],
-        "sha256": root.done["sha256"],
+        **said,
+        "changed": root.done["changed_bytes"] > 0 or any(one.done is not None and one.done["changed"] for one in done),
+        "route": root.done["statistics"]["route"],
         "from": root.host,
         "received": [one.host for one in done],
-        "statistics": statistics,
+        "statistics": root.done["statistics"],
     }
 
 

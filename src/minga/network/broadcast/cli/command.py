@@ -12,7 +12,9 @@ __all__ = ["bcast"]
 
 
 def bcast(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to send.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file or directory to send; - for the standard input.")
+    ],
     to: Annotated[
         str,
         typer.Option(
@@ -56,14 +58,24 @@ def bcast(
     ] = "ssh",
     dead_timeout: Annotated[
         float, typer.Option("--dead-timeout", help="Seconds of silence after which a host counts as lost.")
-    ] = 10.0,
+    ] = 2.0,
+    compress: Annotated[
+        str,
+        typer.Option("--compress", help="zstd, zlib or off; auto compresses where the network is the bottleneck."),
+    ] = "auto",
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume/--no-resume", help="Continue a broken transfer, and leave parts that a later one can continue."
+        ),
+    ] = True,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Send a file to many hosts at once. It crosses a shared network only once, however many hosts there are."""
+    """Send a file, a directory or a pipe to many hosts at once. It crosses a shared network only once."""
     from minga.network.broadcast.cli import bcast as command
 
     request = command.BroadcastRequest(
-        file, to, hosts, lab, source, route, rate, network, on_loss, force, shell, dead_timeout
+        file, to, hosts, lab, source, route, rate, network, on_loss, force, shell, dead_timeout, compress, resume
     )  # fmt: skip
     result = command.bcast(request)
     print(json.dumps(result) if as_json else command.text(result))
