@@ -44,7 +44,7 @@ def send(cluster: Cluster, folder: Path, size: int, **wishes: Any) -> dict[str, 
     result = bcast(BroadcastRequest(file, f"{folder}/{{host}}", lab=cluster.name, force=True, **wishes))
     for name in result["received"]:
         assert (folder / name).read_bytes() == file.read_bytes()
-    assert not list(folder.glob("*.partial"))
+    assert not list(folder.glob(".minga-*"))
     return result
 
 
@@ -92,21 +92,32 @@ def test_losses_are_repaired(tmp_path: Path, route: str) -> None:
 
 
 @contextmanager
-def killed(cluster: Cluster, node: int, after: int) -> Iterator[None]:
-    """Kill all that runs on a node as soon as it has received so many bytes."""
+def killed(
+    cluster: Cluster, node: int, after: int, *, how: signal.Signals = signal.SIGKILL, again: float | None = None
+) -> Iterator[list[float]]:
+    """Kill or stop all that runs on a node as soon as it has received so many bytes; let it go on after a while.
+
+    The list will contain when that happened.
+    """
     over = threading.Event()
+    when: list[float] = []
 
     def watch() -> None:
         before = cluster.counters()[node].received_bytes
         while cluster.counters()[node].received_bytes < before + after and not over.is_set():
             time.sleep(0.01)
         for process in cluster.processes()[node]:
-            os.kill(process, signal.SIGKILL)
+            os.kill(process, how)
+        when.append(time.monotonic())
+        if again is not None:
+            over.wait(again)
+            for process in cluster.processes()[node]:
+                os.kill(process, signal.SIGCONT)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        yield
+        yield when
     finally:
         over.set()
         watcher.join()
@@ -131,3 +142,37 @@ def test_the_others_get_the_file_without_a_killed_receiver(tmp_path: Path, route
     assert "n1, n3 have the whole file" in caught.value.message
     assert (tmp_path / "n1").read_bytes() == (tmp_path / "n3").read_bytes() == (tmp_path / "file").read_bytes()
     assert not (tmp_path / "n2").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["multicast", "chain"])
+def test_a_dead_member_is_decided_upon_within_two_seconds(tmp_path: Path, route: str) -> None:
+    """A stopped process answers nothing and closes nothing, like a host without power; the default timeout is used."""
+    with lab("hub", 10e6, 3) as cluster, killed(cluster, 2, 300_000, how=signal.SIGSTOP) as when:
+        with pytest.raises(RunError, match="host n2: silent"):
+            send(cluster, tmp_path, 8_000_000, route=route)
+        assert time.monotonic() - when[0] < 2.0 + 5.0  # the decision, and the end of all agents
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["multicast", "chain"])
+@pytest.mark.parametrize("node", [0, 2])
+def test_a_short_stall_is_no_death(tmp_path: Path, route: str, node: int) -> None:
+    with lab("hub", 10e6, 3) as cluster, killed(cluster, node, 3000, how=signal.SIGSTOP, again=1.4):
+        result = send(cluster, tmp_path, 3_000_000, route=route)
+    assert result["received"] == ["n1", "n2", "n3"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["multicast", "chain"])
+def test_a_broken_transfer_goes_on(tmp_path: Path, route: str) -> None:
+    with lab("hub", 10e6, 3) as cluster:
+        with killed(cluster, 2, 5_500_000), pytest.raises(RunError):
+            send(cluster, tmp_path, 8_000_000, route=route)
+        assert len(list(tmp_path.glob(".minga-*.partial"))) == 3
+        before = cluster.counters()[0].sent_bytes
+        result = bcast(BroadcastRequest(tmp_path / "file", f"{tmp_path}/{{host}}", lab=cluster.name, force=True))
+        sent = cluster.counters()[0].sent_bytes - before
+    assert result["sent_bytes"] == 4_000_000 - (4 << 20) + 4_000_000
+    assert sent < 1.3 * result["sent_bytes"]
+    assert (tmp_path / "n2").read_bytes() == (tmp_path / "file").read_bytes()

@@ -13,8 +13,7 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TextIO
@@ -32,8 +31,6 @@ from minga.network.broadcast.source import Source
 __all__ = ["GREETING", "main"]
 
 GREETING = "minga-broadcast"
-_GLANCE = 0.25
-"""Seconds between reports of progress."""
 
 
 class Agent:
@@ -41,12 +38,16 @@ class Agent:
 
     def __init__(self, answers: TextIO) -> None:
         self._answers = answers
+        self._speaking = threading.Lock()
+        self.progress: Callable[[], dict[str, Any]] = dict
+        """Function that returns the progress to report."""
         self.lines: queue.Queue[dict[str, Any]] = queue.Queue()
         self.arriving: Arriving | None = None
 
     def say(self, **message: Any) -> None:
         """Send a message as one line of JSON."""
-        self._answers.write(json.dumps(message) + "\n")
+        with self._speaking:
+            self._answers.write(json.dumps(message) + "\n")
 
     def ask(self, value: Any) -> list[Any]:
         """Contribute a value and return the values of all members, in order."""
@@ -57,6 +58,7 @@ class Agent:
     def run(self) -> None:
         """Send or receive, and report the outcome."""
         order = self.lines.get()
+        threading.Thread(target=self._beat, args=(order["beat"],), daemon=True).start()
         try:
             self.say(done=self._do(order))
         except MingaError as error:
@@ -98,8 +100,7 @@ class Agent:
         source, path, trouble = None, None, None
         try:
             if rank == 0:
-                with self._telling(lambda: {"preparing": True}):  # there may be many files
-                    source = Source.open(Path(order["file"]))
+                source = Source.open(Path(order["file"]))
         except MingaError as error:
             trouble = [error.message, error.remedy]
         said = self.ask([source.manifest.kind if source is not None else None, trouble])
@@ -118,8 +119,7 @@ class Agent:
         group.bcast(source.manifest.pack())
         said = self.ask([None, []])
         _raise_trouble([entry[0] for entry in said], order["names"])
-        with self._telling(lambda: {"preparing": True}):
-            intended, valid = plan(source, [entry[1] for entry in said[1:]])
+        intended, valid = plan(source, [entry[1] for entry in said[1:]])
         group.bcast(json.dumps(valid).encode())
         self.ask(None)  # all members are ready: the measured time starts here
         begin = time.perf_counter()
@@ -128,8 +128,8 @@ class Agent:
         def told(sent: int, of: int | None) -> None:
             state[:] = sent, of
 
-        with self._telling(lambda: {"sent": (state[0] or 0) + group.under_way(), "of": state[1]}):
-            sent = send(group, source, intended.ranges, Compressor(order["compress"]), told)
+        self.progress = lambda: {"sent": (state[0] or 0) + group.under_way(), "of": state[1]}
+        sent = send(group, source, intended.ranges, Compressor(order["compress"]), told)
         return {
             "seconds": time.perf_counter() - begin,
             "sha256": sent.digest.hex(),
@@ -145,9 +145,8 @@ class Agent:
         trouble, claims = None, []
         try:
             manifest = Manifest.read(bytes(group.bcast()))
-            with self._telling(lambda: {"preparing": True}):  # what an earlier transfer left is read again
-                self.arriving = Arriving(path, manifest, replace=order["force"], resume=order["resume"])
-                claims = [one.as_list() for one in self.arriving.claims()]
+            self.arriving = Arriving(path, manifest, replace=order["force"], resume=order["resume"])
+            claims = [one.as_list() for one in self.arriving.claims()]
         except MembersLost:
             raise
         except MingaError as error:
@@ -160,26 +159,14 @@ class Agent:
         begin = time.perf_counter()
         size, digest = receive(group, self.arriving)
         seconds = time.perf_counter() - begin
-        with self._telling(lambda: {"keeping": True}):  # a slow disk may take long
-            self.arriving.complete(size)
+        self.arriving.complete(size)
         return {"seconds": seconds, "sha256": digest.hex(), "changed": self.arriving.changed}
 
-    @contextmanager
-    def _telling(self, message: Callable[[], dict[str, Any]]) -> Iterator[None]:
-        """Report regularly during the block, so that this member is not considered lost."""
-        over = threading.Event()
-
-        def tell() -> None:
-            while not over.wait(_GLANCE):
-                self.say(**message())
-
-        watcher = threading.Thread(target=tell, daemon=True)
-        watcher.start()
-        try:
-            yield
-        finally:
-            over.set()
-            watcher.join()
+    def _beat(self, pause: float) -> None:
+        """Report regularly, so that this member is not considered lost while it reads or writes its disk."""
+        while True:
+            self.say(**{"alive": True, **self.progress()})
+            time.sleep(pause)
 
 
 def _raise_trouble(troubles: list[Any], names: list[str]) -> None:

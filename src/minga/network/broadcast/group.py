@@ -30,6 +30,7 @@ from minga.network.broadcast.heads import Into, copied
 from minga.network.broadcast.joining import GroupOptions, RouteName, join
 from minga.network.broadcast.lost import MembersLost
 from minga.network.broadcast.member import Message
+from minga.network.broadcast.options import DEAD_TIMEOUT
 from minga.network.broadcast.rendezvous import CommMeeting, Communicator, LineMeeting, Rendezvous, TcpMeeting
 from minga.network.broadcast.root import Root
 from minga.network.broadcast.secret import read_key
@@ -121,7 +122,7 @@ class Group:
         route: str = "auto",
         rate: float | None = None,
         on_loss: str = "raise",
-        dead_timeout: float = 10.0,
+        dead_timeout: float = DEAD_TIMEOUT,
     ) -> Group:
         """Create a group of the ranks of a communicator (of mpi4py, or one of minga's own); collective.
 
@@ -176,7 +177,7 @@ class Group:
         route: str = "auto",
         rate: float | None = None,
         on_loss: str = "raise",
-        dead_timeout: float = 10.0,
+        dead_timeout: float = DEAD_TIMEOUT,
         patience: float = 60.0,
     ) -> Group:
         """Become member ``rank`` of a group of ``size`` without MPI. All members call it and connect to member 0.

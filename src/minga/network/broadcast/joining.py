@@ -25,7 +25,7 @@ from minga.network.broadcast.endpoint import Endpoint
 from minga.network.broadcast.interfaces import Shared, interfaces, machine, shared_network
 from minga.network.broadcast.keys import Keys, Session
 from minga.network.broadcast.link import listen
-from minga.network.broadcast.options import BroadcastOptions, batch_for, window_for
+from minga.network.broadcast.options import DEAD_TIMEOUT, BroadcastOptions, batch_for, window_for
 from minga.network.broadcast.rendezvous import Rendezvous
 from minga.network.broadcast.ring import Ring
 from minga.network.broadcast.sockets import Sockets
@@ -62,7 +62,7 @@ class GroupOptions:
     route: str = "auto"
     rate: float | None = None
     on_loss: str = "raise"
-    dead_timeout: float = 10.0
+    dead_timeout: float = DEAD_TIMEOUT
 
     def __post_init__(self) -> None:
         if self.route not in ("auto", *ROUTES):

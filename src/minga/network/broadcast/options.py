@@ -8,8 +8,10 @@ from typing import Literal
 from minga.errors import CaseError
 from minga.network.broadcast.datagram import OVERHEAD, UDP_AND_IP
 
-__all__ = ["ETHERNET", "BroadcastOptions", "batch_for", "window_for", "wire_bytes"]
+__all__ = ["DEAD_TIMEOUT", "ETHERNET", "BroadcastOptions", "batch_for", "window_for", "wire_bytes"]
 
+DEAD_TIMEOUT = 2.0
+"""Default of the seconds of silence, in spite of questions, after which a member is considered lost."""
 ETHERNET = 38
 """Overhead of a frame in bytes: preamble 8, addresses and type 14, checksum 4, gap 12."""
 
@@ -51,7 +53,7 @@ class BroadcastOptions:
     rate: float | None = None
     start_rate: float = 1e8
     batch: int = 44
-    dead_timeout: float = 10.0
+    dead_timeout: float = DEAD_TIMEOUT
     on_loss: Literal["raise", "exclude"] = "raise"
     max_bytes: int = 1 << 34
     waiting_bytes: int = 64 << 20

@@ -12,9 +12,14 @@ from typing import Any, ClassVar
 import pytest
 
 from command_line import in_process, nothing_written
-from minga.errors import CaseError, RunError
+from minga.errors import CaseError, LaunchError, RunError
+from minga.launch.hosts import Host
 from minga.network.broadcast import content
 from minga.network.broadcast.agent import Agent
+from minga.network.broadcast.cli import agents as agents_module
+from minga.network.broadcast.cli import bcast
+from minga.network.broadcast.cli.agents import Agents, Outcome
+from minga.network.broadcast.cli.outcome import BroadcastError
 from minga.network.broadcast.extents import Extent
 from minga.network.broadcast.files import Arriving, destination
 from minga.network.broadcast.group import Group, Statistics
@@ -61,6 +66,7 @@ def test_all_hosts_get_the_file(files: Path) -> None:
     assert said.status == 0, said.err
     result = json.loads(said.out)
     assert result["received"] == ["a", "b"]
+    assert result["late"] == []
     assert result["bytes"] == 256 * 1500
     assert result["seconds"] > 0
     for name in ("a", "b"):
@@ -71,6 +77,113 @@ def test_all_hosts_get_the_file(files: Path) -> None:
     assert again.status == 1
     assert "exists already" in again.err
     assert "--force" in again.err
+
+
+def test_a_failure_as_json(files: Path) -> None:
+    said = in_process("bcast", "file", "--hosts", "hosts", "--to", "x", "--shell", "false", "--json")
+    assert said.status == 1
+    found = json.loads(said.out)
+    assert found["received"] == []
+    assert sorted(found["failed"]) == ["a", "b"]
+    assert "no agent runs on host a" in found["failed"]["a"]
+    assert found["error"] in said.err
+    assert found["remedy"]
+    bad = in_process("bcast", "absent", "--hosts", "hosts", "--to", "x", "--json")
+    assert bad.status == 2
+    assert json.loads(bad.out)["error"] == "there is no file absent"
+
+
+DONE: dict[str, Any] = {
+    **dict.fromkeys(("files", "bytes", "sent_bytes", "packed_bytes", "changed_bytes"), 0),
+    "kind": "file",
+    "seconds": 1.0,
+    "passed_over": {},
+    "sha256": "",
+    "changed": False,
+    "statistics": {"route": "chain"},
+    "lost": [],
+}
+
+
+def rounds(monkeypatch: pytest.MonkeyPatch, comes_after: int) -> list[list[str]]:
+    """Let host b run from some attempt on, in a time that passes only between attempts; return the attempts."""
+    tried: list[list[str]] = []
+    now = [0.0]
+
+    def attempt(request: Any, hosts: Any) -> Any:
+        names = [host.name for host, _ in hosts]
+        tried.append(names)
+        there = [name for name in names if name != "b" or len(tried) > comes_after]
+        absent = {name: LaunchError(f"no agent runs on host {name}") for name in names if name not in there}
+        return [Outcome(name, done=DONE) for name in there] if len(there) > 1 else [], absent
+
+    monkeypatch.setattr(bcast, "_round", attempt)
+    monkeypatch.setattr(bcast.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(bcast.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    return tried
+
+
+def test_hosts_that_come_late_get_it_afterwards(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = rounds(monkeypatch, comes_after=3)
+    result = bcast.bcast(bcast.BroadcastRequest(Path("file"), "x", Path("hosts"), late=10))
+    assert result["received"] == ["a", "b"]
+    assert result["late"] == ["b"]
+    assert [names[1:] for names in tried] == [["a", "b"], ["b"], ["b"], ["b"]]
+    assert "b came late" in bcast.text(result)
+
+
+def test_hosts_that_come_too_late_are_told_when(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = rounds(monkeypatch, comes_after=100)
+    with pytest.raises(BroadcastError, match="host b did not come within 11 s: no agent runs on host b") as caught:
+        bcast.bcast(bcast.BroadcastRequest(Path("file"), "x", Path("hosts"), late=10))
+    assert caught.value.received == ("a",)
+    assert list(caught.value.failed) == ["b"]
+    assert len(tried) == 12
+
+
+def test_silence_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of a transfer every agent reports; in it, the group notices, and those that have ended name the lost."""
+    now = [100.0]
+    monkeypatch.setattr(agents_module.time, "monotonic", lambda: now[0])
+
+    def team() -> Agents:
+        members = [agents_module._Agent(Host(name), None, heard=100.0) for name in "abc"]  # type: ignore[arg-type]
+        return Agents(members)
+
+    transfer = team()
+    now[0] = 1000.0
+    transfer._judge(2.0)
+    assert all(agent.outcome is None for agent in transfer.members)
+    transfer.members[0].outcome = Outcome("a", failed="b was lost", lost=(1,))
+    transfer.members[2].outcome = Outcome("c", failed="b was lost", lost=(1,))
+    transfer.members[1].heard = 1000.0
+    transfer._judge(2.0)
+    assert transfer.members[1].outcome is None
+    now[0] = 1000.6
+    transfer._judge(2.0)
+    assert transfer.members[1].outcome == Outcome("b", failed="silent for 0.6 s", vanished=True)
+    setting_up = team()
+    setting_up.members[0].asked = [None]
+    setting_up.members[0].heard = setting_up.members[2].heard = now[0]
+    setting_up._judge(2.0)
+    setting_up._judge(2.0)
+    assert [agent.outcome is None for agent in setting_up.members] == [False, False, True]
+    assert setting_up.members[1].outcome is not None
+    assert setting_up.members[1].outcome.vanished
+
+
+@pytest.mark.slow
+def test_a_host_that_comes_late(files: Path) -> None:
+    (files / "late").write_text(
+        '#!/bin/sh\n[ $1 = a ] || mkdir first || exec sh -c "exec $2"\n[ $1 = a ] && exec sh -c "exec $2"\nexit 1\n'
+    )
+    (files / "late").chmod(0o755)
+    words = ("--hosts", "hosts", "--to", f"{files}/new-{{host}}", "--shell", "./late", "--late", "30")
+    said = in_process("bcast", "file", *words, "--json")
+    assert said.status == 0, said.err
+    result = json.loads(said.out)
+    assert (result["received"], result["late"]) == (["a", "b"], ["b"])
+    assert (files / "new-b").read_bytes() == (files / "file").read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -109,6 +222,7 @@ def test_a_host_that_does_not_do_its_part(files: Path, shell: str, words: str) -
         (["file", "--hosts", "hosts", "--dead-timeout", "0"], "--dead-timeout"),
         (["file", "--hosts", "hosts", "--from", "c"], "'c' is not listed"),
         (["file", "--hosts", "hosts", "--shell", ""], "--shell"),
+        (["file", "--hosts", "hosts", "--late", "-1"], "--late"),
         (["file", "--hosts", "alone"], "no host is listed besides this machine"),
         (["file", "--lab", "no-such-lab"], "the lab 'no-such-lab' is not up"),
     ],
@@ -210,7 +324,14 @@ def received(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, announced: Any, **
     monkeypatch.setattr(agent, "ask", ask_plainly)
     order = {"rank": 1, "size": 2, "key": "00" * 32, "names": ["a", "b"], "to": f"{tmp_path}/here", "force": False}
     agent.lines.put(
-        {**order, "name": "new", "resume": True, "compress": "off", "wishes": {"on_loss": "raise", **wishes}}
+        {
+            **order,
+            "name": "new",
+            "resume": True,
+            "compress": "off",
+            "beat": 60,
+            "wishes": {"on_loss": "raise", **wishes},
+        }
     )
     agent.run()
     return json.loads(answers.getvalue().splitlines()[-1]), there

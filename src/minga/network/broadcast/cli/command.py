@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from minga.network.broadcast.options import DEAD_TIMEOUT
+
 __all__ = ["bcast"]
 
 
@@ -58,7 +60,7 @@ def bcast(
     ] = "ssh",
     dead_timeout: Annotated[
         float, typer.Option("--dead-timeout", help="Seconds of silence after which a host counts as lost.")
-    ] = 2.0,
+    ] = DEAD_TIMEOUT,
     compress: Annotated[
         str,
         typer.Option("--compress", help="zstd, zlib or off; auto compresses where the network is the bottleneck."),
@@ -69,13 +71,24 @@ def bcast(
             "--resume/--no-resume", help="Continue a broken transfer, and leave parts that a later one can continue."
         ),
     ] = True,
+    late: Annotated[
+        float,
+        typer.Option("--late", metavar="SECONDS", help="Time for which hosts that do not answer are tried again."),
+    ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
     """Send a file, a directory or a pipe to many hosts at once. It crosses a shared network only once."""
+    from minga.errors import MingaError
     from minga.network.broadcast.cli import bcast as command
+    from minga.network.broadcast.cli.outcome import as_json as error_as_json
 
     request = command.BroadcastRequest(
-        file, to, hosts, lab, source, route, rate, network, on_loss, force, shell, dead_timeout, compress, resume
+        file, to, hosts, lab, source, route, rate, network, on_loss, force, shell, dead_timeout, compress, resume, late
     )  # fmt: skip
-    result = command.bcast(request)
+    try:
+        result = command.bcast(request)
+    except MingaError as error:
+        if as_json:
+            print(json.dumps(error_as_json(error)))
+        raise
     print(json.dumps(result) if as_json else command.text(result))
