@@ -187,7 +187,7 @@ class Group:
         rank, size
             Number of this member, and number of members (at most 255).
         first
-            Address and port of member 0, ``"10.0.0.1:5000"``, the same for all.
+            Address or name and port of member 0, ``"10.0.0.1:5000"`` or ``"[fd00::1]:5000"``, the same for all.
         key
             32 random bytes that all members share: the bytes themselves, a file with mode 0600
             (:func:`minga.network.broadcast.make_key_file`), or a pipe. Anyone who knows them can send to the group.
@@ -211,6 +211,7 @@ class Group:
         if not (1 <= size <= 255 and 0 <= rank < size):
             raise CaseError(f"member {rank} of {size}", remedy="members are numbered from 0, and there are at most 255")
         host, colon, port = first.rpartition(":")
+        host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
         if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
             raise CaseError(f"{first!r} is not an address with a port", remedy='write "10.0.0.1:5000"')
         wishes = GroupOptions(address, route, rate, on_loss, dead_timeout)

@@ -158,8 +158,9 @@ def _candidates(wishes: GroupOptions, network: Shared, rejected_routes: dict[str
         return [route for route in ROUTES if route == wishes.route]
     if len(network.interfaces) == 1:
         return ["chain"]
-    if not network.direct or network.wireless:
-        why = "a member is on a wireless network" if network.wireless else "the members share no subnet"
+    if not network.direct or network.wireless or network.version == 6:
+        why = "the members share no subnet" if not network.direct else "the members share only a network of IPv6"
+        why = "a member is on a wireless network" if network.wireless else why
         rejected_routes |= {"multicast": why, "broadcast": why}
         return ["chain"]
     return list(ROUTES)
@@ -188,6 +189,8 @@ def _datagrams(
     route: RouteName,
 ) -> Driver | str:
     """Return a driver for datagrams to an address over which all members hear each other, or why there is none."""
+    if network.version == 6:
+        return "the members share only a network of IPv6"
     address = f"239.255.{ident[8]}.{ident[9]}" if route == "multicast" else network.broadcast
     if address is None:
         return "the network has no broadcast address"

@@ -87,10 +87,10 @@ def group_options(request: BroadcastRequest) -> dict[str, Any]:
             raise CaseError(f"{request.rate} is out of range", key="--rate", remedy="give 1 kb/s to 1000 Gb/s")
     if request.network is not None:
         try:
-            ipaddress.IPv4Network(request.network, strict=False)
+            ipaddress.ip_network(request.network, strict=False)
         except ValueError:
             raise CaseError(
-                f"{request.network!r} is not an IPv4 network", key="--network", remedy="write 10.0.0.0/24"
+                f"{request.network!r} is not a network", key="--network", remedy="write 10.0.0.0/24 or fd00::/64"
             ) from None
     return {
         "route": request.route,
@@ -210,7 +210,7 @@ def _check_file(file: Path) -> None:
 
 
 def _own_address(host: Host) -> str | None:
-    """Return the host's entry in the hosts file if it is an IPv4 address, which is that of one of its interfaces."""
+    """Return the address in the host's line of the hosts file if it is no name: that of one of its interfaces."""
     with contextlib.suppress(ValueError):
-        return str(ipaddress.IPv4Address(host.address or ""))
+        return str(ipaddress.ip_address((host.address or "").strip("[]")))
     return None
