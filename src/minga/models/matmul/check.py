@@ -198,10 +198,10 @@ def _lost(problem: Problem) -> float:
 def _times(operand: Operand, vectors: Numbers, first: int, end: int) -> tuple[Numbers, Floats]:
     """Return the rows of op(X) from ``first`` to before ``end`` times vectors, in f8 or c16, and the rows' norms."""
     wide = np.complex128 if operand.dtype.kind == "c" else np.float64
-    found = np.zeros((end - first, vectors.shape[1]), wide)
+    found: Numbers = np.zeros((end - first, vectors.shape[1]), wide)
     norms = np.zeros(end - first)
     for rows, columns in _chunks(operand, first, end):
-        piece = np.asarray(operand.whole[rows, columns], wide)
+        piece: Numbers = np.asarray(operand.whole[rows, columns], wide)
         here = slice(rows.start - first, rows.stop - first)
         found[here] += piece @ vectors[columns]
         norms[here] = np.hypot(norms[here], _norms(piece))

@@ -25,7 +25,7 @@ from minga.network.broadcast.files import Arriving, destination
 from minga.network.broadcast.group import Group
 from minga.network.broadcast.joining import GroupOptions
 from minga.network.broadcast.lost import MembersLost
-from minga.network.broadcast.manifest import Manifest
+from minga.network.broadcast.manifest import Kind, Manifest
 from minga.network.broadcast.source import Source
 
 __all__ = ["GREETING", "main"]
@@ -107,7 +107,7 @@ class Agent:
         _raise_trouble([entry[1] for entry in said], order["names"])
         try:
             if rank:
-                kind = "tree" if said[0][0] == "tree" else "pipe" if said[0][0] == "pipe" else "file"
+                kind: Kind = "tree" if said[0][0] == "tree" else "pipe" if said[0][0] == "pipe" else "file"
                 here = order["names"][rank]
                 path = destination(order["to"], order["name"], here, kind=kind, replace=order["force"])
         except MingaError as error:

@@ -41,16 +41,17 @@ class Extent:
         RunError
             If the description is malformed.
         """
+        if not isinstance(said, list) or len(said) != 3:
+            raise _malformed(said)
+        offset, length, text = said
         try:
-            offset, length, digest = said  # type: ignore[misc]
-            found = cls(offset, length, bytes.fromhex(digest))
+            digest = bytes.fromhex(text)
         except (TypeError, ValueError):
-            found = None
-        if found is None or type(found.offset) is not int or type(found.length) is not int:
+            raise _malformed(said) from None
+        whole = type(offset) is int and type(length) is int and len(digest) == hashlib.sha256().digest_size
+        if not whole or offset < 0 or length <= 0:
             raise _malformed(said)
-        if found.offset < 0 or found.length <= 0 or len(found.digest) != hashlib.sha256().digest_size:
-            raise _malformed(said)
-        return found
+        return cls(offset, length, digest)
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:

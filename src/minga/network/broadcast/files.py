@@ -68,7 +68,7 @@ def _check_free_for_tree(path: Path, replace: bool) -> None:
 
 
 class Arriving:
-    """What is being received; it gets its name in :meth:`keep`.
+    """A file or directory that is being received; it gets its name in :meth:`keep`.
 
     The space of files whose size is known is allocated at once, so that a full disk is noticed before their contents
     are sent. Permissions are those of the manifest, restricted by the umask.

@@ -21,7 +21,7 @@ from minga.plan.machine.units import quantity
 __all__ = ["PIPE", "BroadcastRequest", "group_options", "members", "order"]
 
 PIPE: Final = Path("-")
-"""What stands for the standard input."""
+"""Path that stands for the standard input."""
 _ROUTES: Final = ("auto", "multicast", "broadcast", "chain")
 _LONGEST: Final = 86_400.0
 
