@@ -144,6 +144,8 @@ def test_links_that_may_lead_outside_are_not_sent(tree: Path, target: str) -> No
         ["l", "x", 0, 0, ".."],
         ["l", "x", 0, 0, ""],
         ["l", "x", 0, 0, 3],
+        ["l", "x", 0, 0, "a\ud800"],
+        ["l", "x", 0, 0, "a\n"],
         ["b", "x", 0, 0, ""],
         ["d", "", 0o755, 0, ""],
         ["d", 7, 0o755, 0, ""],

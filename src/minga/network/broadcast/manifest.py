@@ -153,12 +153,14 @@ def outside(path: str, target: object) -> str:
     A target may begin with ``..`` as often as directories of the tree contain the link. Later it must not contain any,
     since the parent of a name that is itself a link need not be the directory before it in the text.
     """
-    if not isinstance(target, str) or not target or "\0" in target or len(target) > _LONGEST_TARGET:
+    if not isinstance(target, str) or not 0 < len(target) <= _LONGEST_TARGET:
         return "is a symbolic link without a valid target"
     if target.startswith("/"):
         return f"is a symbolic link to the absolute path {target[:80]}"
     steps = [step for step in target.split("/") if step not in ("", ".")]
     up = next((number for number, step in enumerate(steps) if step != ".."), len(steps))
+    if not all(is_plain_name(step) for step in steps[up:] if step != ".."):
+        return "is a symbolic link without a valid target"
     if up > path.count("/") or ".." in steps[up:]:
         return f"is a symbolic link to {target[:80]}, which may lie outside of the directory that is sent"
     return ""
