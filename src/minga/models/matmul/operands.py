@@ -92,6 +92,13 @@ class Operand:
         rows = self.whole[slice(*ranges[0])]
         return rows if self.dtype.itemsize in rows.strides and min(rows.strides) > 0 else None
 
+    def columns(self, first: int, end: int) -> Array | None:
+        """Return columns without a copy if they lie in memory in a way that BLAS accepts, else None."""
+        if self.stored is None or not self.in_memory:
+            return None
+        found = self.whole[:, first:end]
+        return found if self.dtype.itemsize in found.strides and min(found.strides) > 0 else None
+
     @property
     def in_memory(self) -> bool:
         """Flag that is set if BLAS could read the matrix where it lies."""

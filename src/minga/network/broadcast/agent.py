@@ -128,8 +128,9 @@ class Agent:
         def told(sent: int, of: int | None) -> None:
             state[:] = sent, of
 
+        rate = order["wishes"]["rate"] and order["wishes"]["rate"] / 8
         self.progress = lambda: {"sent": (state[0] or 0) + group.under_way(), "of": state[1]}
-        sent = send(group, source, intended.ranges, Compressor(order["compress"]), told)
+        sent = send(group, source, intended.ranges, Compressor(order["compress"]), told, rate)
         return {
             "seconds": time.perf_counter() - begin,
             "sha256": sent.digest.hex(),

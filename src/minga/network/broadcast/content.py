@@ -25,7 +25,8 @@ from minga.network.broadcast.source import Source
 __all__ = ["Channel", "Plan", "Sent", "Telling", "plan", "receive", "send"]
 
 _HEAD: Final = struct.Struct("!QQQB32s")
-_FIRST: Final = 4 << 20
+_FIRST: Final = 1 << 19
+"""Bytes of the first pieces, which measure the network."""
 _SHORTEST, _LONGEST = 1 << 20, 1 << 25
 """Limits of a piece in bytes; members hold about three pieces in memory."""
 _SECONDS: Final = 1.5
@@ -91,13 +92,34 @@ Telling = Callable[[int, int | None], None]
 """Function that is told the bytes sent so far, and those to send if known."""
 
 
-def send(group: Channel, source: Source, ranges: list[Range], compressor: Compressor, begin: Telling) -> Sent:
-    """Send ranges of a source, or all that a pipe contains; ``begin`` is called before each piece."""
+def send(
+    group: Channel,
+    source: Source,
+    ranges: list[Range],
+    compressor: Compressor,
+    begin: Telling,
+    rate: float | None = None,
+) -> Sent:
+    """Send ranges of a source, or all that a pipe contains.
+
+    Parameters
+    ----------
+    group
+        The group, of which this is member 0.
+    source, ranges
+        The source, and the ranges of it to send.
+    compressor
+        Compressor of the pieces.
+    begin
+        Function that is called before each piece.
+    rate
+        Bytes per second that the network carries, if known.
+    """
     sent = Sent()
     whole = hashlib.sha256(source.manifest.pack() if source.manifest.kind == "tree" else b"")
     size = source.manifest.size
     total = None if size is None else sum(upto - at for at, upto in ranges)
-    pace = _Pace()
+    pace = _Pace(rate)
     at = 0
 
     def prepared(place: Range) -> _Piece:
@@ -191,8 +213,8 @@ def _skip(whole: Any, source: Source, at: int, upto: int) -> None:
 class _Pace:
     """Rate of the network, and the length of the pieces that follows from it."""
 
-    def __init__(self) -> None:
-        self.rate: float | None = None
+    def __init__(self, rate: float | None) -> None:
+        self.rate = rate
         """Bytes of messages per second."""
         self._content: float | None = None
 

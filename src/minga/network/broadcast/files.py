@@ -9,6 +9,7 @@ import os
 import secrets
 import shutil
 from pathlib import Path
+from typing import Final
 
 from minga.errors import CaseError, RunError
 from minga.network.broadcast.extents import Extent, Range, covers
@@ -18,6 +19,9 @@ from minga.network.broadcast.partial import Partial
 from minga.paths import check_free, plain_name
 
 __all__ = ["Arriving", "destination"]
+
+_MANY: Final = 100
+"""Files above which the whole system is flushed at once, since each flush of one file waits for the disk."""
 
 
 def destination(text: str, name: str, host: str, *, kind: Kind = "file", replace: bool = False) -> Path:
@@ -162,8 +166,12 @@ class Arriving:
         """
         if self.manifest.size not in (None, size) or not covers(size, self._have):
             raise RunError("parts of the file were not sent", remedy="send it again")
+        files = self.manifest.files
         try:
-            for entry in self.manifest.files:
+            if len(files) > _MANY:
+                os.sync()
+                return
+            for entry in files:
                 number = os.open(self._place(entry), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
                 try:
                     os.fsync(number)

@@ -11,7 +11,9 @@ from minga.network.broadcast.cli.agents import Outcome
 __all__ = ["BroadcastError", "as_json", "failure", "result", "text"]
 
 _REPORTED = ("kind", "files", "bytes", "sent_bytes", "packed_bytes", "seconds", "passed_over", "sha256")
-_REMEDY = "send it again when these hosts are available; --on-loss exclude sends it to the others"
+_REMEDY = (
+    "send it again when these hosts are available, which goes on where it was; --on-loss exclude sends it to the others"
+)
 
 
 class BroadcastError(RunError):
