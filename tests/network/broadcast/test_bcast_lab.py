@@ -182,16 +182,19 @@ def test_a_broken_transfer_goes_on(tmp_path: Path, route: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_network_of_ipv6_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("route", ["auto", "chain"])
+def test_a_network_of_ipv6_alone(tmp_path: Path, route: str) -> None:
     with lab("switch", 100e6, 2) as cluster:
         for number in range(3):
             on = "sysctl -qw net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.eth0.disable_ipv6=0"
             add = f"ip address add fd77::{number + 1}/64 dev eth0 nodad"
             done = cluster.execute(number, ["sh", "-c", f"{on}; {add}"], capture_output=True, text=True)
             assert not done.returncode, done.stderr
-        result = send(cluster, tmp_path, 1_000_000, network="fd77::/64")
-    assert result["route"] == "chain"
-    assert "IPv6" in result["passed_over"]["multicast"]
+        before = cluster.counters()[0].sent_bytes
+        result = send(cluster, tmp_path, 1_000_000, network="fd77::/64", route=route)
+        sent = cluster.counters()[0].sent_bytes - before
+    assert result["route"] == ("multicast" if route == "auto" else "chain")
+    assert 1_000_000 < sent < 1_200_000
 
 
 @pytest.mark.slow

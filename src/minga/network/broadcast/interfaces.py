@@ -1,7 +1,7 @@
 """Interfaces of this machine, and the network that all members of a group share.
 
 Interfaces are read with system calls and from ``/proc/net``, which show the network namespace of this process. IPv4 is
-preferred, since multicasts and broadcasts use it; where not all members have it, they form a chain over IPv6.
+preferred, since it has subnet broadcasts; where not all members have it, IPv6 is used.
 """
 
 from __future__ import annotations

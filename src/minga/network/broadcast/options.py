@@ -47,6 +47,8 @@ class BroadcastOptions:
         Seconds for which a missing segment is assumed to be merely late.
     poll_floor, poll_ceiling
         Shortest and longest time between two questions of a root, in seconds.
+    headers
+        Bytes of the headers of UDP and IP.
     """
 
     window: int = 64
@@ -60,6 +62,7 @@ class BroadcastOptions:
     guard: float = 1e-3
     poll_floor: float = 0.01
     poll_ceiling: float = 0.5
+    headers: int = UDP_AND_IP
 
     def __post_init__(self) -> None:
         _require(self.window >= 4, "window", "at least 4 segments", self.window)
@@ -91,9 +94,9 @@ def batch_for(payload: int) -> int:
     return max(1, min(MOST_SEGMENTS_A_SEND, MOST_BYTES_A_SEND // (payload + OVERHEAD)))
 
 
-def wire_bytes(datagram: int) -> int:
-    """Return the bytes that a datagram occupies on Ethernet, including the inter-frame gap."""
-    return max(64 - 18, datagram + UDP_AND_IP) + ETHERNET
+def wire_bytes(datagram: int, headers: int = UDP_AND_IP) -> int:
+    """Return the bytes that a datagram occupies on Ethernet, including headers and the inter-frame gap."""
+    return max(64 - 18, datagram + headers) + ETHERNET
 
 
 def _require(holds: bool, name: str, expected: str, found: object) -> None:
