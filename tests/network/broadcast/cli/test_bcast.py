@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
-from command_line import in_process, nothing_written
+from command_line import command, in_process, nothing_written
 from minga.errors import CaseError, LaunchError, RunError
 from minga.launch.hosts import Host
 from minga.network.broadcast import content
@@ -170,6 +171,28 @@ def test_silence_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [agent.outcome is None for agent in setting_up.members] == [False, False, True]
     assert setting_up.members[1].outcome is not None
     assert setting_up.members[1].outcome.vanished
+
+
+@pytest.mark.slow
+def test_directories_and_pipes_from_the_command_line(files: Path) -> None:
+    (files / "tree" / "sub").mkdir(parents=True)
+    (files / "tree" / "sub" / "a").write_text("a")
+    (files / "tree" / "link").symlink_to("sub/a")
+    words = ("--hosts", "hosts", "--to", f"{files}/new-{{host}}", "--shell", "./here")
+    said = in_process("bcast", "tree/", *words)
+    assert said.status == 0, said.err
+    assert "in 1 file to 2 hosts" in said.out
+    assert (files / "new-b" / "link").read_text() == "a"
+    piped = subprocess.run(
+        command("bcast", "-", "--hosts", "hosts", "--to", f"{files}/piped-{{host}}", "--shell", "./here", "--json"),
+        input=b"x" * 3_000_000,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert piped.returncode == 0, piped.stderr
+    assert json.loads(piped.stdout)["sha256"] == hashlib.sha256(b"x" * 3_000_000).hexdigest()
+    assert (files / "piped-a").read_bytes() == b"x" * 3_000_000
 
 
 @pytest.mark.slow

@@ -123,7 +123,8 @@ def text(result: Mapping[str, Any]) -> str:
     """Return the result as text for the terminal."""
     size, sent, packed, seconds = (result[name] for name in ("bytes", "sent_bytes", "packed_bytes", "seconds"))
     rate = f", {sent / seconds / 1e6:.4g} MB/s" if seconds > 0 and sent else ""
-    files = f" in {result['files']} files" if result["kind"] == "tree" else ""
+    count = result["files"]
+    files = f" in {count} file{'' if count == 1 else 's'}" if result["kind"] == "tree" else ""
     receivers = "1 host" if len(result["received"]) == 1 else f"{len(result['received'])} hosts"
     lines = [f"{size / 1e6:.6g} MB{files} to {receivers} in {seconds:.3g} s{rate}, by {result['route']}"]
     if result["changed"]:
