@@ -1,7 +1,8 @@
 """The route "group" of an engine: a broadcast of the network itself, one transmission for all ranks.
 
-Small payloads take MPI's broadcast, which needs no answers: through a link of 100 Mb/s, a group's message takes 0.71 ms
-to three receivers and MPI's about two latencies, so that they are equal at some kilobytes, and later on faster links.
+Small payloads take MPI's broadcast, which needs no answers. To three receivers, both take the same time at 8 KiB on a
+switch of 100 Mb/s, above 64 KiB at 1 Gb/s, and at less than 1 KiB on a hub of 10 Mb/s (docs/broadcast.md). A function
+that knows the network (`minga.plan.router`) decides better than the number used here.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from minga.errors import LayoutError
 
 __all__ = ["ROUTE"]
 
-LEAST: Final = 4096
+LEAST: Final = 1024
 """Bytes below which payloads take MPI's broadcast, unless the route says otherwise."""
 
 
