@@ -7,6 +7,7 @@ there.
 from __future__ import annotations
 
 import contextlib
+import math
 import queue
 import threading
 import time
@@ -34,6 +35,8 @@ _AFTER: Final = 30.0
 _GRACE: Final = 0.5
 """Seconds that an agent has to report for itself after the others have reported it as lost."""
 _GLANCE: Final = 0.1
+_STOPPED: Final = 1.0
+"""Seconds without a look at the agents that mean that this process was stopped."""
 _FEW: Final = 5.0
 """Seconds after which a transfer begins without hosts that may come late."""
 
@@ -78,6 +81,8 @@ class Agents:
     members: list[_Agent] = field(default_factory=list)
     absent: dict[str, LaunchError] = field(default_factory=dict)
     lines: queue.Queue[tuple[HostProcess, dict[str, Any] | None]] = field(default_factory=queue.Queue)
+    judged: float = -math.inf
+    """When silence was judged last."""
 
     def greet(self, patience: float, *, few: bool) -> None:
         """Wait until all agents run, for ``patience`` seconds; the others become ``absent``.
@@ -128,15 +133,9 @@ class Agents:
             The outcome of each member.
         """
         for agent, order in zip(self.members, orders, strict=True):
-            agent.heard = time.monotonic()
             self._send(agent, order)
         while self._talking():
-            with contextlib.suppress(queue.Empty):
-                process, message = self.lines.get(timeout=_GLANCE)
-                number = next((at for at, one in enumerate(self.members) if one.process is process), None)
-                if number is not None:
-                    self._take(number, message, told)
-                    self._relay()
+            self._listen(told)
             self._judge(dead_timeout)
         return [agent.outcome for agent in self.members if agent.outcome is not None]
 
@@ -146,6 +145,18 @@ class Agents:
             if agent.outcome is not None and agent.outcome.vanished:
                 agent.process.popen.kill()
         end_all([agent.process for agent in self.members])
+
+    def _listen(self, told: Told) -> None:
+        """Process all messages that have arrived, after waiting a moment for the first."""
+        wait = _GLANCE
+        with contextlib.suppress(queue.Empty):
+            while True:
+                process, message = self.lines.get(timeout=wait)
+                number = next((at for at, one in enumerate(self.members) if one.process is process), None)
+                if number is not None:
+                    self._take(number, message, told)
+                    self._relay()
+                wait = 0.0
 
     def _talking(self) -> list[_Agent]:
         return [agent for agent in self.members if agent.outcome is None]
@@ -178,6 +189,10 @@ class Agents:
     def _judge(self, dead_timeout: float) -> None:
         """Decide which agents have nothing more to report: they are silent, or wait for one that has ended."""
         talking, now = self._talking(), time.monotonic()
+        if now - self.judged > _STOPPED:  # the beginning, or this process was itself stopped, and heard nobody
+            for agent in talking:
+                agent.heard = now
+        self.judged = now
         ended = len(talking) < len(self.members)
         asking = any(agent.asked is not None for agent in talking)
         named = {number for agent in self.members if agent.outcome is not None for number in agent.outcome.lost}
