@@ -157,20 +157,32 @@ def test_silence_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
             team._judge(2.0)
 
     transfer = team()
+    transfer.strict = False
     later(transfer, 100.0)
     assert all(agent.outcome is None for agent in transfer.members)
     transfer.members[0].outcome = Outcome("a", failed="b was lost", lost=(1,))
     transfer.members[2].outcome = Outcome("c", failed="b was lost", lost=(1,))
     transfer.members[1].heard = now[0]
-    later(transfer, 0.5)
+    later(transfer, 1.0)
     assert transfer.members[1].outcome is None
     later(transfer, 0.5)
-    assert transfer.members[1].outcome == Outcome("b", failed="silent for 1.0 s", vanished=True)
+    assert transfer.members[1].outcome == Outcome("b", failed="silent for 1.5 s", vanished=True)
+
+    hopeless = team()
+    hopeless.judged = now[0]
+    for agent in hopeless.members:
+        agent.heard = now[0]
+    hopeless.members[0].outcome = Outcome("a", failed="b was lost", lost=(1,))
+    later(hopeless, 0.5)
+    assert hopeless.members[2].outcome is None
+    later(hopeless, 0.5)
+    assert hopeless.members[2].outcome == Outcome("c"), "it is heard, but cannot get what the sender does not send"
+
     setting_up = team()
     setting_up.members[0].asked = [None]
     now[0] += 100.0
     setting_up._judge(2.0)  # nothing is known about times when this process itself was stopped
-    later(setting_up, 4.5)
+    later(setting_up, 2.0)
     assert all(agent.outcome is None for agent in setting_up.members)
     setting_up.members[0].heard = setting_up.members[2].heard = now[0]
     later(setting_up, 1.5)

@@ -28,12 +28,12 @@ __all__ = ["Agents", "Outcome", "agents"]
 _AGENT: Final = "minga.network.broadcast.agent"
 
 
-_SETTING_UP: Final = 3.0
-"""Seconds, besides ``dead_timeout``, of silence outside of the transfer itself, in which the group notices losses."""
+_IDLE: Final = 0.25
+"""Seconds, besides ``dead_timeout``, of silence of an agent for which others wait while nothing is sent."""
 _AFTER: Final = 30.0
-"""Seconds, besides ``dead_timeout``, of silence of an agent after others have ended, if none of them names it."""
-_GRACE: Final = 0.5
-"""Seconds that an agent has to report for itself after the others have reported it as lost."""
+"""The same while something may be sent, which delays reports; the group itself notices losses earlier."""
+_GRACE: Final = 0.25
+"""Seconds that agents have to report for themselves after the sender has failed."""
 _GLANCE: Final = 0.1
 _STOPPED: Final = 1.0
 """Seconds without a look at the agents that mean that this process was stopped."""
@@ -81,8 +81,12 @@ class Agents:
     members: list[_Agent] = field(default_factory=list)
     absent: dict[str, LaunchError] = field(default_factory=dict)
     lines: queue.Queue[tuple[HostProcess, dict[str, Any] | None]] = field(default_factory=queue.Queue)
+    strict: bool = True
+    """True if no host is to have what not all have."""
     judged: float = -math.inf
     """When silence was judged last."""
+    failed_at: float | None = None
+    """When the sender's failure was noticed."""
 
     def greet(self, patience: float, *, few: bool) -> None:
         """Wait until all agents run, for ``patience`` seconds; the others become ``absent``.
@@ -132,6 +136,7 @@ class Agents:
         list
             The outcome of each member.
         """
+        self.strict = orders[0]["wishes"]["on_loss"] == "raise"
         for agent, order in zip(self.members, orders, strict=True):
             self._send(agent, order)
         while self._talking():
@@ -188,27 +193,43 @@ class Agents:
 
     def _judge(self, dead_timeout: float) -> None:
         """Decide which agents have nothing more to report: they are silent, or wait for one that has ended."""
-        talking, now = self._talking(), time.monotonic()
+        now = time.monotonic()
+        talking = self._talking()
         if now - self.judged > _STOPPED:  # the beginning, or this process was itself stopped, and heard nobody
             for agent in talking:
                 agent.heard = now
         self.judged = now
         ended = len(talking) < len(self.members)
         asking = any(agent.asked is not None for agent in talking)
-        named = {number for agent in self.members if agent.outcome is not None for number in agent.outcome.lost}
-        for number, agent in enumerate(self.members):
-            if agent not in talking:
-                continue
+        hopeless = self._is_hopeless(now)
+        limit = dead_timeout + (_IDLE if self._is_idle() else _AFTER if ended or asking else math.inf)
+        named = self._named()
+        believed = hopeless or all(agent.host.name in named for agent in talking)
+        for agent in talking:
             silent = now - agent.heard
-            limit = _SETTING_UP if asking else _AFTER if ended else None
-            if number in named and all(other is agent or other.outcome is not None for other in self.members):
-                limit = _GRACE - dead_timeout
-            if limit is not None and silent > dead_timeout + limit:
+            if silent > (dead_timeout / 2 if believed and agent.host.name in named else limit):
                 agent.outcome = Outcome(agent.host.name, failed=f"silent for {silent:.1f} s", vanished=True)
-        if ended and asking:
-            for agent in self._talking():
-                if agent.asked is not None:
-                    agent.outcome = Outcome(agent.host.name)
+            elif hopeless or (ended and agent.asked is not None):
+                agent.outcome = Outcome(agent.host.name)
+
+    def _is_idle(self) -> bool:
+        """Return True if the sender waits for others, or all others for the sender, so that nothing is sent."""
+        root, *others = self.members
+        return root.asked is not None or all(agent.asked is not None for agent in others if agent.outcome is None)
+
+    def _is_hopeless(self, now: float) -> bool:
+        """Return True if the sender failed some time ago, and no host is to have what not all have."""
+        root = self.members[0].outcome
+        if root is None or root.done is not None or not self.strict:
+            return False
+        if self.failed_at is None:
+            self.failed_at = now
+        return now - self.failed_at > _GRACE
+
+    def _named(self) -> set[str]:
+        """Return the hosts that agents have reported as lost."""
+        lost = {number for agent in self.members if agent.outcome is not None for number in agent.outcome.lost}
+        return {agent.host.name for number, agent in enumerate(self.members) if number in lost}
 
     def _send(self, agent: _Agent, message: Mapping[str, Any]) -> None:
         with contextlib.suppress(OSError):  # the end of an agent is noticed from its output
