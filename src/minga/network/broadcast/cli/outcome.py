@@ -15,6 +15,10 @@ _REMEDY = (
     "send it again when these hosts are available, which goes on where it was; --on-loss exclude sends it to the others"
 )
 
+"""Remedy where no host has the file."""
+_TO_THE_REST = "send it to the others alone when they are available, which goes on where it was"
+"""Remedy where some hosts have it."""
+
 
 class BroadcastError(RunError):
     """Error of a broadcast that some hosts did not receive.
@@ -101,7 +105,7 @@ def failure(rounds: Sequence[Sequence[Outcome]], absent: Mapping[str, MingaError
     received = _received(rounds)
     reasons = gone or {name: one.failed for name, one in own.items()} or ({} if absent else failed)
     said = [f"host {name}: {reason}" for name, reason in reasons.items()]
-    remedy = _REMEDY
+    remedy = _TO_THE_REST if received else _REMEDY
     if not gone and own:
         first = next(iter(own.values()))
         remedy = first.remedy or remedy
