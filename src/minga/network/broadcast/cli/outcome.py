@@ -14,7 +14,6 @@ _REPORTED = ("kind", "files", "bytes", "sent_bytes", "packed_bytes", "seconds", 
 _REMEDY = (
     "send it again when these hosts are available, which goes on where it was; --on-loss exclude sends it to the others"
 )
-
 """Remedy where no host has the file."""
 _TO_THE_REST = "send it to the others alone when they are available, which goes on where it was"
 """Remedy where some hosts have it."""
