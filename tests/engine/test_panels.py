@@ -335,7 +335,7 @@ def test_panels_on_a_device_have_the_processors_bits() -> None:
     expected = run_product(2, program, b, out)[0][0]
     assert bits(run_product(2, program, b, out, device=FakeDevice)[0][0]) == bits(expected)
     with pytest.raises(mg.errors.LayoutError, match="group"):
-        run_product(2, program, b, out, device=FakeDevice, route="group", group=lambda comm: None)
+        run_product(2, program, b, out, device=FakeDevice, route="group:0", group=lambda comm: None)
 
 
 @pytest.mark.parametrize("native", [True, False])

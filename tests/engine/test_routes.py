@@ -97,7 +97,7 @@ def test_a_group_sends_once_what_goes_to_all() -> None:
         return made[-1]
 
     expected, pairwise = moved(4, route="pairwise")
-    held, counts = moved(4, route="group", group=member)
+    held, counts = moved(4, route="group:0", group=member)
     assert held == expected
     assert wire.transmissions == [(root, rows * 2000) for root, rows in enumerate(rows_of(4))] * 2
     assert counts == pairwise  # what arrives is counted, however it came
@@ -122,7 +122,7 @@ def test_an_error_of_the_group_reaches_those_who_wait() -> None:
             return None
 
     with pytest.raises(mg.errors.RunError, match="member 2 is lost"):
-        moved(4, route="group", group=Broken())
+        moved(4, route="group:0", group=Broken())
 
 
 def test_pieces_are_passed_on_before_the_last_one_came() -> None:

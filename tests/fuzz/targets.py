@@ -12,6 +12,7 @@ from minga.case.boundary import parse_boundary
 from minga.cli.case import Source, read_case
 from minga.errors import MingaError
 from minga.models.automaton.model import automaton
+from minga.network.broadcast.manifest import Manifest
 
 Target = Callable[[bytes], None]
 SHAPE = (12, 20)
@@ -174,6 +175,11 @@ TARGETS: Mapping[str, tuple[Target, tuple[bytes, ...]]] = {
     "boundary": (
         a_boundary,
         (b'"periodic"', b'["fixed", 1]', b'[["fixed", 1], {"shift": 3}]', b'[["reflect", "fixed"], "periodic"]'),
+    ),
+    "files of a broadcast": (
+        lambda data: accepts(lambda: Manifest.read(data)),
+        (b'{"kind": "tree", "entries": [["d", "", 493, 0, ""], ["f", "a", 420, 9, ""], ["l", "b", 0, 0, "a"]]}',
+         b'{"kind": "pipe", "entries": [["f", "", 420, null, ""]]}'),
     ),
 }  # fmt: skip
 """By name: the function, and inputs to begin with."""

@@ -92,8 +92,8 @@ def main() -> None:
         (old, {"route": "collective"}),
         (comm, {"route": choose}),
         (comm, {"route": "chain", "native": False}),
-        (comm, {"route": "group", "group": group}),
-        (comm, {"route": "group", "group": Group}),
+        (comm, {"route": "group:0", "group": group}),
+        (comm, {"route": "group:0", "group": Group}),
         (comm, {"route": "collective", "overlap": False}),
     ]
     for ranks, settings in ways:

@@ -115,6 +115,15 @@ def test_a_rate_of_datagrams_counts() -> None:
     assert near(slow, 10**6 / (0.932 * 1.25e6), 0.01)
 
 
+def test_small_messages_go_by_mpi_where_that_was_measured_to_be_faster() -> None:
+    """Four nodes of a lab: MPI is faster to 4 KiB on a switch of 100 Mb/s and to 64 KiB at 1 Gb/s, not on a hub."""
+    for link, medium, last, first in ((HUB, "hub", 8, 1024), (SWITCH, "switch", 4096, 16384)):
+        choose = router(link, medium, group=True)
+        assert {choose(nbytes, 3) for nbytes in (1, 8, last)} == {"collective"}
+        assert {choose(nbytes, 3) for nbytes in (first, 65536)} == {"group"}
+    assert router(FAST, "switch", group=True)(65536, 3) != "group"
+
+
 def test_what_an_engine_is_told_is_a_route() -> None:
     choose = router(HUB, "hub", group=True)
     for nbytes in (1, 10**4, 10**7):

@@ -14,6 +14,7 @@ import pytest
 import minga as mg
 from matmul_hands import close, matrix, plan_for
 from minga.engine.comm import Comm, MPIComm
+from minga.models.matmul.check import freivalds
 from minga.models.matmul.problem import problem_of
 from minga.models.matmul.product import Options, product
 from minga.models.matmul.teams import team_of
@@ -38,6 +39,41 @@ def test_all_transposes_and_factors_alone(dtype: str, shape: tuple[int, int, int
             assert found.dtype == dtype
             expected = alpha * (a.astype("f8") @ b.astype("f8")) + beta * c.astype("f8")
             assert close(found, (abs(alpha) + 1) * a, b, expected)
+
+
+@pytest.mark.parametrize("everywhere", [True, False], ids=["seen by all", "on rank 0"])
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_complex_matrices_in_any_byte_order(tmp_path: Path, dtype: str, everywhere: bool) -> None:
+    a, b, c = (
+        matrix(*size, dtype, seed) + 1j * matrix(*size, dtype, seed + 9)
+        for seed, size in enumerate(((50, 30), (41, 30), (50, 41)))
+    )
+    expected = (1 + 2j) * (a.astype("c16") @ b.T.astype("c16")) - 1j * c
+    np.save(tmp_path / "a.npy", a.T.astype(f">{dtype}"))
+    np.save(tmp_path / "b.npy", b.astype(f"<{dtype}"))
+    plan = plan_for(50, 41, 30, [4e9, 2e9, 1e9, 1e9], anywhere=everywhere, layout="rows", width=8)
+
+    def body(comm: Comm) -> Any:
+        if everywhere or comm.rank == 0:
+            return mg.matmul(
+                tmp_path / "a.npy", tmp_path / "b.npy", alpha=1 + 2j, beta=-1j, c=c.astype(f">{dtype}"),
+                transpose_a=True, transpose_b=True, plan=plan, comm=comm,
+            )  # fmt: skip
+        return mg.matmul(None, None, plan=plan, comm=comm)
+
+    found = mg.run_virtual(4, body)[0]
+    assert found.dtype == np.dtype(dtype)
+    assert found.dtype.isnative
+    bound = 8 * 32 * np.finfo(dtype).eps * (3 * np.abs(a) @ np.abs(b.T) + np.abs(c))
+    assert (np.abs(found - expected) <= bound).all()
+    problem = problem_of(a.T.astype(f">{dtype}"), b, alpha=1 + 2j, beta=-1j, c=c, transpose_a=True, transpose_b=True)
+    right = freivalds(problem, found)
+    assert right.largest < 0.5
+    assert right.limit < 0.1
+    wrong = found.copy()
+    wrong[20, 20] += 2j * right.limit
+    with pytest.raises(mg.RunError, match="row 20 of C is off"):
+        freivalds(problem, wrong)
 
 
 @pytest.mark.parametrize("everywhere", [True, False], ids=["seen by all", "on rank 0"])
@@ -122,10 +158,11 @@ def test_out_may_be_c() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"a": np.ones((3, 4), "i8")}, "f4 or f8"),
-        ({"a": np.ones((3, 4), "f2")}, "f4 or f8"),
-        ({"a": np.ones((3, 4), "c16")}, "f4 or f8"),
-        ({"a": np.ones((3, 4), ">f8")}, "byte order"),
+        ({"a": np.ones((3, 4), "i8")}, "f4, f8, c8 or c16"),
+        ({"a": np.ones((3, 4), "f2")}, "f4, f8, c8 or c16"),
+        ({"a": np.ones((3, 4), "c16")}, "a is c16 and b is f8"),
+        ({"out": np.empty((3, 5), ">f8")}, "out is 3x5 f8 in the other byte order"),
+        ({"alpha": 1j}, "alpha is 1j, but the matrices are real"),
         ({"a": np.ones((3, 4), "f4")}, "a is f4 and b is f8"),
         ({"a": np.ones(4)}, "1 axes"),
         ({"a": np.ones((4, 3))}, "transpose a"),

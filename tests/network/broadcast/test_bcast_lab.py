@@ -44,7 +44,7 @@ def send(cluster: Cluster, folder: Path, size: int, **wishes: Any) -> dict[str, 
     result = bcast(BroadcastRequest(file, f"{folder}/{{host}}", lab=cluster.name, force=True, **wishes))
     for name in result["received"]:
         assert (folder / name).read_bytes() == file.read_bytes()
-    assert not list(folder.glob("*.partial"))
+    assert not list(folder.glob(".minga-*"))
     return result
 
 
@@ -92,21 +92,32 @@ def test_losses_are_repaired(tmp_path: Path, route: str) -> None:
 
 
 @contextmanager
-def killed(cluster: Cluster, node: int, after: int) -> Iterator[None]:
-    """Kill all that runs on a node as soon as it has received so many bytes."""
+def killed(
+    cluster: Cluster, node: int, after: int, *, how: signal.Signals = signal.SIGKILL, again: float | None = None
+) -> Iterator[list[float]]:
+    """Kill or stop all that runs on a node as soon as it has received so many bytes; let it go on after a while.
+
+    The list will contain when that happened.
+    """
     over = threading.Event()
+    when: list[float] = []
 
     def watch() -> None:
         before = cluster.counters()[node].received_bytes
         while cluster.counters()[node].received_bytes < before + after and not over.is_set():
             time.sleep(0.01)
         for process in cluster.processes()[node]:
-            os.kill(process, signal.SIGKILL)
+            os.kill(process, how)
+        when.append(time.monotonic())
+        if again is not None:
+            over.wait(again)
+            for process in cluster.processes()[node]:
+                os.kill(process, signal.SIGCONT)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        yield
+        yield when
     finally:
         over.set()
         watcher.join()
@@ -131,3 +142,73 @@ def test_the_others_get_the_file_without_a_killed_receiver(tmp_path: Path, route
     assert "n1, n3 have the whole file" in caught.value.message
     assert (tmp_path / "n1").read_bytes() == (tmp_path / "n3").read_bytes() == (tmp_path / "file").read_bytes()
     assert not (tmp_path / "n2").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["multicast", "chain"])
+@pytest.mark.parametrize("node", [0, 2])
+def test_a_dead_member_is_decided_upon_within_two_seconds(tmp_path: Path, route: str, node: int) -> None:
+    """A stopped process answers nothing and closes nothing, like a host without power; the default timeout is used."""
+    with lab("hub", 10e6, 3) as cluster, killed(cluster, node, 3000, how=signal.SIGSTOP) as when:
+        with pytest.raises(RunError, match=rf"host n{node}: silent for") as caught:
+            send(cluster, tmp_path, 8_000_000, route=route)
+        assert time.monotonic() - when[0] < 2.0 + 5.0  # the decision, and the end of all agents
+    silent = float(caught.value.message.partition("silent for ")[2].split()[0])
+    print(f"{route}, n{node}: decided after {silent} s")
+    assert 1.9 < silent < 3.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["multicast", "chain"])
+@pytest.mark.parametrize("node", [0, 2])
+def test_a_short_stall_is_no_death(tmp_path: Path, route: str, node: int) -> None:
+    with lab("hub", 10e6, 3) as cluster, killed(cluster, node, 3000, how=signal.SIGSTOP, again=1.4):
+        result = send(cluster, tmp_path, 3_000_000, route=route)
+    assert result["received"] == ["n1", "n2", "n3"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["multicast", "chain"])
+def test_a_broken_transfer_goes_on(tmp_path: Path, route: str) -> None:
+    with lab("hub", 10e6, 3) as cluster:
+        with killed(cluster, 2, 5_500_000), pytest.raises(RunError):
+            send(cluster, tmp_path, 8_000_000, route=route)
+        assert len(list(tmp_path.glob(".minga-*.partial"))) == 3
+        before = cluster.counters()[0].sent_bytes
+        result = bcast(BroadcastRequest(tmp_path / "file", f"{tmp_path}/{{host}}", lab=cluster.name, force=True))
+        sent = cluster.counters()[0].sent_bytes - before
+    assert 2_000_000 < result["sent_bytes"] < 6_000_000
+    assert sent < 1.3 * result["sent_bytes"]
+    assert (tmp_path / "n2").read_bytes() == (tmp_path / "file").read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("route", ["auto", "chain"])
+def test_a_network_of_ipv6_alone(tmp_path: Path, route: str) -> None:
+    with lab("switch", 100e6, 2) as cluster:
+        for number in range(3):
+            on = "sysctl -qw net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.eth0.disable_ipv6=0"
+            add = f"ip address add fd77::{number + 1}/64 dev eth0 nodad"
+            done = cluster.execute(number, ["sh", "-c", f"{on}; {add}"], capture_output=True, text=True)
+            assert not done.returncode, done.stderr
+        before = cluster.counters()[0].sent_bytes
+        result = send(cluster, tmp_path, 1_000_000, network="fd77::/64", route=route)
+        sent = cluster.counters()[0].sent_bytes - before
+    assert result["route"] == ("multicast" if route == "auto" else "chain")
+    assert 1_000_000 < sent < 1_200_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", [None, "10Mb/s"])
+def test_compression_on_a_slow_wire(tmp_path: Path, rate: str | None) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"".join(b"cell %d of %d\n" % (number * 7919 % 10_007, number) for number in range(300_000)))
+    with lab("hub", 10e6, 2) as cluster:
+        result = bcast(BroadcastRequest(file, f"{tmp_path}/{{host}}", lab=cluster.name, rate=rate))
+    assert (tmp_path / "n1").read_bytes() == (tmp_path / "n2").read_bytes() == file.read_bytes()
+    size = result["sent_bytes"]
+    print(
+        f"{size} bytes as {result['packed_bytes']} in {result['seconds']:.3g} s instead of {size * 8e-7 / 0.93:.3g} s"
+    )
+    measured = 0 if rate else 1 << 20  # the first pieces, which go as they are
+    assert result["packed_bytes"] < measured + 0.5 * (size - measured)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ipaddress
 import socket
 import stat
 import threading
@@ -38,7 +39,7 @@ def place(number: int, *there: Interface) -> dict[str, Any]:
 def test_this_machine_has_a_loopback_and_a_name() -> None:
     found = interfaces()
     assert found[-1].loopback
-    assert found[-1].address in found[-1].network.exploded or found[-1].address.startswith("127.")
+    assert all(ipaddress.ip_address(one.address) in one.network for one in found)
     assert machine() == machine() != ""
 
 
@@ -249,3 +250,51 @@ def test_what_is_no_key(tmp_path: Path, text: bytes) -> None:
         read_key(b"short")
     with pytest.raises(CaseError, match="No such file"):
         read_key(tmp_path / "absent")
+
+
+def interface_6(address: str, name: str = "eth0") -> Interface:
+    return Interface(name, address, "64", None, 1500, name == "lo", wireless=False)
+
+
+def test_ipv6_is_used_where_not_all_have_ipv4() -> None:
+    both = place(0, interface("10.0.0.1"), interface_6("fd00::1"))
+    found = shared_network([both, place(1, interface("10.0.0.2"), interface_6("fd00::2"))], [None, None])
+    assert [one.address for one in found.interfaces] == ["10.0.0.1", "10.0.0.2"]
+    found = shared_network([both, place(1, interface_6("fd00::2"))], [None, None])
+    assert [one.address for one in found.interfaces] == ["fd00::1", "fd00::2"]
+    assert (found.version, found.direct, found.broadcast) == (6, True, None)
+    found = shared_network([both, place(1, interface_6("fd01::2"))], [None, None])
+    assert [one.address for one in found.interfaces] == ["fd00::1", "fd01::2"]
+    assert not found.direct
+    found = shared_network([both, both | {"machine": "m1"}], ["fd00::/16", "fd00::1"])
+    assert not found.direct
+    with pytest.raises(CaseError, match="member 1 on h1 has no interface"):
+        shared_network([both, place(1, interface("10.0.0.2"))], [None, "fd00::/64"])
+    with pytest.raises(CaseError, match="no interface that others can reach"):
+        shared_network([place(0, interface("10.0.0.1")), place(1, interface_6("fd00::2"))], [None, None])
+
+
+def test_a_group_over_ipv6() -> None:
+    if not any(one.address == "::1" for one in interfaces()):
+        pytest.skip("this machine has no IPv6")
+    with contextlib.closing(listen("::1")) as probe:
+        port = probe.getsockname()[1]
+
+    def member(rank: int, said: list[Any]) -> None:
+        meeting = TcpMeeting(rank, 2, ("::1", port), KEY, 20.0)
+        joined = join(meeting, KEY, GroupOptions(address="::1", route="chain"))
+        meeting.close()
+        chain = joined.transport
+        said[rank] = joined.route, chain.broadcast(b"six") if not rank else chain.receive(0)
+        chain.linger(5.0)
+        assert not isinstance(chain, joining.Driver)
+        chain.close()
+
+    said: list[Any] = [None, None]
+    threads = [threading.Thread(target=member, args=(rank, said)) for rank in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [one[0] for one in said] == ["chain", "chain"]
+    assert said[1][1] == b"six"

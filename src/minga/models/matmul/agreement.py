@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -100,7 +101,7 @@ def _opened(problem: Problem, out: Array | Path | None, overwrite: bool) -> Resu
         return ArrayResult(np.empty(shape, problem.dtype))
     if out.shape != shape or out.dtype != problem.dtype or not out.flags.writeable:
         raise CaseError(
-            f"out is {'x'.join(map(str, out.shape))} {out.dtype.str[1:]}, but the result is {shape[0]}x{shape[1]} "
+            f"out is {'x'.join(map(str, out.shape))} {_said(out.dtype)}, but the result is {shape[0]}x{shape[1]} "
             f"{problem.dtype.str[1:]}",
             key="out",
             remedy="give a writable array of that shape and type, or leave it out",
@@ -109,6 +110,10 @@ def _opened(problem: Problem, out: Array | Path | None, overwrite: bool) -> Resu
         if operand.stored is not None and shared(out, operand.stored):
             raise CaseError(f"out lies in the memory of {operand.name}", key="out", remedy="give another array")
     return ArrayResult(out)
+
+
+def _said(dtype: np.dtype[Any]) -> str:
+    return dtype.str[1:] if dtype.isnative else f"{dtype.str[1:]} in the other byte order"
 
 
 def separate_c0(problem: Problem, out: Array) -> Problem:

@@ -30,6 +30,8 @@ from minga.models.matmul.problem import Problem
 __all__ = ["Check", "freivalds"]
 
 Floats = NDArray[np.float64]
+Numbers = NDArray[Any]
+"""Numbers of f8 or c16."""
 
 VECTORS: Final = 4
 """Default number of random vectors."""
@@ -137,6 +139,7 @@ def _judged(problem: Problem, found: _Found, vectors: int) -> Check:
     if not found.finite:
         return Check(0.0, math.inf, 0)
     if not found.ratio < 1:
+        wider = "c16" if problem.dtype.kind == "c" else "f8"
         what = (
             f"is off by {found.ratio:.3g} times the tolerance for rounding"
             if math.isfinite(found.ratio)
@@ -146,12 +149,12 @@ def _judged(problem: Problem, found: _Found, vectors: int) -> Check:
             f"the result is wrong: row {found.row} of C {what} by Freivalds' check",
             remedy="compute it again; if that does not help, the memory or the network of a machine is faulty"
             if math.isfinite(found.ratio)
-            else f"values may be too large for {problem.dtype.str[1:]}: scale the operands, or use f8",
+            else f"values may be too large for {problem.dtype.str[1:]}: scale the operands, or use {wider}",
         )
     return Check(found.ratio, found.limit, vectors)
 
 
-def _rows(problem: Problem, result: Array, signs: Floats, image: Floats, norm: float, first: int, end: int) -> _Found:
+def _rows(problem: Problem, result: Array, signs: Floats, image: Numbers, norm: float, first: int, end: int) -> _Found:
     """Check the rows from ``first`` to before ``end``."""
     if first == end:
         return _Found(0.0, first, 0.0, True)
@@ -172,10 +175,14 @@ def _rows(problem: Problem, result: Array, signs: Floats, image: Floats, norm: f
 
 
 def _growth(problem: Problem) -> float:
-    """Return the bound of rounding errors of the product and of this check (done in f8), relative to |A_i| |B|."""
+    """Return the bound of rounding errors of the product and of this check (done in f8 or c16), relative to |A_i| |B|.
+
+    Both parts of a complex sum of k products are real sums of 2 k products, and together err by sqrt(2) as much.
+    """
+    parts = 2 if problem.dtype.kind == "c" else 1
 
     def gamma(terms: int, unit: float) -> float:
-        return min(terms + 2.0, _ROUNDING * math.sqrt(terms)) * unit
+        return math.sqrt(parts) * min(parts * terms + 2.0, _ROUNDING * math.sqrt(parts * terms)) * unit
 
     own = np.finfo(np.float64).eps / 2
     product = gamma(problem.depth, float(np.finfo(problem.dtype).eps) / 2)
@@ -188,20 +195,23 @@ def _lost(problem: Problem) -> float:
     return math.sqrt(problem.columns) * (abs(problem.alpha) * problem.depth + abs(problem.beta) + 2) * least
 
 
-def _times(operand: Operand, vectors: Floats, first: int, end: int) -> tuple[Floats, Floats]:
-    """Return the rows of op(X) from ``first`` to before ``end`` times vectors, in f8, and the norms of the rows."""
-    found = np.zeros((end - first, vectors.shape[1]))
+def _times(operand: Operand, vectors: Numbers, first: int, end: int) -> tuple[Numbers, Floats]:
+    """Return the rows of op(X) from ``first`` to before ``end`` times vectors, in f8 or c16, and the rows' norms."""
+    wide = np.complex128 if operand.dtype.kind == "c" else np.float64
+    found: Numbers = np.zeros((end - first, vectors.shape[1]), wide)
     norms = np.zeros(end - first)
     for rows, columns in _chunks(operand, first, end):
-        piece = np.asarray(operand.whole[rows, columns], np.float64)
+        piece: Numbers = np.asarray(operand.whole[rows, columns], wide)
         here = slice(rows.start - first, rows.stop - first)
         found[here] += piece @ vectors[columns]
         norms[here] = np.hypot(norms[here], _norms(piece))
     return found, norms
 
 
-def _norms(rows: Floats) -> Floats:
+def _norms(rows: Numbers) -> Floats:
     """Return the norms of rows, also where the squares of their elements are too small or too large for f8."""
+    if rows.dtype.kind == "c":
+        return _norms(np.ascontiguousarray(rows).view(np.float64))
     norms: Floats = np.sqrt(np.einsum("ij,ij->i", rows, rows))
     odd = ~((norms > _SMALL) & (norms < _LARGE))
     if odd.any():
@@ -225,10 +235,10 @@ def _chunks(operand: Operand, first: int, end: int) -> Iterator[tuple[slice, sli
             yield slice(at, min(end, at + step)), slice(0, columns)
 
 
-def _together(comm: Comm, rows: Floats) -> Floats:
+def _together(comm: Comm, rows: Numbers) -> Numbers:
     """Return the rows of all ranks, concatenated, on every rank."""
     gathered = comm.gather(rows)
-    every: Floats = comm.bcast(None if gathered is None else np.concatenate(gathered))
+    every: Numbers = comm.bcast(None if gathered is None else np.concatenate(gathered))
     return every
 
 

@@ -40,9 +40,11 @@ def parcels(operand: Operand, ranges: Sequence[Range], most: int) -> Iterator[Ar
     step = parcel(operand, count, most)
     for at in range(0, depth if operand.transposed else count, step):
         if operand.transposed:
-            yield np.concatenate([stored[at : at + step, first:end] for first, end in ranges], axis=1)
+            pieces = [stored[at : at + step, first:end] for first, end in ranges]
+            yield np.concatenate(pieces, axis=1, dtype=operand.dtype)
         else:
-            yield np.concatenate([stored[first:end] for first, end in part(ranges, at, min(count, at + step))])
+            pieces = [stored[first:end] for first, end in part(ranges, at, min(count, at + step))]
+            yield np.concatenate(pieces, dtype=operand.dtype)
 
 
 def received(operand: Operand, flat: Array, count: int, most: int) -> Iterator[Array]:

@@ -119,7 +119,7 @@ def multiply(
         moving = Panels(
             team, problem.dtype, sizes, owners, rank.fill, rank.use, route=means.route
         )  # fmt: skip
-    alone = np.empty(max(sizes), problem.dtype) if moving is None else None
+    alone = np.empty(max(sizes), problem.dtype) if moving is None else None  # takes memory only where it is filled
     try:
         for number in range(plan.passes):
             rank.begin([share[number] for share in parts], buffer)
@@ -130,8 +130,7 @@ def multiply(
             else:
                 assert alone is not None
                 for at, size in enumerate(sizes):
-                    rank.fill(at, alone[:size])
-                    rank.use(at, alone[:size], _nothing_moves)
+                    rank.use_alone(at, alone[:size])
             rank.end()
     finally:
         if moving is not None:
@@ -194,19 +193,32 @@ class _Rank:
         self.free = time.perf_counter()
         self.ledger.copy += self.free - began
 
+    def use_alone(self, number: int, flat: Array) -> None:
+        """Multiply with a panel where it lies, or read it first."""
+        first, end = self.panels[number]
+        there = self.problem.b.columns(first, end)
+        if there is None:
+            self.fill(number, flat)
+            there = self.problem.b.stripe(1, flat, end - first)
+        self._multiply(number, there, _nothing_moves)
+
     def use(self, number: int, flat: Array, progress: Callable[[], bool]) -> None:
         """Multiply with a panel, and store or send the resulting block."""
+        first, end = self.panels[number]
+        self._multiply(number, self.problem.b.stripe(1, flat, end - first), progress)
+
+    def _multiply(self, number: int, panel: Array, progress: Callable[[], bool]) -> None:
         began = time.perf_counter()
         self.ledger.wait += began - self.free
         first, end = self.panels[number]
-        panel = self.problem.b.stripe(1, flat, end - first)
         coming = self._expected(end - first)
         transfers = [transfer for transfer, _, _ in coming] + [transfer for transfer, _ in self.leaving]
 
         def all_there() -> bool:
             return sum([not progress(), *(not transfer.test() for transfer in transfers)]) == 0  # poll all of them
 
-        block = np.empty((self.rows.shape[0], panel.shape[1]), self.problem.dtype)
+        place = self.result.place(self.parts[self.place], first, end) if self.stores and self.result else None
+        block = np.empty((self.rows.shape[0], panel.shape[1]), self.problem.dtype) if place is None else place
         began = time.perf_counter()
         if len(block):
             while_polling(lambda: _multiplied(self.rows, panel, block), all_there, self.interval)

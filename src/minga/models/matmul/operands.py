@@ -20,8 +20,8 @@ Array = NDArray[Any]
 Range = tuple[int, int]
 """A half-open range of rows or columns."""
 
-TYPES: Final = ("f4", "f8")
-"""Supported types of elements."""
+TYPES: Final = ("f4", "f8", "c8", "c16")
+"""Supported types of elements, in any byte order."""
 _SAMPLES: Final = 4096
 """Number of elements that are sampled to distinguish matrices."""
 
@@ -40,11 +40,12 @@ class Operand:
     extent
         Shape of the stored matrix.
     dtype
-        Type of the elements.
+        Type of the elements, in this machine's byte order.
     transposed
         Whether op(X) is the transpose.
     stored
-        The matrix as it lies in memory or in a file; None on a rank that cannot see it.
+        The matrix as it lies in memory or in a file, in any byte order; None on a rank that cannot see it. Stripes are
+        converted as they are copied, once, so that BLAS always finds its own order.
     """
 
     name: str
@@ -86,14 +87,26 @@ class Operand:
 
     def view(self, ranges: Sequence[Range]) -> Array | None:
         """Return rows without a copy if they lie in memory in one piece that BLAS accepts, else None."""
-        if self.stored is None or isinstance(self.stored, np.memmap) or len(ranges) != 1:
+        if self.stored is None or not self.in_memory or len(ranges) != 1:
             return None
         rows = self.whole[slice(*ranges[0])]
         return rows if self.dtype.itemsize in rows.strides and min(rows.strides) > 0 else None
 
+    def columns(self, first: int, end: int) -> Array | None:
+        """Return columns without a copy if they lie in memory in a way that BLAS accepts, else None."""
+        if self.stored is None or not self.in_memory:
+            return None
+        found = self.whole[:, first:end]
+        return found if self.dtype.itemsize in found.strides and min(found.strides) > 0 else None
+
+    @property
+    def in_memory(self) -> bool:
+        """Flag that is set if BLAS could read the matrix where it lies."""
+        return self.stored is not None and not isinstance(self.stored, np.memmap) and self.stored.dtype.isnative
+
     def fingerprint(self) -> str:
         """Return a hash of shape, type and an even sample of the elements, equal on ranks that see the same matrix."""
-        found = hashlib.sha256(f"{self.extent} {self.dtype.str} {self.transposed}".encode())
+        found = hashlib.sha256(f"{self.extent} {self.dtype.str[1:]} {self.transposed}".encode())
         if self.stored is not None and self.stored.size:
             step = max(1, self.stored.size // _SAMPLES) | 1
             places = np.unravel_index(np.arange(0, self.stored.size, step), self.extent)
@@ -116,7 +129,7 @@ def operand_of(name: str, value: ArrayLike | Path | str, transposed: bool = Fals
     Raises
     ------
     CaseError
-        If it is not a matrix of f4 or f8 in this machine's byte order.
+        If it is not a matrix of f4, f8, c8 or c16.
     """
     stored = opened(name, value) if isinstance(value, str | Path) else np.asanyarray(value)
     if isinstance(value, str | Path):
@@ -126,9 +139,9 @@ def operand_of(name: str, value: ArrayLike | Path | str, transposed: bool = Fals
             f"{name} has {stored.ndim} axes, but the operands of a product are matrices, which have two",
             remedy="reshape it: a vector of n elements is a matrix of n x 1",
         )
-    if stored.dtype.kind != "f" or stored.dtype.str[1:] not in TYPES or not stored.dtype.isnative:
+    if stored.dtype.kind not in "fc" or stored.dtype.str[1:] not in TYPES:
         raise CaseError(
-            f"{name} has elements of type {stored.dtype.str}, but products need f4 or f8 in native byte order",
+            f"{name} has elements of type {stored.dtype.str}, but products need f4, f8, c8 or c16",
             remedy=f'convert it: {name if name.isidentifier() else "matrix"}.astype("f8")',
         )
     if stored.size and stored.dtype.itemsize not in stored.strides:
@@ -137,7 +150,7 @@ def operand_of(name: str, value: ArrayLike | Path | str, transposed: bool = Fals
         stored.flags.f_contiguous and not stored.flags.c_contiguous
     ):  # in column-major order, it is the transpose of its transpose
         stored, transposed = stored.T, not transposed
-    return Operand(name, (stored.shape[0], stored.shape[1]), stored.dtype, transposed, stored)
+    return Operand(name, (stored.shape[0], stored.shape[1]), stored.dtype.newbyteorder("="), transposed, stored)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,11 +61,15 @@ class Panels:
     ) -> None:
         self._rank, self._sizes, self._owners = comm.rank, tuple(sizes), tuple(owners)
         self._fill, self._use = fill, use
-        longest = max(sizes)
+        self._dtype = dtype
+        numbers = dtype.itemsize // np.dtype(dtype.type(0).real.dtype).itemsize
+        self._numbers = numbers  # real numbers of an element: fields are real
+        real = f"f{dtype.itemsize // numbers}"
+        longest = numbers * max(sizes)
         at_owners = Grid((comm.size, longest)).relabel("owners")
         everywhere = Grid((1, longest)).relabel("panel")
-        self._owned = Field("owned", at_owners, dtype.str[1:])
-        self._panel = Field("panel", everywhere, dtype.str[1:], slots=2)
+        self._owned = Field("owned", at_owners, real)
+        self._panel = Field("panel", everywhere, real, slots=2)
         self._number = Register("number", "i8")
         self._program = self._recorded()
         self._engine = Engine(
@@ -74,7 +78,8 @@ class Panels:
         )  # fmt: skip
 
     def _recorded(self) -> Program:
-        boxes = [Box((owner, 0), (owner + 1, size)) for owner, size in zip(self._owners, self._sizes, strict=True)]
+        lengths = [self._numbers * size for size in self._sizes]
+        boxes = [Box((owner, 0), (owner + 1, long)) for owner, long in zip(self._owners, lengths, strict=True)]
         program, panel, k = Program("panels"), self._panel, self._number
         program.let(k, 0)
         program.call(self._first, writes=(self._owned,))
@@ -104,12 +109,15 @@ class Panels:
     def _put(self, engine: Engine, number: int) -> None:
         if number < len(self._sizes) and self._owners[number] == self._rank:
             ((_, owned),) = engine.blocks(self._owned)
-            self._fill(number, owned[0, : self._sizes[number]])
+            self._fill(number, self._elements(owned, number))
 
     def _turn(self, engine: Engine) -> None:
         number = int(engine.read(self._number))
         ((_, panel),) = engine.blocks(self._panel.now)
-        self._use(number, panel[0, : self._sizes[number]], engine.progress)
+        self._use(number, self._elements(panel, number), engine.progress)
+
+    def _elements(self, block: Array, number: int) -> Array:
+        return block[0, : self._numbers * self._sizes[number]].view(self._dtype)
 
 
 def _group(comm: Comm) -> Broadcasting:

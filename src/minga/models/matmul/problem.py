@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import cmath
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,8 +23,8 @@ class Problem:
     a: Operand
     b: Operand
     c: Operand | None
-    alpha: float
-    beta: float
+    alpha: complex
+    beta: complex
 
     @property
     def rows(self) -> int:
@@ -53,8 +53,13 @@ class Problem:
 
     @property
     def multiply_adds(self) -> float:
-        """Number of multiply-adds: half the floating-point operations."""
+        """Number of multiply-adds of elements."""
         return float(self.rows) * self.columns * self.depth
+
+    @property
+    def flops_each(self) -> int:
+        """Number of floating-point operations of a multiply-add: 2 of real elements, 8 of complex ones."""
+        return 8 if self.dtype.kind == "c" else 2
 
     @property
     def trivial(self) -> bool:
@@ -80,8 +85,8 @@ class Problem:
         return {
             "shape": [self.rows, self.columns, self.depth],
             "dtype": self.dtype.str[1:],
-            "alpha": self.alpha,
-            "beta": self.beta,
+            "alpha": _plain(self.alpha),
+            "beta": _plain(self.beta),
             "operands": {name: [operand.fingerprint(), _age(operand)] for name, operand in self.operands.items()},
         }
 
@@ -90,8 +95,8 @@ def problem_of(
     a: ArrayLike | Path | str,
     b: ArrayLike | Path | str,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    alpha: complex = 1.0,
+    beta: complex = 0.0,
     c: ArrayLike | Path | str | None = None,
     transpose_a: bool = False,
     transpose_b: bool = False,
@@ -104,7 +109,7 @@ def problem_of(
         If an operand or a factor is invalid, or the operands do not fit together.
     """
     for name, value in (("alpha", alpha), ("beta", beta)):
-        if not math.isfinite(value):
+        if not cmath.isfinite(value):
             raise CaseError(f"{name} is {value}", key=name, remedy="give a finite number")
     left, right = operand_of("a", a, transpose_a), operand_of("b", b, transpose_b)
     if left.dtype != right.dtype:
@@ -118,8 +123,13 @@ def problem_of(
             f"{right.shape[0]} rows",
             remedy=_transposes(left, right),
         )
+    for name, value in (("alpha", alpha), ("beta", beta)):
+        if value.imag and left.dtype.kind != "c":
+            raise CaseError(
+                f"{name} is {value}, but the matrices are real", key=name, remedy="convert the matrices to c8 or c16"
+            )
     if beta and c is None:
-        raise CaseError(f"beta is {beta:g}, but there is no c to multiply with it", key="beta", remedy="give c")
+        raise CaseError(f"beta is {_plain(beta)}, but there is no c to multiply with it", key="beta", remedy="give c")
     added = None
     if c is not None and beta:
         added = operand_of("c", c)
@@ -131,7 +141,16 @@ def problem_of(
                 f"{_by((left.shape[0], right.shape[1]))}",
                 key="c",
             )
-    return Problem(left, right, added, float(alpha), float(beta))
+    return Problem(left, right, added, _real(alpha), _real(beta))
+
+
+def _real(factor: complex) -> complex:
+    """Return a factor as a float if it is real."""
+    return factor if factor.imag else float(factor.real)
+
+
+def _plain(factor: complex) -> float | str:
+    return str(factor) if factor.imag else float(factor.real)
 
 
 def _says(operand: Operand) -> str:

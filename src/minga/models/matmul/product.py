@@ -112,7 +112,7 @@ class Account:
     @property
     def flops(self) -> float:
         """Number of floating-point operations that were carried out now."""
-        return 2 * self.problem.multiply_adds * (1 - self.before)
+        return self.problem.flops_each * self.problem.multiply_adds * (1 - self.before)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the account as plain data for JSON."""
@@ -133,21 +133,21 @@ class Account:
             "plan": None if self.plan is None else self.plan.as_dict(),
         }
         if workers is not None:
-            found |= described_workers(workers, problem.itemsize)
+            found |= described_workers(workers, problem)
         return found
 
 
-def described_workers(workers: Workers, itemsize: int) -> dict[str, Any]:
+def described_workers(workers: Workers, problem: Problem) -> dict[str, Any]:
     """Return the speeds in flop/s, the network and the sizes at which products break even, as plain data for JSON."""
-    alone = break_even_from_one(workers, itemsize)
+    alone = break_even_from_one(workers, problem.itemsize)
     return {
         "ranks": [workers.name(rank) for rank in range(workers.ranks)],
-        "speeds": (2 * workers.rates).tolist(),
+        "speeds": (problem.flops_each * workers.rates).tolist(),
         "copying": list(workers.copying),
         "handling": list(workers.handling),
         "route": workers.route,
         "to_all": {"alpha": workers.wire.alpha, "beta": workers.wire.beta, "shared": workers.wire.shared},
-        "break_even": break_even(workers, itemsize),
+        "break_even": break_even(workers, problem.itemsize),
         "break_even_from_one": alone if np.isfinite(alone) else None,
         "speeds_are": workers.origin,
     }
@@ -157,8 +157,8 @@ def matmul(
     a: ArrayLike | Path | str | None,
     b: ArrayLike | Path | str | None,
     *,
-    alpha: float = 1.0,
-    beta: float = 0.0,
+    alpha: complex = 1.0,
+    beta: complex = 0.0,
     c: ArrayLike | Path | str | None = None,
     transpose_a: bool = False,
     transpose_b: bool = False,
@@ -176,11 +176,11 @@ def matmul(
     Parameters
     ----------
     a, b, c
-        Matrices of f4 or f8, all of one type: arrays, or ``.npy`` files, which are mapped. Either every rank gives the
-        same ones, or rank 0 alone gives them and all others give None; rank 0 then sends them what they need, and
-        receives the result.
+        Matrices of f4, f8, c8 or c16, all of one type, in any byte order: arrays, or ``.npy`` files, which are mapped.
+        Either every rank gives the same ones, or rank 0 alone gives them and all others give None; rank 0 then sends
+        them what they need, and receives the result.
     alpha, beta
-        Finite factors; ``c`` is not needed if ``beta`` is 0.
+        Finite factors, real for real matrices; ``c`` is not needed if ``beta`` is 0.
     transpose_a, transpose_b
         Whether to multiply with the transpose.
     out
@@ -290,7 +290,7 @@ def _made(
 ) -> Account | None:
     """Plan, multiply and check; return an account on rank 0, None elsewhere."""
     began = time.perf_counter()
-    in_memory = problem.a.stored is not None and not isinstance(problem.a.stored, np.memmap)
+    in_memory = problem.a.in_memory
     size = Size(problem.rows, problem.columns, problem.depth, problem.itemsize, *data, in_memory)
     done: list[Block] = comm.bcast(result.done() if comm.rank == 0 and result is not None else None)
     tasks = [] if problem.trivial else missing(problem.rows, problem.columns, done)

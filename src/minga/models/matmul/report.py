@@ -28,9 +28,9 @@ _WAYS: Final = {
 def plan_text(problem: Problem, workers: Workers, plan: Plan, anywhere: bool) -> str:
     """Return a text of some lines about the plan of a product."""
     rows = [
-        ("product", f"{_shape(problem)}, {_flops(2 * problem.multiply_adds)}"),
+        ("product", f"{_shape(problem)}, {_flops(problem.flops_each * problem.multiply_adds)}"),
         ("operands", "readable by every rank" if anywhere else "on rank 0, which also gets the result"),
-        ("speeds", f"{_speeds(workers)} ({workers.origin})"),
+        ("speeds", f"{_speeds(problem, workers)} ({workers.origin})"),
     ]
     if workers.ranks > 1:
         rows += [("network", _network(workers)), ("pays", _pays(problem, workers, anywhere))]
@@ -48,7 +48,7 @@ def plan_as_dict(problem: Problem, workers: Workers, plan: Plan, anywhere: bool)
         "dtype": problem.dtype.str[1:],
         "operands_seen_by_all": anywhere,
         "plan": plan.as_dict(),
-        **described_workers(workers, problem.itemsize),
+        **described_workers(workers, problem),
     }
 
 
@@ -61,10 +61,11 @@ def summary(account: Account) -> str:
         lines.append(f"  {100 * account.before:.3g} % of the result was already there")
     plan, workers = account.plan, account.workers
     if plan is not None and workers is not None:
+        possible = float(problem.flops_each * workers.rates.sum())
         lines.append(
             f"  {plan.describe()}, predicted {_time(account.predicted)}: "
             f"{100 * (account.seconds / account.predicted - 1):+.3g} %; "
-            f"{100 * account.flops / account.seconds / float(2 * workers.rates.sum()):.3g} % of the sum of speeds"
+            f"{100 * account.flops / account.seconds / possible:.3g} % of the sum of speeds"
         )
         if workers.ranks > 1:
             lines += _waits(account, workers)
@@ -103,8 +104,8 @@ def _panels(plan: Plan) -> str:
     return f"{plan.width} columns, multiplied in {_time(plan.timing.panel)}{sent}{passes}"
 
 
-def _speeds(workers: Workers) -> str:
-    rates = 2 * workers.rates
+def _speeds(problem: Problem, workers: Workers) -> str:
+    rates = problem.flops_each * workers.rates
     each = [f"{workers.name(rank)} {_rate(float(rates[rank]))}" for rank in range(min(_MOST, workers.ranks))]
     if workers.ranks > _MOST:
         each.append("...")
@@ -127,7 +128,8 @@ def _pays(problem: Problem, workers: Workers, anywhere: bool) -> str:
     if not math.isfinite(least):
         return "never: rank 0 has all the speed there is"
     side = float(np.cbrt(problem.multiply_adds))
-    why = "4 beta S" if problem.itemsize == 8 else "2 beta S"
+    factor = problem.itemsize // problem.flops_each
+    why = f"{factor} beta S" if factor > 1 else "beta S"
     how = f"n* = {least:.0f} ({why})" if anywhere else f"n* = {least:.0f} (A and B go out, C comes back)"
     return f"from {how} on; this product is {side / least:.2g} times as large" if least > 0 else "always"
 

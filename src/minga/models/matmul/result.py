@@ -47,6 +47,12 @@ class ArrayResult:
         """Store computed rows of the columns from ``first`` to before ``end``."""
         _put(self.array, rows, first, end, block)
 
+    def place(self, rows: Sequence[Range], first: int, end: int) -> Array | None:
+        """Return the memory of a block if BLAS may write there, else None."""
+        if len(rows) != 1 or self.array.strides[1] != self.array.itemsize:
+            return None
+        return self.array[slice(*rows[0]), first:end]
+
     def done(self) -> list[Block]:
         """Return the complete blocks: none, at the beginning."""
         return []
@@ -131,6 +137,9 @@ class PartialFile:
             self._raise()
             self._settling = Future()
             threading.Thread(target=self._list_open, args=(self._taken(), self._settling), daemon=True).start()
+
+    def place(self, rows: Sequence[Range], first: int, end: int) -> None:
+        """Return None: a block is stored when it is complete."""
 
     def flush(self) -> None:
         """Write all blocks to the disk, and then list them.
@@ -235,6 +244,8 @@ def partial_of(out: Path) -> Path:
 
 
 def _put(array: Array, rows: Sequence[Range], first: int, end: int, block: Array) -> None:
+    if block.base is array:
+        return  # it was computed there
     at = 0
     for low, high in rows:
         array[low:high, first:end] = block[at : at + high - low]

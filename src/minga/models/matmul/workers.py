@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from minga.engine.comm import Comm, MPIComm
 from minga.engine.quotas import quota
 from minga.errors import CaseError
+from minga.models.matmul.operands import TYPES
 from minga.models.matmul.panels import Panels
 from minga.plan.broadcasting import best_route
 from minga.plan.links import Link, Links
@@ -37,7 +38,7 @@ __all__ = ["KERNELS", "Wire", "Workers", "described", "measured"]
 
 Floats = NDArray[np.float64]
 
-KERNELS: Final = {"f4": "matmul f4", "f8": "matmul f8"}
+KERNELS: Final = {name: f"matmul {name}" for name in TYPES}
 """Names of the speeds of products in machine files; their cells are multiply-adds."""
 
 _DEPTH: Final = 4096

@@ -1,38 +1,36 @@
-"""One member of the broadcast of a file: a program that another process starts with ``python -m`` and controls.
+"""Member of the broadcast of a file, a directory or a pipe: a program that another process starts and controls.
 
 The two exchange lines of JSON over standard input and output. The first line of input contains the key, so that it
-appears in no argument and no environment variable. The agent ends when its standard input is closed, and never leaves
-a partial file.
+appears in no argument and no environment variable. The agent ends when its standard input is closed. What it leaves of
+a broken transfer is hidden beside the destination, for the next one to continue.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import queue
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
-from minga.errors import CaseError, MingaError, RunError
-from minga.network.broadcast.files import Announced, Arriving, Source, destination
+from minga.errors import CaseError, MingaError
+from minga.network.broadcast.compression import Compressor
+from minga.network.broadcast.content import plan, receive, send
+from minga.network.broadcast.files import Arriving, destination
 from minga.network.broadcast.group import Group
 from minga.network.broadcast.joining import GroupOptions
+from minga.network.broadcast.lost import MembersLost
+from minga.network.broadcast.manifest import Kind, Manifest
+from minga.network.broadcast.source import Source
 
 __all__ = ["GREETING", "main"]
 
 GREETING = "minga-broadcast"
-_PIECE = 1 << 25
-"""Bytes of the messages into which a file is divided; members hold that much in memory besides the file."""
-_GLANCE = 0.25
-"""Seconds between reports of progress."""
 
 
 class Agent:
@@ -40,12 +38,16 @@ class Agent:
 
     def __init__(self, answers: TextIO) -> None:
         self._answers = answers
+        self._speaking = threading.Lock()
+        self.progress: Callable[[], dict[str, Any]] = dict
+        """Function that returns the progress to report."""
         self.lines: queue.Queue[dict[str, Any]] = queue.Queue()
         self.arriving: Arriving | None = None
 
     def say(self, **message: Any) -> None:
         """Send a message as one line of JSON."""
-        self._answers.write(json.dumps(message) + "\n")
+        with self._speaking:
+            self._answers.write(json.dumps(message) + "\n")
 
     def ask(self, value: Any) -> list[Any]:
         """Contribute a value and return the values of all members, in order."""
@@ -54,8 +56,9 @@ class Agent:
         return answer
 
     def run(self) -> None:
-        """Send or receive the file, and report the outcome."""
+        """Send or receive, and report the outcome."""
         order = self.lines.get()
+        threading.Thread(target=self._beat, args=(order["beat"],), daemon=True).start()
         try:
             self.say(done=self._do(order))
         except MingaError as error:
@@ -68,107 +71,103 @@ class Agent:
 
     def _do(self, order: Mapping[str, Any]) -> dict[str, Any]:
         rank, size = int(order["rank"]), int(order["size"])
-        source = self._prepare(order, rank)
+        source, path = self._prepare(order, rank)
         wishes = GroupOptions(**order["wishes"])
         with Group.by_lines(rank, size, bytes.fromhex(order["key"]), self.ask, wishes) as group:
             self.say(route=group.route, passed_over=group.rejected_routes)
-            self.ask(None)  # all members are ready: the measured time starts here
-            begin = time.perf_counter()
             if source is not None:
-                digest = self._send(group, source)
+                report = self._send(group, source, order)
             else:
-                assert self.arriving is not None
-                digest = self._receive(group, self.arriving)
-            seconds = time.perf_counter() - begin
-            if digest != group.bcast(digest if rank == 0 else None):
-                raise RunError(
-                    "the received data differ from the data that were sent",
-                    remedy="send the file again, and check this machine's memory",
-                )
+                assert path is not None
+                report = self._receive(group, path, order, rank)
             if wishes.on_loss == "raise":
-                self.ask(None)  # no member keeps the file unless all have received it
+                self.ask(None)  # no member keeps anything unless all have received it
             if self.arriving is not None:
-                with self._telling(lambda: {"keeping": True}):  # a slow disk may take long
-                    self.arriving.keep()
+                self.arriving.keep()
             return {
-                "seconds": seconds,
-                "sha256": digest.hex(),
+                **report,
                 "statistics": asdict(group.statistics),
                 "lost": list(group.lost),
                 "passed_over": group.rejected_routes,
             }
 
-    def _prepare(self, order: Mapping[str, Any], rank: int) -> Source | None:
-        """Open the file to send or to write. An error of any member is raised by all.
+    def _prepare(self, order: Mapping[str, Any], rank: int) -> tuple[Source | None, Path | None]:
+        """Open the source, or check the destination. An error of any member is raised by all.
 
-        The sender announces the size and the permissions of its file; name and destination are in the order, which
-        comes from the process that started this member.
+        The sender announces only the kind; name and destination are in the order, which comes from the process that
+        started this member.
         """
-        source, trouble, announced = None, None, {}
+        source, path, trouble = None, None, None
         try:
             if rank == 0:
                 source = Source.open(Path(order["file"]))
-                announced = {"size": source.size, "mode": source.mode}
         except MingaError as error:
             trouble = [error.message, error.remedy]
-        said = self.ask([announced, trouble])
+        said = self.ask([source.manifest.kind if source is not None else None, trouble])
         _raise_trouble([entry[1] for entry in said], order["names"])
         try:
             if rank:
-                file = Announced.read(said[0][0])
-                path = destination(order["to"], order["name"], order["names"][rank], replace=order["force"])
-                self.arriving = Arriving(path, file.size, file.mode, replace=order["force"])
+                kind: Kind = "tree" if said[0][0] == "tree" else "pipe" if said[0][0] == "pipe" else "file"
+                here = order["names"][rank]
+                path = destination(order["to"], order["name"], here, kind=kind, replace=order["force"])
         except MingaError as error:
             trouble = [error.message, error.remedy]
         _raise_trouble(self.ask(trouble), order["names"])
-        return source
+        return source, path
 
-    def _send(self, group: Group, source: Source) -> bytes:
-        digest = hashlib.sha256()
-        for start in range(0, source.size, _PIECE):
-            piece = source.data[start : start + _PIECE]
-            hashing = threading.Thread(target=digest.update, args=(piece,))
-            hashing.start()
-            with self._telling(partial(_how_far, group, start, source.size)):
-                group.bcast(piece)
-            hashing.join()
-        source.check()
-        return digest.digest()
+    def _send(self, group: Group, source: Source, order: Mapping[str, Any]) -> dict[str, Any]:
+        group.bcast(source.manifest.pack())
+        said = self.ask([None, []])
+        _raise_trouble([entry[0] for entry in said], order["names"])
+        intended, valid = plan(source, [entry[1] for entry in said[1:]])
+        group.bcast(json.dumps(valid).encode())
+        self.ask(None)  # all members are ready: the measured time starts here
+        begin = time.perf_counter()
+        state: list[int | None] = [0, None]
 
-    @contextmanager
-    def _telling(self, message: Callable[[], dict[str, Any]]) -> Iterator[None]:
-        """Report regularly during the block, so that this member is not considered lost."""
-        over = threading.Event()
+        def told(sent: int, of: int | None) -> None:
+            state[:] = sent, of
 
-        def tell() -> None:
-            while not over.wait(_GLANCE):
-                self.say(**message())
+        rate = order["wishes"]["rate"] and order["wishes"]["rate"] / 8
+        self.progress = lambda: {"sent": (state[0] or 0) + group.under_way(), "of": state[1]}
+        sent = send(group, source, intended.ranges, Compressor(order["compress"]), told, rate)
+        return {
+            "seconds": time.perf_counter() - begin,
+            "sha256": sent.digest.hex(),
+            "kind": source.manifest.kind,
+            "files": len(source.manifest.files),
+            "bytes": sent.size,
+            "sent_bytes": sent.raw,
+            "packed_bytes": sent.packed,
+            "changed_bytes": intended.refuted,
+        }
 
-        watcher = threading.Thread(target=tell, daemon=True)
-        watcher.start()
+    def _receive(self, group: Group, path: Path, order: Mapping[str, Any], rank: int) -> dict[str, Any]:
+        trouble, claims = None, []
         try:
-            yield
-        finally:
-            over.set()
-            watcher.join()
+            manifest = Manifest.read(bytes(group.bcast()))
+            self.arriving = Arriving(path, manifest, replace=order["force"], resume=order["resume"])
+            claims = [one.as_list() for one in self.arriving.claims()]
+        except MembersLost:
+            raise
+        except MingaError as error:
+            trouble = [error.message, error.remedy]
+        _raise_trouble([entry[0] for entry in self.ask([trouble, claims])], order["names"])
+        assert self.arriving is not None
+        mine = json.loads(bytes(group.bcast()))[rank - 1]
+        self.arriving.accept([(int(begin), int(end)) for begin, end in mine])
+        self.ask(None)
+        begin = time.perf_counter()
+        size, digest = receive(group, self.arriving)
+        seconds = time.perf_counter() - begin
+        self.arriving.complete(size)
+        return {"seconds": seconds, "sha256": digest.hex(), "changed": self.arriving.changed}
 
-    def _receive(self, group: Group, arriving: Arriving) -> bytes:
-        digest = hashlib.sha256()
-        hashing: threading.Thread | None = None
-        for start in range(0, len(arriving.data), _PIECE):
-            piece = arriving.data[start : start + _PIECE]
-            group.bcast(piece)
-            if hashing is not None:
-                hashing.join()
-            hashing = threading.Thread(target=digest.update, args=(piece,))
-            hashing.start()
-        if hashing is not None:
-            hashing.join()
-        return digest.digest()
-
-
-def _how_far(group: Group, start: int, size: int) -> dict[str, Any]:
-    return {"sent": start + group.under_way(), "of": size}
+    def _beat(self, pause: float) -> None:
+        """Report regularly, so that this member is not considered lost while it reads or writes its disk."""
+        while True:
+            self.say(**{"alive": True, **self.progress()})
+            time.sleep(pause)
 
 
 def _raise_trouble(troubles: list[Any], names: list[str]) -> None:

@@ -57,6 +57,8 @@ OVERHEAD = HEADER_BYTES + TAG_BYTES
 SMALLEST_PAYLOAD = 64
 LARGEST_PAYLOAD = 65507 - OVERHEAD  # the longest datagram of UDP over IPv4
 UDP_AND_IP = 28
+LONGER_IN_6 = 20
+"""Bytes by which the header of IPv6 is longer than that of IPv4."""
 
 ASK = 1  # flag of DATA: reply at once, as if a POLL followed
 HEAD_SHIFT = 3

@@ -1,103 +1,48 @@
-"""Files that are broadcast: the source is read in place, and the copies never become visible while incomplete."""
+"""Files and directories that are received: where they are placed, and copies that are invisible until complete."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import mmap
+import hashlib
 import os
 import secrets
-from dataclasses import dataclass, field
+import shutil
 from pathlib import Path
+from typing import Final
 
 from minga.errors import CaseError, RunError
+from minga.network.broadcast.extents import Extent, Range, covers
+from minga.network.broadcast.keys import Buffer
+from minga.network.broadcast.manifest import Entry, Kind, Manifest
+from minga.network.broadcast.partial import Partial
 from minga.paths import check_free, plain_name
 
-__all__ = ["Announced", "Arriving", "Source", "destination"]
+__all__ = ["Arriving", "destination"]
 
-_NOT_ALWAYS = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
-"""Error codes of file systems that do not support unnamed files."""
-
-
-@dataclass(eq=False)
-class Source:
-    """A file to send, in the state in which it was opened."""
-
-    path: Path
-    size: int = 0
-    mode: int = 0o644
-    data: memoryview = field(default_factory=lambda: memoryview(b""))
-    _stamp: tuple[int, int] = (0, 0)
-    _map: mmap.mmap | None = None
-
-    @classmethod
-    def open(cls, path: Path) -> Source:
-        """Open and map a file; raise CaseError if it is not a readable regular file."""
-        try:
-            with path.open("rb") as file:
-                state = os.fstat(file.fileno())
-                if state.st_size == 0:
-                    return cls(path, 0, state.st_mode & 0o777, _stamp=(0, state.st_mtime_ns))
-                whole = mmap.mmap(file.fileno(), state.st_size, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is not a regular file"
-            raise CaseError(f"{path} cannot be read: {why}", remedy="name an existing file") from error
-        stamp = (state.st_size, state.st_mtime_ns)
-        return cls(path, state.st_size, state.st_mode & 0o777, memoryview(whole), stamp, whole)
-
-    def check(self) -> None:
-        """Raise RunError if the file has changed since it was opened."""
-        state = self.path.stat()
-        if (state.st_size, state.st_mtime_ns) != self._stamp:
-            raise RunError(
-                f"{self.path} was changed while it was sent", remedy="send it again when no program writes to it"
-            )
-
-    def close(self) -> None:
-        """Release the file."""
-        self.data.release()
-        if self._map is not None:
-            self._map.close()
+_MANY: Final = 100
+"""Files above which the whole system is flushed at once, since each flush of one file waits for the disk."""
 
 
-@dataclass(frozen=True, slots=True)
-class Announced:
-    """Size and permissions of a file as its sender announces them; the receiver alone decides where it is written."""
+def destination(text: str, name: str, host: str, *, kind: Kind = "file", replace: bool = False) -> Path:
+    """Return the path that something called ``name`` gets on ``host``.
 
-    size: int
-    mode: int
-
-    @classmethod
-    def read(cls, said: object) -> Announced:
-        """Validate the announcement of a sender; raise RunError if it is invalid. Only permission bits are kept."""
-        size, mode = (said.get("size"), said.get("mode")) if isinstance(said, dict) else (None, None)
-        for number in (size, mode):
-            if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < 1 << 62:
-                raise RunError(
-                    f"the sender announced an invalid file: {str(said)[:80]}",
-                    remedy="check the host that sends, and its version of minga",
-                )
-        assert isinstance(size, int)
-        assert isinstance(mode, int)
-        return cls(size, mode & 0o777)
-
-
-def destination(text: str, name: str, host: str, *, replace: bool = False) -> Path:
-    """Return the path that a file called ``name`` gets on ``host``.
-
-    This is ``text`` with ``{host}`` replaced by the host's name; if it is a directory, the file is placed in it.
+    This is ``text`` with ``{host}`` replaced by the host's name; if it is an existing directory or ends with ``/``, the
+    file or directory is placed in it.
 
     Raises
     ------
     CaseError
-        If the path is invalid: for names that lead elsewhere, if its place is taken by anything but a regular file,
-        or by a regular file that is not to be replaced.
+        If the path is invalid: for names that lead elsewhere, if its place is taken by anything of another kind, or by
+        something that is not to be replaced, or if a pipe, which has no name, is to be placed in a directory.
     """
     if "{host}" in text:
         text = text.replace("{host}", plain_name(host, "the host's name, which is part of --to,"))
     try:
         path = Path(text).expanduser()
         if text.endswith("/") or path.is_dir():
+            if kind == "pipe":
+                raise CaseError(f"{text} is a directory, but a pipe has no name", remedy="name a file with --to")
             path = path / plain_name(name, "the file's name")
         there = path.parent.is_dir()
     except (ValueError, RuntimeError, OSError) as error:  # a NUL; no such user; a name that is too long
@@ -106,101 +51,231 @@ def destination(text: str, name: str, host: str, *, replace: bool = False) -> Pa
         ) from None
     if not there:
         raise CaseError(f"there is no directory {path.parent}", remedy="create it, or name another one")
-    check_free(path, replace)
+    if kind == "tree":
+        _check_free_for_tree(path, replace)
+    else:
+        check_free(path, replace)
     return path
 
 
-class Arriving:
-    """A file that is being received: it has no name, or a temporary one, until :meth:`keep`.
+def _check_free_for_tree(path: Path, replace: bool) -> None:
+    """Check that a directory may get this path; only another directory is ever replaced."""
+    if not os.path.lexists(path):
+        return
+    if path.is_symlink() or not path.is_dir():
+        raise CaseError(f"{path} exists already, and is not a directory", remedy="name another directory")
+    if not replace:
+        raise CaseError(
+            f"{path} exists already, and nothing is overwritten by default",
+            remedy="name another directory, or replace this one with --force",
+        )
 
-    Its space is allocated at once, so that a full disk is noticed before anything is sent. The permissions in ``mode``
-    are restricted by the umask. Unless ``replace`` is true, a file that has appeared under its name in the meantime is
-    preserved.
+
+class Arriving:
+    """A file or directory that is being received; it gets its name in :meth:`keep`.
+
+    The space of files whose size is known is allocated at once, so that a full disk is noticed before their contents
+    are sent. Permissions are those of the manifest, restricted by the umask.
+
+    Parameters
+    ----------
+    path
+        Destination.
+    manifest
+        What arrives.
+    replace
+        Replace what has the name of the destination; otherwise, what has appeared there meanwhile is preserved.
+    resume
+        Continue an earlier transfer, and let a later one continue this one.
 
     Raises
     ------
     RunError
-        If the file system refuses an operation.
+        If the file system refuses an operation, or another transfer to this destination is under way.
     """
 
-    def __init__(self, path: Path, size: int, mode: int, *, replace: bool = False) -> None:
-        self.path = path
-        self._replace = replace
-        self._temporary: Path | None = None
-        self._map: mmap.mmap | None = None
-        self.data = memoryview(bytearray())
+    def __init__(self, path: Path, manifest: Manifest, *, replace: bool = False, resume: bool = True) -> None:
+        self.path, self.manifest = path, manifest
+        self._replace, self._resume = replace, resume and manifest.kind != "pipe"
+        self._have: list[Range] = []
         try:
-            self._number = self._open()
+            digest = hashlib.sha256(manifest.pack()).digest()
+            self._partial = Partial(path, digest, resume=self._resume)
         except OSError as error:
             raise _refused(path, error) from error
         try:
-            os.fchmod(self._number, mode & 0o777 & ~_umask())
-            if size:
-                os.posix_fallocate(self._number, 0, size)
-                self._map = mmap.mmap(self._number, size)
-                self.data = memoryview(self._map)
+            self._build()
         except OSError as error:
             self.drop()
             raise _refused(path, error) from error
 
-    def keep(self) -> None:
-        """Flush the complete file to the disk, then give it its name."""
+    @property
+    def changed(self) -> bool:
+        """True if an earlier transfer left parts of something else, which were discarded."""
+        return self._partial.changed
+
+    def claims(self) -> list[Extent]:
+        """Return the extents that are there from an earlier transfer, after reading and comparing them again."""
+        return [one for one in self._partial.claims if self._digest(one) == one.digest]
+
+    def accept(self, ranges: list[Range]) -> None:
+        """Note that the sender has confirmed ranges that are there already."""
+        self._have += ranges
+
+    def store(self, extent: Extent, data: Buffer) -> None:
+        """Verify a piece and store it.
+
+        Raises
+        ------
+        RunError
+            If the piece differs from its digest, lies outside, or the disk is full.
+        """
+        size = self.manifest.size
+        if hashlib.sha256(data).digest() != extent.digest or len(data) != extent.length:
+            raise RunError(
+                "the received data differ from the data that were sent",
+                remedy="send the file again, and check this machine's memory",
+            )
+        if size is not None and extent.offset + extent.length > size:
+            raise RunError(
+                "the sender sent more than it announced",
+                remedy="check the host that sends, and its version of minga",
+            )
+        view, at = memoryview(data), 0
         try:
-            if self._map is not None:
-                self._map.flush()
-            os.fsync(self._number)
-            if self._temporary is None:
-                self._temporary = self._name()
-                # Passing a descriptor, though an absolute path ignores it, makes Python follow the symbolic link.
-                os.link(f"/proc/self/fd/{self._number}", self._temporary, src_dir_fd=self._number)
-            if self._replace:
-                self._temporary.replace(self.path)
-            else:
-                self._give_name()
-            self._temporary = None
+            for entry, begin, length in self.manifest.spans(extent.offset, extent.length):
+                number = os.open(self._place(entry), os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    _write(number, view[at : at + length], begin)
+                finally:
+                    os.close(number)
+                at += length
+            if self._resume:
+                self._partial.note(extent)
         except OSError as error:
             raise _refused(self.path, error) from error
-        finally:
+        self._have.append(extent.range)
+
+    def complete(self, size: int) -> None:
+        """Check that all ``size`` bytes have arrived, and flush them to the disk.
+
+        Raises
+        ------
+        RunError
+            If bytes are missing, or the disk refuses them.
+        """
+        if self.manifest.size not in (None, size) or not covers(size, self._have):
+            raise RunError("parts of the file were not sent", remedy="send it again")
+        files = self.manifest.files
+        try:
+            if len(files) > _MANY:
+                os.sync()
+                return
+            for entry in files:
+                number = os.open(self._place(entry), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    os.fsync(number)
+                finally:
+                    os.close(number)
+        except OSError as error:
+            raise _refused(self.path, error) from error
+
+    def keep(self) -> None:
+        """Give the complete content its name."""
+        mask = _umask()
+        try:
+            for entry in self.manifest.files:
+                self._place(entry).chmod(entry.mode & ~mask)
+            for entry in self.manifest.entries:
+                if entry.kind == "l":
+                    with contextlib.suppress(FileExistsError):  # from a transfer that ended here
+                        self._place(entry).symlink_to(entry.target)
+            for entry in reversed(self.manifest.entries):
+                if entry.kind == "d" and entry.path:
+                    self._place(entry).chmod(entry.mode & ~mask)
+            if self.manifest.kind == "tree":
+                self._name_tree()
+                self.path.chmod(self.manifest.entries[0].mode & ~mask)
+            else:
+                self._name_file()
+        except OSError as error:
             self.drop()
+            raise _refused(self.path, error) from error
+        self._partial.close(keep=False)
 
     def drop(self) -> None:
-        """Discard the file unless it was kept, and release all resources. May be called from a signal, or twice."""
-        with contextlib.suppress(BufferError, ValueError):
-            self.data.release()
-            if self._map is not None:
-                self._map.close()
-        if self._temporary is not None:
-            self._temporary.unlink(missing_ok=True)
-        if self._number >= 0:
-            with contextlib.suppress(OSError):
-                os.close(self._number)
-            self._number = -1
+        """Release all resources; keep only what a later transfer can continue. May be called twice."""
+        self._partial.close(keep=self._resume)
 
-    def _open(self) -> int:
-        try:
-            return os.open(self.path.parent, os.O_TMPFILE | os.O_RDWR, 0o600)
-        except OSError as error:
-            if error.errno not in _NOT_ALWAYS:
-                raise
-        self._temporary = self._name()
-        return os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    # Inside -----------------------------------------------------------------------------------------------------------
+    def _place(self, entry: Entry) -> Path:
+        content = self._partial.content
+        return content / entry.path if entry.path else content
 
-    def _give_name(self) -> None:
-        """Name the file if the name is still free: a hard link, unlike a rename, replaces nothing."""
-        assert self._temporary is not None
+    def _build(self) -> None:
+        """Create all directories and files, with their full size."""
+        for entry in self.manifest.entries:
+            place = self._place(entry)
+            if entry.kind == "d":
+                with contextlib.suppress(FileExistsError):
+                    place.mkdir(mode=0o700)
+                place.chmod(0o700)
+            elif entry.kind == "f":
+                number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                try:
+                    os.fchmod(number, 0o600)
+                    if entry.size:
+                        os.posix_fallocate(number, 0, entry.size)
+                finally:
+                    os.close(number)
+
+    def _digest(self, extent: Extent) -> bytes:
+        found = hashlib.sha256()
+        if extent.offset + extent.length > (self.manifest.size or 0):
+            return b""
+        with contextlib.suppress(OSError):
+            for entry, begin, length in self.manifest.spans(extent.offset, extent.length):
+                with self._place(entry).open("rb") as file:
+                    file.seek(begin)
+                    while length and (data := file.read(min(length, 1 << 22))):
+                        found.update(data)
+                        length -= len(data)
+        return found.digest()
+
+    def _name_file(self) -> None:
+        content = self._partial.content
+        if self._replace:
+            content.replace(self.path)
+            return
         try:
-            os.link(self._temporary, self.path)
+            os.link(content, self.path)  # unlike a rename, a link replaces nothing
         except OSError as error:
             if error.errno not in (errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK):
                 raise
             check_free(self.path, replace=False)  # a file system without links
-            self._temporary.replace(self.path)
-        else:
-            self._temporary.unlink()
+            content.replace(self.path)
 
-    def _name(self) -> Path:
-        # Not derived from the file's name, which may already have the maximum length.
-        return self.path.with_name(f".{secrets.token_hex(8)}.partial")
+    def _name_tree(self) -> None:
+        content = self._partial.content
+        if not (self._replace and os.path.lexists(self.path)):
+            if os.path.lexists(self.path):  # a rename would replace an empty directory
+                raise FileExistsError(errno.EEXIST, "exists", str(self.path))
+            content.rename(self.path)
+            return
+        old = self.path.with_name(f".minga-{secrets.token_hex(8)}.replaced")
+        self.path.rename(old)
+        try:
+            content.rename(self.path)
+        except OSError:
+            old.rename(self.path)
+            raise
+        shutil.rmtree(old)
+
+
+def _write(number: int, data: memoryview, offset: int) -> None:
+    while data:
+        done = os.pwrite(number, data, offset)
+        data, offset = data[done:], offset + done
 
 
 def _umask() -> int:
@@ -211,9 +286,9 @@ def _umask() -> int:
 
 
 def _refused(path: Path, error: OSError) -> RunError:
-    if error.errno == errno.EEXIST:
+    if error.errno in (errno.EEXIST, errno.ENOTEMPTY):
         return RunError(
-            f"{path} was created by another program in the meantime; the received file was not kept",
+            f"{path} was created by another program in the meantime; what was received did not get this name",
             remedy="replace it with --force, or name another file",
         )
     return RunError(

@@ -30,6 +30,7 @@ from minga.network.broadcast.heads import Into, copied
 from minga.network.broadcast.joining import GroupOptions, RouteName, join
 from minga.network.broadcast.lost import MembersLost
 from minga.network.broadcast.member import Message
+from minga.network.broadcast.options import DEAD_TIMEOUT
 from minga.network.broadcast.rendezvous import CommMeeting, Communicator, LineMeeting, Rendezvous, TcpMeeting
 from minga.network.broadcast.root import Root
 from minga.network.broadcast.secret import read_key
@@ -121,7 +122,7 @@ class Group:
         route: str = "auto",
         rate: float | None = None,
         on_loss: str = "raise",
-        dead_timeout: float = 10.0,
+        dead_timeout: float = DEAD_TIMEOUT,
     ) -> Group:
         """Create a group of the ranks of a communicator (of mpi4py, or one of minga's own); collective.
 
@@ -176,7 +177,7 @@ class Group:
         route: str = "auto",
         rate: float | None = None,
         on_loss: str = "raise",
-        dead_timeout: float = 10.0,
+        dead_timeout: float = DEAD_TIMEOUT,
         patience: float = 60.0,
     ) -> Group:
         """Become member ``rank`` of a group of ``size`` without MPI. All members call it and connect to member 0.
@@ -186,7 +187,7 @@ class Group:
         rank, size
             Number of this member, and number of members (at most 255).
         first
-            Address and port of member 0, ``"10.0.0.1:5000"``, the same for all.
+            Address or name and port of member 0, ``"10.0.0.1:5000"`` or ``"[fd00::1]:5000"``, the same for all.
         key
             32 random bytes that all members share: the bytes themselves, a file with mode 0600
             (:func:`minga.network.broadcast.make_key_file`), or a pipe. Anyone who knows them can send to the group.
@@ -210,6 +211,7 @@ class Group:
         if not (1 <= size <= 255 and 0 <= rank < size):
             raise CaseError(f"member {rank} of {size}", remedy="members are numbered from 0, and there are at most 255")
         host, colon, port = first.rpartition(":")
+        host = host[1:-1] if host.startswith("[") and host.endswith("]") else host
         if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
             raise CaseError(f"{first!r} is not an address with a port", remedy='write "10.0.0.1:5000"')
         wishes = GroupOptions(address, route, rate, on_loss, dead_timeout)

@@ -1,7 +1,7 @@
 """Interfaces of this machine, and the network that all members of a group share.
 
-Interfaces are read with system calls, which show the network namespace of this process. Only IPv4 is supported, since
-it has subnet broadcasts.
+Interfaces are read with system calls and from ``/proc/net``, which show the network namespace of this process. IPv4 is
+preferred, since it has subnet broadcasts; where not all members have it, IPv6 is used.
 """
 
 from __future__ import annotations
@@ -23,11 +23,18 @@ __all__ = ["Interface", "Shared", "interfaces", "machine", "shared_network"]
 
 _FLAGS, _ADDRESS, _BROADCAST, _MASK, _MTU = 0x8913, 0x8915, 0x8919, 0x891B, 0x8921
 _UP, _HAS_BROADCAST, _LOOPBACK = 1, 2, 8
+_ADDRESSES_6: Final = Path("/proc/self/net/if_inet6")
+_SCOPES: Final = (0x00, 0x10)  # global and loopback; those of a link need the name of an interface
+_UNUSABLE: Final = 0x08 | 0x20 | 0x40  # in use elsewhere, deprecated, not yet confirmed
 
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """A network interface that is up. ``broadcast`` is None if its network has no such address; ``mtu`` is in bytes."""
+    """An address of a network interface that is up.
+
+    ``mask`` is the number of bits of the network for IPv6. ``broadcast`` is None if the network has no such address.
+    ``mtu`` is in bytes.
+    """
 
     name: str
     address: str
@@ -38,9 +45,14 @@ class Interface:
     wireless: bool
 
     @property
-    def network(self) -> ipaddress.IPv4Network:
+    def version(self) -> int:
+        """Version of IP, 4 or 6."""
+        return 6 if ":" in self.address else 4
+
+    @property
+    def network(self) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
         """Subnet of the interface."""
-        return ipaddress.IPv4Network(f"{self.address}/{self.mask}", strict=False)
+        return ipaddress.ip_network(f"{self.address}/{self.mask}", strict=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the interface as JSON-serialisable data."""
@@ -61,6 +73,11 @@ class Shared:
         return any(one.wireless for one in self.interfaces)
 
     @property
+    def version(self) -> int:
+        """Version of IP, 4 or 6."""
+        return max(one.version for one in self.interfaces)
+
+    @property
     def mtu(self) -> int:
         """Bytes of the largest IP packet that all members can receive."""
         return min(one.mtu for one in self.interfaces)
@@ -73,7 +90,7 @@ class Shared:
 
 
 def interfaces() -> list[Interface]:
-    """Return the interfaces that are up and have an IPv4 address: wired ones first, then wireless, loopback last."""
+    """Return the addresses of interfaces that are up: IPv4 first, wired before wireless, loopback last."""
     found = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         for _, name in socket.if_nameindex():
@@ -96,7 +113,29 @@ def interfaces() -> list[Interface]:
                     _wireless(name),
                 )
             )
-    return sorted(found, key=lambda one: (one.loopback, one.wireless))
+    found += _interfaces_6()
+    return sorted(found, key=lambda one: (one.version, one.loopback, one.wireless))
+
+
+def _interfaces_6() -> list[Interface]:
+    """Return the IPv6 addresses that other machines can use without naming an interface, and the loopback's."""
+    found = []
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = _ADDRESSES_6.read_text().splitlines()
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for line in lines:
+            digits, _, length, scope, flags, name = line.split()
+            state, mtu = _ask(probe, _FLAGS, name), _ask(probe, _MTU, name)
+            if int(scope, 16) not in _SCOPES or int(flags, 16) & _UNUSABLE or state is None or mtu is None:
+                continue
+            bits = struct.unpack_from("@H", state)[0]
+            if bits & _UP:
+                address = str(ipaddress.IPv6Address(bytes.fromhex(digits)))
+                size = struct.unpack_from("@i", mtu)[0]
+                loopback = bool(bits & _LOOPBACK)
+                found.append(Interface(name, address, str(int(length, 16)), None, size, loopback, _wireless(name)))
+    return found
 
 
 def machine() -> str:
@@ -136,7 +175,9 @@ def shared_network(places: Sequence[Mapping[str, Any]], wanted: Sequence[str | N
         addresses = {(place["machine"], one.address) for place, one in zip(places, found, strict=True)}
         if len({address for _, address in addresses}) == len(addresses):
             return Shared(tuple(found), True)
-    routed = [next((one for one in others if not one.loopback), None) for others in offered]
+    # Routers connect members of one version of IP.
+    either = [[_routed(others, version) for others in offered] for version in (4, 6)]
+    routed = next((ones for ones in either if None not in ones), either[0])
     for number, (place, one) in enumerate(zip(places, routed, strict=True)):
         if one is None:
             raise CaseError(
@@ -146,17 +187,21 @@ def shared_network(places: Sequence[Mapping[str, Any]], wanted: Sequence[str | N
     return Shared(tuple(one for one in routed if one is not None), False)
 
 
+def _routed(offered: Sequence[Interface], version: int) -> Interface | None:
+    return next((one for one in offered if not one.loopback and one.version == version), None)
+
+
 def _asked(place: Mapping[str, Any], text: str | None, number: int) -> list[Interface]:
     """Return the interfaces of a member that its user permits."""
     there = [Interface(**entry) for entry in place["interfaces"]]
     if text is None:
         return there
     try:
-        network = ipaddress.IPv4Network(text, strict=False)
+        network = ipaddress.ip_network(text, strict=False)
     except ValueError:
         fitting = [one for one in there if one.name == text]
     else:
-        fitting = [one for one in there if ipaddress.IPv4Address(one.address) in network]
+        fitting = [one for one in there if ipaddress.ip_address(one.address) in network]
     if not fitting:
         known = ", ".join(f"{one.name} {one.address}" for one in there) or "none"
         raise CaseError(

@@ -19,13 +19,13 @@ from typing import Any, Final, Literal, TypeVar
 
 from minga.errors import CaseError, LaunchError, MingaError, RunError
 from minga.network.broadcast.chain import Chain, Costs
-from minga.network.broadcast.datagram import Kind, payload_for
+from minga.network.broadcast.datagram import LONGER_IN_6, UDP_AND_IP, Kind, payload_for
 from minga.network.broadcast.driver import Driver
 from minga.network.broadcast.endpoint import Endpoint
 from minga.network.broadcast.interfaces import Shared, interfaces, machine, shared_network
 from minga.network.broadcast.keys import Keys, Session
 from minga.network.broadcast.link import listen
-from minga.network.broadcast.options import BroadcastOptions, batch_for, window_for
+from minga.network.broadcast.options import DEAD_TIMEOUT, BroadcastOptions, batch_for, window_for
 from minga.network.broadcast.rendezvous import Rendezvous
 from minga.network.broadcast.ring import Ring
 from minga.network.broadcast.sockets import Sockets
@@ -62,7 +62,7 @@ class GroupOptions:
     route: str = "auto"
     rate: float | None = None
     on_loss: str = "raise"
-    dead_timeout: float = 10.0
+    dead_timeout: float = DEAD_TIMEOUT
 
     def __post_init__(self) -> None:
         if self.route not in ("auto", *ROUTES):
@@ -188,7 +188,7 @@ def _datagrams(
     route: RouteName,
 ) -> Driver | str:
     """Return a driver for datagrams to an address over which all members hear each other, or why there is none."""
-    address = f"239.255.{ident[8]}.{ident[9]}" if route == "multicast" else network.broadcast
+    address = _multicast(ident, network.version) if route == "multicast" else network.broadcast
     if address is None:
         return "the network has no broadcast address"
     group = (address, _FIRST_PORT + int.from_bytes(ident[10:14]) % _PORTS)
@@ -196,8 +196,9 @@ def _datagrams(
     kind: Literal["multicast", "broadcast"] = "multicast" if route == "multicast" else "broadcast"
 
     def open_sockets() -> Sockets:
-        own = network.interfaces[meeting.rank].address
-        return Sockets.open((own, 0), group=group, route=kind, loop=len(set(machines)) < len(machines))
+        own = network.interfaces[meeting.rank]
+        loop = len(set(machines)) < len(machines)
+        return Sockets.open((own.address, 0), group=group, route=kind, loop=loop, interface=own.name)
 
     sockets, trouble = _together(meeting, open_sockets)
     if trouble or sockets is None:
@@ -206,7 +207,8 @@ def _datagrams(
         return trouble
     try:
         said = meeting.exchange([*sockets.address, sockets.granted])
-        session = Session(ident[:8], key, meeting.size, payload_for(min(network.mtu, _LONGEST_PACKET)))
+        more = LONGER_IN_6 if network.version == 6 else 0
+        session = Session(ident[:8], key, meeting.size, payload_for(min(network.mtu, _LONGEST_PACKET) - more))
         deaf = _probe(meeting, sockets, session, group)
     except BaseException:
         sockets.close()
@@ -222,9 +224,17 @@ def _datagrams(
         batch=min(_LARGEST_BATCH, batch_for(session.payload)),
         on_loss=on_loss,
         dead_timeout=wishes.dead_timeout,
+        headers=UDP_AND_IP + more,
     )
     endpoint = Endpoint(session, meeting.rank, settings)
     return Driver(sockets, endpoint, [(host, port) for host, port, _ in said], group)
+
+
+def _multicast(ident: bytes, version: int) -> str:
+    """Return the session's address for multicasts: one that is not assigned to anything else, within the site."""
+    if version == 6:
+        return f"ff15::{ident[8:10].hex()}:{ident[14:16].hex()}"
+    return f"239.255.{ident[8]}.{ident[9]}"
 
 
 def _probe(meeting: Rendezvous, sockets: Sockets, session: Session, group: tuple[str, int]) -> dict[int, list[int]]:

@@ -21,7 +21,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from hashlib import blake2b
-from typing import Final
+from typing import Any, Final
 
 from minga.network.broadcast.keys import derive
 
@@ -231,10 +231,11 @@ class Link:
 
 def listen(address: str, port: int = 0) -> socket.socket:
     """Return a non-blocking socket that accepts connections."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    family, place = _resolved(address, port)
+    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((address, port))
+        listener.bind(place)
         listener.listen(256)
         listener.setblocking(False)
     except OSError:
@@ -245,12 +246,23 @@ def listen(address: str, port: int = 0) -> socket.socket:
 
 def connect(place: tuple[str, int], own: int, peer: int, key: bytes, session: bytes) -> Link:
     """Begin a connection to a member; raise LinkError if it is refused at once."""
-    connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        family, address = _resolved(*place)
+    except OSError as error:
+        raise LinkError(error.strerror or "unknown") from error
+    connection = socket.socket(family, socket.SOCK_STREAM)
     connection.setblocking(False)
     try:
         with contextlib.suppress(BlockingIOError):
-            connection.connect(place)
+            connection.connect(address)
     except OSError as error:
         connection.close()
         raise LinkError(error.strerror or "refused") from error
     return Link(connection, own, key, session, peer)
+
+
+def _resolved(host: str, port: int) -> tuple[int, Any]:
+    """Return the family and the address of a socket for a name or an address, of IPv4 if it has one."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+    return family, address

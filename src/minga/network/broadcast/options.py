@@ -8,8 +8,10 @@ from typing import Literal
 from minga.errors import CaseError
 from minga.network.broadcast.datagram import OVERHEAD, UDP_AND_IP
 
-__all__ = ["ETHERNET", "BroadcastOptions", "batch_for", "window_for", "wire_bytes"]
+__all__ = ["DEAD_TIMEOUT", "ETHERNET", "BroadcastOptions", "batch_for", "window_for", "wire_bytes"]
 
+DEAD_TIMEOUT = 2.0
+"""Default of the seconds of silence, in spite of questions, after which a member is considered lost."""
 ETHERNET = 38
 """Overhead of a frame in bytes: preamble 8, addresses and type 14, checksum 4, gap 12."""
 
@@ -45,19 +47,22 @@ class BroadcastOptions:
         Seconds for which a missing segment is assumed to be merely late.
     poll_floor, poll_ceiling
         Shortest and longest time between two questions of a root, in seconds.
+    headers
+        Bytes of the headers of UDP and IP.
     """
 
     window: int = 64
     rate: float | None = None
     start_rate: float = 1e8
     batch: int = 44
-    dead_timeout: float = 10.0
+    dead_timeout: float = DEAD_TIMEOUT
     on_loss: Literal["raise", "exclude"] = "raise"
     max_bytes: int = 1 << 34
     waiting_bytes: int = 64 << 20
     guard: float = 1e-3
     poll_floor: float = 0.01
     poll_ceiling: float = 0.5
+    headers: int = UDP_AND_IP
 
     def __post_init__(self) -> None:
         _require(self.window >= 4, "window", "at least 4 segments", self.window)
@@ -89,9 +94,9 @@ def batch_for(payload: int) -> int:
     return max(1, min(MOST_SEGMENTS_A_SEND, MOST_BYTES_A_SEND // (payload + OVERHEAD)))
 
 
-def wire_bytes(datagram: int) -> int:
-    """Return the bytes that a datagram occupies on Ethernet, including the inter-frame gap."""
-    return max(64 - 18, datagram + UDP_AND_IP) + ETHERNET
+def wire_bytes(datagram: int, headers: int = UDP_AND_IP) -> int:
+    """Return the bytes that a datagram occupies on Ethernet, including headers and the inter-frame gap."""
+    return max(64 - 18, datagram + headers) + ETHERNET
 
 
 def _require(holds: bool, name: str, expected: str, found: object) -> None:

@@ -57,7 +57,7 @@ class Outgoing:
                 f"a message of this group has at most {settings.max_bytes} bytes, found {len(self.data)}",
                 remedy="send it in parts, or raise max_bytes of the group",
             )
-        self.wire = wire_bytes(min(length, self.payload) + OVERHEAD)
+        self.wire = wire_bytes(min(length, self.payload) + OVERHEAD, settings.headers)
         """Bytes on the wire of a segment (of the longest one if they differ)."""
         self._flags = len(self.head) // HEAD_UNIT << HEAD_SHIFT
 

@@ -93,6 +93,7 @@ class Ring:
         self._key, self._session = key, session
         self._guests: list[Link] = []
         self._left: set[int] = set()
+        self._looked_at = clock()
         self._heard: dict[Link, float] = {}
         self._spoken: dict[Link, float] = {}
 
@@ -316,6 +317,9 @@ class Ring:
 
     def _look_at_clock(self) -> None:
         now = self.clock()
+        if now - self._looked_at > self.patience / 2:  # this member was itself stopped, and could hear nobody
+            self._heard = dict.fromkeys(self._heard, now)
+        self._looked_at = now
         for link in (self.previous, self.next):
             if link is None or link not in (self.previous, self.next):
                 continue  # the same member on both sides: its loss has ended both connections

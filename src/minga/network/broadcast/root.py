@@ -331,7 +331,7 @@ class Root:
         waiting = sorted(self._unfinished)
         destination = waiting[0] if len(waiting) == 1 else GROUP
         datagram = self._control(Kind.POLL, serial, Poll(self.sent).pack())
-        self._pace.spend(now, wire_bytes(OVERHEAD + 4))
+        self._pace.spend(now, wire_bytes(OVERHEAD + 4, self.settings.headers))
         self.polls += 1
         self._question(now, destination, serial & 0x7FFFFFFF)
         self._pause = min(self._pause * 1.5, self.settings.longest_pause)

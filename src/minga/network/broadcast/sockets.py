@@ -25,6 +25,7 @@ LINUX = sys.platform == "linux"
 # Linux constants that Python's socket module does not define.
 SOL_UDP, UDP_SEGMENT, UDP_GRO = 17, 103, 104
 IP_MTU_DISCOVER, IP_PMTUDISC_DO = 10, 2
+IPV6_MTU_DISCOVER = 23
 
 SEND_BUFFER = 1 << 20
 LARGEST_READ = 1 << 16
@@ -34,6 +35,7 @@ MOST_READS = 64
 _BLOCKED = {errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS}
 _NO_SEGMENTING = {errno.EINVAL, errno.EIO, errno.ENOPROTOOPT, errno.EOPNOTSUPP}
 _SEGMENT = struct.Struct("=H")
+_NUMBER = struct.Struct("@I")
 _GRO_SPACE = socket.CMSG_SPACE(struct.calcsize("=i")) if hasattr(socket, "CMSG_SPACE") else 0
 
 
@@ -85,6 +87,7 @@ class Sockets:
         ttl: int = 1,
         rcvbuf: int = 4 << 20,
         segmenting: bool = True,
+        interface: str = "",
     ) -> Sockets:
         """Open and bind the sockets.
 
@@ -104,6 +107,8 @@ class Sockets:
             Requested receive buffer in bytes; the system may grant less.
         segmenting
             Use UDP_SEGMENT and UDP_GRO if the system supports them.
+        interface
+            Name of the interface, needed for multicasts of IPv6.
 
         Raises
         ------
@@ -112,21 +117,24 @@ class Sockets:
         """
         opened: list[socket.socket] = []
         try:
-            single = _udp(opened, rcvbuf)
+            family = socket.AF_INET6 if ":" in own[0] else socket.AF_INET
+            single = _udp(opened, family, rcvbuf)
             single.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
-            single.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(own[0]))
-            single.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, int(loop))
-            single.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, ttl)
             if route == "broadcast":
                 single.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-            if LINUX:
-                single.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
+            if family == socket.AF_INET6:
+                _send_as_6(single, interface, loop=loop, hops=ttl)
+            else:
+                _send_as_4(single, own[0], loop=loop, ttl=ttl)
             single.bind(own)
-            shared = None if group is None else _udp(opened, rcvbuf)
+            shared = None if group is None else _udp(opened, family, rcvbuf)
             if shared is not None and group is not None:
                 shared.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 shared.bind(group)
-                if route == "multicast":
+                if route == "multicast" and family == socket.AF_INET6:
+                    request = socket.inet_pton(family, group[0]) + _NUMBER.pack(socket.if_nametoindex(interface))
+                    shared.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_JOIN_GROUP, request)
+                elif route == "multicast":
                     request = socket.inet_aton(group[0]) + socket.inet_aton(own[0])
                     shared.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, request)
         except OSError as error:
@@ -134,7 +142,7 @@ class Sockets:
                 one.close()
             raise RunError(
                 f"a socket for {route} to {_shown(group)} cannot be opened at {_shown(own)}: {error.strerror or error}",
-                remedy="give the address of one of this machine's interfaces (`ip -4 address`) and a free port",
+                remedy="give the address of one of this machine's interfaces (`ip address`) and a free port",
             ) from error
         return cls(single, shared, segmenting=segmenting)
 
@@ -144,7 +152,7 @@ class Sockets:
     @property
     def address(self) -> Address:
         """Address and port at which others reach this member individually."""
-        host, port = self._own.getsockname()
+        host, port = self._own.getsockname()[:2]
         return host, port
 
     @property
@@ -264,8 +272,26 @@ class Sockets:
         self.close()
 
 
-def _udp(opened: list[socket.socket], rcvbuf: int) -> socket.socket:
-    one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def _send_as_4(one: socket.socket, address: str, *, loop: bool, ttl: int) -> None:
+    """Let a socket send multicasts from the interface with an address, and never fragment."""
+    one.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton(address))
+    one.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_LOOP, int(loop))
+    one.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_TTL, ttl)
+    if LINUX:
+        one.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO)
+
+
+def _send_as_6(one: socket.socket, interface: str, *, loop: bool, hops: int) -> None:
+    """Let a socket send multicasts of IPv6 from an interface, and never fragment."""
+    one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_IF, socket.if_nametoindex(interface))
+    one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_LOOP, int(loop))
+    one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, hops)
+    if LINUX:
+        one.setsockopt(socket.IPPROTO_IPV6, IPV6_MTU_DISCOVER, IP_PMTUDISC_DO)
+
+
+def _udp(opened: list[socket.socket], family: int, rcvbuf: int) -> socket.socket:
+    one = socket.socket(family, socket.SOCK_DGRAM)
     opened.append(one)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
     return one
@@ -289,4 +315,6 @@ def _merged(ancillary: Iterable[tuple[int, int, bytes]]) -> int:
 
 
 def _shown(address: Address | None) -> str:
-    return "nobody" if address is None else f"{address[0]}:{address[1]}"
+    if address is None:
+        return "nobody"
+    return f"[{address[0]}]:{address[1]}" if ":" in address[0] else f"{address[0]}:{address[1]}"

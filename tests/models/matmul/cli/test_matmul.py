@@ -82,7 +82,7 @@ def test_whether_it_pays_on_machines_that_are_not_here() -> None:
         (["a.npy", "b.npy"], "-o: no file for the result"),
         (["a.npy", "none.npy", "-o", "c.npy"], "there is no file 'none.npy'"),
         (["a.npy", "small.npy", "-o", "c.npy"], "60 x 40"),
-        (["a.npy", "whole.npy", "-o", "c.npy"], "f4 or f8"),
+        (["a.npy", "whole.npy", "-o", "c.npy"], "f4, f8, c8 or c16"),
         (["a.npy", "machine.txt", "-o", "c.npy"], "as a .npy file"),
         (["a.npy", "b.npy", "-o", "c.txt"], "does not end in .npy"),
         (["a.npy", "b.npy", "-o", "no/c.npy"], "no such directory"),

@@ -11,15 +11,25 @@ import typer
 __all__ = ["matmul"]
 
 
+def _factor(text: str) -> complex:
+    """Return a real or complex number."""
+    return complex(text)
+
+
 def matmul(
-    a: Annotated[Path, typer.Argument(metavar="A.npy", help="A matrix of f4 or f8, written by numpy.save.")],
+    a: Annotated[Path, typer.Argument(metavar="A.npy", help="A matrix of f4, f8, c8 or c16, written by numpy.save.")],
     b: Annotated[Path, typer.Argument(metavar="B.npy", help="Another matrix of the same type.")],
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", metavar="C.npy", help="File for the result; it appears when it is complete."),
     ] = None,
-    alpha: Annotated[float, typer.Option("--alpha", help="Factor of the product.")] = 1.0,
-    beta: Annotated[float, typer.Option("--beta", help="Factor of the matrix --c, which is added.")] = 0.0,
+    alpha: Annotated[
+        complex, typer.Option("--alpha", parser=_factor, metavar="NUMBER", help="Factor of the product, such as 1+2j.")
+    ] = 1.0,
+    beta: Annotated[
+        complex,
+        typer.Option("--beta", parser=_factor, metavar="NUMBER", help="Factor of the matrix --c, which is added."),
+    ] = 0.0,
     c: Annotated[Path | None, typer.Option("--c", metavar="C0.npy", help="The matrix that is added.")] = None,
     transpose_a: Annotated[bool, typer.Option("--transpose-a", help="Multiply with the transpose of A.")] = False,
     transpose_b: Annotated[bool, typer.Option("--transpose-b", help="Multiply with the transpose of B.")] = False,

@@ -35,8 +35,8 @@ class MatmulRequest:
     b: Path
     out: Path | None = None
     c: Path | None = None
-    alpha: float = 1.0
-    beta: float = 0.0
+    alpha: complex = 1.0
+    beta: complex = 0.0
     transpose_a: bool = False
     transpose_b: bool = False
     ranks: int | None = None

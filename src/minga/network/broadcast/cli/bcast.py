@@ -1,254 +1,92 @@
-"""The command ``minga bcast``: send one file to many hosts at the same time."""
+"""The command ``minga bcast``: send a file, a directory or a pipe to many hosts at the same time."""
 
 from __future__ import annotations
 
-import contextlib
-import ipaddress
-import os
 import secrets
-import socket
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
-from minga.errors import CaseError, RunError, suggest
-from minga.launch.hosts import Host, Launcher, read_hosts, shell_launcher
-from minga.network.broadcast.cli.agents import Outcome, agents
-from minga.paths import plain_name
-from minga.plan.machine.units import quantity
+from minga.errors import LaunchError
+from minga.launch.hosts import Host, Launcher
+from minga.network.broadcast.cli.agents import Agents, Outcome, agents
+from minga.network.broadcast.cli.outcome import failure, result, text
+from minga.network.broadcast.cli.request import PIPE, BroadcastRequest, members, order
 
 __all__ = ["BroadcastRequest", "bcast", "text"]
 
-_ROUTES = ("auto", "multicast", "broadcast", "chain")
-_AFTER = 30.0
-"""Seconds, in addition to ``dead_timeout``, that the other members have to end after one of them has ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class BroadcastRequest:
-    """The options of the command line."""
-
-    file: Path
-    to: str
-    hosts: Path | None = None
-    lab: str | None = None
-    """A lab between whose nodes the file is sent, instead of ``hosts``."""
-    source: str | None = None
-    """The host that has the file; None for this machine, or for the first node of a lab."""
-    route: str = "auto"
-    rate: str | None = None
-    network: str | None = None
-    on_loss: str = "raise"
-    force: bool = False
-    shell: str = "ssh"
-    dead_timeout: float = 10.0
+_START: Final = 30.0
+"""Seconds in which agents must run, if hosts may not come late."""
+_RETRY: Final = 1.0
 
 
 def bcast(request: BroadcastRequest) -> dict[str, Any]:
-    """Send the file, and return the outcome as JSON-compatible data.
+    """Send the file or directory, and return the outcome as JSON-compatible data.
 
-    A file that a host receives is either complete or absent.
+    What a host receives is either complete or absent; of a broken transfer, hosts keep hidden what they have verified.
+    Hosts that do not answer at first are tried again while ``request.late`` seconds last, and get everything in a
+    further transfer.
 
     Raises
     ------
     CaseError
         If an option is invalid.
     LaunchError
-        If a host cannot be reached.
-    RunError
+        If the program that reaches hosts cannot be started.
+    BroadcastError
         If some hosts do not have the file in the end; the message names them.
     """
-    wishes = _wishes(request)
-    hosts = _hosts(request)
-    names = [host.name for host, _ in hosts]
-    name = plain_name(request.file.name, "the file's name")  # receivers take it from here, never from the sender
-    orders = [
-        {
-            "rank": rank,
-            "size": len(hosts),
-            "key": "",
-            "names": names,
-            "file": str(request.file if request.source or request.lab else request.file.absolute()),
-            "name": name,
-            "to": request.to,
-            "force": request.force,
-            "wishes": {**wishes, "address": request.network or _own_address(host)},
-        }
-        for rank, (host, _) in enumerate(hosts)
-    ]
-    key = secrets.token_hex(32)
-    for order in orders:
-        order["key"] = key  # it goes to the agents through their standard input
-    with agents(hosts) as team, _display() as told:
-        outcomes = team.work(orders, told, request.dead_timeout + _AFTER)
-    return _result(request, outcomes)
+    source, *waiting = members(request)
+    order(request, [source[0]], 0, "")  # checks the options before anything is started
+    begin = time.monotonic()
+    rounds: list[list[Outcome]] = []
+    late: list[str] = []
+    while True:
+        outcomes, absent = _round(request, [source, *waiting])
+        if outcomes:
+            late += [one.host for one in outcomes[1:] if rounds and one.done is not None]
+            rounds.append(outcomes)
+        waiting = [member for member in waiting if member[0].name in absent]
+        over = time.monotonic() - begin
+        if not waiting or over > request.late or request.file == PIPE or not _whole(rounds):
+            break
+        time.sleep(_RETRY)
+    if waiting and request.late:
+        absent = {name: _missed(name, error, over) for name, error in absent.items()}
+    if (error := failure(rounds, absent)) is not None:
+        raise error
+    return result(rounds, late)
 
 
-def text(result: dict[str, Any]) -> str:
-    """Return the result as text for the terminal."""
-    size, seconds = result["bytes"], result["seconds"]
-    rate = f", {size / seconds / 1e6:.4g} MB/s" if seconds > 0 and size else ""
-    receivers = "1 host" if len(result["received"]) == 1 else f"{len(result['received'])} hosts"
-    lines = [f"{size / 1e6:.6g} MB to {receivers} in {seconds:.3g} s{rate}, by {result['route']}"]
-    lines += [f"  {way} was not used: {why}" for way, why in result["passed_over"].items()]
-    lines.append(f"  sha256 {result['sha256']}")
-    return "\n".join(lines)
+def _round(
+    request: BroadcastRequest, hosts: Sequence[tuple[Host, Launcher | None]]
+) -> tuple[list[Outcome], dict[str, LaunchError]]:
+    """Send to all hosts whose agents run; return the outcomes, and the errors of hosts whose agents do not."""
+    waits = request.file == PIPE and request.late > 0  # a pipe can be read only once
+    patience = request.late if waits else _START
+    with agents(hosts, patience, few=request.late > 0 and not waits) as team, _display() as told:
+        begins = request.late > 0 or not team.absent
+        if not begins or not _enough(team, hosts[0][0]):
+            return [], team.absent
+        listed = [agent.host for agent in team.members]
+        key = secrets.token_hex(32)
+        orders = [order(request, listed, rank, key) for rank in range(len(listed))]
+        return team.work(orders, told, request.dead_timeout), team.absent
 
 
-# Checking the options -------------------------------------------------------------------------------------------------
-def _wishes(request: BroadcastRequest) -> dict[str, Any]:
-    if request.route not in _ROUTES:
-        raise CaseError(
-            f"there is no route {request.route!r}",
-            key="--route",
-            suggestion=suggest(request.route, _ROUTES),
-            remedy=f"choose {', '.join(_ROUTES)}",
-        )
-    if request.on_loss not in ("raise", "exclude"):
-        raise CaseError(f"invalid value {request.on_loss!r}", key="--on-loss", remedy="choose raise or exclude")
-    if not 0.1 <= request.dead_timeout <= 3600:
-        raise CaseError(
-            f"{request.dead_timeout:g} seconds is out of range",
-            key="--dead-timeout",
-            remedy="give 0.1 to 3600 seconds",
-        )
-    rate = None
-    if request.rate is not None:
-        try:
-            rate = 8 * quantity(request.rate, "rate")
-        except ValueError as error:
-            raise CaseError(f"expected {error}, found {request.rate!r}", key="--rate", remedy="write 100Mb/s") from None
-        if not 1e3 <= rate <= 1e12:
-            raise CaseError(f"{request.rate} is out of range", key="--rate", remedy="give 1 kb/s to 1000 Gb/s")
-    if request.network is not None:
-        try:
-            ipaddress.IPv4Network(request.network, strict=False)
-        except ValueError:
-            raise CaseError(
-                f"{request.network!r} is not an IPv4 network", key="--network", remedy="write 10.0.0.0/24"
-            ) from None
-    return {
-        "route": request.route,
-        "rate": rate,
-        "on_loss": request.on_loss,
-        "dead_timeout": request.dead_timeout,
-    }
+def _enough(team: Agents, source: Host) -> bool:
+    return len(team.members) > 1 and team.members[0].host == source
 
 
-def _hosts(request: BroadcastRequest) -> list[tuple[Host, Launcher | None]]:
-    """Return the members, the one with the file first, each with the launcher that reaches it."""
-    if (request.hosts is None) == (request.lab is None):
-        raise CaseError("give either --hosts or --lab to say where the file goes", remedy="write --hosts hosts.txt")
-    if not request.to:
-        raise CaseError("--to is empty", key="--to", remedy="name a file or directory on the hosts")
-    if request.lab is not None:
-        listed, launcher = _nodes(request.lab)
-    else:
-        assert request.hosts is not None
-        listed, launcher = read_hosts(request.hosts, 1), shell_launcher(request.shell)
-    if request.source is None and request.lab is None:
-        _check_file(request.file)
-        here = Host(socket.gethostname())
-        others = [host for host in listed if host.name != "localhost"]
-        return [(here, None), *((host, launcher) for host in _somebody(others, "this machine"))]
-    names = [host.name for host in listed]
-    first = request.source or names[0]
-    if first not in names:
-        raise CaseError(
-            f"{first!r} is not listed",
-            key="--from",
-            suggestion=suggest(first, names),
-            remedy=f"choose among {', '.join(names)}",
-        )
-    others = _somebody([host for host in listed if host.name != first], first)
-    return [(host, launcher) for host in [listed[names.index(first)], *others]]
+def _whole(rounds: Sequence[Sequence[Outcome]]) -> bool:
+    """Return True if the source is still able to send."""
+    return all(outcomes[0].done is not None for outcomes in rounds)
 
 
-def _somebody(others: list[Host], first: str) -> list[Host]:
-    if not others:
-        raise CaseError(f"no host is listed besides {first}", remedy="list the hosts that should receive the file")
-    return others
-
-
-def _nodes(name: str) -> tuple[list[Host], Launcher]:
-    from minga.lab.cluster import existing, find
-
-    cluster = find(name)
-    if cluster is None:
-        up = [one.name for one in existing()]
-        raise CaseError(
-            f"the lab {name!r} is not up",
-            key="--lab",
-            suggestion=suggest(name, up),
-            remedy=f"minga lab up {name}" + (f"; labs that are up: {', '.join(up)}" if up else ""),
-        )
-    if fault := cluster.fault():
-        raise RunError(f"the lab {name} cannot be used: {fault}", remedy=f"minga lab down {name}, then up again")
-    hosts = [Host(node, address=address) for node, address in zip(cluster.names, cluster.addresses)]
-    return hosts, lambda host, command: cluster.command(host.name, command)
-
-
-def _check_file(file: Path) -> None:
-    if not file.exists():
-        beside = [path.name for path in file.parent.iterdir()] if file.parent.is_dir() else []
-        raise CaseError(f"there is no file {file}", suggestion=suggest(file.name, beside), remedy="name a file")
-    if not file.is_file():
-        raise CaseError(f"{file} is not a regular file", remedy="send an archive of it: tar -cf")
-    if not os.access(file, os.R_OK):
-        raise CaseError(f"{file} cannot be read", remedy="check its permissions: ls -l")
-
-
-def _own_address(host: Host) -> str | None:
-    """Return the host's entry in the hosts file if it is an IPv4 address, which is that of one of its interfaces."""
-    with contextlib.suppress(ValueError):
-        return str(ipaddress.IPv4Address(host.address or ""))
-    return None
-
-
-# The result -----------------------------------------------------------------------------------------------------------
-def _result(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    root, receivers = outcomes[0], outcomes[1:]
-    done = [one for one in receivers if one.done is not None]
-    if root.done is None or len(done) < len(receivers):
-        _raise(request, outcomes)
-    assert root.done is not None
-    statistics = root.done["statistics"]
-    return {
-        "bytes": statistics["bytes"] - 32,  # without the checksum
-        "seconds": root.done["seconds"],
-        "route": statistics["route"],
-        "passed_over": root.done["passed_over"],
-        "sha256": root.done["sha256"],
-        "from": root.host,
-        "received": [one.host for one in done],
-        "statistics": statistics,
-    }
-
-
-def _raise(request: BroadcastRequest, outcomes: Sequence[Outcome]) -> None:
-    """Raise a RunError that names the hosts without the file and the reasons.
-
-    Hosts that vanished take precedence over those that failed by themselves.
-    """
-    have = [one.host for one in outcomes[1:] if one.done is not None]
-    kept = f"{', '.join(have)} {'has' if len(have) == 1 else 'have'} the whole file" if have else "no host has the file"
-    named = {number for one in outcomes for number in one.lost}
-    gone = [one for number, one in enumerate(outcomes) if one.vanished or (number in named and one.done is None)]
-    own = [one for one in outcomes if one.failed and not one.vanished and not one.lost]
-    said = [
-        f"host {one.host}: {one.failed or 'it was lost'}"
-        for one in gone or own or outcomes
-        if one.failed or one in gone
-    ]
-    remedy = "send it again when these hosts are available; --on-loss exclude sends it to the others"
-    if not gone and own:
-        remedy = own[0].remedy or remedy
-        if all(isinstance(one.failed, str) and one.failed == own[0].failed for one in own):
-            said = [own[0].failed]
-    raise RunError(f"{'; '.join(said)}; {kept}", remedy=remedy)
+def _missed(name: str, error: LaunchError, seconds: float) -> LaunchError:
+    return LaunchError(f"host {name} did not come within {seconds:.3g} s: {error.message}", remedy=error.remedy)
 
 
 @contextmanager

@@ -8,11 +8,15 @@ from typing import Annotated
 
 import typer
 
+from minga.network.broadcast.options import DEAD_TIMEOUT
+
 __all__ = ["bcast"]
 
 
 def bcast(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to send.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="The file or directory to send; - for the standard input.")
+    ],
     to: Annotated[
         str,
         typer.Option(
@@ -56,14 +60,35 @@ def bcast(
     ] = "ssh",
     dead_timeout: Annotated[
         float, typer.Option("--dead-timeout", help="Seconds of silence after which a host counts as lost.")
-    ] = 10.0,
+    ] = DEAD_TIMEOUT,
+    compress: Annotated[
+        str,
+        typer.Option("--compress", help="zstd, zlib or off; auto compresses where the network is the bottleneck."),
+    ] = "auto",
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume/--no-resume", help="Continue a broken transfer, and leave parts that a later one can continue."
+        ),
+    ] = True,
+    late: Annotated[
+        float,
+        typer.Option("--late", metavar="SECONDS", help="Time for which hosts that do not answer are tried again."),
+    ] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as one JSON object.")] = False,
 ) -> None:
-    """Send a file to many hosts at once. It crosses a shared network only once, however many hosts there are."""
+    """Send a file, a directory or a pipe to many hosts at once. It crosses a shared network only once."""
+    from minga.errors import MingaError
     from minga.network.broadcast.cli import bcast as command
+    from minga.network.broadcast.cli.outcome import as_json as error_as_json
 
     request = command.BroadcastRequest(
-        file, to, hosts, lab, source, route, rate, network, on_loss, force, shell, dead_timeout
+        file, to, hosts, lab, source, route, rate, network, on_loss, force, shell, dead_timeout, compress, resume, late
     )  # fmt: skip
-    result = command.bcast(request)
+    try:
+        result = command.bcast(request)
+    except MingaError as error:
+        if as_json:
+            print(json.dumps(error_as_json(error)))
+        raise
     print(json.dumps(result) if as_json else command.text(result))
