@@ -296,7 +296,7 @@ def _ranks(answer: Answer) -> Table:
 
 
 def _nodes(group: RankGroup, ranks: np.ndarray) -> str:
-    nodes = np.unique(group.seats.paths[ranks, 0])
+    nodes = np.unique(group.seats.nodes[ranks])
     first = group.node(int(ranks[0]))
     return first if len(nodes) == 1 else f"{first} and {len(nodes) - 1} more"
 

@@ -126,9 +126,9 @@ def _slabs(axis: int, halo_depth: int, outwards: bool = False) -> Cut:
 def _outwards(team: Team) -> Ints:
     """Return an order of ranks with the nodes of the slowest links at both ends, where slabs have one neighbour."""
     group = team.group
-    node = group.seats.paths[:, 0]
+    node = group.seats.nodes
     numbers, first = np.unique(node, return_index=True)
-    between = group.links.levels[0]
+    between = group.links.between(group.seats)
     slowness = [float(group.links.nodes.get(int(n), between).time(_TYPICAL)) for n in numbers]
     by_speed = np.lexsort((first, -np.array(slowness)))
     row = np.concatenate((by_speed[0::2], by_speed[1::2][::-1]))
@@ -238,7 +238,7 @@ def refined(option: Option, group: RankGroup, halo_depth: int, overlap: bool, ro
 
 def badly_joined(group: RankGroup) -> list[int]:
     """Return the numbers of the nodes whose own link is slower than the links between others."""
-    usual = float(group.links.levels[0].time(_TYPICAL))
+    usual = float(group.links.between(group.seats).time(_TYPICAL))
     return [node for node, link in sorted(group.links.nodes.items()) if float(link.time(_TYPICAL)) > usual]
 
 
@@ -259,7 +259,7 @@ def fewer(
         Nodes that are left out before all others, however fast they are.
     """
     order = group.seats.order if within is None else within
-    node = group.seats.paths[order, 0]
+    node = group.seats.nodes[order]
     numbers = np.unique(node)
     if len(numbers) == 1:
         unit = np.arange(len(order))

@@ -140,7 +140,7 @@ class _Search:
     def __init__(self, work: Work, group: RankGroup, depth: int, overlap: bool) -> None:
         self.work, self.group, self.depth, self.overlap = work, group, depth, overlap
         self.seen: list[_Judged] = []
-        self.most_nodes = len(np.unique(group.seats.paths[:, 0]))
+        self.most_nodes = len(np.unique(group.seats.nodes))
 
     def judged(self, option: Option) -> _Judged:
         """Predict an option, with smaller shares for some ranks if their memory requires it."""
@@ -148,7 +148,7 @@ class _Search:
         if not self.fits(told):
             option, told = fitted(option, self.group, self.depth, self.overlap, told)
         used = np.unique(option.layout.owner)
-        judged = _Judged(option, told, len(np.unique(self.group.seats.paths[used, 0])))
+        judged = _Judged(option, told, len(np.unique(self.group.seats.nodes[used])))
         self.seen.append(judged)
         return judged
 
@@ -385,7 +385,7 @@ class _Story:
     def left_out(self) -> Iterator[tuple[str, str]]:
         """Yield the nodes without cells, with the reason."""
         group = self.search.group
-        node = group.seats.paths[:, 0]
+        node = group.seats.nodes
         used = np.unique(node[self.best.option.layout.owner])
         numbers, first = np.unique(node, return_index=True)
         if self.all_nodes > self.cut:
@@ -403,7 +403,7 @@ def _notes(work: Work, group: RankGroup, layout: Layout, overfull: str | None) -
     if overfull is not None:
         yield f"equal parts would not fit into the memory of {overfull}"
     cells = layout.cells() * work.points
-    node = group.seats.paths[:, 0]
+    node = group.seats.nodes
     idle = int((cells == 0).sum())
     if idle and len(np.unique(node[cells > 0])) == len(np.unique(node)):
         yield f"{idle} of {group.ranks} ranks get no cells: messages would cost more than they save"

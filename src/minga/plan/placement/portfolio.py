@@ -330,7 +330,7 @@ def _dealt(seats: Tree) -> Ints:
     """Return the ranks in an order that takes one from each node in turn; exhausted nodes are skipped."""
     nodes: dict[int, list[int]] = {}
     for rank in seats.order.tolist():
-        nodes.setdefault(int(seats.paths[rank, 0]), []).append(rank)
+        nodes.setdefault(int(seats.nodes[rank]), []).append(rank)
     rounds = itertools.zip_longest(*nodes.values())
     return np.array([rank for dealt in rounds for rank in dealt if rank is not None], np.int64)
 

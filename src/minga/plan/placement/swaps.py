@@ -46,17 +46,17 @@ def nodes_exchanged(places: Ints, pricing: Pricing, kinds: Ints) -> Ints:
     if pricing.nodes is None:
         return places
     table, own = pricing.nodes
-    order, paths = pricing.seats.order, pricing.seats.paths
-    first = np.flatnonzero(np.r_[True, np.diff(paths[order, 0]) != 0])
+    order, node, inner = pricing.seats.order, pricing.seats.nodes, pricing.seats.paths[:, pricing.seats.above + 1 :]
+    first = np.flatnonzero(np.r_[True, np.diff(node[order]) != 0])
     members = np.split(order, first[1:])
     a, b = places[pricing.edges.sender], places[pricing.edges.receiver]
-    outside = paths[a, 0] != paths[b, 0]
-    leaving = np.zeros(len(paths), np.int64)
+    outside = node[a] != node[b]
+    leaving = np.zeros(len(node), np.int64)
     for ends in (a[outside], b[outside]):
-        np.add.at(leaving, ends, pricing.levels[0, pricing.sizes[1][outside]])
+        np.add.at(leaving, ends, pricing.levels[pricing.seats.above, pricing.sizes[1][outside]])
     alike: dict[bytes, list[int]] = {}
     for number, seats in enumerate(members):
-        alike.setdefault(np.column_stack((paths[seats, 1:], kinds[seats])).tobytes(), []).append(number)
+        alike.setdefault(np.column_stack((inner[seats], kinds[seats])).tobytes(), []).append(number)
     moved = np.arange(len(places))
     for nodes in alike.values():
         slowest = sorted(nodes, key=lambda number: -int(table[own[members[number][0]]].sum()))
@@ -131,9 +131,9 @@ def _candidates(graph: _Graph, places: Ints, kinds: Ints) -> tuple[Ints, Ints]:
 
 def _beside_partners(graph: _Graph, places: Ints) -> tuple[Ints, Ints]:
     """Pair the vertex of each message that leaves a group with all vertices in the other end's innermost group."""
-    paths = graph.pricing.seats.paths
+    seats = graph.pricing.seats
     # Groups of the level above single places.
-    group = np.unique(paths[:, :-1], axis=0, return_inverse=True)[1].reshape(-1) if paths.shape[1] > 1 else paths[:, 0]
+    group = seats.groups(max(0, len(seats.levels) - 2))
     at = group[places]
     members = np.argsort(at, kind="stable")
     first = np.searchsorted(at[members], np.arange(at.max() + 2))
