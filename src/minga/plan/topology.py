@@ -235,6 +235,33 @@ class Tree:
         """
         return Tree(self.levels, self.paths[places], self.network)
 
+    def halves(self) -> Tree:
+        """Return the same places without the network; instead, halves of its nodes, their halves, ... are levels.
+
+        Returns
+        -------
+        Tree
+            A row for each place.
+        """
+        return self._beneath("half", None if self.network is None else self.network.halves())
+
+    def axes(self) -> Tree:
+        """Return the same places without the network; instead, each axis of a torus or mesh is a level.
+
+        Returns
+        -------
+        Tree
+            A row for each place.
+        """
+        return self._beneath("axis", None if self.network is None else self.network.places)
+
+    def _beneath(self, name: str, columns: Ints | None) -> Tree:
+        """Return the tree with levels above the node, whose numbers for each node are columns."""
+        if columns is None or not columns.shape[1]:
+            return Tree(self.levels, self.paths)
+        names = tuple(f"{name}{number}" for number in range(columns.shape[1]))
+        return Tree((*names, *self.levels), np.column_stack((columns[self.nodes], self.paths)))
+
     def __len__(self) -> int:
         return len(self.paths)
 

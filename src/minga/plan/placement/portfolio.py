@@ -15,6 +15,7 @@ from minga.plan.links import Links
 from minga.plan.placement.bisection import bisected, coordinates_of, shared_out
 from minga.plan.placement.cost import Cost, Pricing
 from minga.plan.placement.edges import edges_of
+from minga.plan.placement.exact import MOST_EXACT, cheaper
 from minga.plan.placement.swaps import MOST_VERTICES, nodes_exchanged, refined
 from minga.plan.placement.tiles import Faces, cheapest_tilings, group_counts, tiled
 from minga.plan.topology import Tree
@@ -281,32 +282,49 @@ def _portfolio(problem: _Problem) -> list[Candidate]:
     found.append(_bisection(problem))
     best = min(found, key=lambda candidate: candidate.cost.rank)
     found.append(problem.candidate(f"{best.mapping} with exchanges", _exchanged(problem, best.ranks)))
+    if len(seats) <= MOST_EXACT:
+        limit = min(candidate.cost.total for candidate in found)
+        ranks = cheaper(problem.pricing, problem.kinds, limit)
+        found += [] if ranks is None else [problem.candidate("exact", ranks)]
     return found
 
 
 def _exchanged(problem: _Problem, ranks: Ints) -> Ints:
     """Improve a placement by exchanges of whole nodes and, if there are not too many, of single ranks."""
-    ranks = nodes_exchanged(ranks, problem.pricing, problem.kinds)
-    return refined(ranks, problem.pricing, problem.kinds) if len(ranks) <= MOST_VERTICES else ranks
+    pricing, kinds = problem.pricing, problem.kinds
+    swapped = nodes_exchanged(ranks, pricing, kinds)
+    if pricing.cost(swapped).total < pricing.cost(ranks).total:
+        ranks = swapped
+    return refined(ranks, pricing, kinds) if len(ranks) <= MOST_VERTICES else ranks
 
 
 def _tiles(problem: _Problem) -> Iterator[Candidate]:
-    """Yield the cheapest tilings; there are none if the machine's nodes are unequal or the layout has no mesh."""
+    """Yield the cheapest tilings; there are none if the machine's nodes are unequal or the layout has no mesh.
+
+    On a torus or mesh of nodes, each of its axes is tried as a level of its own.
+    """
     mesh, seats = _full_mesh(problem.layout), problem.pricing.seats
-    counts = group_counts(seats)
-    if mesh is None or counts is None:
+    if mesh is None:
         return
-    faces = Faces.of(mesh.sizes, problem.periodic, problem.exchanges, len(counts), problem.pricing.links)
-    for _, tiling in cheapest_tilings(counts, faces, _FINALISTS):
-        ranks = np.empty(len(seats), np.int64)
-        ranks[problem.layout.owner] = tiled(mesh, seats, tiling)
-        yield problem.candidate("tiles", ranks)
+    for tree in (seats, *([] if seats.network is None else [seats.axes()])):
+        counts = group_counts(tree)
+        if counts is None:
+            continue
+        links = problem.pricing.links if tree is seats else None
+        faces = Faces.of(mesh.sizes, problem.periodic, problem.exchanges, len(counts), links)
+        for _, tiling in cheapest_tilings(counts, faces, _FINALISTS):
+            ranks = np.empty(len(seats), np.int64)
+            ranks[problem.layout.owner] = tiled(mesh, tree, tiling)
+            yield problem.candidate("tiles", ranks)
 
 
 def _bisection(problem: _Problem) -> Candidate:
-    layout = problem.layout
+    """Return the placement by bisection, of a network by halves of its nodes, after exchanges."""
+    layout, pricing = problem.layout, problem.pricing
     coordinates = coordinates_of(layout.lo, layout.hi, layout.owner, layout.ranks)
-    ranks = bisected(coordinates, problem.pricing, problem.kinds)
+    if pricing.seats.network is not None:
+        pricing = Pricing(pricing.edges, pricing.seats.halves())
+    ranks = bisected(coordinates, pricing, problem.kinds)
     return problem.candidate("bisection", _exchanged(problem, ranks))
 
 
@@ -328,9 +346,9 @@ def _by_kind(order: Ints, kinds: Ints | None) -> Ints:
 
 def _dealt(seats: Tree) -> Ints:
     """Return the ranks in an order that takes one from each node in turn; exhausted nodes are skipped."""
-    nodes: dict[int, list[int]] = {}
-    for rank in seats.order.tolist():
-        nodes.setdefault(int(seats.nodes[rank]), []).append(rank)
+    order, nodes = seats.order, dict[int, list[int]]()
+    for rank, node in zip(order.tolist(), seats.nodes[order].tolist(), strict=True):
+        nodes.setdefault(node, []).append(rank)
     rounds = itertools.zip_longest(*nodes.values())
     return np.array([rank for dealt in rounds for rank in dealt if rank is not None], np.int64)
 
