@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,8 @@ class Pairs:
     receiver: Ints
     sides: tuple[_Side, ...]
     common: Ints
+    exchanged: dict[tuple[HaloRound, ...], tuple[Floats, Floats]] = field(default_factory=dict)
+    """Results of :func:`_exchange_seconds`, which do not depend on overlap."""
 
     def bytes(self, exchange: HaloRound) -> Floats:
         """Return the bytes that every pair sends in a round of messages, shape (pairs,)."""
@@ -309,6 +311,9 @@ def _read_widths(work: Work, layout: Layout, low: Sequence[int], high: Sequence[
 
 def _exchange_seconds(group: RankGroup, exchanges: Sequence[HaloRound], pairs: Pairs) -> tuple[Floats, Floats]:
     """Return the seconds in which the messages of every rank travel, and the part that computation can hide."""
+    known = pairs.exchanged.get(tuple(exchanges))
+    if known is not None:
+        return known
     seconds, hidable = np.zeros(group.ranks), np.zeros(group.ranks)
     for exchange in exchanges:
         size = pairs.bytes(exchange)
@@ -318,6 +323,7 @@ def _exchange_seconds(group: RankGroup, exchanges: Sequence[HaloRound], pairs: P
             sent, share = _queued(group, messages)
             seconds += exchange.times * sent
             hidable += exchange.times * sent * share
+    pairs.exchanged[tuple(exchanges)] = seconds, hidable
     return seconds, hidable
 
 

@@ -70,6 +70,10 @@ class Link:
             Seconds, of the shape of ``count``.
         """
         size = np.asarray(count, float)
+        if len(self.segments) == 1:
+            only = self.segments[0]
+            alone: Floats = np.maximum(only.alpha + only.beta * size, max(only.alpha, 0.0))
+            return alone
         at = np.searchsorted([s.least for s in self.segments], size, side="right") - 1
         at = np.maximum(at, 0)
         alpha = np.array([s.alpha for s in self.segments])
@@ -144,12 +148,7 @@ class Links:
         size = np.broadcast_to(np.asarray(count, float), np.shape(sender))
         common = seats.common(sender, receiver) if common is None else common
         apart = seats.apart(common)
-        common = np.minimum(common, len(self.levels) - 1)
-        seconds = np.zeros(np.shape(sender))
-        for level, link in enumerate(self.levels):
-            chosen = common == level
-            if chosen.any():
-                seconds[chosen] = link.time(size[chosen])
+        seconds = self._by_level(np.minimum(common, len(self.levels) - 1), count)
         if self.nodes:
             own = list(dict.fromkeys(self.nodes.values()))
             number = np.full(int(seats.nodes.max()) + 1, -1)
@@ -164,6 +163,21 @@ class Links:
                         seconds[touched] = np.maximum(seconds[touched], link.time(size[touched]))
         if seats.network is not None:
             seconds += self.hop * np.maximum(seats.hops(sender, receiver) - 1, 0)
+        return seconds
+
+    def _by_level(self, common: Ints, count: ArrayLike) -> Floats:
+        """Return the seconds of messages by the number of levels in common, without what single nodes add."""
+        if np.ndim(count) == 0:  # one size, such as that of an empty message
+            table = np.array([float(link.time(count)) for link in self.levels])
+            return table[common]
+        size = np.asarray(count, float)
+        seconds = np.zeros(np.shape(common))
+        for level, link in enumerate(self.levels):
+            chosen = common == level
+            if chosen.all():
+                return link.time(size)
+            if chosen.any():
+                seconds[chosen] = link.time(size[chosen])
         return seconds
 
     @classmethod

@@ -150,6 +150,8 @@ class _Search:
         used = np.unique(option.layout.owner)
         judged = _Judged(option, told, len(np.unique(self.group.seats.nodes[used])))
         self.seen.append(judged)
+        if self.group.ranks > _MANY:
+            option.known.clear()  # many ranks have hundreds of megabytes of pairs
         return judged
 
     def fits(self, told: Prediction) -> bool:
@@ -202,10 +204,12 @@ class _Search:
 
     def best(self, found: list[_Judged], mapping: str, any_depth: bool, any_overlap: bool) -> _Final:
         """Return the best of the first few options over all placements, depths and overlaps that may be chosen."""
+        many = self.group.ranks > _MANY
         finals = [
             self._deepened(start, option, name, told, any_depth, any_overlap)
-            for start in found[: 1 if self.group.ranks > _MANY else _FINALISTS]
-            for option, name, told in self._placements(start, mapping)
+            for start in found[: 1 if many else _FINALISTS]
+            # A placement that is not better than the one before it does not come after it.
+            for option, name, told in [*self._placements(start, mapping)][-1 if many else 0 :]
         ]
         if not finals:
             raise LayoutError(
@@ -335,7 +339,7 @@ class _Story:
         whole = [f.told.seconds for f in search.seen if f.nodes == search.most_nodes and search.fits(f.told)]
         deep = best.told.seconds if best.overlap == search.overlap else seconds(best.option, best.depth)
         placed = seconds(best.option, search.depth) if best.depth != search.depth else deep
-        cut = seconds(best.start.option, search.depth) if best.option is not best.start.option else placed
+        cut = best.start.told.seconds if best.option is not best.start.option else placed
         all_nodes = cut if best.start.nodes == search.most_nodes else min(whole, default=cut)
         return cls(search, best, naive, all_nodes, cut, placed, deep)
 

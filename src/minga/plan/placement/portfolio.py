@@ -40,7 +40,9 @@ __all__ = [
 MAPPINGS: Final = ("sequential", "round-robin", "tiles", "bisection", "auto")
 
 _FINALISTS = 4
-"""Number of tilings whose cost is computed message by message."""
+"""Number of tilings whose cost is computed message by message; of many ranks, half as many."""
+_MANY = 1 << 16
+"""Number of ranks above which fewer placements are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -275,13 +277,16 @@ def _portfolio(problem: _Problem) -> list[Candidate]:
     found = [
         problem.candidate("as started", np.arange(len(seats))),
         problem.candidate("sequential", _by_kind(seats.order, problem.kinds)),
-        problem.candidate("round-robin", _by_kind(_dealt(seats), problem.kinds)),
     ]
+    if len(seats) <= _MANY:  # it brings nobody closer, and takes seconds for a quarter of a million ranks
+        found.append(problem.candidate("round-robin", _by_kind(_dealt(seats), problem.kinds)))
     if not (problem.kinds != problem.kinds[0]).any():
         found += _tiles(problem)
     found.append(_bisection(problem))
     best = min(found, key=lambda candidate: candidate.cost.rank)
-    found.append(problem.candidate(f"{best.mapping} with exchanges", _exchanged(problem, best.ranks)))
+    exchanged = _exchanged(problem, best.ranks)
+    if exchanged is not best.ranks:
+        found.append(problem.candidate(f"{best.mapping} with exchanges", exchanged))
     if len(seats) <= MOST_EXACT:
         limit = min(candidate.cost.total for candidate in found)
         ranks = cheaper(problem.pricing, problem.kinds, limit)
@@ -293,7 +298,7 @@ def _exchanged(problem: _Problem, ranks: Ints) -> Ints:
     """Improve a placement by exchanges of whole nodes and, if there are not too many, of single ranks."""
     pricing, kinds = problem.pricing, problem.kinds
     swapped = nodes_exchanged(ranks, pricing, kinds)
-    if pricing.cost(swapped).total < pricing.cost(ranks).total:
+    if swapped is not ranks and pricing.cost(swapped).total < pricing.cost(ranks).total:
         ranks = swapped
     return refined(ranks, pricing, kinds) if len(ranks) <= MOST_VERTICES else ranks
 
@@ -306,13 +311,14 @@ def _tiles(problem: _Problem) -> Iterator[Candidate]:
     mesh, seats = _full_mesh(problem.layout), problem.pricing.seats
     if mesh is None:
         return
+    most = _FINALISTS if len(seats) <= _MANY else _FINALISTS // 2
     for tree in (seats, *([] if seats.network is None else [seats.axes()])):
         counts = group_counts(tree)
         if counts is None:
             continue
         links = problem.pricing.links if tree is seats else None
         faces = Faces.of(mesh.sizes, problem.periodic, problem.exchanges, len(counts), links)
-        for _, tiling in cheapest_tilings(counts, faces, _FINALISTS):
+        for _, tiling in cheapest_tilings(counts, faces, most):
             ranks = np.empty(len(seats), np.int64)
             ranks[problem.layout.owner] = tiled(mesh, tree, tiling)
             yield problem.candidate("tiles", ranks)

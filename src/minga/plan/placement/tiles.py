@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ __all__ = ["Faces", "cheapest_tilings", "group_counts", "tiled"]
 
 Tiling = tuple[Point, ...]
 """Number of groups along each axis, for each level."""
+
+_MOST_TILINGS = 20_000
+"""Maximum number of tilings that are compared; machines of many levels have millions."""
 
 
 def group_counts(seats: Tree) -> Point | None:
@@ -119,7 +123,8 @@ def _in_common(factors: Point, periodic: bool) -> Ints:
 
 def cheapest_tilings(counts: Point, faces: Faces, most: int) -> list[tuple[int, Tiling]]:
     """Return the cheapest ways to map groups of ``counts`` to a mesh, with costs; ties in the order of finding."""
-    found = ((faces.cost(tiling), number, tiling) for number, tiling in enumerate(_tilings(counts, faces.shape)))
+    tilings = itertools.islice(_tilings(counts, faces.shape), _MOST_TILINGS)
+    found = ((faces.cost(tiling), number, tiling) for number, tiling in enumerate(tilings))
     return [(cost, tiling) for cost, _, tiling in heapq.nsmallest(most, found)]
 
 
