@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.case.settings import GridSettings
+from minga.case.settings import GridSettings, thinning
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
@@ -26,7 +26,7 @@ from minga.models.electrodeposition.settings import ElectrodepositionSettings, G
 from minga.models.electrodeposition.units import units_of
 from minga.space.grid import Grid
 
-__all__ = ["make", "options_of", "problem_of"]
+__all__ = ["make", "make_to_plan", "options_of", "problem_of"]
 
 GAS: float = 8.314462618
 """Gas constant, J/(mol K)."""
@@ -35,6 +35,8 @@ GRAVITY: float = 9.81
 CUTOFF: float = 5.0
 """Default cut-off voltage, V: far above what the bath and its electrodes need; in water, other reactions set in at a
 fifth of it."""
+MOST_PLANNED: int = 1 << 18
+"""Number of cells above which a plan is made for a coarser grid: a model has arrays of all its cells."""
 SCALED_CUTOFF: float = 200.0
 """Default cut-off voltage of scaled cases, RT/F."""
 
@@ -50,6 +52,22 @@ def make(settings: ElectrodepositionSettings, grid: GridSettings, directory: Pat
         notes=(*notes_of(problem, scaled=settings.scaled), *model.notes),
         steps=round(problem.steps.end / problem.steps.every),
     )
+
+
+def make_to_plan(settings: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make a model that is only planned; one of very many cells stands for them on a coarser grid of the same cell."""
+    shape, files = grid.shape, any(solid.file is not None for solid in settings.solids)
+    if shape is None or files or math.prod(shape) <= MOST_PLANNED:
+        return make(settings, grid, directory)
+    factors = thinning(shape, MOST_PLANNED)
+    coarse = tuple(-(-cells // factor) for cells, factor in zip(shape, factors, strict=True))
+    model = make(settings, GridSettings(shape=coarse), directory)
+    said = f"planned and described on {_by(coarse)} cells, which stand for the {_by(shape)} of the case"
+    return replace(model, notes=(("cells", said), *model.notes), stands_for=shape)
+
+
+def _by(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))
 
 
 def _observed(model: Model, problem: Problem, metal: Species) -> Model:
