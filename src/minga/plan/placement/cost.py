@@ -19,7 +19,7 @@ from minga.space.box import Point
 from minga.space.boxes import Ints
 from minga.space.layout import Layout
 
-__all__ = ["Cost", "Pricing", "cost_of", "level_costs", "prices"]
+__all__ = ["Cost", "PairCosts", "Pricing", "cost_of", "level_costs", "prices"]
 
 _TICK = 1e-12
 """Seconds of one unit of costs by links."""
@@ -158,6 +158,21 @@ class Pricing:
             cost = cost + further * (cost if self.links is None else self.hop)
         return cost * self.edges.times[message]
 
+    def by_pair(self) -> PairCosts | None:
+        """Return the costs of all messages of each pair of ranks together.
+
+        Return None if nodes have links of their own: the slower one counts for each message by itself.
+        """
+        edges = self.edges
+        if self.nodes is not None:
+            return None
+        low, high = np.minimum(edges.sender, edges.receiver), np.maximum(edges.sender, edges.receiver)
+        pairs, number = np.unique(low * edges.ranks + high, return_inverse=True)
+        costs, times = np.zeros((len(pairs), len(self.levels)), np.int64), np.zeros(len(pairs), np.int64)
+        np.add.at(costs, number.reshape(-1), (self.levels[:, self.sizes[1]] * edges.times).T)
+        np.add.at(times, number.reshape(-1), edges.times)
+        return PairCosts(self, pairs // edges.ranks, pairs % edges.ranks, costs, times)
+
     @cached_property
     def hop(self) -> int:
         """Cost of each hop of a message after the first one, if links are known."""
@@ -189,6 +204,29 @@ class Pricing:
             tuple(uplinks),
             int(times[self.seats.apart(common)].sum()),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class PairCosts:
+    """The cost of all messages between two ranks, for each distance.
+
+    ``costs[p, c]`` is that of the pair ``one[p]`` and ``other[p]`` with ``c`` levels in common, ``times`` the number of
+    its messages.
+    """
+
+    pricing: Pricing
+    one: Ints
+    other: Ints
+    costs: Ints
+    times: Ints
+
+    def of(self, pair: Ints, a: Ints, b: Ints, common: Ints) -> Ints:
+        """Return the cost of pairs at places ``a`` and ``b``."""
+        cost: Ints = self.costs[pair, common]
+        if self.pricing.seats.network is not None:
+            further = np.maximum(self.pricing.seats.hops(a, b) - 1, 0)
+            cost = cost + further * (cost if self.pricing.links is None else self.pricing.hop * self.times[pair])
+        return cost
 
 
 def _ticks(seconds: np.ndarray) -> Ints:

@@ -64,11 +64,12 @@ class _Problem:
 
     @classmethod
     def of(cls, pricing: Pricing, kinds: Ints) -> _Problem:
-        edges, count = pricing.edges, len(kinds)
-        message, a, b = np.indices((len(edges), count, count)).reshape(3, -1)
-        each = pricing.of(message, a, b).reshape(len(edges), count, count)
+        count, pairs, edges = len(kinds), pricing.by_pair(), pricing.edges
+        one, other = (edges.sender, edges.receiver) if pairs is None else (pairs.one, pairs.other)
+        number, a, b = np.indices((len(one), count, count)).reshape(3, -1)
+        each = (pricing if pairs is None else pairs).of(number, a, b, pricing.seats.common(a, b))
         costs = np.zeros((count,) * 4, np.int64)
-        np.add.at(costs, (edges.sender, edges.receiver), each)
+        np.add.at(costs, (one, other), each.reshape(len(one), count, count))
         costs = costs + costs.transpose(1, 0, 3, 2)
         apart = costs + np.where(np.eye(count, dtype=bool), _NEVER, 0)
         least = np.where(costs.any(axis=(2, 3)), apart.min(axis=(2, 3)), 0)
