@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +44,7 @@ SCALED_CUTOFF: float = 200.0
 
 def make(settings: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
     """Make the model that the table [electrodeposition] of a case describes."""
-    from minga.models.electrodeposition.model import electrodeposition
-
-    problem = problem_of(settings, grid, directory)
-    model = electrodeposition(problem, scheme=settings.scheme, **options_of(settings))
-    return replace(
-        _observed(model, problem, metal_of(problem.species, settings.metal)),
-        notes=(*notes_of(problem, scaled=settings.scaled), *model.notes),
-        steps=round(problem.steps.end / problem.steps.every),
-    )
+    return _made(settings, grid, directory)
 
 
 def make_to_plan(settings: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
@@ -61,23 +54,44 @@ def make_to_plan(settings: ElectrodepositionSettings, grid: GridSettings, direct
         return make(settings, grid, directory)
     factors = thinning(shape, MOST_PLANNED)
     coarse = tuple(-(-cells // factor) for cells, factor in zip(shape, factors, strict=True))
-    model = make(settings, GridSettings(shape=coarse), directory)
-    said = f"planned and described on {_by(coarse)} cells, which stand for the {_by(shape)} of the case"
-    return replace(model, notes=(("cells", said), *model.notes), stands_for=shape)
+    return _made(settings, GridSettings(shape=coarse), directory, stands_for=shape)
+
+
+def _made(
+    settings: ElectrodepositionSettings,
+    grid: GridSettings,
+    directory: Path,
+    stands_for: tuple[int, ...] | None = None,
+) -> Model:
+    from minga.models.electrodeposition.model import electrodeposition
+
+    problem = problem_of(settings, grid, directory)
+    model = electrodeposition(problem, scheme=settings.scheme, **options_of(settings))
+    notes = [*notes_of(problem, scaled=settings.scaled), *model.notes]
+    if stands_for is not None:
+        cells = f"{_by(problem.grid.shape)} cells, which stand for the {_by(stands_for)} of the case"
+        notes.insert(0, ("cells", f"planned and described on {cells}"))
+    return replace(
+        model,
+        **_observed(model, problem, metal_of(problem.species, settings.metal)),
+        notes=tuple(notes),
+        steps=round(problem.steps.end / problem.steps.every),
+        stands_for=stands_for,
+    )
 
 
 def _by(shape: Sequence[int]) -> str:
     return " x ".join(map(str, shape))
 
 
-def _observed(model: Model, problem: Problem, metal: Species) -> Model:
-    """Add the observables of a case that the model itself lacks: where the layers at the electrodes end."""
+def _observed(model: Model, problem: Problem, metal: Species) -> dict[str, Any]:
+    """Return what observing adds to a model: where the layers at the electrodes end."""
     if metal.bulk <= 0:
-        return model
+        return {}
     observe = Program("observe") if model.observe is None else model.observe
     fronts = record_fronts(observe, problem.grid, model.field("kind"), model.field(metal.name), metal.bulk)
     units = {**model.units, **units_of(fronts, problem.grid.ndim)}
-    return replace(model, observe=observe, observables={**model.observables, **fronts}, units=units)
+    return {"observe": observe, "observables": {**model.observables, **fronts}, "units": units}
 
 
 def options_of(settings: ElectrodepositionSettings) -> dict[str, object]:

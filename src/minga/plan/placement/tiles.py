@@ -73,7 +73,8 @@ class Faces:
         links: Links | None = None,
     ) -> Faces:
         """Make the faces of a mesh with parts of ``sizes[a]`` cells along axis ``a``, for ``depth`` levels."""
-        crossing: dict[Point, Ints] = {}
+        sizes_of: dict[Point, list[Ints]] = {}
+        times_of: dict[Point, list[Ints]] = {}
         alike = [np.unique(along, return_counts=True) for along in sizes]
         for exchange in exchanges:
             for towards in directions(len(sizes), faces_only=not exchange.corners):
@@ -85,8 +86,12 @@ class Faces:
                 for axis in set(range(len(sizes))) - set(axes):
                     lengths, counts = alike[axis]
                     cells, times = np.outer(cells, lengths).ravel(), np.outer(times, counts).ravel()
-                cost = prices(depth, cells * exchange.bytes, links) @ times * exchange.times
-                crossing[axes] = crossing[axes] + cost if axes in crossing else cost
+                sizes_of.setdefault(axes, []).append(cells * exchange.bytes)
+                times_of.setdefault(axes, []).append(times * exchange.times)
+        crossing = {
+            axes: prices(depth, np.concatenate(found), links) @ np.concatenate(times_of[axes])
+            for axes, found in sizes_of.items()
+        }
         return cls(tuple(map(len, sizes)), tuple(periodic), crossing)
 
     def cost(self, tiling: Tiling) -> int:
