@@ -232,6 +232,9 @@ def text(answer: Answer, width: int | None = None) -> str:
     console.print(_ranks(answer))
     for names, reason in _left_out(made):
         console.print(f"left out: {names}: {reason}", markup=False)
+    if made.uplinks:
+        most = ", ".join(f"{name} {_bytes(size)}" for name, size in made.uplinks)
+        console.print(f"busiest uplinks, a step: {most}", markup=False, soft_wrap=True)
     for note in made.notes:
         console.print(f"note: {note}", markup=False)
     if answer.curves is not None:

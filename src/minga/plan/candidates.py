@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from minga.errors import LayoutError
 from minga.plan import partition
-from minga.plan.cost import Pairs, compute_seconds, pairs_of, predict
+from minga.plan.cost import Pairs, busiest_uplinks, compute_seconds, pairs_of, predict
 from minga.plan.partition import Team, team_of
 from minga.plan.placement import grids_by_cost, reassigned
 from minga.plan.plan import Prediction
@@ -60,12 +60,20 @@ class Option:
 
     def predict(self, group: RankGroup, halo_depth: int, overlap: bool) -> Prediction:
         """Return the predicted costs of a step."""
+        pairs = self._pairs(group, halo_depth)
+        return predict(self.work, group, self.layout, halo_depth, overlap, pairs=pairs)
+
+    def uplinks(self, group: RankGroup, halo_depth: int) -> tuple[tuple[str, int], ...]:
+        """Return the most bytes that leave one group in a step, by level, as :func:`busiest_uplinks`."""
+        return busiest_uplinks(self.work, group, self._pairs(group, halo_depth), halo_depth)
+
+    def _pairs(self, group: RankGroup, halo_depth: int) -> Pairs:
         corners = any(exchange.corners for exchange in self.work.depth(halo_depth).exchanges)
         # Pairs across corners can also be used for faces.
         pairs = self.known.get(True) or self.known.get(corners)
         if pairs is None:
             pairs = self.known[corners] = pairs_of(self.work, group, self.layout, corners=corners)
-        return predict(self.work, group, self.layout, halo_depth, overlap, pairs=pairs)
+        return pairs
 
     def placed(self, ranks: Ints) -> Option:
         """Return the same blocks, with rank ``ranks[r]`` owning what rank ``r`` owned."""

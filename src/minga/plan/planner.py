@@ -110,6 +110,7 @@ def make_plan(
         source=source,
         naive=plain.seconds,
         notes=tuple(_notes(work, group, best.option.layout, search.overfull(plain))),
+        uplinks=best.option.uplinks(group, best.depth) if search.most_nodes > 1 else (),
     )
 
 
