@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-__all__ = ["GridSettings"]
+__all__ = ["GridSettings", "thinning"]
 
 Length = Annotated[int, Field(strict=True, gt=0)]
+
+
+def thinning(shape: Sequence[int], most: int) -> tuple[int, ...]:
+    """Return powers of two for the axes, such that a grid with so many times fewer cells along each has few enough.
+
+    Parameters
+    ----------
+    shape
+        Cells along each axis.
+    most
+        Maximum number of cells of the coarser grid.
+
+    Returns
+    -------
+    tuple of int
+        A factor for each axis; the longest axes are thinned first.
+    """
+    factors, coarse = [1] * len(shape), list(shape)
+    while math.prod(coarse) > most:
+        axis = coarse.index(max(coarse))
+        factors[axis] *= 2
+        coarse[axis] = -(-shape[axis] // factors[axis])
+    return tuple(factors)
 
 
 class GridSettings(BaseModel):

@@ -216,7 +216,14 @@ def read_case(
             origin[key] = "the command line"
     _replace_end(table, origin)
     with _located(source, origin):
-        return _check(source, table, here, planning)
+        try:
+            return _check(source, table, here, planning)
+        except MemoryError as error:
+            raise CaseError(
+                f"the arrays that this case makes before it starts do not fit into memory: {error}",
+                key="grid.shape",
+                remedy="choose fewer cells",
+            ) from error
 
 
 def _replace_end(table: dict[str, Any], given: Mapping[str, str]) -> None:

@@ -24,12 +24,12 @@ from minga.engine.pin import available_cores, local_place, pin
 from minga.errors import CaseError, LayoutError
 from minga.launch.launcher import surrounding_job, world
 from minga.output.directory import disk_errors
-from minga.plan.cost import work_of
 from minga.plan.machine.machine import read_machine
 from minga.plan.plan import Plan, duration
 from minga.plan.planner import make_plan
 from minga.plan.ranks import RankGroup
 from minga.plan.scaling import Point, Scaling, scaling
+from minga.plan.work.recorded import planned_work
 from minga.plan.work.work import Work
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def plan(request: PlanRequest) -> Answer | None:
     _check_outputs(request)
     options = {"run.ranks": request.ranks, "run.threads": request.threads}
     case = _case(request, options)
-    work = work_of(case.model)
+    work = planned_work(case.model)
     group, source = _group(request, case, work)
     if group is None:
         return None
@@ -169,7 +169,7 @@ def _group(request: PlanRequest, case: Case, work: Work) -> tuple[RankGroup | No
         pinning = pin(*local_place(comm.rank, comm.size), threads)
         group = probe_ranks(case.model, comm, threads=threads, cpus=pinning.workers)
         return (group if comm.rank == 0 else None), f"the {comm.size} ranks of this job, timed"
-    ranks = case.run.ranks or _default_ranks(case)
+    ranks = case.run.ranks or _default_ranks(case, work)
     check_ranks(ranks)
     if ranks == 1:
         return probe_ranks(case.model, SerialComm(), threads=threads), "this machine, timed"
@@ -178,10 +178,9 @@ def _group(request: PlanRequest, case: Case, work: Work) -> tuple[RankGroup | No
     return found[0], "this machine, timed; messages by shared memory"
 
 
-def _default_ranks(case: Case) -> int:
+def _default_ranks(case: Case, work: Work) -> int:
     cores = len(available_cores()) // case.run.threads
-    cells: int = case.model.grid.size
-    return max(1, min(cores, cells // _CELLS_A_RANK))
+    return max(1, min(cores, work.domain.size * work.points // _CELLS_A_RANK))
 
 
 def _check_outputs(request: PlanRequest) -> None:
@@ -233,6 +232,9 @@ def text(answer: Answer, width: int | None = None) -> str:
     console.print(_ranks(answer))
     for names, reason in _left_out(made):
         console.print(f"left out: {names}: {reason}", markup=False)
+    if made.uplinks:
+        most = ", ".join(f"{name} {_bytes(size)}" for name, size in made.uplinks)
+        console.print(f"busiest uplinks, a step: {most}", markup=False, soft_wrap=True)
     for note in made.notes:
         console.print(f"note: {note}", markup=False)
     if answer.curves is not None:
@@ -296,7 +298,7 @@ def _ranks(answer: Answer) -> Table:
 
 
 def _nodes(group: RankGroup, ranks: np.ndarray) -> str:
-    nodes = np.unique(group.seats.paths[ranks, 0])
+    nodes = np.unique(group.seats.nodes[ranks])
     first = group.node(int(ranks[0]))
     return first if len(nodes) == 1 else f"{first} and {len(nodes) - 1} more"
 

@@ -50,7 +50,7 @@ def notes_before(case: Case, ranks: int, place: Path | None, a_step: float | Non
         return []
     found = [*case.model.notes, *_unused_time(case), ("grid", _grid(case)), ("memory", _memory(case))]
     frames = frames_of(case.run.steps, case.output.every, case.run.until)
-    written = frames * bytes_of_frame(case.fields, case.output)
+    written = round(frames * bytes_of_frame(case.fields, case.output) * _finer(case))
     found.append(("to disk", f"{frames} frames, {bytes_text(written)}" + _unlike(case)))
     if a_step is None:
         found.extend(_computing(case, ranks))
@@ -120,16 +120,22 @@ def _unused_time(case: Case) -> Iterator[tuple[str, str]]:
 
 
 def _grid(case: Case) -> str:
-    shape = case.model.grid.shape
+    shape = case.model.stands_for or case.model.grid.shape
     return f"{' x '.join(map(str, shape))} = {math.prod(shape):,} cells"
 
 
 def _memory(case: Case) -> str:
-    sizes = {f.name: f.slots * f.bounds.size * itemsize(f.dtype) for f in case.model.fields}
+    finer = _finer(case)
+    sizes = {f.name: round(f.slots * f.bounds.size * itemsize(f.dtype) * finer) for f in case.model.fields}
     largest = sorted(sizes, key=lambda name: (-sizes[name], name))
     named = ", ".join(f"{name} {bytes_text(sizes[name])}" for name in largest[:_NAMED])
     rest = sum(sizes[name] for name in largest[_NAMED:])
     return f"{bytes_text(sum(sizes.values()))}: {named}" + (f", others {bytes_text(rest)}" if rest else "")
+
+
+def _finer(case: Case) -> float:
+    """Return the number of cells for which each cell of the model stands."""
+    return math.prod(case.model.stands_for or case.model.grid.shape) / case.model.grid.size
 
 
 def _unlike(case: Case) -> str:

@@ -151,6 +151,8 @@ class Model:
     evolution
         The equations du/dt = f(u, t) that the steps approximate, as a `minga.solve.Evolution`, for solvers of steady
         states; None if it is not said.
+    stands_for
+        For planning only: the shape of a finer grid, for which this model on a coarser one stands; None: its own grid.
 
     Attributes
     ----------
@@ -198,6 +200,7 @@ class Model:
     about: Mapping[str, str] = field(default_factory=dict)
     presentation: Presentation = field(default_factory=Presentation)
     evolution: object | None = None
+    stands_for: tuple[int, ...] | None = None
 
     def __post_init__(self, drawings: None) -> None:
         if drawings is not None:

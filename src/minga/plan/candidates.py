@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from minga.errors import LayoutError
 from minga.plan import partition
-from minga.plan.cost import Pairs, compute_seconds, pairs_of, predict
+from minga.plan.cost import Pairs, busiest_uplinks, compute_seconds, pairs_of, predict
 from minga.plan.partition import Team, team_of
 from minga.plan.placement import grids_by_cost, reassigned
 from minga.plan.plan import Prediction
@@ -60,12 +60,20 @@ class Option:
 
     def predict(self, group: RankGroup, halo_depth: int, overlap: bool) -> Prediction:
         """Return the predicted costs of a step."""
+        pairs = self._pairs(group, halo_depth)
+        return predict(self.work, group, self.layout, halo_depth, overlap, pairs=pairs)
+
+    def uplinks(self, group: RankGroup, halo_depth: int) -> tuple[tuple[str, int], ...]:
+        """Return the most bytes that leave one group in a step, by level, as :func:`busiest_uplinks`."""
+        return busiest_uplinks(self.work, group, self._pairs(group, halo_depth), halo_depth)
+
+    def _pairs(self, group: RankGroup, halo_depth: int) -> Pairs:
         corners = any(exchange.corners for exchange in self.work.depth(halo_depth).exchanges)
         # Pairs across corners can also be used for faces.
         pairs = self.known.get(True) or self.known.get(corners)
         if pairs is None:
             pairs = self.known[corners] = pairs_of(self.work, group, self.layout, corners=corners)
-        return predict(self.work, group, self.layout, halo_depth, overlap, pairs=pairs)
+        return pairs
 
     def placed(self, ranks: Ints) -> Option:
         """Return the same blocks, with rank ``ranks[r]`` owning what rank ``r`` owned."""
@@ -126,9 +134,9 @@ def _slabs(axis: int, halo_depth: int, outwards: bool = False) -> Cut:
 def _outwards(team: Team) -> Ints:
     """Return an order of ranks with the nodes of the slowest links at both ends, where slabs have one neighbour."""
     group = team.group
-    node = group.seats.paths[:, 0]
+    node = group.seats.nodes
     numbers, first = np.unique(node, return_index=True)
-    between = group.links.levels[0]
+    between = group.links.between(group.seats)
     slowness = [float(group.links.nodes.get(int(n), between).time(_TYPICAL)) for n in numbers]
     by_speed = np.lexsort((first, -np.array(slowness)))
     row = np.concatenate((by_speed[0::2], by_speed[1::2][::-1]))
@@ -238,7 +246,7 @@ def refined(option: Option, group: RankGroup, halo_depth: int, overlap: bool, ro
 
 def badly_joined(group: RankGroup) -> list[int]:
     """Return the numbers of the nodes whose own link is slower than the links between others."""
-    usual = float(group.links.levels[0].time(_TYPICAL))
+    usual = float(group.links.between(group.seats).time(_TYPICAL))
     return [node for node, link in sorted(group.links.nodes.items()) if float(link.time(_TYPICAL)) > usual]
 
 
@@ -259,7 +267,7 @@ def fewer(
         Nodes that are left out before all others, however fast they are.
     """
     order = group.seats.order if within is None else within
-    node = group.seats.paths[order, 0]
+    node = group.seats.nodes[order]
     numbers = np.unique(node)
     if len(numbers) == 1:
         unit = np.arange(len(order))

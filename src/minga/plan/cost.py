@@ -5,7 +5,8 @@
 compute   the rank's curve of time against size, at all cells that it computes, including those of a deep halo, with
           weights; plus the cost of the short rows of shells and deep halos if the innermost axis is cut
 exchange  its messages one after another, ``alpha + beta * bytes`` each. Ranks of a node share its network interface,
-          where the bytes of all of them queue; on a shared medium (a hub), the bytes of all nodes queue
+          where the bytes of all of them queue, and likewise nodes of a switch its uplink, if its bandwidth is known; on
+          a shared medium (a hub), the bytes of all nodes queue
 hidden    the part of the exchange that passes while the interior is computed: at most the overlap that links allow
 reduce    an allreduce is ``log2`` messages in a row on every level of the machine
 
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ from minga.plan.work.work import Deep, HaloRound, Work
 from minga.space.boxes import Ints, volumes
 from minga.space.layout import Layout
 
-__all__ = ["Pairs", "compute_seconds", "pairs_of", "predict", "reduce_seconds", "work_of"]
+__all__ = ["Pairs", "busiest_uplinks", "compute_seconds", "pairs_of", "predict", "reduce_seconds", "work_of"]
 
 Floats = NDArray[np.float64]
 
@@ -133,6 +134,8 @@ class Pairs:
     receiver: Ints
     sides: tuple[_Side, ...]
     common: Ints
+    exchanged: dict[tuple[HaloRound, ...], tuple[Floats, Floats]] = field(default_factory=dict)
+    """Results of :func:`_exchange_seconds`, which do not depend on overlap."""
 
     def bytes(self, exchange: HaloRound) -> Floats:
         """Return the bytes that every pair sends in a round of messages, shape (pairs,)."""
@@ -172,6 +175,33 @@ def pairs_of(work: Work, group: RankGroup, layout: Layout, *, corners: bool) -> 
         _Side(axes, above, at, cells, past) for (axes, above, cells, past), at in zip(found, numbers, strict=True)
     )
     return Pairs(sender, receiver, sides, group.seats.common(sender, receiver))
+
+
+def busiest_uplinks(work: Work, group: RankGroup, pairs: Pairs, halo_depth: int = 1) -> tuple[tuple[str, int], ...]:
+    """Return the most bytes that leave one group in a step, for each level up to the node.
+
+    Parameters
+    ----------
+    work, group, pairs
+        The work of a step, the ranks, and the communicating pairs of their layout.
+    halo_depth
+        Number of steps per exchange.
+
+    Returns
+    -------
+    tuple of (str, int)
+        Name of the level and bytes, the outermost level first; levels with a single group are left out.
+    """
+    deep, found = work.depth(halo_depth), []
+    sent = np.zeros(len(pairs.sender))
+    for exchange in deep.exchanges:
+        sent += exchange.times * pairs.bytes(exchange)
+    for level in range(group.seats.above + 1):
+        groups = group.seats.groups(level)
+        if groups.max(initial=0):
+            out = np.bincount(groups[pairs.sender], np.where(pairs.common <= level, sent, 0.0))
+            found.append((group.seats.levels[level], round(float(out.max(initial=0.0)) / deep.steps)))
+    return tuple(found)
 
 
 def compute_seconds(group: RankGroup, cells: Floats, cost: Floats | None = None) -> Floats:
@@ -281,6 +311,9 @@ def _read_widths(work: Work, layout: Layout, low: Sequence[int], high: Sequence[
 
 def _exchange_seconds(group: RankGroup, exchanges: Sequence[HaloRound], pairs: Pairs) -> tuple[Floats, Floats]:
     """Return the seconds in which the messages of every rank travel, and the part that computation can hide."""
+    known = pairs.exchanged.get(tuple(exchanges))
+    if known is not None:
+        return known
     seconds, hidable = np.zeros(group.ranks), np.zeros(group.ranks)
     for exchange in exchanges:
         size = pairs.bytes(exchange)
@@ -290,6 +323,7 @@ def _exchange_seconds(group: RankGroup, exchanges: Sequence[HaloRound], pairs: P
             sent, share = _queued(group, messages)
             seconds += exchange.times * sent
             hidable += exchange.times * sent * share
+    pairs.exchanged[tuple(exchanges)] = seconds, hidable
     return seconds, hidable
 
 
@@ -314,8 +348,8 @@ def _queued(group: RankGroup, messages: _Messages) -> tuple[Floats, Floats]:
     """
     whole = messages.time(group, messages.bytes)
     start = np.minimum(messages.time(group, 0.0), whole)
-    node = group.seats.paths[:, 0]
-    wire = np.where(messages.common == 0, whole - start, 0.0)
+    node, apart = group.seats.nodes, group.seats.apart(messages.common)
+    wire = np.where(apart, whole - start, 0.0)
     seconds = np.zeros(group.ranks)
     for end in (messages.sender, messages.receiver):
         alone = np.bincount(end, whole, group.ranks)
@@ -323,12 +357,26 @@ def _queued(group: RankGroup, messages: _Messages) -> tuple[Floats, Floats]:
         if group.links.shared:
             passing = np.full(group.ranks, wire.sum())
         else:
-            passing = np.bincount(node, own_wire)[node]
+            passing = np.maximum(np.bincount(node, own_wire)[node], _through_uplinks(group, messages, end))
         # While bytes of others pass, a rank begins its next messages: only the first message begins before any byte.
         first = np.full(group.ranks, np.inf)
-        np.minimum.at(first, end, np.where(messages.common == 0, start, np.inf))
+        np.minimum.at(first, end, np.where(apart, start, np.inf))
         seconds = np.maximum(seconds, np.maximum(alone, np.where(own_wire > 0, first + passing, 0.0)))
     return seconds, _hidable(group, messages, whole)
+
+
+def _through_uplinks(group: RankGroup, messages: _Messages, end: Ints) -> Floats:
+    """Return the seconds in which the bytes of a rank's group pass the busiest of its uplinks, shape (ranks,).
+
+    It is 0 for ranks whose own messages stay inside the group.
+    """
+    longest = np.zeros(group.ranks)
+    for level, beta in enumerate(group.links.uplinks):
+        if beta:
+            mine = np.bincount(end, np.where(messages.common <= level, beta * messages.bytes, 0.0), group.ranks)
+            groups = group.seats.groups(level)
+            longest = np.maximum(longest, np.where(mine > 0, np.bincount(groups, mine)[groups], 0.0))
+    return longest
 
 
 def _hidable(group: RankGroup, messages: _Messages, whole: Floats) -> Floats:
@@ -339,13 +387,13 @@ def _hidable(group: RankGroup, messages: _Messages, whole: Floats) -> Floats:
         return np.full(group.ranks, parts[0])
     part = parts[np.minimum(messages.common, len(parts) - 1)]
     if links.nodes:
-        node = group.seats.paths[:, 0]
+        node = group.seats.nodes
         own = np.ones(int(node.max()) + 1)
         for number, link in links.nodes.items():
             if number < len(own):
                 own[number] = link.overlap
         slower = np.minimum(own[node[messages.sender]], own[node[messages.receiver]])
-        part = np.where(messages.common == 0, np.minimum(part, slower), part)
+        part = np.where(group.seats.apart(messages.common), np.minimum(part, slower), part)
     hidden, total = np.zeros(group.ranks), np.zeros(group.ranks)
     for end in (messages.sender, messages.receiver):
         hidden += np.bincount(end, whole * part, group.ranks)

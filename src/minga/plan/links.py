@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,9 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from minga.plan.topology import Tree
 from minga.space.boxes import Ints
 
-__all__ = ["Link", "Links", "Segment"]
+__all__ = ["HOP", "Link", "Links", "Segment"]
 
 Floats = NDArray[np.float64]
+
+HOP: Final = 100e-9
+"""Default latency of each hop after the first one between two nodes of a ring, torus or mesh, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,10 @@ class Link:
             Seconds, of the shape of ``count``.
         """
         size = np.asarray(count, float)
+        if len(self.segments) == 1:
+            only = self.segments[0]
+            alone: Floats = np.maximum(only.alpha + only.beta * size, max(only.alpha, 0.0))
+            return alone
         at = np.searchsorted([s.least for s in self.segments], size, side="right") - 1
         at = np.maximum(at, 0)
         alpha = np.array([s.alpha for s in self.segments])
@@ -81,17 +89,40 @@ class Links:
     Parameters
     ----------
     levels
-        ``levels[c]`` joins two ranks that have ``c`` levels of the tree in common: the first is between nodes, the last
-        within one core.
+        ``levels[c]`` joins two ranks that have ``c`` levels of the tree in common: the first is between the outermost
+        groups, that is, between nodes if there are no switches above them; the last within one core.
     nodes
-        Links of single nodes, by their number on the outermost level; between two nodes, the slower link counts.
+        Links of single nodes, by their number; between two nodes, the slower link counts.
     shared
         True if all nodes use one medium (a hub), so that messages between nodes queue.
+    uplinks
+        For each level above the nodes, the outermost first, the seconds of a byte on the uplink of a group, which all
+        its messages to other groups share; 0 where it never limits them. Levels without a number do not limit.
+    hop
+        Seconds that each hop after the first one adds to a message, if the nodes form a network of their own
+        (:attr:`Tree.network`).
     """
 
     levels: tuple[Link, ...]
     nodes: Mapping[int, Link] = field(default_factory=dict)
     shared: bool = False
+    uplinks: tuple[float, ...] = ()
+    hop: float = HOP
+
+    def between(self, seats: Tree) -> Link:
+        """Return the link between two nodes that are as close to each other as nodes can be.
+
+        Parameters
+        ----------
+        seats
+            The place of each rank in the machine.
+
+        Returns
+        -------
+        Link
+            The link between nodes of one switch, if there are switches.
+        """
+        return self.levels[min(seats.above, len(self.levels) - 1)]
 
     def time(self, seats: Tree, sender: Ints, receiver: Ints, count: ArrayLike, common: Ints | None = None) -> Floats:
         """Return the seconds of one message for each pair of ranks, alone on the network; shape of ``sender``.
@@ -115,24 +146,38 @@ class Links:
             Seconds, of the shape of ``sender``.
         """
         size = np.broadcast_to(np.asarray(count, float), np.shape(sender))
-        common = np.minimum(seats.common(sender, receiver) if common is None else common, len(self.levels) - 1)
-        seconds = np.zeros(np.shape(sender))
-        for level, link in enumerate(self.levels):
-            chosen = common == level
-            if chosen.any():
-                seconds[chosen] = link.time(size[chosen])
+        common = seats.common(sender, receiver) if common is None else common
+        apart = seats.apart(common)
+        seconds = self._by_level(np.minimum(common, len(self.levels) - 1), count)
         if self.nodes:
             own = list(dict.fromkeys(self.nodes.values()))
-            number = np.full(int(seats.paths[:, 0].max()) + 1, -1)
+            number = np.full(int(seats.nodes.max()) + 1, -1)
             for node, link in self.nodes.items():
                 if node < len(number):
                     number[node] = own.index(link)
             for ends in (sender, receiver):
-                link_of = np.where(common == 0, number[seats.paths[ends, 0]], -1)
+                link_of = np.where(apart, number[seats.nodes[ends]], -1)
                 for kind, link in enumerate(own):
                     touched = link_of == kind
                     if touched.any():
                         seconds[touched] = np.maximum(seconds[touched], link.time(size[touched]))
+        if seats.network is not None:
+            seconds += self.hop * np.maximum(seats.hops(sender, receiver) - 1, 0)
+        return seconds
+
+    def _by_level(self, common: Ints, count: ArrayLike) -> Floats:
+        """Return the seconds of messages by the number of levels in common, without what single nodes add."""
+        if np.ndim(count) == 0:  # one size, such as that of an empty message
+            table = np.array([float(link.time(count)) for link in self.levels])
+            return table[common]
+        size = np.asarray(count, float)
+        seconds = np.zeros(np.shape(common))
+        for level, link in enumerate(self.levels):
+            chosen = common == level
+            if chosen.all():
+                return link.time(size)
+            if chosen.any():
+                seconds[chosen] = link.time(size[chosen])
         return seconds
 
     @classmethod

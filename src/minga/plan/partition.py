@@ -265,22 +265,30 @@ def _width(work: Work, axis: int) -> int:
 
 # Bisection -----------------------------------------------------------------------------------------------------------
 def bisected(team: Team) -> Layout:
-    """Cut one block per rank by repeatedly halving the team, preferably between nodes, and its box along with it."""
-    lo, hi = _bisect(team.work, team.shares, team.group.seats.paths[:, 0])
+    """Cut one block per rank by repeatedly halving the team and its box, preferably between switches, then nodes."""
+    lo, hi = _bisect(team.work, team.shares, _joints(team))
     return team.layout(lo, hi, np.arange(len(team.ranks)))
 
 
 def blocks(team: Team, each: int) -> Layout:
     """Cut several blocks for each rank, near one another."""
-    lo, hi = _bisect(team.work, np.repeat(team.shares, each), np.repeat(team.group.seats.paths[:, 0], each))
+    lo, hi = _bisect(team.work, np.repeat(team.shares, each), [each * joints for joints in _joints(team)])
     return team.layout(lo, hi, np.arange(len(lo)) // each)
 
 
-def _bisect(work: Work, shares: Floats, node: Ints) -> tuple[Ints, Ints]:
-    """Return the boxes of all leaves, shape (leaves, ndim); all cuts of a depth are made at once."""
+def _joints(team: Team) -> list[Ints]:
+    """Return the numbers of the ranks at which groups begin, for each level from the node outwards."""
+    seats = team.group.seats
+    return [np.flatnonzero(np.diff(seats.groups(level))) + 1 for level in range(seats.above, -1, -1)]
+
+
+def _bisect(work: Work, shares: Floats, levels: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Return the boxes of all leaves, shape (leaves, ndim); all cuts of a depth are made at once.
+
+    ``levels`` are the positions between leaves at which groups of the machine begin, the innermost level first.
+    """
     leaves, ndim = len(shares), work.domain.ndim
     before = np.concatenate(([0.0], np.cumsum(shares)))
-    joints = np.flatnonzero(np.diff(node)) + 1
     out_lo, out_hi = np.empty((leaves, ndim), np.int64), np.empty((leaves, ndim), np.int64)
     lo, hi = np.array([work.domain.lo]), np.array([work.domain.hi])
     first, last = np.array([0]), np.array([leaves])
@@ -290,7 +298,9 @@ def _bisect(work: Work, shares: Floats, node: Ints) -> tuple[Ints, Ints]:
         lo, hi, first, last = lo[~whole], hi[~whole], first[~whole], last[~whole]
         if not len(first):
             break
-        middle = _middle(first, last, joints)
+        middle = (first + last) // 2
+        for joints in levels:
+            middle = _nearest(first, last, middle, joints)
         total = before[last] - before[first]
         share = np.divide(before[middle] - before[first], total, out=np.zeros(len(first)), where=total > 0)
         axis, cut = _best_cut(work, lo, hi, share)
@@ -302,15 +312,15 @@ def _bisect(work: Work, shares: Floats, node: Ints) -> tuple[Ints, Ints]:
     return out_lo, out_hi
 
 
-def _middle(first: Ints, last: Ints, joints: Ints) -> Ints:
-    """Return where runs of leaves are halved: at the joint between nodes nearest to the middle, if there is one."""
-    middle = (first + last) // 2
+def _nearest(first: Ints, last: Ints, otherwise: Ints, joints: Ints) -> Ints:
+    """Return where runs of leaves are halved: at the joint nearest to the middle, or elsewhere if there is none."""
     if not len(joints):
-        return middle
+        return otherwise
+    middle = (first + last) // 2
     at = np.searchsorted(joints, middle)
     below, above = joints[np.maximum(at - 1, 0)], joints[np.minimum(at, len(joints) - 1)]
     nearest = np.where(np.abs(above - middle) <= np.abs(middle - below), above, below)
-    return np.where((first < nearest) & (nearest < last), nearest, middle)
+    return np.where((first < nearest) & (nearest < last), nearest, otherwise)
 
 
 def _best_cut(work: Work, lo: Ints, hi: Ints, share: Floats) -> tuple[Ints, Ints]:

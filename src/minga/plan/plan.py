@@ -89,6 +89,9 @@ class Plan:
         Predicted seconds per step of the naive plan: equal Cartesian parts in order, one exchange per step, overlapped.
     notes
         Remarks on the prediction.
+    uplinks
+        For each level of the machine from the outermost to the node, its name and the most bytes that leave one of its
+        groups in a step; empty on a single node.
     """
 
     layout: Layout
@@ -102,6 +105,7 @@ class Plan:
     source: str = ""
     naive: float = 0.0
     notes: tuple[str, ...] = ()
+    uplinks: tuple[tuple[str, int], ...] = ()
 
     @property
     def summary(self) -> str:
@@ -136,6 +140,7 @@ class Plan:
             "choices": [asdict(choice) for choice in self.choices],
             "left_out": [list(pair) for pair in self.left_out],
             "notes": list(self.notes),
+            "uplinks": dict(self.uplinks),
             "prediction": {
                 "compute": self.prediction.compute.tolist(),
                 "exchange": self.prediction.exchange.tolist(),
@@ -189,6 +194,7 @@ class Plan:
                 source=data["source"],
                 naive=data["naive"],
                 notes=tuple(data["notes"]),
+                uplinks=tuple(data.get("uplinks", {}).items()),
             )
         except (KeyError, TypeError, ValueError, IndexError) as error:
             raise CaseError(f"the plan is not complete: {error!r}", remedy="write it again") from error

@@ -110,6 +110,7 @@ def make_plan(
         source=source,
         naive=plain.seconds,
         notes=tuple(_notes(work, group, best.option.layout, search.overfull(plain))),
+        uplinks=best.option.uplinks(group, best.depth) if search.most_nodes > 1 else (),
     )
 
 
@@ -140,7 +141,7 @@ class _Search:
     def __init__(self, work: Work, group: RankGroup, depth: int, overlap: bool) -> None:
         self.work, self.group, self.depth, self.overlap = work, group, depth, overlap
         self.seen: list[_Judged] = []
-        self.most_nodes = len(np.unique(group.seats.paths[:, 0]))
+        self.most_nodes = len(np.unique(group.seats.nodes))
 
     def judged(self, option: Option) -> _Judged:
         """Predict an option, with smaller shares for some ranks if their memory requires it."""
@@ -148,8 +149,10 @@ class _Search:
         if not self.fits(told):
             option, told = fitted(option, self.group, self.depth, self.overlap, told)
         used = np.unique(option.layout.owner)
-        judged = _Judged(option, told, len(np.unique(self.group.seats.paths[used, 0])))
+        judged = _Judged(option, told, len(np.unique(self.group.seats.nodes[used])))
         self.seen.append(judged)
+        if self.group.ranks > _MANY:
+            option.known.clear()  # many ranks have hundreds of megabytes of pairs
         return judged
 
     def fits(self, told: Prediction) -> bool:
@@ -202,10 +205,12 @@ class _Search:
 
     def best(self, found: list[_Judged], mapping: str, any_depth: bool, any_overlap: bool) -> _Final:
         """Return the best of the first few options over all placements, depths and overlaps that may be chosen."""
+        many = self.group.ranks > _MANY
         finals = [
             self._deepened(start, option, name, told, any_depth, any_overlap)
-            for start in found[: 1 if self.group.ranks > _MANY else _FINALISTS]
-            for option, name, told in self._placements(start, mapping)
+            for start in found[: 1 if many else _FINALISTS]
+            # A placement that is not better than the one before it does not come after it.
+            for option, name, told in [*self._placements(start, mapping)][-1 if many else 0 :]
         ]
         if not finals:
             raise LayoutError(
@@ -335,7 +340,7 @@ class _Story:
         whole = [f.told.seconds for f in search.seen if f.nodes == search.most_nodes and search.fits(f.told)]
         deep = best.told.seconds if best.overlap == search.overlap else seconds(best.option, best.depth)
         placed = seconds(best.option, search.depth) if best.depth != search.depth else deep
-        cut = seconds(best.start.option, search.depth) if best.option is not best.start.option else placed
+        cut = best.start.told.seconds if best.option is not best.start.option else placed
         all_nodes = cut if best.start.nodes == search.most_nodes else min(whole, default=cut)
         return cls(search, best, naive, all_nodes, cut, placed, deep)
 
@@ -385,7 +390,7 @@ class _Story:
     def left_out(self) -> Iterator[tuple[str, str]]:
         """Yield the nodes without cells, with the reason."""
         group = self.search.group
-        node = group.seats.paths[:, 0]
+        node = group.seats.nodes
         used = np.unique(node[self.best.option.layout.owner])
         numbers, first = np.unique(node, return_index=True)
         if self.all_nodes > self.cut:
@@ -403,7 +408,7 @@ def _notes(work: Work, group: RankGroup, layout: Layout, overfull: str | None) -
     if overfull is not None:
         yield f"equal parts would not fit into the memory of {overfull}"
     cells = layout.cells() * work.points
-    node = group.seats.paths[:, 0]
+    node = group.seats.nodes
     idle = int((cells == 0).sum())
     if idle and len(np.unique(node[cells > 0])) == len(np.unique(node)):
         yield f"{idle} of {group.ranks} ranks get no cells: messages would cost more than they save"

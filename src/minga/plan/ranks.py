@@ -61,7 +61,7 @@ class RankGroup:
             self,
             speed_of=self.speed_of[ranks],
             memory=self.memory[ranks],
-            seats=Tree(self.seats.levels, self.seats.paths[ranks]),
+            seats=self.seats.part(ranks),
         )
 
     def node(self, rank: int) -> str:
@@ -77,5 +77,5 @@ class RankGroup:
         str
             The name.
         """
-        number = int(self.seats.paths[rank, 0])
+        number = int(self.seats.nodes[rank])
         return self.names[number] if number < len(self.names) else f"node {number}"

@@ -101,12 +101,12 @@ class ResolvedPlan:
     @property
     def uneven(self) -> bool:
         """True if ranks are known to be unequal, or are on several nodes, which may become unequal."""
-        return len(np.unique(self.seats.paths[:, 0])) > 1 or (self.group is not None and _unequal(self.group))
+        return len(np.unique(self.seats.nodes)) > 1 or (self.group is not None and _unequal(self.group))
 
     @property
     def unmeasured(self) -> str | None:
         """Advice if several nodes have equal shares only because they were not measured; otherwise None."""
-        nodes = len(np.unique(self.seats.paths[:, 0]))
+        nodes = len(np.unique(self.seats.nodes))
         if nodes == 1 or not self.source.endswith(_TOO_SHORT):
             return None
         return (
@@ -151,19 +151,38 @@ def resolve(
         setting is invalid.
     """
     began = time.perf_counter()
-    seats = seats_of(comm) if options.run.topology is None else Tree.parse(options.run.topology).seats(comm.size)
+    seats, described = _seats(comm, options.run.topology)
     expected = _expected(model, comm, options)
     reason = _unplanned(comm, options, expected)
     if reason is not None and _may_be_long(comm, options, seats):
         expected = _expected(model, comm, options, _seconds_of_messages(model, comm, seats))
         reason = _unplanned(comm, options, expected)
     resolved = (
-        _planned(model, comm, options, seats, expected, cpus, stop)
+        _planned(model, comm, options, (seats, described), expected, cpus, stop)
         if reason is None
         else _as_told(model, comm.size, options, seats, reason)
     )
     _check_memory(model, resolved, comm)
     return replace(resolved, seconds=time.perf_counter() - began)
+
+
+def _seats(comm: Comm, topology: str | None) -> tuple[Tree, bool]:
+    """Return the places of the ranks, and whether they are those of a described machine; collective.
+
+    A file of Slurm's switches tells more about the actual places if it names all hosts.
+    """
+    if topology is None:
+        return seats_of(comm), False
+    if topology.strip().endswith(".conf"):
+        from minga.plan.slurm import read_switches
+
+        switches = read_switches(Path(topology.strip()))
+        host = platform.node()
+        known = np.array([host in switches or host.partition(".")[0] in switches], np.int64)
+        comm.allreduce(known, "min")
+        if known[0]:
+            return seats_of(comm, switches), False
+    return Tree.parse(topology).seats(comm.size), True
 
 
 def _expected(model: Model, comm: Comm, options: RunOptions, messages: float = 0.0) -> float:
@@ -176,7 +195,7 @@ def _expected(model: Model, comm: Comm, options: RunOptions, messages: float = 0
 
 def _may_be_long(comm: Comm, options: RunOptions, seats: Tree) -> bool:
     """Return True if a run with little to compute may still take long because of messages between nodes."""
-    several = len(np.unique(seats.paths[:, 0])) > 1
+    several = len(np.unique(seats.nodes)) > 1
     return several and options.run.layout == AUTO and options.run.machine is None and not isinstance(comm, VirtualComm)
 
 
@@ -263,7 +282,7 @@ def _as_told(model: Model, ranks: int, options: RunOptions, seats: Tree, source:
         raise CaseError(
             f"{options.output.writers} of {ranks} ranks would only write, and none would compute", key="output.writers"
         )
-    near = Tree(seats.levels, seats.paths[:computing])
+    near = seats.part(np.arange(computing))
     layouts = place_all(model.layouts(layout, computing), near, mapping)
     return ResolvedPlan(
         {grid: Layout(one.domain, ranks, one.lo, one.hi, one.owner) for grid, one in layouts.items()}
@@ -282,20 +301,29 @@ def _planned(
     model: Model,
     comm: Comm,
     options: RunOptions,
-    seats: Tree,
+    placed: tuple[Tree, bool],
     expected: float,
     cpus: Sequence[int] | None,
     stop: Callable[[], bool] | None,
 ) -> ResolvedPlan:
-    """Measure the machine or read its file, and make a plan on rank 0."""
+    """Measure the machine or read its file, and make a plan on rank 0; ``placed`` as from :func:`_seats`."""
     from minga.plan.cost import work_of
 
     work = work_of(model)
+    seats, described = placed
     if options.run.machine is None:
         from minga.plan.probe.probe import probe_beyond, probe_ranks
 
         seconds = min(_MOST, _SHARE * expected)
-        group = probe_ranks(model, comm, threads=options.run.threads, seconds=seconds, cpus=cpus, stop=stop)
+        group = probe_ranks(
+            model,
+            comm,
+            threads=options.run.threads,
+            seconds=seconds,
+            cpus=cpus,
+            stop=stop,
+            seats=None if described else seats,
+        )
         source = "measured by the ranks"
     else:
         file = Path(options.run.machine)

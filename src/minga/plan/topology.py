@@ -1,68 +1,75 @@
-"""Machines as trees of nodes, chips and cores, and the distance of two ranks in them.
+"""Machines as trees of switches, nodes, chips and cores, and the distance of two ranks in them.
 
-A tree is given (``"16x2x2"``: 16 nodes of 2 chips of 2 cores; or nested lists), or read from Linux, which describes in
-``/sys/devices/system`` what processors share (Documentation/ABI/stable/sysfs-devices-system-cpu of the kernel).
+A tree is given in words (:mod:`minga.plan.topology_forms`), or read from Linux, which describes in
+``/sys/devices/system`` what processors share (Documentation/ABI/stable/sysfs-devices-system-cpu of the kernel), and
+from Slurm, which says which switches lead to a node (:mod:`minga.plan.slurm`).
 """
 
 from __future__ import annotations
 
-import itertools
-import json
-import math
 import os
+import platform
 import re
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minga.engine.traffic import Traffic
-from minga.errors import LayoutError
+from minga.plan.network import Network
+from minga.plan.slurm import padded, switch_levels, switches_here
 from minga.space.boxes import Ints
 
 if TYPE_CHECKING:
     from minga.engine.comm import Comm
 
-__all__ = ["Tree", "read_tree", "seats_of", "traffic_by_level", "usable"]
+__all__ = ["Tree", "numbered_nodes", "read_tree", "seats_of", "traffic_by_level", "usable"]
 
 MOST_CORES: Final = 1 << 20
-_DEEPEST: Final = 8
+NODE: Final = "node"
 
-_NAMES: Final = (("core",), ("node", "core"), ("node", "chip", "core"), ("node", "chip", "cache", "core"))
-_FORMS: Final = (
-    'write the numbers of nodes, chips in each and cores in each, "16x2x2", or nested lists whose numbers are cores, '
-    '"[[2, 2], [4]]" for two nodes, one of them with a single chip; or name a file that lstopo --of xml wrote'
-)
 _SYSTEM: Final = Path("/sys/devices/system")
 Processors = tuple[int, ...]
+Switches = tuple[str, ...]
+"""Names of the switches that lead to a node, the outermost first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
     """Places in a hierarchy, one per row: all cores of a machine, or the ranks of a run.
 
+    One level is the node, whose places share memory. Levels before it are those of the network: racks, switches.
+
     Parameters
     ----------
     levels
-        Names of the levels, the outermost first.
+        Names of the levels, the outermost first. The one named "node" is the node, or the outermost one if none is.
     paths
         ``paths[p, l]`` is the number of place ``p``'s group on level ``levels[l]``, counted from 0 within the enclosing
-        group; int64, shape (places, levels). Two ranks on one core have equal rows.
+        group, but for nodes through the whole machine; int64, shape (places, levels). Two ranks on one core have equal
+        rows.
+    network
+        The distances between nodes, by their numbers, if they do not follow from the levels.
     """
 
     levels: tuple[str, ...]
     paths: Ints
+    network: Network | None = None
 
     @classmethod
     def parse(cls, text: str) -> Tree:
-        """Return the cores of a machine from a description, or from a file of ``lstopo --of xml``.
+        """Return the cores of a machine from a description, or from a file.
 
         Parameters
         ----------
         text
-            Such as ``"4x2x2"``, ``"[[2, 2], [4]]"`` or the name of an XML file.
+            Numbers of nodes, chips and cores, ``"4x2x2"``; levels by name, ``"rack=2 node=16 core=8"``; a network of
+            nodes, ``"torus 4x2 core=8"``, ``"mesh 4x2"`` or ``"ring 8"``; nested lists, ``"[[2, 2], [4]]"``, also with
+            names, ``"rack node core: [[4, 4], [2]]"``; or the name of a file of ``lstopo --of xml`` (.xml) or of the
+            switches of Slurm (.conf), whose nodes have one core each here.
 
         Returns
         -------
@@ -74,23 +81,9 @@ class Tree:
         LayoutError
             If the description is invalid.
         """
-        if text.strip().endswith(".xml"):
-            from minga.plan.machine.hwloc import read_hwloc
+        from minga.plan.topology_forms import parsed_tree
 
-            return read_hwloc(Path(text.strip()))
-        if re.fullmatch(r"[1-9]\d{0,8}(x[1-9]\d{0,8}){0,3}", text.strip()):
-            counts = [int(number) for number in text.strip().split("x")]
-            if math.prod(counts) > MOST_CORES:
-                raise LayoutError(f"topology {text!r} has {math.prod(counts)} cores, more than {MOST_CORES}")
-            rows = np.indices(counts).reshape(len(counts), -1).T
-            return cls(_NAMES[len(counts) - 1], np.ascontiguousarray(rows, np.int64))
-        if text.lstrip().startswith("["):
-            try:
-                groups = json.loads(text)
-            except (ValueError, RecursionError) as error:
-                raise LayoutError(f"topology {text[:60]!r} is not a valid JSON list", remedy=_FORMS) from error
-            return cls.nested(groups)
-        raise LayoutError(f"{text[:60]!r} is not a topology", remedy=_FORMS)
+        return parsed_tree(text)
 
     @classmethod
     def nested(cls, groups: Sequence[object], levels: Sequence[str] = ()) -> Tree:
@@ -101,37 +94,40 @@ class Tree:
         groups
             Nested lists of numbers of cores.
         levels
-            Names of the levels; by default the usual ones.
+            Names of the levels, of which one is "node"; by default the usual ones.
 
         Returns
         -------
         Tree
             The cores.
         """
-        paths = list(itertools.islice(_paths(groups), MOST_CORES + 1))
-        depths = {len(path) for path in paths}
-        if len(paths) > MOST_CORES or not paths:
-            raise LayoutError(f"a topology has 1 to {MOST_CORES} cores", remedy=_FORMS)
-        if len(depths) > 1 or (not levels and max(depths) > len(_NAMES)):
-            raise LayoutError(
-                f"the cores of the topology {json.dumps(groups)[:60]} lie {' or '.join(map(str, sorted(depths)))} "
-                "levels deep",
-                remedy=f"use one depth of at most {len(_NAMES)} levels: [[4]] is a node with one chip of 4 cores",
-            )
-        return cls(tuple(levels) or _NAMES[max(depths) - 1], np.array(paths, np.int64))
+        from minga.plan.topology_forms import nested_tree
+
+        return nested_tree(groups, levels)
+
+    @property
+    def above(self) -> int:
+        """Number of levels that enclose nodes, such as racks and switches."""
+        return self.levels.index(NODE) if NODE in self.levels else 0
+
+    @property
+    def nodes(self) -> Ints:
+        """Number of the node of each place, shape (places,)."""
+        return self.paths[:, self.above]
 
     @property
     def relations(self) -> tuple[str, ...]:
         """Names of the relations between two places, by the number of levels that they have in common.
 
-        For nodes, chips and cores, these are inter-node, inter-chip, intra-chip, same core.
+        For nodes, chips and cores, these are inter-node, inter-chip, intra-chip, same core. With racks, inter-rack
+        comes first, and inter-node is between nodes of one rack.
         """
         *groups, last = self.levels
         inside = f"intra-{groups[-1]}" if groups else f"inter-{last}"
         return (*(f"inter-{name}" for name in groups), inside, f"same {last}")
 
     def common(self, a: Ints | int, b: Ints | int) -> Ints:
-        """Return the number of levels that places ``a`` and ``b`` have in common: 0 on different nodes.
+        """Return the number of levels that places ``a`` and ``b`` have in common; see :meth:`apart`.
 
         Parameters
         ----------
@@ -149,6 +145,57 @@ class Tree:
             same &= column[a] == column[b]
             levels += same
         return levels
+
+    def apart(self, common: Ints) -> NDArray[np.bool_]:
+        """Return True for pairs on different nodes.
+
+        Parameters
+        ----------
+        common
+            The number of levels that each pair has in common (:meth:`common`).
+
+        Returns
+        -------
+        ndarray
+            Booleans, of the shape of ``common``.
+        """
+        return np.less_equal(common, self.above)
+
+    def hops(self, a: Ints, b: Ints) -> Ints:
+        """Return the distances between the nodes of places ``a`` and ``b`` in the network.
+
+        Parameters
+        ----------
+        a, b
+            Numbers of places.
+
+        Returns
+        -------
+        ndarray
+            Hops: 0 within a node; 1 between any two nodes of a machine without a network of its own.
+        """
+        nodes = self.nodes
+        if self.network is None:
+            return (nodes[a] != nodes[b]).astype(np.int64)
+        return self.network.hops(nodes[a], nodes[b])
+
+    def groups(self, level: int) -> Ints:
+        """Return the number of the group of each place on a level, counted through the whole machine.
+
+        Parameters
+        ----------
+        level
+            The number of the level, 0 for the outermost.
+
+        Returns
+        -------
+        ndarray
+            Numbers of groups, from 0, shape (places,).
+        """
+        number = np.zeros(len(self), np.int64)
+        for column in self.paths.T[: level + 1]:
+            number = np.unique(number * (int(column.max(initial=0)) + 1) + column, return_inverse=True)[1].reshape(-1)
+        return number
 
     @property
     def order(self) -> Ints:
@@ -171,8 +218,49 @@ class Tree:
             A row for each rank.
         """
         cores = len(self.paths)
-        chosen = np.arange(ranks) if ranks <= cores else np.arange(ranks) * cores // ranks
-        return Tree(self.levels, self.paths[chosen])
+        return self.part(np.arange(ranks) if ranks <= cores else np.arange(ranks) * cores // ranks)
+
+    def part(self, places: Ints) -> Tree:
+        """Return some of the places, in this order.
+
+        Parameters
+        ----------
+        places
+            Numbers of places.
+
+        Returns
+        -------
+        Tree
+            A row for each of them; nodes keep their numbers.
+        """
+        return Tree(self.levels, self.paths[places], self.network)
+
+    def halves(self) -> Tree:
+        """Return the same places without the network; instead, halves of its nodes, their halves, ... are levels.
+
+        Returns
+        -------
+        Tree
+            A row for each place.
+        """
+        return self._beneath("half", None if self.network is None else self.network.halves())
+
+    def axes(self) -> Tree:
+        """Return the same places without the network; instead, each axis of a torus or mesh is a level.
+
+        Returns
+        -------
+        Tree
+            A row for each place.
+        """
+        return self._beneath("axis", None if self.network is None else self.network.places)
+
+    def _beneath(self, name: str, columns: Ints | None) -> Tree:
+        """Return the tree with levels above the node, whose numbers for each node are columns."""
+        if columns is None or not columns.shape[1]:
+            return Tree(self.levels, self.paths)
+        names = tuple(f"{name}{number}" for number in range(columns.shape[1]))
+        return Tree((*names, *self.levels), np.column_stack((columns[self.nodes], self.paths)))
 
     def __len__(self) -> int:
         return len(self.paths)
@@ -200,6 +288,16 @@ def traffic_by_level(sent: Sequence[Mapping[int, Traffic]], seats: Tree) -> dict
     return total
 
 
+def numbered_nodes(levels: Sequence[str], paths: Ints) -> Ints:
+    """Return the paths with nodes numbered through the whole machine, not within each rack or switch."""
+    above = list(levels).index(NODE) if NODE in levels else 0
+    if above == 0 or not len(paths):
+        return paths
+    found = paths.copy()
+    found[:, above] = Tree(tuple(levels), paths).groups(above)
+    return found
+
+
 def read_tree(cpus: Iterable[int] | None = None, system: Path = _SYSTEM) -> Tree:
     """Return the physical cores of some logical processors, by default of those that this process may use."""
     allowed = sorted(usable() if cpus is None else cpus)
@@ -207,30 +305,44 @@ def read_tree(cpus: Iterable[int] | None = None, system: Path = _SYSTEM) -> Tree
     return tree_of_places([(0, _groups(core, system)) for core in cores])
 
 
-def seats_of(comm: Comm) -> Tree:
+def seats_of(comm: Comm, switches: Mapping[str, Switches] | None = None) -> Tree:
     """Return the actual places of the ranks of ``comm``, as far as each is bound to processors.
 
     Collective; the result is equal on all ranks. Levels that distinguish no two ranks are left out. Ranks that may
-    migrate within a node are distinguished by number.
+    migrate within a node are distinguished by number. ``switches`` are those that lead to each host; by default, those
+    that Slurm reports, if it knows them for all ranks.
     """
-    found = comm.gather((comm.node, _groups(tuple(sorted(usable())), _SYSTEM)))
-    seats: Tree = comm.bcast(None if found is None else tree_of_places(found))
-    return seats
+    host = platform.node()
+    mine = switches_here() if switches is None else switches.get(host, switches.get(host.partition(".")[0]))
+    found = comm.gather((comm.node, _groups(tuple(sorted(usable())), _SYSTEM), mine))
+    seats: Tree | None = None
+    if found is not None:
+        chains = [chain for *_, chain in found if chain is not None]
+        known = chains if len(chains) == len(found) else [()] * len(found)
+        seats = tree_of_places([(node, groups) for node, groups, _ in found], known)
+    agreed: Tree = comm.bcast(seats)
+    return agreed
 
 
-def tree_of_places(places: Sequence[tuple[int, Mapping[str, Processors | None]]]) -> Tree:
-    """Return the tree of places, each given by a node's number and its groups of processors."""
+def tree_of_places(
+    places: Sequence[tuple[int, Mapping[str, Processors | None]]], switches: Sequence[Switches] = ()
+) -> Tree:
+    """Return the tree of places, each given by a node's number, its groups of processors, and switches if known."""
     names = [name for name in places[0][1] if all(groups[name] is not None for _, groups in places)]
     # Wide groups enclose narrow ones; whether, say, NUMA nodes or caches are wider depends on the processor.
     names.sort(key=lambda name: -max(len(groups[name] or ()) for _, groups in places))
-    rows: list[tuple[Hashable, ...]] = [(node, *(groups[name] for name in names)) for node, groups in places]
-    kept = [0] + [n for n, name in enumerate(names, 1) if name == "core" or _divides(rows, n)]
-    levels = ["node", *(names[n - 1] for n in kept[1:])]
+    chains = padded(switches or [()] * len(places))
+    levels = [*switch_levels(len(chains[0])), NODE, *names]
+    rows: list[tuple[Hashable, ...]] = [
+        (*chain, node, *(groups[name] for name in names)) for chain, (node, groups) in zip(chains, places, strict=True)
+    ]
+    kept = [n for n, name in enumerate(levels) if name in (NODE, "core") or _divides(rows, n)]
+    levels = [levels[n] for n in kept]
     rows = [tuple(row[n] for n in kept) for row in rows]
     if levels[-1] != "core":
         levels.append("rank")
         rows = [(*row, rank) for rank, row in enumerate(rows)]
-    return Tree(tuple(levels), _numbered(rows))
+    return Tree(tuple(levels), numbered_nodes(levels, _numbered(rows)))
 
 
 def _divides(rows: Sequence[tuple[Hashable, ...]], column: int) -> bool:
@@ -305,16 +417,3 @@ def _text(file: Path) -> str:
 def usable() -> Collection[int]:
     """Return the logical processors that this process may use."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)
-
-
-def _paths(groups: object, path: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """Yield the paths of the cores of nested lists; a number is a group of so many cores."""
-    if isinstance(groups, int) and not isinstance(groups, bool) and groups > 0:
-        yield from ((*path, core) for core in range(groups))
-    elif isinstance(groups, list | tuple) and groups:
-        if len(path) == _DEEPEST:
-            raise LayoutError(f"the cores of a topology lie at most {_DEEPEST} levels deep", remedy=_FORMS)
-        for number, inner in enumerate(groups):
-            yield from _paths(inner, (*path, number))
-    else:
-        raise LayoutError(f"a topology consists of lists and numbers of cores, found {groups!r}", remedy=_FORMS)

@@ -6,11 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.case.settings import GridSettings
+from minga.case.settings import GridSettings, thinning
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
@@ -26,7 +27,7 @@ from minga.models.electrodeposition.settings import ElectrodepositionSettings, G
 from minga.models.electrodeposition.units import units_of
 from minga.space.grid import Grid
 
-__all__ = ["make", "options_of", "problem_of"]
+__all__ = ["make", "make_to_plan", "options_of", "problem_of"]
 
 GAS: float = 8.314462618
 """Gas constant, J/(mol K)."""
@@ -35,31 +36,62 @@ GRAVITY: float = 9.81
 CUTOFF: float = 5.0
 """Default cut-off voltage, V: far above what the bath and its electrodes need; in water, other reactions set in at a
 fifth of it."""
+MOST_PLANNED: int = 1 << 18
+"""Number of cells above which a plan is made for a coarser grid: a model has arrays of all its cells."""
 SCALED_CUTOFF: float = 200.0
 """Default cut-off voltage of scaled cases, RT/F."""
 
 
 def make(settings: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
     """Make the model that the table [electrodeposition] of a case describes."""
+    return _made(settings, grid, directory)
+
+
+def make_to_plan(settings: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make a model that is only planned; one of very many cells stands for them on a coarser grid of the same cell."""
+    shape, files = grid.shape, any(solid.file is not None for solid in settings.solids)
+    if shape is None or files or math.prod(shape) <= MOST_PLANNED:
+        return make(settings, grid, directory)
+    factors = thinning(shape, MOST_PLANNED)
+    coarse = tuple(-(-cells // factor) for cells, factor in zip(shape, factors, strict=True))
+    return _made(settings, GridSettings(shape=coarse), directory, stands_for=shape)
+
+
+def _made(
+    settings: ElectrodepositionSettings,
+    grid: GridSettings,
+    directory: Path,
+    stands_for: tuple[int, ...] | None = None,
+) -> Model:
     from minga.models.electrodeposition.model import electrodeposition
 
     problem = problem_of(settings, grid, directory)
     model = electrodeposition(problem, scheme=settings.scheme, **options_of(settings))
+    notes = [*notes_of(problem, scaled=settings.scaled), *model.notes]
+    if stands_for is not None:
+        cells = f"{_by(problem.grid.shape)} cells, which stand for the {_by(stands_for)} of the case"
+        notes.insert(0, ("cells", f"planned and described on {cells}"))
     return replace(
-        _observed(model, problem, metal_of(problem.species, settings.metal)),
-        notes=(*notes_of(problem, scaled=settings.scaled), *model.notes),
+        model,
+        **_observed(model, problem, metal_of(problem.species, settings.metal)),
+        notes=tuple(notes),
         steps=round(problem.steps.end / problem.steps.every),
+        stands_for=stands_for,
     )
 
 
-def _observed(model: Model, problem: Problem, metal: Species) -> Model:
-    """Add the observables of a case that the model itself lacks: where the layers at the electrodes end."""
+def _by(shape: Sequence[int]) -> str:
+    return " x ".join(map(str, shape))
+
+
+def _observed(model: Model, problem: Problem, metal: Species) -> dict[str, Any]:
+    """Return what observing adds to a model: where the layers at the electrodes end."""
     if metal.bulk <= 0:
-        return model
+        return {}
     observe = Program("observe") if model.observe is None else model.observe
     fronts = record_fronts(observe, problem.grid, model.field("kind"), model.field(metal.name), metal.bulk)
     units = {**model.units, **units_of(fronts, problem.grid.ndim)}
-    return replace(model, observe=observe, observables={**model.observables, **fronts}, units=units)
+    return {"observe": observe, "observables": {**model.observables, **fronts}, "units": units}
 
 
 def options_of(settings: ElectrodepositionSettings) -> dict[str, object]:

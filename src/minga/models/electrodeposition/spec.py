@@ -22,9 +22,17 @@ def make(settings: ElectrodepositionSettings, grid: GridSettings, directory: Pat
     return case.make(settings, grid, directory)
 
 
+def make_to_plan(settings: ElectrodepositionSettings, grid: GridSettings, directory: Path) -> Model:
+    """Make a model for planning, which stands for a large one on a coarser grid."""
+    from minga.models.electrodeposition import case
+
+    return case.make_to_plan(settings, grid, directory)
+
+
 SPEC = ModelSpec(
     settings=ElectrodepositionSettings,
     make=make,
+    make_to_plan=make_to_plan,
     bytes_per_cell=72,
     examples=(
         "zn-cell",

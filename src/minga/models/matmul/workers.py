@@ -165,7 +165,7 @@ class Workers:
     def name(self, rank: int) -> str:
         """Return a name for a rank: its node, with the rank's number if the node has several ranks."""
         node = self.group.node(rank)
-        alone = int((self.group.seats.paths[:, 0] == self.group.seats.paths[rank, 0]).sum()) == 1
+        alone = int((self.group.seats.nodes == self.group.seats.nodes[rank]).sum()) == 1
         return node if alone else f"{node} #{rank}"
 
 
@@ -193,7 +193,7 @@ def measured(
         Largest number of bytes that the timed matrices may fill.
     """
     seats = seats_of(comm)
-    crowd = int((seats.paths[:, 0] == seats.paths[comm.rank, 0]).sum())
+    crowd = int((seats.nodes == seats.nodes[comm.rank]).sum())
     sizes = _sizes(rows, depth, width, (memory or 1 << 40) // dtype.itemsize)
     key = _key(dtype, sizes, crowd)
     known = load_cached(key, _in_file) if cache else None
@@ -209,7 +209,7 @@ def measured(
     workers: Workers | None = None
     if found is not None:
         speeds = tuple(Speed.measured(entry[0][0], entry[0][1]) for entry in found)
-        nodes = seats.paths[:, 0]
+        nodes = seats.nodes
         names = tuple(found[int(np.flatnonzero(nodes == n)[0])][2] for n in range(int(nodes.max()) + 1))
         room = _memory([(entry[1], entry[3]) for entry in found])
         group = RankGroup(speeds, np.arange(len(found)), room, seats, links, names)
@@ -249,7 +249,7 @@ def described(machine: Machine, dtype: np.dtype[Any], ranks: int | None = None, 
                 remedy=f'add "{kernel}": "10 Gcells/s", where a cell is one multiply-add of one core',
             )
     group = group_on(machine, hosts, kernel) if hosts else machine.rank_group(ranks, kernel)
-    link = group.links.levels[0] if len(set(group.seats.paths[:, 0].tolist())) > 1 else group.links.levels[-1]
+    link = group.links.levels[0] if len(set(group.seats.nodes.tolist())) > 1 else group.links.levels[-1]
     wire, route = _expected(link, group.ranks, group.links.shared)
     origin = f"from {machine.source or machine.name}"
     return Workers(group, (_UNMEASURED,) * group.ranks, (0.0,) * group.ranks, wire, origin, route)
@@ -338,7 +338,7 @@ def _network(comm: Comm, seats: Tree, seconds: float, route: str | None, panel: 
     links = links_of(comm, seats, min(0.3, seconds))
     if comm.size == 1:
         return links, "auto", Wire(0.0, 0.0, 1), 0.0
-    link = links.levels[0] if len(np.unique(seats.paths[:, 0])) > 1 else links.levels[-1]
+    link = links.levels[0] if len(np.unique(seats.nodes)) > 1 else links.levels[-1]
     medium, over_mpi = "hub" if links.shared else "switch", isinstance(comm, MPIComm)
     best = best_route(panel, comm.size - 1, link, medium, group=links.shared and over_mpi, mpi=over_mpi)
     chosen = route or str(comm.bcast(best.route))

@@ -11,7 +11,7 @@ from typing import Final
 
 from minga.case.files import locate, nearest
 from minga.errors import CaseError, suggest
-from minga.models.photodiode.case_mesh import across_of, mesh_of, rows_of
+from minga.models.photodiode.case_mesh import across_of, check_size, mesh_of, rows_of
 from minga.models.photodiode.settings import (
     ContactSettings,
     LayerSettings,
@@ -46,6 +46,7 @@ def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
         If the table is inconsistent; the error names the key and the layer.
     """
     stack = stack_of(settings, directory)
+    check_size(settings, stack.layers)
     device = device_from(stack, mesh_of(settings, stack.layers), across_of(settings))
     if settings.light is not None and not device.generation.any():
         raise CaseError(

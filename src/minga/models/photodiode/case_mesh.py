@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,39 @@ from minga.models.photodiode.settings import (
 )
 from minga.models.photodiode.structure.mesh import Mesh, graded, placed, spaced, uniform
 from minga.models.photodiode.structure.stack import Layer
+from minga.plan.machine.resources import total_memory
 
-__all__ = ["across_of", "mesh_of", "rows_of"]
+__all__ = ["across_of", "check_size", "mesh_of", "rows_of"]
+
+_NODE_BYTES: Final = 800
+"""Bytes that each process needs for a node, whatever the number of ranks: about a hundred numbers."""
+
+
+def check_size(settings: PhotodiodeSettings, layers: Sequence[Layer]) -> None:
+    """Raise CaseError, before any array is made, for a mesh that does not fit into the memory of this machine."""
+    mesh, across = settings.mesh, settings.mesh.across
+    length = sum(layer.thickness for layer in layers)
+    if mesh.spacing is not None:
+        along = float(sum(layer.rows or 1 for layer in layers))
+    elif mesh.nodes is not None or mesh.positions is not None:
+        along = float(mesh.nodes or len(mesh.positions or ()))
+    else:
+        along = length / _widest(mesh.graded or GradedSettings())
+    wide = (settings.width or 0.0) / _widest(across) if across is not None else float(settings.columns or 1)
+    memory = total_memory()
+    needed = _NODE_BYTES * along * max(wide, 1.0)
+    if memory is not None and needed > memory:
+        raise CaseError(
+            f"a mesh of about {along * max(wide, 1.0):.3g} nodes needs {needed / 2**30:.4g} GiB in each process, and "
+            f"this machine has {memory / 2**30:.4g} GiB",
+            key="photodiode.mesh",
+            remedy="choose a larger spacing, or fewer nodes and columns",
+        )
+
+
+def _widest(said: GradedSettings) -> float:
+    """Return the largest distance of nodes."""
+    return max(said.cap, said.first)
 
 
 def rows_of(entry: LayerSettings, name: str, key: str, mesh: MeshSettings) -> tuple[int | None, float]:

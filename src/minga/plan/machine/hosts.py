@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,7 +11,7 @@ from minga.errors import CaseError, suggest
 from minga.plan.machine.machine import Machine, NodeKind
 from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
-from minga.plan.topology import Tree
+from minga.plan.topology import NODE, Tree
 
 __all__ = ["group_on"]
 
@@ -47,35 +46,50 @@ def group_on(
     CaseError
         If the file describes other hosts, or fewer.
     """
-    kinds = {name: kind for kind in machine.nodes for name in kind.names}
-    short = {name.partition(".")[0]: kind for name, kind in kinds.items()}
+    kinds = dict(zip(machine.names, enumerate(_kind_of_each(machine)), strict=True))
+    short = {name.partition(".")[0]: node for name, node in kinds.items()}
     used = list(dict.fromkeys(hosts))
     found = {host: kinds.get(host) or short.get(host.partition(".")[0]) for host in used}
-    missing = [host for host, kind in found.items() if kind is None]
+    missing = [host for host, node in found.items() if node is None]
     if len(missing) == len(used) and not any(kind.hosts for kind in machine.nodes):
         if len(used) == 1:
             return machine.rank_group(len(hosts), kernel, threads, cell_bytes=cell_bytes)
-        nodes_in_order = itertools.chain.from_iterable(itertools.repeat(kind, kind.count) for kind in machine.nodes)
-        found = dict(zip(used, nodes_in_order, strict=False))
+        found = dict(zip(used, enumerate(_kind_of_each(machine)), strict=False))
         missing = used if len(found) < len(used) else []
     if missing:
         raise _other_hosts(machine, missing)
-    nodes = [_alone(kind, host) for host, kind in found.items() if kind is not None]
-    whole = replace(machine, nodes=tuple(nodes))
+    numbers = [node[0] for node in found.values() if node is not None]
+    nodes = [_alone(node[1], host) for host, node in found.items() if node is not None]
+    whole = replace(
+        machine,
+        nodes=tuple(nodes),
+        switches=None if machine.switches is None else machine.switches.part(numbers),
+        network=None if machine.network is None else machine.network.part(np.array(numbers)),
+    )
+    above = whole.levels.index(NODE)
     speeds: list[Speed] = []
     speed_of, memory = np.empty(len(hosts), np.int64), np.empty(len(hosts), np.int64)
     paths = np.zeros((len(hosts), len(whole.levels)), np.int64)
     places = np.array([used.index(host) for host in hosts])
     for number, node in enumerate(nodes):
         mine = np.flatnonzero(places == number)
-        group = replace(machine, nodes=(node,)).rank_group(len(mine), kernel, threads, cell_bytes=cell_bytes)
+        alone = replace(machine, nodes=(node,), switches=None, network=None)
+        group = alone.rank_group(len(mine), kernel, threads, cell_bytes=cell_bytes)
         speed_of[mine] = len(speeds)
         speeds += group.speeds
         memory[mine] = group.memory
         for column, level in enumerate(group.seats.levels):
             paths[mine, whole.levels.index(level)] = group.seats.paths[:, column]
-        paths[mine, 0] = number
-    return RankGroup(tuple(speeds), speed_of, memory, Tree(whole.levels, paths), whole.link_levels(), whole.names)
+        paths[mine, above] = number
+        if whole.switches is not None:
+            paths[mine, :above] = whole.switches.of[number]
+    seats = Tree(whole.levels, paths, whole.network)
+    return RankGroup(tuple(speeds), speed_of, memory, seats, whole.link_levels(), whole.names)
+
+
+def _kind_of_each(machine: Machine) -> list[NodeKind]:
+    """Return the kind of each node, in the order of the machine's names."""
+    return [kind for kind in machine.nodes for _ in range(kind.count)]
 
 
 def _alone(kind: NodeKind, host: str) -> NodeKind:

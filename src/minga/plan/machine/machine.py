@@ -16,10 +16,12 @@ from typing import Any, Final
 import numpy as np
 
 from minga.errors import CaseError, LayoutError, suggest
-from minga.plan.links import Link, Links, Segment
+from minga.plan.links import HOP, Link, Links, Segment
+from minga.plan.machine.switches import Switches
+from minga.plan.network import Network
 from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
-from minga.plan.topology import MOST_CORES, Tree
+from minga.plan.topology import MOST_CORES, NODE, Tree
 from minga.space.boxes import Ints
 
 __all__ = [
@@ -140,7 +142,8 @@ class Machine:
     nodes
         Kinds of nodes.
     links
-        Links by relation ("inter-node", "inter-chip", "intra-chip", "intra-node", ...); see Tree.relations.
+        Links by relation ("inter-rack", "inter-node", "inter-chip", "intra-chip", "intra-node", ...); see
+        Tree.relations.
     name
         Name of the machine.
     shared
@@ -151,6 +154,12 @@ class Machine:
         The content of the file, for writing it again.
     source
         Path of the file.
+    switches
+        Groups of nodes above the nodes, such as racks; None if there are none.
+    network
+        Distances between nodes, in the order of ``names``, on a network without switches; otherwise None.
+    hop
+        Latency in seconds of each hop after the first one on that network.
     """
 
     nodes: tuple[NodeKind, ...]
@@ -160,6 +169,9 @@ class Machine:
     measured: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     source: str = ""
+    switches: Switches | None = None
+    network: Network | None = None
+    hop: float = HOP
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -168,9 +180,10 @@ class Machine:
 
     @cached_property
     def levels(self) -> tuple[str, ...]:
-        """Names of the levels of :meth:`tree`: those into which some node is divided."""
+        """Names of the levels of :meth:`tree`: those of switches, and those into which some node is divided."""
         used = {name for kind in self.nodes for name in kind.cores.levels[1:]}
-        return ("node", *(name for name in LEVELS if name in used))
+        above = () if self.switches is None else self.switches.levels
+        return (*above, NODE, *(name for name in LEVELS if name in used))
 
     def tree(self) -> Tree:
         """Return the tree of all cores, one row each, node after node.
@@ -180,17 +193,22 @@ class Machine:
         Tree
             All cores.
         """
-        return Tree(self.levels, np.concatenate([self._paths(number) for number in range(len(self.nodes))]))
+        paths = np.concatenate([self._paths(number) for number in range(len(self.nodes))])
+        return Tree(self.levels, paths, self.network)
 
     def _paths(self, number: int) -> Ints:
         """Return the rows of the cores of all nodes of a kind; a level that a node lacks has a single group."""
         kind, first = self.nodes[number], sum(kind.count for kind in self.nodes[:number])
+        above = self.levels.index(NODE)
         one = np.zeros((len(kind.cores), len(self.levels)), np.int64)
-        for column, level in enumerate(self.levels[1:], 1):
-            if level in kind.cores.levels:
+        for column, level in enumerate(self.levels):
+            if column > above and level in kind.cores.levels:
                 one[:, column] = kind.cores.paths[:, kind.cores.levels.index(level)]
         rows = np.tile(one, (kind.count, 1))
-        rows[:, 0] = first + np.repeat(np.arange(kind.count), len(one))
+        node = first + np.repeat(np.arange(kind.count), len(one))
+        rows[:, above] = node
+        if self.switches is not None:
+            rows[:, :above] = self.switches.of[node]
         return rows
 
     def ranks(self, threads: int = 1) -> int:
@@ -268,7 +286,7 @@ class Machine:
             if kind.memory is not None:
                 on = mine[node]
                 memory[on] = (MEMORY_SHARE * kind.memory / crowd[node[on]]).astype(np.int64)
-        seats = Tree(self.levels, self.tree().paths[first_core[node] + slots[chosen]])
+        seats = self.tree().part(first_core[node] + slots[chosen])
         return RankGroup(tuple(speeds), kind_of[node], memory, seats, self.link_levels(), self.names)
 
     def _check_ranks(self, ranks: int) -> None:
@@ -297,8 +315,8 @@ class Machine:
         """
         relations = self.tree_relations
         inside: Link = self.links.get("intra-node", SHARED_MEMORY)
-        chosen = [self.links.get("inter-node") or self._fastest_own()]
-        for common in range(1, len(relations)):
+        chosen = self._between_nodes()
+        for common in range(len(chosen), len(relations)):
             names = (relations[common], f"intra-{self.levels[common - 1]}")
             inside = next((self.links[name] for name in names if name in self.links), inside)
             chosen.append(inside)
@@ -308,7 +326,23 @@ class Machine:
             if kind.link is not None:
                 own |= dict.fromkeys(range(first, first + kind.count), kind.link)
             first += kind.count
-        return Links(tuple(chosen), own, self.shared)
+        uplinks = () if self.switches is None else self.switches.uplinks
+        return Links(tuple(chosen), own, self.shared, uplinks, self.hop)
+
+    def _between_nodes(self) -> list[Link]:
+        """Return the links between the groups of each level down to the node, the outermost first.
+
+        A level without a link has that of the next level inside it, or else that of the next one outside.
+        """
+        levels = self.levels[: self.levels.index(NODE) + 1]
+        given = [self.links.get(f"inter-{level}") for level in levels]
+        known = [link for link in given if link is not None]
+        link = known[-1] if known else self._fastest_own()
+        found = []
+        for one in reversed(given):
+            link = one or link
+            found.append(link)
+        return found[::-1]
 
     @property
     def tree_relations(self) -> tuple[str, ...]:
@@ -384,7 +418,8 @@ class Machine:
             )
         self._check_names()
         several = sum(kind.count for kind in self.nodes) > 1
-        if several and "inter-node" not in self.links and any(kind.link is None for kind in self.nodes):
+        between = any(f"inter-{level}" in self.links for level in self.levels[: self.levels.index(NODE) + 1])
+        if several and not between and any(kind.link is None for kind in self.nodes):
             raise CaseError(
                 "there is no link between the nodes",
                 key="links.inter-node",

@@ -11,13 +11,15 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from minga.errors import CaseError, LayoutError, suggest
-from minga.plan.links import Link, Segment
+from minga.errors import CaseError, LayoutError, Where, suggest
+from minga.plan.links import HOP, Link, Segment
 from minga.plan.machine.hwloc import read_hwloc
+from minga.plan.machine.json_lines import line_of_key
 from minga.plan.machine.machine import FORMAT, LEVELS, SHIPPED, VERSION, KernelSpeed, Machine, NodeKind
-from minga.plan.machine.units import Kind, quantity
+from minga.plan.machine.quantities import CellRate, Memory, Rate, Time
+from minga.plan.machine.switches import NetworkSettings, SwitchSettings, network_of, switches_of
 from minga.plan.speed import Speed
 from minga.plan.topology import MOST_CORES, Tree
 from minga.schema import validate
@@ -25,17 +27,6 @@ from minga.schema import validate
 __all__ = ["json_schema", "machine_of", "read"]
 
 _STRICT: Final = ConfigDict(extra="forbid", frozen=True)
-_TEXT_OR_NUMBER: Final = WithJsonSchema({"anyOf": [{"type": "number", "minimum": 0}, {"type": "string"}]})
-
-
-def _of_kind(kind: Kind) -> BeforeValidator:
-    return BeforeValidator(lambda value: quantity(value, kind))
-
-
-Time = Annotated[float, _of_kind("time"), _TEXT_OR_NUMBER]
-Rate = Annotated[float, _of_kind("rate"), _TEXT_OR_NUMBER]
-Memory = Annotated[float, _of_kind("memory"), _TEXT_OR_NUMBER]
-CellRate = Annotated[float, _of_kind("speed"), _TEXT_OR_NUMBER]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -240,6 +231,13 @@ class MachineSettings(BaseModel):
         dict[str, LinkSettings],
         Field(description='by what they connect: {"inter-node": {"latency": "50 us", "bandwidth": "1 Gb/s"}}'),
     ] = {}
+    switches: Annotated[
+        SwitchSettings | str | None,
+        Field(description='groups of nodes: {"levels": ["rack"], "groups": [4, 4]}, or a "topology.conf" of Slurm'),
+    ] = None
+    network: Annotated[
+        NetworkSettings | None, Field(description='distances of nodes on a network without switches: {"torus": [4, 4]}')
+    ] = None
     medium: Annotated[
         Literal["switch", "hub"], Field(description="pairs of nodes send at the same time (switch) or in turn (hub)")
     ] = "switch"
@@ -258,7 +256,8 @@ def read(path: Path) -> Machine:
             )
         path = shipped[path.name]
     try:
-        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
+        text = path.read_text(encoding="utf-8")
+        data = json.loads(text, parse_constant=_refuse)
     except OSError as error:
         raise CaseError(f"the machine file {path} cannot be read: {error.strerror}") from None
     except json.JSONDecodeError as error:
@@ -269,7 +268,12 @@ def read(path: Path) -> Machine:
         ) from None
     except (ValueError, RecursionError) as error:
         raise CaseError(f"the machine file {path} is not valid JSON: {error}") from None
-    return machine_of(data, str(path))
+    try:
+        return machine_of(data, str(path))
+    except CaseError as error:
+        if error.key is not None and error.where == str(path) and (line := line_of_key(text, error.key)):
+            error.where = Where(str(path), line)
+        raise
 
 
 def machine_of(data: object, source: str = "") -> Machine:
@@ -296,16 +300,25 @@ def machine_of(data: object, source: str = "") -> Machine:
     except CaseError as error:
         error.where = error.where or where
         raise
+    nodes = tuple(node.kind(number, where, folder) for number, node in enumerate(settings.nodes))
+    names = [name for kind in nodes for name in kind.names]
+    if settings.switches is not None and settings.network is not None:
+        raise CaseError("both switches and a network are given", key="network", where=where, remedy="keep one of them")
+    switches = None if settings.switches is None else switches_of(settings.switches, names, where, folder)
     machine = Machine(
-        nodes=tuple(node.kind(number, where, folder) for number, node in enumerate(settings.nodes)),
+        nodes=nodes,
         links={name: link.link(f"links.{name}", where) for name, link in settings.links.items()},
         name=settings.name,
         shared=settings.medium == "hub",
         measured=settings.measured,
         data=data,
         source=source,
+        switches=switches,
+        network=None if settings.network is None else network_of(settings.network, len(names), where),
+        hop=HOP if settings.network is None else settings.network.hop,
     )
     known = {f"{side}-{level}" for level in ("node", *LEVELS) for side in ("inter", "intra")}
+    known |= {f"inter-{level}" for level in (switches.levels if switches is not None else ())}
     for name in machine.links:
         if name not in known:
             raise CaseError(

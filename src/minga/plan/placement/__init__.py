@@ -8,6 +8,7 @@ sequential   block after block onto the cores, in the order of the machine's tre
 round-robin  the first block on the first node, the second on the second, and so on in turn
 tiles        every node gets a tile of blocks, each of its chips a tile of that, and so on; for equal nodes only
 bisection    machine and blocks are halved together, then pairs are exchanged while that helps; for any machine
+exact        the cheapest of all placements of a few ranks, if none of the others is; only as a part of auto
 auto         the cheapest of all these: its messages never cost more than with sequential
 """
 

@@ -19,7 +19,7 @@ from minga.space.box import Point
 from minga.space.boxes import Ints
 from minga.space.layout import Layout
 
-__all__ = ["Cost", "Pricing", "cost_of", "level_costs", "prices"]
+__all__ = ["Cost", "PairCosts", "Pricing", "cost_of", "level_costs", "prices"]
 
 _TICK = 1e-12
 """Seconds of one unit of costs by links."""
@@ -36,20 +36,28 @@ class Cost:
         :func:`level_costs`.
     messages, bytes, copies
         Totals by :attr:`Tree.relations`, inter-node first.
-    busiest
-        Maximum number of bytes that leave one node.
+    uplinks
+        Maximum number of bytes that leave one group, for each level up to the node, the outermost first.
+    apart
+        Number of messages between nodes.
     """
 
     total: int
     messages: tuple[int, ...]
     bytes: tuple[int, ...]
     copies: tuple[int, ...]
-    busiest: int
+    uplinks: tuple[int, ...]
+    apart: int
+
+    @property
+    def busiest(self) -> int:
+        """Maximum number of bytes that leave one node."""
+        return self.uplinks[-1]
 
     @property
     def rank(self) -> tuple[int, int, int]:
         """Key for comparing placements: cost, then messages between nodes, then the busiest node's bytes."""
-        return self.total, self.messages[0], self.busiest
+        return self.total, self.apart, self.busiest
 
 
 def cost_of(
@@ -118,17 +126,22 @@ class Pricing:
         return prices(len(self.seats.levels), self.sizes[0], self.links)
 
     @cached_property
+    def groups(self) -> tuple[Ints, ...]:
+        """The number of the group of each place, for each level up to the node."""
+        return tuple(self.seats.groups(level) for level in range(self.seats.above + 1))
+
+    @cached_property
     def nodes(self) -> tuple[Ints, Ints] | None:
         """Costs by nodes' own links (0 is none) and by size, and the number of each place's own link, or None."""
         if self.links is None or not self.links.nodes:
             return None
         numbers = {link: number for number, link in enumerate(dict.fromkeys(self.links.nodes.values()), 1)}
         costs = [np.zeros(len(self.sizes[0]), np.int64), *(_ticks(link.time(self.sizes[0])) for link in numbers)]
-        which = np.zeros(int(self.seats.paths[:, 0].max()) + 1, np.int64)
+        which = np.zeros(int(self.seats.nodes.max()) + 1, np.int64)
         for node, link in self.links.nodes.items():
             if node < len(which):
                 which[node] = numbers[link]
-        return np.stack(costs), which[self.seats.paths[:, 0]]
+        return np.stack(costs), which[self.seats.nodes]
 
     def of(self, message: Ints, a: Ints, b: Ints, common: Ints | None = None) -> Ints:
         """Return the cost of messages between places ``a`` and ``b``; it is the same in both directions."""
@@ -138,8 +151,32 @@ class Pricing:
         if self.nodes is not None:
             table, own = self.nodes
             slower = np.maximum(table[own[a], size], table[own[b], size])
-            cost = np.where(common == 0, np.maximum(cost, slower), cost)
+            cost = np.where(self.seats.apart(common), np.maximum(cost, slower), cost)
+        if self.seats.network is not None:
+            # A byte costs as much on each hop as on the first one, or a message takes longer by each of them.
+            further = np.maximum(self.seats.hops(a, b) - 1, 0)
+            cost = cost + further * (cost if self.links is None else self.hop)
         return cost * self.edges.times[message]
+
+    def by_pair(self) -> PairCosts | None:
+        """Return the costs of all messages of each pair of ranks together.
+
+        Return None if nodes have links of their own: the slower one counts for each message by itself.
+        """
+        edges = self.edges
+        if self.nodes is not None:
+            return None
+        low, high = np.minimum(edges.sender, edges.receiver), np.maximum(edges.sender, edges.receiver)
+        pairs, number = np.unique(low * edges.ranks + high, return_inverse=True)
+        costs, times = np.zeros((len(pairs), len(self.levels)), np.int64), np.zeros(len(pairs), np.int64)
+        np.add.at(costs, number.reshape(-1), (self.levels[:, self.sizes[1]] * edges.times).T)
+        np.add.at(times, number.reshape(-1), edges.times)
+        return PairCosts(self, pairs // edges.ranks, pairs % edges.ranks, costs, times)
+
+    @cached_property
+    def hop(self) -> int:
+        """Cost of each hop of a message after the first one, if links are known."""
+        return 0 if self.links is None else int(_ticks(np.array(self.links.hop)))
 
     def cost(self, places: Ints) -> Cost:
         """Return the cost of the step if rank ``r`` of the edges is at ``places[r]``."""
@@ -152,17 +189,44 @@ class Pricing:
             np.add.at(sums, common, values)
             return tuple(sums.tolist())
 
-        out = np.zeros(int(self.seats.paths[:, 0].max()) + 1, np.int64)
-        outside = common == 0
         times = self.edges.times
-        np.add.at(out, self.seats.paths[a[outside], 0], (times * self.edges.bytes)[outside])
+        sent = times * self.edges.bytes
+        uplinks = []
+        for level in range(self.seats.above + 1):
+            out = np.zeros(self.groups[level].max(initial=0) + 1, np.int64)
+            np.add.at(out, self.groups[level][a], np.where(common <= level, sent, 0))
+            uplinks.append(int(out.max()))
         return Cost(
             int(self.of(np.arange(len(a)), a, b, common).sum()),
             by_level(times),
-            by_level(times * self.edges.bytes),
+            by_level(sent),
             by_level(times * self.edges.copies),
-            int(out.max()),
+            tuple(uplinks),
+            int(times[self.seats.apart(common)].sum()),
         )
+
+
+@dataclass(frozen=True, eq=False)
+class PairCosts:
+    """The cost of all messages between two ranks, for each distance.
+
+    ``costs[p, c]`` is that of the pair ``one[p]`` and ``other[p]`` with ``c`` levels in common, ``times`` the number of
+    its messages.
+    """
+
+    pricing: Pricing
+    one: Ints
+    other: Ints
+    costs: Ints
+    times: Ints
+
+    def of(self, pair: Ints, a: Ints, b: Ints, common: Ints) -> Ints:
+        """Return the cost of pairs at places ``a`` and ``b``."""
+        cost: Ints = self.costs[pair, common]
+        if self.pricing.seats.network is not None:
+            further = np.maximum(self.pricing.seats.hops(a, b) - 1, 0)
+            cost = cost + further * (cost if self.pricing.links is None else self.pricing.hop * self.times[pair])
+        return cost
 
 
 def _ticks(seconds: np.ndarray) -> Ints:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from minga.errors import LayoutError
@@ -21,6 +23,10 @@ __all__ = ["best_grid", "grids_by_cost"]
 
 _FINALISTS = 6
 """Number of grids for which blocks are actually placed on unequal nodes: those with the cheapest faces."""
+
+
+_MANY, _MOST_TILED = 4096, 8
+"""Number of ranks above which only so many grids are tiled: those with the cheapest faces."""
 
 
 def best_grid(work: Work, seats: Tree, links: Links | None = None) -> Point:
@@ -52,20 +58,22 @@ def grids_by_cost(work: Work, seats: Tree, links: Links | None = None) -> list[t
     cut inner axes less come first.
     """
     counts, depth = group_counts(seats), len(seats.levels)
-    grids = [parts for parts in factorings(len(seats), work.domain.ndim) if _fits(work, parts)]
-    # With every rank alone on a node, tiles do not matter, and faces have their maximum cost.
-    levels = (len(seats), *(1,) * (depth - 1)) if counts is None else counts
     found = []
-    for parts in grids:
-        faces = Faces.of(_sizes(work, parts), work.periodic, work.exchanges, depth, links)
-        found.append((cheapest_tilings(levels, faces, 1)[0][0], parts))
+    for parts in factorings(len(seats), work.domain.ndim):
+        if _fits(work, parts):
+            faces = Faces.of(_sizes(work, parts), work.periodic, work.exchanges, depth, links)
+            # With every rank alone on a node, tiles do not matter, and faces have their maximum cost.
+            found.append((cheapest_tilings((len(seats), *(1,) * (depth - 1)), faces, 1)[0][0], parts, faces))
     found.sort(key=_order)
     if counts is None:
-        found = sorted(((_placed(work, seats, links, parts), parts) for _, parts in found[:_FINALISTS]), key=_order)
-    return found
+        placed = [(_placed(work, seats, links, parts), parts) for _, parts, _ in found[:_FINALISTS]]
+    else:
+        most = _MOST_TILED if len(seats) > _MANY else len(found)
+        placed = [(cheapest_tilings(counts, faces, 1)[0][0], parts) for _, parts, faces in found[:most]]
+    return sorted(placed, key=_order)
 
 
-def _order(found: tuple[int, Point]) -> tuple[int, Point]:
+def _order(found: tuple[Any, ...]) -> tuple[int, Point]:
     return found[0], found[1][::-1]
 
 

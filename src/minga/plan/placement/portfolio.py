@@ -15,6 +15,7 @@ from minga.plan.links import Links
 from minga.plan.placement.bisection import bisected, coordinates_of, shared_out
 from minga.plan.placement.cost import Cost, Pricing
 from minga.plan.placement.edges import edges_of
+from minga.plan.placement.exact import MOST_EXACT, cheaper
 from minga.plan.placement.swaps import MOST_VERTICES, nodes_exchanged, refined
 from minga.plan.placement.tiles import Faces, cheapest_tilings, group_counts, tiled
 from minga.plan.topology import Tree
@@ -39,7 +40,9 @@ __all__ = [
 MAPPINGS: Final = ("sequential", "round-robin", "tiles", "bisection", "auto")
 
 _FINALISTS = 4
-"""Number of tilings whose cost is computed message by message."""
+"""Number of tilings whose cost is computed message by message; of many ranks, half as many."""
+_MANY = 1 << 16
+"""Number of ranks above which fewer placements are tried."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,39 +277,60 @@ def _portfolio(problem: _Problem) -> list[Candidate]:
     found = [
         problem.candidate("as started", np.arange(len(seats))),
         problem.candidate("sequential", _by_kind(seats.order, problem.kinds)),
-        problem.candidate("round-robin", _by_kind(_dealt(seats), problem.kinds)),
     ]
+    if len(seats) <= _MANY:  # it brings nobody closer, and takes seconds for a quarter of a million ranks
+        found.append(problem.candidate("round-robin", _by_kind(_dealt(seats), problem.kinds)))
     if not (problem.kinds != problem.kinds[0]).any():
         found += _tiles(problem)
     found.append(_bisection(problem))
     best = min(found, key=lambda candidate: candidate.cost.rank)
-    found.append(problem.candidate(f"{best.mapping} with exchanges", _exchanged(problem, best.ranks)))
+    exchanged = _exchanged(problem, best.ranks)
+    if exchanged is not best.ranks:
+        found.append(problem.candidate(f"{best.mapping} with exchanges", exchanged))
+    if len(seats) <= MOST_EXACT:
+        limit = min(candidate.cost.total for candidate in found)
+        ranks = cheaper(problem.pricing, problem.kinds, limit)
+        found += [] if ranks is None else [problem.candidate("exact", ranks)]
     return found
 
 
 def _exchanged(problem: _Problem, ranks: Ints) -> Ints:
     """Improve a placement by exchanges of whole nodes and, if there are not too many, of single ranks."""
-    ranks = nodes_exchanged(ranks, problem.pricing, problem.kinds)
-    return refined(ranks, problem.pricing, problem.kinds) if len(ranks) <= MOST_VERTICES else ranks
+    pricing, kinds = problem.pricing, problem.kinds
+    swapped = nodes_exchanged(ranks, pricing, kinds)
+    if swapped is not ranks and pricing.cost(swapped).total < pricing.cost(ranks).total:
+        ranks = swapped
+    return refined(ranks, pricing, kinds) if len(ranks) <= MOST_VERTICES else ranks
 
 
 def _tiles(problem: _Problem) -> Iterator[Candidate]:
-    """Yield the cheapest tilings; there are none if the machine's nodes are unequal or the layout has no mesh."""
+    """Yield the cheapest tilings; there are none if the machine's nodes are unequal or the layout has no mesh.
+
+    On a torus or mesh of nodes, each of its axes is tried as a level of its own.
+    """
     mesh, seats = _full_mesh(problem.layout), problem.pricing.seats
-    counts = group_counts(seats)
-    if mesh is None or counts is None:
+    if mesh is None:
         return
-    faces = Faces.of(mesh.sizes, problem.periodic, problem.exchanges, len(counts), problem.pricing.links)
-    for _, tiling in cheapest_tilings(counts, faces, _FINALISTS):
-        ranks = np.empty(len(seats), np.int64)
-        ranks[problem.layout.owner] = tiled(mesh, seats, tiling)
-        yield problem.candidate("tiles", ranks)
+    most = _FINALISTS if len(seats) <= _MANY else _FINALISTS // 2
+    for tree in (seats, *([] if seats.network is None else [seats.axes()])):
+        counts = group_counts(tree)
+        if counts is None:
+            continue
+        links = problem.pricing.links if tree is seats else None
+        faces = Faces.of(mesh.sizes, problem.periodic, problem.exchanges, len(counts), links)
+        for _, tiling in cheapest_tilings(counts, faces, most):
+            ranks = np.empty(len(seats), np.int64)
+            ranks[problem.layout.owner] = tiled(mesh, tree, tiling)
+            yield problem.candidate("tiles", ranks)
 
 
 def _bisection(problem: _Problem) -> Candidate:
-    layout = problem.layout
+    """Return the placement by bisection, of a network by halves of its nodes, after exchanges."""
+    layout, pricing = problem.layout, problem.pricing
     coordinates = coordinates_of(layout.lo, layout.hi, layout.owner, layout.ranks)
-    ranks = bisected(coordinates, problem.pricing, problem.kinds)
+    if pricing.seats.network is not None:
+        pricing = Pricing(pricing.edges, pricing.seats.halves())
+    ranks = bisected(coordinates, pricing, problem.kinds)
     return problem.candidate("bisection", _exchanged(problem, ranks))
 
 
@@ -328,9 +352,9 @@ def _by_kind(order: Ints, kinds: Ints | None) -> Ints:
 
 def _dealt(seats: Tree) -> Ints:
     """Return the ranks in an order that takes one from each node in turn; exhausted nodes are skipped."""
-    nodes: dict[int, list[int]] = {}
-    for rank in seats.order.tolist():
-        nodes.setdefault(int(seats.paths[rank, 0]), []).append(rank)
+    order, nodes = seats.order, dict[int, list[int]]()
+    for rank, node in zip(order.tolist(), seats.nodes[order].tolist(), strict=True):
+        nodes.setdefault(node, []).append(rank)
     rounds = itertools.zip_longest(*nodes.values())
     return np.array([rank for dealt in rounds for rank in dealt if rank is not None], np.int64)
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from minga.plan.placement.cost import Pricing
+from minga.plan.placement.cost import PairCosts, Pricing
+from minga.plan.topology import Tree
 from minga.space.boxes import Ints
 
 __all__ = ["MOST_VERTICES", "nodes_exchanged", "refined"]
@@ -20,6 +21,9 @@ MOST_VERTICES = 4096
 
 _ALL_PAIRS = 256
 """Number of vertices up to which every pair is a candidate; beyond, only pairs that bring a vertex near a partner."""
+
+_AT_ONCE = 1 << 21
+"""Number of messages whose costs are compared at once."""
 
 _MOST_PAIRS = 1 << 17
 _MOST_EXCHANGES = 4096
@@ -46,17 +50,17 @@ def nodes_exchanged(places: Ints, pricing: Pricing, kinds: Ints) -> Ints:
     if pricing.nodes is None:
         return places
     table, own = pricing.nodes
-    order, paths = pricing.seats.order, pricing.seats.paths
-    first = np.flatnonzero(np.r_[True, np.diff(paths[order, 0]) != 0])
+    order, node, inner = pricing.seats.order, pricing.seats.nodes, pricing.seats.paths[:, pricing.seats.above + 1 :]
+    first = np.flatnonzero(np.r_[True, np.diff(node[order]) != 0])
     members = np.split(order, first[1:])
     a, b = places[pricing.edges.sender], places[pricing.edges.receiver]
-    outside = paths[a, 0] != paths[b, 0]
-    leaving = np.zeros(len(paths), np.int64)
+    outside = node[a] != node[b]
+    leaving = np.zeros(len(node), np.int64)
     for ends in (a[outside], b[outside]):
-        np.add.at(leaving, ends, pricing.levels[0, pricing.sizes[1][outside]])
+        np.add.at(leaving, ends, pricing.levels[pricing.seats.above, pricing.sizes[1][outside]])
     alike: dict[bytes, list[int]] = {}
     for number, seats in enumerate(members):
-        alike.setdefault(np.column_stack((paths[seats, 1:], kinds[seats])).tobytes(), []).append(number)
+        alike.setdefault(np.column_stack((inner[seats], kinds[seats])).tobytes(), []).append(number)
     moved = np.arange(len(places))
     for nodes in alike.values():
         slowest = sorted(nodes, key=lambda number: -int(table[own[members[number][0]]].sum()))
@@ -70,7 +74,8 @@ def nodes_exchanged(places: Ints, pricing: Pricing, kinds: Ints) -> Ints:
 class _Graph:
     """The messages of each vertex and the vertices at their other ends: rows ``starts[v]`` to ``starts[v + 1]``."""
 
-    pricing: Pricing
+    seats: Tree
+    prices: Pricing | PairCosts
     starts: Ints
     message: Ints
     other: Ints
@@ -79,7 +84,8 @@ class _Graph:
 
     @classmethod
     def of(cls, pricing: Pricing) -> _Graph:
-        sender, receiver = pricing.edges.sender, pricing.edges.receiver
+        pairs = pricing.by_pair()
+        sender, receiver = (pricing.edges.sender, pricing.edges.receiver) if pairs is None else (pairs.one, pairs.other)
         vertex = np.r_[sender, receiver]
         order = np.argsort(vertex, kind="stable")
         starts = np.searchsorted(vertex[order], np.arange(pricing.edges.ranks + 1))
@@ -90,11 +96,16 @@ class _Graph:
         for level in range(paths.shape[1]):
             same &= paths[:, None, level] == paths[None, :, level]
             common += same
-        return cls(pricing, starts, message, np.r_[receiver, sender][order], common)
+        return cls(
+            pricing.seats, pricing if pairs is None else pairs, starts, message, np.r_[receiver, sender][order], common
+        )
 
     def gain(self, places: Ints, u: Ints, v: Ints) -> Ints:
         """Return the decrease of the cost if only a given pair exchanges its places, for each pair."""
-        return self._moved(places, u, v) + self._moved(places, v, u)
+        messages = np.cumsum((self.starts[u + 1] - self.starts[u]) + (self.starts[v + 1] - self.starts[v]))
+        ends = np.searchsorted(messages, np.arange(_AT_ONCE, int(messages[-1:].sum()), _AT_ONCE))
+        parts = zip(np.split(u, ends), np.split(v, ends), strict=True)
+        return np.concatenate([self._moved(places, a, b) + self._moved(places, b, a) for a, b in parts])
 
     def _moved(self, places: Ints, mover: Ints, partner: Ints) -> Ints:
         """Return the savings of ``mover``'s messages at the place of ``partner``, without those between the two."""
@@ -106,8 +117,8 @@ class _Graph:
         other = places[self.other[row]]
         here, there = places[mover[pair]], places[partner[pair]]
         message = self.message[row]
-        before = self.pricing.of(message, here, other, self.common[here, other])
-        after = self.pricing.of(message, there, other, self.common[there, other])
+        before = self.prices.of(message, here, other, self.common[here, other])
+        after = self.prices.of(message, there, other, self.common[there, other])
         less = np.zeros(len(mover), np.int64)
         np.add.at(less, pair, before - after)
         return less
@@ -125,15 +136,15 @@ def _candidates(graph: _Graph, places: Ints, kinds: Ints) -> tuple[Ints, Ints]:
         u, v = np.triu_indices(count, 1)
     else:
         u, v = _beside_partners(graph, places)
-    apart = (kinds[u] == kinds[v]) & (graph.common[places[u], places[v]] < len(graph.pricing.seats.levels))
+    apart = (kinds[u] == kinds[v]) & (graph.common[places[u], places[v]] < len(graph.seats.levels))
     return u[apart], v[apart]
 
 
 def _beside_partners(graph: _Graph, places: Ints) -> tuple[Ints, Ints]:
     """Pair the vertex of each message that leaves a group with all vertices in the other end's innermost group."""
-    paths = graph.pricing.seats.paths
+    seats = graph.seats
     # Groups of the level above single places.
-    group = np.unique(paths[:, :-1], axis=0, return_inverse=True)[1].reshape(-1) if paths.shape[1] > 1 else paths[:, 0]
+    group = seats.groups(max(0, len(seats.levels) - 2))
     at = group[places]
     members = np.argsort(at, kind="stable")
     first = np.searchsorted(at[members], np.arange(at.max() + 2))

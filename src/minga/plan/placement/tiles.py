@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ __all__ = ["Faces", "cheapest_tilings", "group_counts", "tiled"]
 
 Tiling = tuple[Point, ...]
 """Number of groups along each axis, for each level."""
+
+_MOST_TILINGS = 20_000
+"""Maximum number of tilings that are compared; machines of many levels have millions."""
 
 
 def group_counts(seats: Tree) -> Point | None:
@@ -69,7 +73,8 @@ class Faces:
         links: Links | None = None,
     ) -> Faces:
         """Make the faces of a mesh with parts of ``sizes[a]`` cells along axis ``a``, for ``depth`` levels."""
-        crossing: dict[Point, Ints] = {}
+        sizes_of: dict[Point, list[Ints]] = {}
+        times_of: dict[Point, list[Ints]] = {}
         alike = [np.unique(along, return_counts=True) for along in sizes]
         for exchange in exchanges:
             for towards in directions(len(sizes), faces_only=not exchange.corners):
@@ -81,8 +86,12 @@ class Faces:
                 for axis in set(range(len(sizes))) - set(axes):
                     lengths, counts = alike[axis]
                     cells, times = np.outer(cells, lengths).ravel(), np.outer(times, counts).ravel()
-                cost = prices(depth, cells * exchange.bytes, links) @ times * exchange.times
-                crossing[axes] = crossing[axes] + cost if axes in crossing else cost
+                sizes_of.setdefault(axes, []).append(cells * exchange.bytes)
+                times_of.setdefault(axes, []).append(times * exchange.times)
+        crossing = {
+            axes: prices(depth, np.concatenate(found), links) @ np.concatenate(times_of[axes])
+            for axes, found in sizes_of.items()
+        }
         return cls(tuple(map(len, sizes)), tuple(periodic), crossing)
 
     def cost(self, tiling: Tiling) -> int:
@@ -119,7 +128,8 @@ def _in_common(factors: Point, periodic: bool) -> Ints:
 
 def cheapest_tilings(counts: Point, faces: Faces, most: int) -> list[tuple[int, Tiling]]:
     """Return the cheapest ways to map groups of ``counts`` to a mesh, with costs; ties in the order of finding."""
-    found = ((faces.cost(tiling), number, tiling) for number, tiling in enumerate(_tilings(counts, faces.shape)))
+    tilings = itertools.islice(_tilings(counts, faces.shape), _MOST_TILINGS)
+    found = ((faces.cost(tiling), number, tiling) for number, tiling in enumerate(tilings))
     return [(cost, tiling) for cost, _, tiling in heapq.nsmallest(most, found)]
 
 

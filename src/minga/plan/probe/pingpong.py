@@ -37,14 +37,15 @@ _TAG: Final = 30_001
 def links_of(comm: Comm, seats: Tree, seconds: float = 0.3) -> Links:
     """Measure the links between the ranks of ``comm``; collective, equal on all ranks.
 
-    Nodes are timed in pairs, with one rank per node and all pairs of a round at the same time; a ring of all nodes
-    reveals a shared medium. Within a node, one pair is timed for each number of levels that ranks have in common. A
-    single rank, and ranks that are threads of one process, are assumed to have shared memory between them.
+    Nodes are timed in pairs, with one rank per node and all pairs of a round at the same time; the fastest pair counts
+    for each distance of their switches. A ring of all nodes reveals a shared medium. Within a node, one pair is timed
+    for each number of levels that ranks have in common. A single rank, and ranks that are threads of one process, are
+    assumed to have shared memory between them.
     """
     depth = len(seats.levels)
     if comm.size == 1 or not isinstance(comm, MPIComm):
         return Links((SHARED_MEMORY,) * (depth + 1))
-    node = seats.paths[:, 0]
+    node = seats.nodes
     leaders = [int(np.flatnonzero(node == number)[0]) for number in range(int(node.max()) + 1)]
     inside = _pairs_inside(seats)
     rounds = rounds_of_pairs(len(leaders), _MOST_ROUNDS)
@@ -52,7 +53,7 @@ def links_of(comm: Comm, seats: Tree, seconds: float = 0.3) -> Links:
     levels: list[Link] = [SHARED_MEMORY] * (depth + 1)
     for common, pair in inside.items():
         levels[common] = _link(_meet(comm, [pair], share)[pair])
-    _fill(levels, inside)
+    _fill(levels, inside, seats.above)
     if len(leaders) == 1:
         return Links(tuple(levels))
     found: dict[tuple[int, int], Floats] = {}
@@ -69,7 +70,7 @@ def links_of(comm: Comm, seats: Tree, seconds: float = 0.3) -> Links:
     }
     best = min(of_node.values(), key=lambda times: times[size])
     own = {number: _link(times) for number, times in of_node.items() if _is_slower(times, best, size)}
-    levels[0] = _link(best)
+    levels[: seats.above + 1] = _by_distance(found, seats, best, size)
     return Links(tuple(levels), own, shared)
 
 
@@ -96,18 +97,32 @@ def _pairs_inside(seats: Tree) -> dict[int, tuple[int, int]]:
     a, b = order[:-1], order[1:]
     common = seats.common(a, b)
     pairs: dict[int, tuple[int, int]] = {}
-    for number in np.unique(common[common > 0]).tolist():
+    for number in np.unique(common[~seats.apart(common)]).tolist():
         first = int(np.flatnonzero(common == number)[0])
         pairs[number] = (int(min(a[first], b[first])), int(max(a[first], b[first])))
     return pairs
 
 
-def _fill(levels: list[Link], known: dict[int, tuple[int, int]]) -> None:
+def _fill(levels: list[Link], known: dict[int, tuple[int, int]], above: int) -> None:
     """Give levels that join no two ranks the link of the nearest known level inside a node."""
-    for common in range(1, len(levels)):
+    for common in range(above + 1, len(levels)):
         if common not in known:
             nearest = min(known, key=lambda other: abs(other - common), default=None)
             levels[common] = levels[nearest] if nearest is not None else SHARED_MEMORY
+
+
+def _by_distance(found: dict[tuple[int, int], Floats], seats: Tree, best: Floats, size: int) -> list[Link]:
+    """Return the links between nodes, the outermost level first: those of the fastest pair at each distance.
+
+    Distances at which no pair was timed get the link of the next one inside.
+    """
+    links: list[Link] = []
+    fastest = best
+    for common in range(seats.above, -1, -1):
+        times = [found[a, b] for a, b in found if int(seats.common(a, b)) == common and len(found[a, b]) > size]
+        fastest = min(times, key=lambda each: each[size], default=fastest)
+        links.append(_link(fastest))
+    return links[::-1]
 
 
 def _meet(comm: MPIComm, pairs: Sequence[tuple[int, int]], seconds: float) -> dict[tuple[int, int], Floats]:

@@ -74,7 +74,7 @@ class _Found:
 
 def probe_ranks(
     model: Model, comm: Comm, *, threads: int = 1, seconds: float = 1.0, cache: bool = True,
-    cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None,
+    cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None, seats: Tree | None = None,
 ) -> RankGroup:  # fmt: skip
     """Measure the ranks of ``comm``; collective, equal on all ranks.
 
@@ -95,6 +95,8 @@ def probe_ranks(
         message times within the host.
     stop
         Called on every rank from time to time; if it returns True on any rank, all raise KeyboardInterrupt.
+    seats
+        The places of the ranks, if they are known.
 
     Returns
     -------
@@ -102,8 +104,8 @@ def probe_ranks(
         The ranks.
     """
     work = work_of(model)
-    seats = seats_of(comm)
-    crowd = len(np.flatnonzero(seats.paths[:, 0] == seats.paths[comm.rank, 0]))
+    seats = seats_of(comm) if seats is None else seats
+    crowd = len(np.flatnonzero(seats.nodes == seats.nodes[comm.rank]))
     parts = probed_sizes(work, comm.size)
     key = _key(work, parts, threads, crowd, len(usable()))
     known = load_cached(key, _speeds_in) if cache else None
@@ -118,7 +120,7 @@ def probe_ranks(
     group: RankGroup | None = None
     if found is not None:
         speeds, speed_of = _grouped(found)
-        nodes = seats.paths[:, 0]
+        nodes = seats.nodes
         names = tuple(found[int(np.flatnonzero(nodes == n)[0])].host for n in range(int(nodes.max()) + 1))
         group = RankGroup(speeds, speed_of, _memory(found), seats, links, names)
     agreed: RankGroup = comm.bcast(group)
@@ -139,7 +141,7 @@ def known_speed(model: Model, ranks: int, threads: int = 1) -> Speed | None:
 
 def probe_beyond(
     model: Model, comm: Comm, group: RankGroup, planned: Ints, *, threads: int = 1, seconds: float = 0.5,
-    cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None,
+    cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None, seats: Tree | None = None,
 ) -> RankGroup:  # fmt: skip
     """Measure ranks at the sizes that a plan gives them, if these are beyond the measured sizes.
 
@@ -323,7 +325,7 @@ def _links(comm: Comm, seats: Tree, seconds: float, cache: bool) -> Links:
 
     For a single node, measurements of the last week are reused.
     """
-    alone = isinstance(comm, MPIComm) and len(np.unique(seats.paths[:, 0])) == 1
+    alone = isinstance(comm, MPIComm) and len(np.unique(seats.nodes)) == 1
     if not (cache and alone):
         return links_of(comm, seats, seconds)
     from mpi4py import MPI

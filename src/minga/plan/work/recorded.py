@@ -19,11 +19,21 @@ from minga.lang.graph import RUN
 from minga.lang.types import itemsize
 from minga.plan.work.weights import weights_of
 from minga.plan.work.work import Deep, Extent, HaloRound, Work
+from minga.space.box import Box
 from minga.space.field import Slot
 from minga.space.grid import Grid
 from minga.space.region import Region
 
-__all__ = ["MOST_PLANNED", "applies_of", "kernel_digest", "planned_rounds", "step_totals", "work_of"]
+__all__ = [
+    "MOST_PLANNED",
+    "applies_of",
+    "enlarged",
+    "kernel_digest",
+    "planned_rounds",
+    "planned_work",
+    "step_totals",
+    "work_of",
+]
 
 MOST_PLANNED = 8
 """Maximum halo depth that a plan chooses, in steps."""
@@ -68,6 +78,22 @@ def work_of(model: Model) -> Work:
         swept=_swept(model.step.operations),
         cuts=model.places if model.cuts and grid == model.grid else (),
     )
+
+
+def planned_work(model: Model) -> Work:
+    """Return the work of a model's step, on the finer grid that the model stands for, if it stands for one."""
+    work = work_of(model)
+    return work if model.stands_for is None else enlarged(work, model.stands_for)
+
+
+def enlarged(work: Work, shape: Sequence[int]) -> Work:
+    """Return the work of the same step on a finer grid of the same extent, with costs of cells that vary alike."""
+    factors = tuple(-(-fine // coarse) for fine, coarse in zip(shape, work.domain.shape, strict=True))
+    domain = Box((0,) * len(factors), tuple(shape))
+    widths = [max(e.low[a] + e.high[a] for e in work.exchanges) if work.exchanges else 1 for a in range(domain.ndim)]
+    least = tuple(min(max(1, width), length) for width, length in zip(widths, shape, strict=True))
+    weights = None if work.weights is None else work.weights.enlarged(domain, factors)
+    return replace(work, domain=domain, least=tuple(map(max, least, work.least)), weights=weights)
 
 
 def _granules(model: Model, grid: Grid, run: int) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final
@@ -67,6 +67,19 @@ class Weights:
             sign = (-1) ** (self.cost.ndim - sum(corner))
             result += sign * self._at(self._total, ends)
         return result
+
+    def enlarged(self, domain: Box, factors: Sequence[int]) -> Weights:
+        """Return the costs of a finer grid, each of whose tiles has ``factors`` times as many cells along each axis."""
+        tile = tuple(size * factor for size, factor in zip(self.tile, factors, strict=True))
+        cost = self.cost.copy()
+        for axis, count in enumerate(cost.shape):
+            first = np.arange(count)
+            coarse = np.minimum(self.tile[axis], self.domain.shape[axis] - first * self.tile[axis])
+            fine = np.minimum(tile[axis], domain.shape[axis] - first * tile[axis])
+            along = [1] * cost.ndim
+            along[axis] = -1
+            cost *= (fine / coarse).reshape(along)
+        return Weights(domain, tile, cost)
 
     @cached_property
     def _total(self) -> Floats:

@@ -152,9 +152,9 @@ def messages(mapping: str) -> dict[str, Any]:
     seats, around = Tree.parse(CLUSTER), (True, True)
     layout = place(cartesian(Relaxation(64).grid.box, (8, 8), granule=1), seats, mapping, around)
     edges = edges_of(layout, around)
-    away = seats.common(edges.sender, edges.receiver) == 0
-    out = np.bincount(seats.paths[edges.sender[away], 0], edges.copies[away]).astype(int)
-    nodes = len(set(seats.paths[:, 0].tolist()))
+    away = seats.apart(seats.common(edges.sender, edges.receiver))
+    out = np.bincount(seats.nodes[edges.sender[away]], edges.copies[away]).astype(int)
+    nodes = len(set(seats.nodes.tolist()))
     cost = cost_of(layout, seats, around)
     return {
         "mapping": mapping,

@@ -135,9 +135,15 @@ def _facts(plan: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("halo depth", f"{depth} step{'s' if depth > 1 else ''}"),
         ("overlap", "yes" if plan.get("overlap") else "no"),
         ("speeds and links", str(plan.get("source", ""))),
+        *([("busiest uplinks, a step", uplinks)] if (uplinks := _uplinks(_table(plan.get("plan")))) else []),
         *([("shares", str(unmeasured))] if (unmeasured := plan.get("unmeasured")) else []),
         ("planning took", f"{float(plan.get('seconds') or 0.0):.2g} s"),
     ]
+
+
+def _uplinks(whole: Mapping[str, Any]) -> str:
+    """Return the most bytes that leave one group of each level in a step."""
+    return ", ".join(f"{name} {int(size or 0) / 1e6:.3g} MB" for name, size in _table(whole.get("uplinks")).items())
 
 
 def _rows(
