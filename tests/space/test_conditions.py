@@ -291,7 +291,7 @@ def test_initial_values_are_functions_of_coordinates() -> None:
         with mg.Engine(slabs(grid.box, 2), grid=grid, comm=comm) as engine:
             engine.set(u, lambda y, x: 10 * y + x * x)
             both = engine.gather(u)
-            engine.set(u, lambda x, y: y)  # by place, not by name
+            engine.set(u, lambda x, y: x + 0 * y)  # by name, not by place
             second = engine.gather(u)
             engine.set(u, lambda y, x: 4.0)
             return both, second, engine.gather(u)
@@ -300,6 +300,45 @@ def test_initial_values_are_functions_of_coordinates() -> None:
     np.testing.assert_array_equal(both, 10 * y + x * x)
     np.testing.assert_array_equal(second, x)
     assert (number == 4.0).all()
+
+
+def test_conditions_take_coordinates_and_the_time_by_their_names() -> None:
+    """The reference gives each value as an expression of the register of the time, or as an array."""
+    x = 0.5 + np.arange(20)
+    for function, reference in (
+        (lambda t: 2.0 * t, 2.0 * mg.TIME),
+        (lambda x, t: 2.0 * t + 0 * x, 2.0 * mg.TIME),
+        (lambda t, x, y: 2.0 * t + 0 * x * y, 2.0 * mg.TIME),
+        (lambda y, x, t=0.0: 2.0 * t, 2.0 * mg.TIME),
+        (lambda *place: 3.0, 3.0),
+        (lambda a, b: 3.0, 3.0),
+        (lambda x, y: x * x, x * x),
+    ):
+        found, again = (stepped({"y": mg.dirichlet(v), "x": mg.neumann(0.0)}, steps=2) for v in (function, reference))
+        np.testing.assert_array_equal(found[:, 5:-5], again[:, 5:-5])
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda x, b: 0.0, r"a function of \(x, b\) is called with y, x, so that its 'x' would be y"),
+        (lambda a, t: 0.0, "its 't' would be x"),
+        (lambda y, time, x: 0.0, "its 'x' would be t"),
+    ],
+)
+def test_a_coordinate_in_the_place_of_another_is_refused(function: Any, says: str) -> None:
+    with pytest.raises(LayoutError, match=says):
+        stepped({"y": mg.dirichlet(function), "x": mg.neumann(0.0)})
+
+
+def test_initial_values_have_no_time() -> None:
+    grid = mg.Grid((6, 7))
+    u = mg.Field("u", grid)
+    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid) as engine:
+        engine.set(u, lambda x: x * x)
+        np.testing.assert_array_equal(engine.gather(u), np.tile(grid.centres("x") ** 2, (6, 1)))
+        with pytest.raises(LayoutError, match="there is no time here"):
+            engine.set(u, lambda x, t: x)
 
 
 def test_one_axis_is_told_by_its_name() -> None:

@@ -7,7 +7,6 @@ wall vorticity or an electrode is written the same way as a mirror.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -22,6 +21,7 @@ from minga.lang.signed import signed_sum
 from minga.lang.trace import Trace, assemble, tracing
 from minga.lang.weights import fornberg
 from minga.space.grid import Grid
+from minga.space.of_place import TIME_NAME, of_place
 from minga.space.register import TIME
 
 if TYPE_CHECKING:
@@ -160,12 +160,7 @@ def fixed(value: object) -> Condition:
         return Condition("fixed(array)", lambda edge: edge.array(values), reads=False, twin=_nothing)
     if callable(value) and not isinstance(value, Arithmetic):
         function = value
-        return Condition(
-            "fixed(function)",
-            lambda edge: function(*(edge.coordinate(axis) for axis in range(edge.ndim))),
-            reads=False,
-            twin=_nothing,
-        )
+        return Condition("fixed(function)", lambda edge: edge.called(function, edge.coordinate), False, twin=_nothing)
     return Condition(f"fixed({value!r})", lambda edge: value, reads=False, twin=_nothing)
 
 
@@ -229,8 +224,8 @@ def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) 
     Parameters
     ----------
     value
-        A number, a register, an array over the face, or a function of the wall's coordinates with one argument for
-        each axis of the grid in its order; with one argument more, also of the time.
+        A number, a register, an array over the face, or a function of the wall's coordinates and the time, whose
+        parameters are named like axes and ``t``, or are one for each axis in the grid's order and perhaps the time.
     order
         Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p - 1 cells inside.
     time
@@ -262,8 +257,8 @@ def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = Non
     Parameters
     ----------
     derivative
-        A number, a register, an array over the face, or a function of the wall's coordinates with one argument for
-        each axis of the grid in its order; with one argument more, also of the time.
+        A number, a register, an array over the face, or a function of the wall's coordinates and the time, whose
+        parameters are named like axes and ``t``, or are one for each axis in the grid's order and perhaps the time.
     order
         Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside.
     time
@@ -352,16 +347,6 @@ def _said(value: object) -> str:
     if isinstance(value, np.ndarray) and value.ndim:
         return "array"
     return "function" if callable(value) and not isinstance(value, Arithmetic) else repr(value)
-
-
-def _takes_time(function: Callable[..., object], ndim: int) -> bool:
-    """Return whether a function of position takes the time, too: it has one positional parameter more."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(each.kind in kinds and each.default is each.empty for each in parameters) == ndim + 1
 
 
 def _functionals(edge: Edge, order: int, slope: bool) -> tuple[list[int], list[Fraction], list[Fraction]]:
@@ -471,15 +456,26 @@ class Edge:
     def given(self, value: object, time: Arithmetic) -> object:
         """Return what a condition was given, at the point of the wall next to the ghost cell.
 
-        A number or an expression stays what it is, an array belongs to the face, and a function is called with the
-        coordinates of all axes, and with the time if it takes one argument more.
+        A number or an expression stays what it is, an array belongs to the face, and a function is called with
+        coordinates and the time.
         """
         if isinstance(value, np.ndarray) and value.ndim:
             return self.array(value)
         if not callable(value) or isinstance(value, Arithmetic):
             return value
-        place = [self.wall if axis == self.axis else self.coordinate(axis) for axis in range(self.ndim)]
-        return value(*place, time) if _takes_time(value, self.ndim) else value(*place)
+        return self.called(value, lambda axis: self.wall if axis == self.axis else self.coordinate(axis), time)
+
+    def called(
+        self, function: Callable[..., object], position: Callable[[int], object], time: Arithmetic | None = None
+    ) -> object:
+        """Return what a function of the place, and of the time if there is one, returns for a position on each axis."""
+        axes = self.trace.axis_names
+        bound = of_place(function, axes, time is not None)
+        if bound is None:
+            return function(*map(position, range(self.ndim)))
+        taken = {name for name in (*bound.positional, *bound.keywords) if name in axes}
+        known = {name: position(axis) for axis, name in enumerate(axes) if name in taken}
+        return bound({TIME_NAME: time, **known})
 
     def _read(self, number: int, n: int) -> Node:
         if not isinstance(n, int) or n < 0:
