@@ -170,6 +170,25 @@ def test_a_condition_that_determines_nothing() -> None:
         stepped({"y": mg.robin(-4.0, 1.0), "x": mg.neumann(0.0)})  # 2 + a h = 0
 
 
+@pytest.mark.parametrize(
+    ("boundary", "says"),
+    [
+        (1.0, "boundary=1.0 is not a condition"),
+        ({"x": 1.0}, "the boundary along axis 'x' is 1.0"),
+        ({"x": (mg.dirichlet(0.0), None)}, "axis 'x' is None at the high end"),
+        ({"x": [mg.dirichlet(0.0)] * 3}, "axis 'x' is .*0.0.*0.0.*0.0"),
+        ({"x": "fixed"}, "axis 'x' is 'fixed'"),
+    ],
+)
+def test_what_is_no_condition_is_named(boundary: Any, says: str) -> None:
+    for make in (
+        lambda: mg.Field("u", mg.Grid((8,)), boundary=boundary),
+        lambda: mg.pde("laplace(u)", mg.Grid((8,)), boundary=boundary, dt=0.1),
+    ):
+        with pytest.raises(LayoutError, match=says):
+            make()
+
+
 # Antiperiodic axes ---------------------------------------------------------------------------------------------------
 def test_antiperiodic_is_a_domain_twice_as_long() -> None:
     values = np.random.default_rng(4).random((8, 12))

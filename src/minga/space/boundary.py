@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 Side = Literal["low", "high"]
 SIDES: tuple[Side, Side] = ("low", "high")
 _HIGHEST_ORDER: Final = 16
+_REMEDY: Final = (
+    "give a condition such as mg.dirichlet(0.0), mg.neumann(0.0), mg.reflect('edge') or mg.custom(f), a pair of them "
+    "for the low and the high end, or a mapping of axes to these"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,14 +87,11 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
     if isinstance(value, Condition):
         return Boundary(tuple((value, value) if periodic == value.antiperiodic else none for periodic in grid.periodic))
     if not isinstance(value, Mapping):
-        raise LayoutError(
-            f"field {name!r}: boundary={shown(value)} is not a condition",
-            remedy="use mg.dirichlet(0.0), mg.neumann(0.0), mg.reflect('edge'), mg.custom(f), or axes mapped to them",
-        )
+        raise LayoutError(f"field {name!r}: boundary={shown(value)} is not a condition", remedy=_REMEDY)
     sides = [none] * grid.ndim
-    for axis, pair in value.items():
+    for axis, given in value.items():
         number = grid.axis(axis)
-        low, high = (pair, pair) if isinstance(pair, Condition) else pair
+        low, high = _pair(given, f"field {name!r}: the boundary along axis {grid.axes[number]!r}")
         if grid.periodic[number] and not (low.antiperiodic and high.antiperiodic):
             raise LayoutError(
                 f"field {name!r}: axis {grid.axes[number]!r} is periodic and has no boundary",
@@ -103,6 +104,17 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
             )
         sides[number] = (low, high)
     return Boundary(tuple(sides))
+
+
+def _pair(given: object, what: str) -> tuple[Condition, Condition]:
+    """Return the conditions at the low and the high end of an axis."""
+    pair = (given, given) if isinstance(given, Condition) else given
+    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+        raise LayoutError(f"{what} is {shown(given)}", remedy=_REMEDY)
+    for side, condition in zip(SIDES, pair, strict=True):
+        if not isinstance(condition, Condition):
+            raise LayoutError(f"{what} is {shown(condition)} at the {side} end", remedy=_REMEDY)
+    return pair[0], pair[1]
 
 
 def homogeneous(item: Field) -> Boundary:

@@ -84,7 +84,8 @@ def pde(
         "euler-maruyama" or "milstein" with noise. "auto" chooses among them by the rates at the start, and the notes of
         the model say why.
     dt
-        Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
+        Length of a step, in `unit`; for "bs3" and "dp5" that of the first attempt. By default explicit methods take one
+        that is stable for the initial values.
     noise
         Amplitude of white noise in time, independent in each cell: one for all fields, or one for each by its name; a
         number or a text.
