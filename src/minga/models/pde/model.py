@@ -30,8 +30,10 @@ from minga.solve.fft.etdrk4 import Exponential
 from minga.solve.integrators import Integrator
 from minga.solve.rates import Evolution, Rates
 from minga.space.boundary import BoundaryLike, Condition, neumann
+from minga.space.extrapolation import extrapolated
 from minga.space.field import Field, Register
 from minga.space.grid import Grid
+from minga.space.poles import poles
 
 __all__ = ["pde"]
 
@@ -136,7 +138,7 @@ def pde(
         for each, kind in zip(system.names, system.kinds, strict=True)
     )
     widest = max(system.kinds)
-    constants = tuple(Field(each, grid, widest, boundary=_continued(grid, order)) for each in system.placed)
+    constants = tuple(Field(each, grid, widest, boundary=_of_parameters(grid, order)) for each in system.placed)
     rates, spectral, workspace = _rates(system, fields, constants, integrator, space, dealias)
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
     starts: dict[Any, Any] = dict(values) | ({} if spectral is None else dict(spectral.modes.initial))
@@ -252,6 +254,13 @@ def _no_field(kind: str, name: str, system: System) -> ProgramError:
 def _continued(grid: Grid, order: int) -> dict[str | int, Condition] | None:
     """Return the default conditions: nothing flows through the walls."""
     return {axis: neumann(0.0, order=order) for axis, periodic in enumerate(grid.periodic) if not periodic} or None
+
+
+def _of_parameters(grid: Grid, order: int) -> dict[str | int, tuple[Condition, Condition]] | None:
+    """Return the conditions of parameters that depend on the place: they go on beyond walls, and are even at poles."""
+    outside, even = extrapolated(order), neumann(0.0, order=order)
+    ends = {axis: poles(grid, axis) for axis, periodic in enumerate(grid.periodic) if not periodic}
+    return {axis: (even if low else outside, even if high else outside) for axis, (low, high) in ends.items()} or None
 
 
 def _initial(given: object, system: System) -> dict[str, Any]:
