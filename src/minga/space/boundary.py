@@ -17,6 +17,7 @@ import numpy as np
 from minga.errors import LayoutError, MingaError, shown
 from minga.lang.expr import Arithmetic, Node, as_node, author_error, cast
 from minga.lang.graph import Interner, KernelGraph, Param, Store
+from minga.lang.math import sin
 from minga.lang.signed import signed_sum
 from minga.lang.trace import Trace, assemble, tracing
 from minga.lang.weights import fornberg
@@ -264,7 +265,7 @@ def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) 
 
 
 def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
-    """Return the condition that the outward derivative at the wall is given.
+    """Return the condition that the outward derivative at the wall, by length, is given.
 
     Parameters
     ----------
@@ -288,13 +289,13 @@ def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = Non
     """
 
     def value(edge: Edge, t: Arithmetic) -> Node:
-        return _known(edge, order, 0, 1, edge.given(derivative, t))
+        return _known(edge, order, 0, 1, _times(edge.given(derivative, t), edge.scale))
 
     return _wall(f"neumann({_said(derivative)})", order, value, time, derivative, lambda: neumann(0.0, order))
 
 
 def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
-    """Return the condition du/dn + a u = b at the wall, with the outward derivative du/dn.
+    """Return the condition du/dn + a u = b at the wall, with the outward derivative du/dn, by length.
 
     Parameters
     ----------
@@ -317,7 +318,7 @@ def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = Non
     """
 
     def value(edge: Edge, t: Arithmetic) -> Node:
-        factor, right = edge.given(a, t), edge.given(b, t)
+        factor, right = (_times(edge.given(each, t), edge.scale) for each in (a, b))
         if isinstance(factor, int | float):
             return _known(edge, order, Fraction(factor), 1, right)
         inside, of_value, of_slope = _functionals(edge, order, True)
@@ -359,6 +360,13 @@ def _said(value: object) -> str:
     if isinstance(value, np.ndarray) and value.ndim:
         return "array"
     return "function" if callable(value) and not isinstance(value, Arithmetic) else repr(value)
+
+
+def _times(value: object, scale: Node | None) -> object:
+    """Return a value times the length of a unit of the coordinate: a derivative by length becomes one by it."""
+    if scale is None or (isinstance(value, int | float) and value == 0):
+        return value
+    return as_node(value) * scale
 
 
 def _functionals(edge: Edge, order: int, slope: bool) -> tuple[list[int], list[Fraction], list[Fraction]]:
@@ -443,6 +451,17 @@ class Edge:
     def wall(self) -> float:
         """Position of the wall along its normal."""
         return float(self._positions([0], faces=True)[0])
+
+    @property
+    def scale(self) -> Node | None:
+        """Length of a unit of the coordinate along the normal, if it is an angle: r, or r sin(theta)."""
+        grid = self.target.grid
+        name = grid.axes[self.axis]
+        if grid.geometry == "cartesian" or name not in ("theta", "phi"):
+            return None
+        scale = abs(self.coordinate("r"))
+        around = grid.geometry == "spherical" and name == "phi" and "theta" in grid.axes
+        return scale * abs(sin(self.coordinate("theta"))) if around else scale
 
     def distances(self, points: Sequence[int]) -> list[Fraction]:
         """Return the distances of points from the wall, positive inside: point 0 is the first inside, -1 ghost 1."""

@@ -60,3 +60,28 @@ def test_parameters_are_even_at_the_axis() -> None:
     grid = mg.Grid((10,), ("r",), spacing=0.1, geometry="polar")
     found = rates("d_dr(k)", grid, 0.0, parameters={"k": "r**2"})["u"]
     np.testing.assert_allclose(found[:-1], 2 * grid.centres("r")[:-1], rtol=1e-12)
+
+
+# Angles --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", thinned(["neumann", "robin", "function"], "robin"))
+def test_normal_derivatives_across_angles_are_by_length(kind: str) -> None:
+    """u = r theta and r phi sin(theta), whose derivatives along unit vectors are 1 and u over the length of phi."""
+    grid = mg.Grid((6, 7), ("r", "theta"), spacing=(0.1, 0.2), origin=(1.0, 0.5), geometry="spherical")
+    high = {
+        "neumann": mg.neumann(1.0), "robin": mg.robin(1.0, lambda theta, r: 1.0 + r * theta),
+        "function": mg.robin(lambda r: 1 / r, lambda theta: 1.0 + theta),
+    }[kind]  # fmt: skip
+    found = rates("d2_dtheta2(u)", grid, "r*theta", boundary={"r": mg.neumann(0.0), "theta": (mg.neumann(-1.0), high)})[
+        "u"
+    ]
+    np.testing.assert_allclose(found, 0.0, atol=1e-12)
+
+
+@pytest.mark.slow
+def test_normal_derivatives_across_phi() -> None:
+    grid = mg.Grid((4, 4, 5), geometry="spherical", spacing=(0.1, 0.2, 0.3), origin=(1.0, 0.5, 0.0))
+    wall = mg.neumann(lambda r, theta: 1 / mg.sin(theta))
+    found = rates(
+        "d2_dphi2(u)", grid, "r*phi", boundary={"phi": (mg.neumann(lambda r, theta: -1 / mg.sin(theta)), wall)}
+    )["u"]
+    np.testing.assert_allclose(found, 0.0, atol=1e-12)
