@@ -164,6 +164,16 @@ def test_parameters_that_depend_on_the_place() -> None:
     assert found[0].sum() == pytest.approx(np.cos(grid.centres("x")).sum() * 8, rel=1e-13)  # nothing leaves
 
 
+def test_a_curl_has_the_order_of_the_model() -> None:
+    grid = mg.Grid((8, 12), periodic=True)
+    found = [
+        cells(mg.pde({"a": curl, "b": "0"}, grid, initial={"a": "sin(x)", "b": "x*y"}, order=order, dt=1.0), 1)["a"]
+        for curl, order in (("curl((b, a))", 4), ("curl((b, a), order=4)", 2), ("d_dx(b) - d_dy(a)", 4))
+    ]
+    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(found[1], found[2])
+
+
 def test_a_register_is_a_parameter_that_others_change() -> None:
     grid = mg.Grid((8,), periodic=True)
     rate = mg.Register("rate", initial=1.0)
