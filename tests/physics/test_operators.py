@@ -201,6 +201,13 @@ def cylindrical(n: int) -> mg.Grid:
     return mg.Grid((n, n), ("z", "r"), geometry="cylindrical", spacing=1 / n, origin=(0.0, 0.5))
 
 
+def ball(n: int) -> mg.Grid:
+    return mg.Grid(
+        (n, n, n), geometry="spherical", spacing=(1 / n, 1.5 / n, 2 * np.pi / n), origin=(0.5, 0.4, 0.0),
+        periodic=(False, False, True),
+    )  # fmt: skip
+
+
 def wave(r: Array, angle: Array) -> Array:
     return np.asarray(np.sin(2 * r) * np.cos(angle) + r**3)
 
@@ -249,22 +256,38 @@ def test_curved_coordinates(order: int) -> None:
         assert abs(order_of(make, *case, n=64) - order) < 0.25
 
 
+def test_a_full_tensor_in_curved_coordinates() -> None:
+    """Only the terms off the diagonal: the slope along the face is that by length on the face."""
+
+    @mg.kernel
+    def flow(u, new):
+        new[0, 0] = mg.div_grad(((0.0, 1.0), (1.0, 0.0)), u)
+
+    given = [(lambda r, a: r**3 * np.sin(a), ())]
+    assert abs(order_of(polar, flow, given, lambda r, a: 6 * r * np.cos(a)) - 2) < 0.2
+    assert abs(order_of(spherical, flow, given, lambda r, a: 10 * r * np.cos(a)) - 2) < 0.2
+
+
+@pytest.mark.slow
+def test_a_full_tensor_on_a_sphere_of_three_axes() -> None:
+    @mg.kernel
+    def flow(u, new):
+        new[0, 0, 0] = mg.div_grad(((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0)), u)
+
+    given = [(lambda r, a, b: r**2 * np.sin(a) ** 2 * np.sin(b), ())]
+    assert abs(order_of(ball, flow, given, lambda r, a, b: 4 * np.cos(a) * np.cos(b)) - 2) < 0.3
+
+
 def test_a_sphere_of_three_axes() -> None:
     @mg.kernel
     def laplace(u, new):
         new[0, 0, 0] = mg.laplace(u)
 
-    def make(n: int) -> mg.Grid:
-        return mg.Grid(
-            (n, n, n), geometry="spherical", spacing=(1 / n, 1.5 / n, 2 * np.pi / n), origin=(0.5, 0.4, 0.0),
-            periodic=(False, False, True),
-        )  # fmt: skip
-
     def exact(r: Array, theta: Array, phi: Array) -> Array:
         return np.asarray(4 * np.sin(theta) * np.cos(phi) + 12 * r)
 
     given = [(lambda r, theta, phi: r**2 * np.sin(theta) * np.cos(phi) + r**3, ())]
-    assert abs(order_of(make, laplace, given, exact) - 2) < 0.3
+    assert abs(order_of(ball, laplace, given, exact) - 2) < 0.3
 
 
 def test_nothing_flows_through_the_axis_or_the_poles() -> None:
@@ -366,6 +389,37 @@ def test_a_square_wave(scheme: str, low: float, high: float) -> None:
     found = carried(scheme, 100, 1.0, start)
     assert found.min() == pytest.approx(low, abs=6e-5)
     assert found.max() == pytest.approx(high, abs=6e-5)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "kind"),
+    thinned(itertools.product(["upwind", "up3", "c4", "up5"], ["uniform", "stretched"]), ("up5", "uniform"))
+    + thinned([("weno5", "uniform")]),
+)
+def test_a_velocity_that_varies_keeps_the_order(scheme: str, kind: str) -> None:
+    """The flux through each face, which is what flows out, added up from a face whose flux is known."""
+
+    @mg.kernel
+    def out(v, u, f):
+        f[0] = mg.advect((v,), u, scheme)
+
+    def wrong(n: int) -> float:
+        grid = line(kind)(n)
+        v, w, f = (mg.Field(name, grid, boundary=mg.fixed(np.nan)) for name in "vuf")
+        program = mg.Program("rate")
+        program.apply(out, v, w, f, region=mg.Box((EDGE,), (n - EDGE,)))
+        with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+            faces = grid.faces(0)
+            engine.set(v, lambda x: 2 + np.sin(3 * x))
+            engine.set(w, np.diff(np.sin(5 * faces)) / np.diff(faces) / 5)
+            engine.run(program)
+            found = engine.gather(f)
+        flux = (2 + np.sin(3 * faces)) * np.cos(5 * faces)
+        errors = np.cumsum((found * grid.widths(0) - np.diff(flux))[EDGE:-EDGE])
+        return float(np.ptp(errors))
+
+    expected = {"upwind": 1, "up3": 3, "c4": 4, "up5": 5, "weno5": 5}[scheme]
+    assert np.log2(wrong(32) / wrong(64)) > expected - 0.35
 
 
 def test_mirrored_advection_has_mirrored_bits() -> None:

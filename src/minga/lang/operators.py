@@ -242,7 +242,13 @@ def _divergence(part: object, axis: int, order: int, trace: Trace) -> Node:
     if trace.metric.geometry == "cartesian" or trace.axis_names[axis] in ("z", "phi"):
         value = d(part, axis, 1, order, "forward" if on_faces else None)
         return _unscaled(value, axis, _kinds(part, trace, cells=axis), trace)
-    if order == 2 or on_faces:
+    if on_faces and order > 2:
+        raise author_error(
+            f"mg.div of order {order} of a component on faces across {trace.axis_names[axis]!r} on a "
+            f"{trace.metric.geometry} grid",
+            "write order=2, or give the components in cells",
+        )
+    if order == 2:
         flux = as_node(_centre(part, trace)) if on_faces else d(part, axis, 0, order, "backward")
         return _outflow(flux, axis, order, trace)
     at = _kinds(part, trace)
@@ -361,6 +367,7 @@ def _flow(row: Sequence[object], u: object, axis: int, order: int, mean: Mean, t
     """Return the divergence, along one axis, of a row of the tensor times the gradient."""
     backward: Staggered = "backward" if _kind(u, axis, trace) == "c" else "forward"
     at = _kinds(u, trace)
+    at[axis] = "f" if backward == "backward" else "c"
     fluxes = []
     for other, k in enumerate(row):
         if k is None or (isinstance(k, int | float) and k == 0):
@@ -414,12 +421,15 @@ def advect(velocity: Sequence[object], u: object, scheme: str = "upwind", conser
     ----------
     velocity
         One component for each axis: a number, a field of cells or of faces across its axis, or an expression.
+        Velocities of cells are values at their centres, from which those on faces are interpolated to the order of the
+        scheme.
     u
         Averages over cells: a field, a `mg.local`, or an expression.
     scheme
         "upwind" (order 1), "up3", "up5", centred "c2", "c4", "van_leer" (limited, order 2), "weno5".
     conservative
-        True: div(velocity u), whose sum over the cells only changes at the ends. False: velocity . grad u.
+        True: div(velocity u), whose sum over the cells only changes at the ends. False: velocity . grad u, of order 2
+        at most where the velocity varies.
 
     Returns
     -------
@@ -446,7 +456,7 @@ def advect(velocity: Sequence[object], u: object, scheme: str = "upwind", conser
 def _advect(part: object, u: object, axis: int, scheme: str, trace: Trace) -> Node:
     speed = as_node(_centre(part, trace))
     if speed.reads_cells and _kind(part, axis, trace) == "c":
-        speed = d(part, axis, 0, 2, "backward")
+        speed = d(part, axis, 0, _BETWEEN[scheme], "backward")
     left, right = _sides(u, axis, scheme, trace)
     flux = speed * left if right is None else _upwind(speed, left, right)
     return _outflow(flux, axis, 2, trace)
@@ -486,6 +496,8 @@ def _sides(u: object, axis: int, scheme: str, trace: Trace) -> tuple[Node, Node 
     return function(*from_below), function(*from_above)
 
 
+_BETWEEN: Final = {"upwind": 2, "van_leer": 2, "c2": 2, "up3": 4, "c4": 4, "up5": 6, "weno5": 6}
+"""Accuracy of the velocity on a face, at least that of the scheme."""
 _STENCILS: Final = {"upwind": (-1, 0), "up3": (-2, 1), "up5": (-3, 2), "c2": (-1, 1), "c4": (-2, 2)}
 """Cells from the first to before the last, of which the value on the lower face of cell 0 is made, seen from below."""
 
