@@ -265,7 +265,7 @@ def test_a_full_tensor_in_curved_coordinates() -> None:
 
     given = [(lambda r, a: r**3 * np.sin(a), ())]
     assert abs(order_of(polar, flow, given, lambda r, a: 6 * r * np.cos(a)) - 2) < 0.2
-    assert abs(order_of(spherical, flow, given, lambda r, a: 10 * r * np.cos(a)) - 2) < 0.2
+    assert abs(order_of(spherical, flow, given, lambda r, a: 10 * r * np.cos(a), n=64) - 2) < 0.3
 
 
 @pytest.mark.slow
