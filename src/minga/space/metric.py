@@ -7,7 +7,8 @@ the last spacing; along a periodic one they are those of the other end.
 ========================================  ==========================================================================
 name                                      value
 ========================================  ==========================================================================
-``@coordinateA``                          position of the point, of cells or faces as the stored field has it
+``@coordinateA``                          position of the point, of cells or faces as the stored field has it; beyond a
+                                          periodic end that of the cell which lies there
 ``@spacingA``                             width of the cell: scalar or table
 ``@per_spacingA_N``                       1 / width**N, scalar
 ``@weightA_N_ST_LO_HI_K``                 weight of the value at offset K in the derivative of order N, at points T

@@ -62,6 +62,20 @@ def test_parameters_are_even_at_the_axis() -> None:
     np.testing.assert_allclose(found[:-1], 2 * grid.centres("r")[:-1], rtol=1e-12)
 
 
+# Periodic ends -------------------------------------------------------------------------------------------------------
+def test_expressions_of_coordinates_are_periodic() -> None:
+    """What leaves a cell through the end enters the one at the other end; functions with the period are smooth."""
+    grid = mg.Grid((16,), spacing=1 / 16, periodic=True)
+    found = rates(
+        {"u": "div(where(x < 0.5, 1, 2)*grad(u))", "v": "advect(where(x < 0.5, 1, 2), v)", "w": "laplace(cos(2*pi*x))"},
+        grid, {"u": "cos(2*pi*x) + x", "v": "1.5 + x"},
+    )  # fmt: skip
+    for name in "uv":
+        assert abs(found[name].sum()) < 1e-12 * abs(found[name]).sum()
+    exact = -2 * 16**2 * (1 - np.cos(2 * np.pi / 16)) * np.cos(2 * np.pi * grid.centres("x"))
+    np.testing.assert_allclose(found["w"], exact, atol=1e-10)
+
+
 # Angles --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("kind", thinned(["neumann", "robin", "function"], "robin"))
 def test_normal_derivatives_across_angles_are_by_length(kind: str) -> None:
