@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -43,7 +43,7 @@ class Condition:
 
     It is `homogeneous` if ghost cells are linear in the cells inside, without a constant: both parts of a complex field
     obey it if the field does. `twin` makes the homogeneous condition that differences of two fields with this condition
-    obey; a homogeneous condition needs none.
+    obey; a homogeneous condition needs none. `ordered` makes the same condition of another order, if none was chosen.
     """
 
     name: str
@@ -52,9 +52,14 @@ class Condition:
     antiperiodic: bool = False
     homogeneous: bool = False
     twin: Callable[[], Condition] | None = None
+    ordered: Callable[[int], Condition] | None = None
 
     def __repr__(self) -> str:
         return self.name
+
+    def of_order(self, order: int) -> Condition:
+        """Return the condition for operators of this order; one whose order was chosen stays as it is."""
+        return self if self.ordered is None else self.ordered(order)
 
     def linear(self) -> Condition | None:
         """Return the condition of differences of two fields that obey this one; None if it is not known."""
@@ -231,7 +236,7 @@ def custom(function: Callable[[Edge], object], name: str | None = None) -> Condi
     return Condition(name or f"custom({getattr(function, '__name__', 'function')})", function)
 
 
-def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
+def dirichlet(value: object, order: int | None = None, *, time: Arithmetic | None = None) -> Condition:
     """Return the condition u = value at the wall.
 
     Parameters
@@ -240,7 +245,8 @@ def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) 
         A number, a register, an array over the face, or a function of the wall's coordinates and the time, whose
         parameters are named like axes and ``t``, or are one for each axis in the grid's order and perhaps the time.
     order
-        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p - 1 cells inside.
+        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p - 1 cells inside. By
+        default it is that of the equations in `mg.pde`, and 2 elsewhere.
     time
         Register of the time; by default `mg.TIME`.
 
@@ -254,17 +260,17 @@ def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) 
     LayoutError
         If the order is not an even number from 2 to 16.
     """
-    return _wall(
-        f"dirichlet({_said(value)})",
-        order,
-        lambda edge, t: _known(edge, order, 1, 0, edge.given(value, t)),
-        time,
-        value,
-        lambda: dirichlet(0.0, order),
-    )
+
+    def make(order: int) -> Condition:
+        def ghost(edge: Edge, t: Arithmetic) -> Node:
+            return _known(edge, order, 1, 0, edge.given(value, t))
+
+        return _wall(f"dirichlet({_said(value)})", order, ghost, time, value, lambda: dirichlet(0.0, order))
+
+    return _of_any_order(make, order)
 
 
-def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
+def neumann(derivative: object, order: int | None = None, *, time: Arithmetic | None = None) -> Condition:
     """Return the condition that the outward derivative at the wall, by length, is given.
 
     Parameters
@@ -273,7 +279,8 @@ def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = Non
         A number, a register, an array over the face, or a function of the wall's coordinates and the time, whose
         parameters are named like axes and ``t``, or are one for each axis in the grid's order and perhaps the time.
     order
-        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside.
+        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside. By
+        default it is that of the equations in `mg.pde`, and 2 elsewhere.
     time
         Register of the time; by default `mg.TIME`.
 
@@ -288,13 +295,16 @@ def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = Non
         If the order is not an even number from 2 to 16.
     """
 
-    def value(edge: Edge, t: Arithmetic) -> Node:
-        return _known(edge, order, 0, 1, _times(edge.given(derivative, t), edge.scale))
+    def make(order: int) -> Condition:
+        def ghost(edge: Edge, t: Arithmetic) -> Node:
+            return _known(edge, order, 0, 1, _times(edge.given(derivative, t), edge.scale))
 
-    return _wall(f"neumann({_said(derivative)})", order, value, time, derivative, lambda: neumann(0.0, order))
+        return _wall(f"neumann({_said(derivative)})", order, ghost, time, derivative, lambda: neumann(0.0, order))
+
+    return _of_any_order(make, order)
 
 
-def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
+def robin(a: object, b: object, order: int | None = None, *, time: Arithmetic | None = None) -> Condition:
     """Return the condition du/dn + a u = b at the wall, with the outward derivative du/dn, by length.
 
     Parameters
@@ -302,7 +312,8 @@ def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = Non
     a, b
         Each a number, a register, an array over the face, or a function as for `mg.dirichlet`.
     order
-        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside.
+        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside. By
+        default it is that of the equations in `mg.pde`, and 2 elsewhere.
     time
         Register of the time; by default `mg.TIME`.
 
@@ -317,19 +328,15 @@ def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = Non
         If the order is not an even number from 2 to 16.
     """
 
-    def value(edge: Edge, t: Arithmetic) -> Node:
-        factor, right = (_times(edge.given(each, t), edge.scale) for each in (a, b))
-        if isinstance(factor, int | float):
-            return _known(edge, order, Fraction(factor), 1, right)
-        inside, of_value, of_slope = _functionals(edge, order, True)
-        factor = as_node(factor)
-        sums = [factor * float(v) - float(s) for v, s in zip(of_value, of_slope, strict=True)]
-        total = as_node(right)
-        for n, weight in zip(inside, sums[1:], strict=True):
-            total = total - weight * edge[n]
-        return total / sums[0]
+    def make(order: int) -> Condition:
+        def ghost(edge: Edge, t: Arithmetic) -> Node:
+            factor, right = (_times(edge.given(each, t), edge.scale) for each in (a, b))
+            return _mixed(edge, order, factor, right)
 
-    return _wall(f"robin({_said(a)}, {_said(b)})", order, value, time, b, lambda: robin(a, 0.0, order, time=time))
+        name = f"robin({_said(a)}, {_said(b)})"
+        return _wall(name, order, ghost, time, b, lambda: robin(a, 0.0, order, time=time))
+
+    return _of_any_order(make, order)
 
 
 def antiperiodic() -> Condition:
@@ -343,6 +350,11 @@ def antiperiodic() -> Condition:
         The condition.
     """
     return Condition("antiperiodic()", lambda edge: edge[0], antiperiodic=True, homogeneous=True)
+
+
+def _of_any_order(make: Callable[[int], Condition], order: int | None) -> Condition:
+    """Return a condition of an order, or of order 2 until another one is asked for."""
+    return replace(make(2), ordered=make) if order is None else make(order)
 
 
 def _wall(
@@ -399,6 +411,19 @@ def _known(edge: Edge, order: int, a: Fraction | int, slope: int, right: object)
         terms.append((1 / weights[0], as_node(right)))
     factors = [(-weight / weights[0], n) for n, weight in zip(inside, weights[1:], strict=True)]
     return signed_sum([*terms, *((factor, edge[n]) for factor, n in factors if factor)])
+
+
+def _mixed(edge: Edge, order: int, factor: object, right: object) -> Node:
+    """Return the ghost value for du/dn + factor u = right, of which both may be expressions."""
+    if isinstance(factor, int | float):
+        return _known(edge, order, Fraction(factor), 1, right)
+    inside, of_value, of_slope = _functionals(edge, order, True)
+    factor = as_node(factor)
+    sums = [factor * float(v) - float(s) for v, s in zip(of_value, of_slope, strict=True)]
+    total = as_node(right)
+    for n, weight in zip(inside, sums[1:], strict=True):
+        total = total - weight * edge[n]
+    return total / sums[0]
 
 
 @dataclass(frozen=True, slots=True)

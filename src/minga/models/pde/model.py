@@ -92,7 +92,8 @@ def pde(
         Amplitude of white noise in time, independent in each cell: one for all fields, or one for each by its name; a
         number or a text.
     order
-        Accuracy of operators for which an equation gives none, and of the default condition.
+        Accuracy of operators for which an equation gives none. Conditions whose order is not given have the highest of
+        the equations.
     space
         "differences", or "spectral": derivatives of the Fourier modes, for equations as texts on periodic boxes.
     dealias
@@ -138,7 +139,7 @@ def pde(
         for each, kind in zip(system.names, system.kinds, strict=True)
     )
     widest = max(system.kinds)
-    constants = tuple(Field(each, grid, widest, boundary=_of_parameters(grid, order)) for each in system.placed)
+    constants = tuple(Field(each, grid, widest, boundary=_of_parameters(grid, system.widest)) for each in system.placed)
     rates, spectral, workspace = _rates(system, fields, constants, integrator, space, dealias)
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
     starts: dict[Any, Any] = dict(values) | ({} if spectral is None else dict(spectral.modes.initial))
@@ -219,14 +220,20 @@ def _boundary(given: Any, name: str, system: System) -> BoundaryLike:
         given = given[name] if own else given.get(whole)
     if whole != name and not own:
         _check_homogeneous(given, whole)
-    default = _continued(system.grid, system.order)
-    if given is None or isinstance(given, Condition):
-        return default if given is None else given
+    default = _continued(system.grid, system.widest)
+    if given is None:
+        return default
     if not isinstance(given, Mapping):
-        refused: BoundaryLike = given  # by the field, with a remedy
-        return refused
-    axes: dict[str | int, Any] = {system.grid.axis(axis): condition for axis, condition in given.items()}
+        return _ordered(given, system.widest)  # the field refuses what is no condition, with a remedy
+    axes = {system.grid.axis(axis): _ordered(condition, system.widest) for axis, condition in given.items()}
     return {**(default or {}), **axes}
+
+
+def _ordered(given: Any, order: int) -> Any:
+    """Return one or several conditions of the order of the equations."""
+    if isinstance(given, Condition):
+        return given.of_order(order)
+    return tuple(_ordered(each, order) for each in given) if isinstance(given, tuple | list) else given
 
 
 def _check_homogeneous(given: Any, name: str) -> None:
