@@ -313,6 +313,56 @@ def test_nothing_flows_through_the_axis_or_the_poles() -> None:
     assert np.isfinite(found).all()
 
 
+DISC = mg.Grid((6, 8), geometry="polar", spacing=(0.1, np.pi / 4), periodic=(False, True))
+BALL = mg.Grid((6, 8), geometry="spherical", spacing=(0.1, np.pi / 8))
+CAP = mg.Grid((4, 6, 8), geometry="spherical", spacing=(0.1, 0.1, np.pi / 4), origin=(1.0, 0.0, 0.0))
+
+
+def recorded(operator: Any, grid: mg.Grid) -> None:
+    @mg.kernel
+    def apply(u, new):
+        new[(0,) * grid.ndim] = operator(u)
+
+    mg.Program("operator").apply(apply, mg.Field("u", grid, boundary=mg.neumann(0.0)), mg.Field("new", grid))
+
+
+@pytest.mark.parametrize(
+    ("operator", "grid", "says"),
+    [
+        (lambda u: mg.grad(u)[0], DISC, "mg.d of order 2 along 'r' reads across r = 0"),
+        (lambda u: mg.laplace(u, 4), DISC, "mg.d of order 4 along 'r'"),
+        (lambda u: mg.laplace(u, 4), BALL, "across r = 0"),
+        (lambda u: mg.d(u, "theta"), CAP, "along 'theta' reads across a pole"),
+        (lambda u: mg.div((u, u), 4), DISC, "across r = 0"),
+        (lambda u: mg.advect((1.0, 0.0), u, "up3"), DISC, "mg.advect: up3 along 'r'"),
+        (lambda u: mg.advect((1.0, 0.0), u, conservative=False), DISC, "with conservative=False"),
+    ],
+)
+def test_what_reads_cells_at_another_angle_is_refused(operator: Any, grid: mg.Grid, says: str) -> None:
+    with pytest.raises(mg.KernelError, match=says):
+        recorded(operator, grid)
+
+
+def test_what_needs_no_cells_at_another_angle() -> None:
+    recorded(lambda u: mg.laplace(u) + mg.div((u, u)) + mg.biharmonic(u) + mg.advect((1.0, u), u, "c2"), DISC)
+    recorded(lambda u: mg.advect((0.0, 1.0), u, "weno5") + mg.d(u, "phi", 1, 4), DISC)
+    recorded(lambda u: mg.laplace(u, 4), mg.Grid((9,), geometry="polar"))
+    recorded(lambda u: mg.laplace(u, 4) + mg.grad(u)[0], spherical(9))
+    recorded(lambda u: mg.d(u, "r", 1, 4) + mg.d(u, "phi", 1, 4), CAP)
+
+
+def test_the_order_of_fluxes_between_faces_of_curved_grids() -> None:
+    grid = polar(8)
+
+    @mg.kernel
+    def divergence(v, w, new):
+        new[0, 0] = mg.div((v, w), 4)
+
+    v, w, new = mg.Field("v", grid, centre="r"), mg.Field("w", grid, centre="phi"), mg.Field("new", grid)
+    with pytest.raises(mg.KernelError, match="order 4 of a component on faces across 'r'"):
+        mg.Program("operator").apply(divergence, v, w, new)
+
+
 # Time steps ----------------------------------------------------------------------------------------------------------
 def advanced(
     grid: mg.Grid, start: Array, rate: Any, boundary: Any, dt: float, steps: int, stages: list[tuple[Any, ...]]

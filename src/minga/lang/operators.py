@@ -74,6 +74,8 @@ def d(u: object, axis: int | str, n: int = 1, order: int = 2, staggered: Stagger
     if n == 0 and staggered is None:
         return as_node(_centre(u, trace))
     half = reach(n, order, staggered is not None)
+    if staggered is None or half > 1:
+        _check_across(f"mg.d of order {order}", number, trace)
     low, high = {None: (-half, half), "forward": (1 - half, half), "backward": (-half, half - 1)}[staggered]
     kind = _kind(u, number, trace)
     points = {None: kind * 2, "forward": "fc", "backward": "cf"}[staggered]
@@ -457,12 +459,15 @@ def _advect(part: object, u: object, axis: int, scheme: str, trace: Trace) -> No
     speed = as_node(_centre(part, trace))
     if speed.reads_cells and _kind(part, axis, trace) == "c":
         speed = d(part, axis, 0, _BETWEEN[scheme], "backward")
+    if scheme not in ("upwind", "c2"):
+        _check_across(f"mg.advect: {scheme}", axis, trace)
     left, right = _sides(u, axis, scheme, trace)
     flux = speed * left if right is None else _upwind(speed, left, right)
     return _outflow(flux, axis, 2, trace)
 
 
 def _carried(part: object, u: object, axis: int, scheme: str, trace: Trace) -> Node:
+    _check_across("mg.advect with conservative=False", axis, trace)
     speed = as_node(_centre(part, trace))
     if speed.reads_cells and _kind(part, axis, trace) == "f":
         speed = d(part, axis, 0, 2, "forward")
@@ -558,6 +563,18 @@ def _check_orders(what: str, n: int, order: int) -> None:
         raise author_error(f"{what}: the derivative of order {shown(n)}", "give a whole number, from 1 on")
     if isinstance(order, bool) or not isinstance(order, int) or order % 2 or not 2 <= order <= _HIGHEST:
         raise author_error(f"{what}: order={shown(order)}", f"accuracies are 2, 4, ... {_HIGHEST}")
+
+
+def _check_across(what: str, axis: int, trace: Trace) -> None:
+    """Raise an author error where cells beyond an end are not those that lie there, but at another angle."""
+    if trace.metric.across and trace.metric.across[axis]:
+        name = trace.axis_names[axis]
+        place = "r = 0" if name == "r" else "a pole"
+        raise author_error(
+            f"{what} along {name!r} reads across {place}, where the cells beyond lie at another angle",
+            f"use what flows through faces, nothing at {place}: mg.laplace, mg.div_grad and mg.div of order 2, mg.advect "
+            'with "upwind" or "c2"; or begin the grid beside it, or leave out the angles',
+        )
 
 
 def _components(what: str, v: object, trace: Trace) -> Sequence[object]:

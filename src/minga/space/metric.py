@@ -39,6 +39,7 @@ from minga.lang.trace import Metric
 from minga.lang.weights import average_weights, fornberg
 from minga.space.field import MARGIN, Constant, coordinate_constant
 from minga.space.grid import Floats, Grid
+from minga.space.poles import poles
 
 __all__ = ["metric_of", "supplied_constant", "supplied_scalar"]
 
@@ -49,7 +50,14 @@ _POWERS: Final = {"polar": 1, "cylindrical": 1, "spherical": 2}
 
 def metric_of(grid: Grid, axes: Sequence[int]) -> Metric:
     """Return what a kernel that runs over some axes of a grid has to know of it."""
-    return Metric(grid.geometry, tuple(map(grid.uniform, axes)))
+    across = tuple(_across(grid, axis, axes) for axis in axes)
+    return Metric(grid.geometry, tuple(map(grid.uniform, axes)), across if any(across) else ())
+
+
+def _across(grid: Grid, axis: int, axes: Sequence[int]) -> bool:
+    """Return whether the cells beyond an end of an axis lie at other angles, which some of the axes are."""
+    turned = {"r": {"theta", "phi"}, "theta": {"phi"}}.get(grid.axes[axis], set())
+    return any(poles(grid, axis)) and not turned.isdisjoint(grid.axes[each] for each in axes)
 
 
 def supplied_scalar(grid: Grid, axes: Sequence[int], name: str) -> float | None:
