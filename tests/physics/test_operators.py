@@ -268,6 +268,46 @@ def test_a_full_tensor_in_curved_coordinates() -> None:
     assert abs(order_of(spherical, flow, given, lambda r, a: 10 * r * np.cos(a), n=64) - 2) < 0.3
 
 
+@pytest.mark.parametrize("order", thinned([2, 4], 4))
+def test_the_curl_in_curved_coordinates(order: int) -> None:
+    @mg.kernel
+    def curl(a, b, new):
+        new[0, 0] = mg.curl((a, b), order)
+
+    given: list[Any] = [(lambda r, a: np.sin(3 * r) * np.sin(a), ()), (lambda r, a: np.sin(3 * r) * np.cos(a), ())]
+
+    def around(r: Array, a: Array) -> Array:
+        return np.asarray(3 * np.cos(3 * r) * np.cos(a))  # what sin(3 r) / r gives twice cancels
+
+    for grids in (polar, spherical):
+        assert abs(order_of(grids, curl, given, around, n=64) - order) < 0.3
+    swapped: list[Any] = [(lambda z, r: np.sin(3 * z) * np.sin(r), ()), (lambda z, r: np.sin(3 * z) * np.sin(r), ())]
+
+    def across(z: Array, r: Array) -> Array:
+        return np.asarray(np.sin(3 * z) * np.cos(r) - 3 * np.cos(3 * z) * np.sin(r))
+
+    assert abs(order_of(cylindrical, curl, swapped, across) - order) < 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("component", [0, 1, 2])
+def test_the_curl_on_a_sphere_of_three_axes(component: int) -> None:
+    @mg.kernel
+    def curl(a, b, c, new):
+        new[0, 0, 0] = mg.curl((a, b, c))[component]
+
+    given: list[Any] = [
+        (lambda r, a, b: r * np.sin(a) * np.sin(b), ()), (lambda r, a, b: r**2 * np.sin(b), ()),
+        (lambda r, a, b: r * np.sin(a) + 0 * b, ()),
+    ]  # fmt: skip
+    exact: list[Any] = [
+        lambda r, a, b: 2 * np.cos(a) - r * np.cos(b) / np.sin(a),
+        lambda r, a, b: -2 * np.sin(a) + np.cos(b) + 0 * r,
+        lambda r, a, b: 3 * r * np.sin(b) - np.cos(a) * np.sin(b),
+    ]
+    assert abs(order_of(ball, curl, given, exact[component]) - 2) < 0.5
+
+
 @pytest.mark.slow
 def test_a_full_tensor_on_a_sphere_of_three_axes() -> None:
     @mg.kernel

@@ -263,10 +263,11 @@ def _divergence(part: object, axis: int, order: int, trace: Trace) -> Node:
 
 
 def curl(v: Sequence[object], order: int = 2) -> Node | tuple[Node, ...]:
-    """Return the curl of a vector on a Cartesian grid: a number for two axes, one component for each of three.
+    """Return the curl of a vector: a number for two axes, one component for each of three.
 
-    The axes in alphabetical order of their names (x, y, z) are right-handed. Components are taken and given in the
-    grid's order.
+    The axes in alphabetical order of their names (x, y, z) are right-handed, and so are r, theta, phi, z in curved
+    coordinates. For two axes the number is the component along the first of them times the second, in this order. The
+    components are taken and given in the grid's order and its unit vectors.
 
     Parameters
     ----------
@@ -283,23 +284,39 @@ def curl(v: Sequence[object], order: int = 2) -> Node | tuple[Node, ...]:
     Raises
     ------
     KernelError
-        On grids of one or four axes, or in curved coordinates.
+        On grids of one or four axes.
     """
     trace = _trace("mg.curl")
     parts = _components("mg.curl", v, trace)
-    if trace.metric.geometry != "cartesian":
-        raise author_error(f"mg.curl on a {trace.metric.geometry} grid", "write it out with mg.d")
     if trace.ndim not in (2, 3):
         raise author_error(f"mg.curl on a grid of {trace.ndim} axes", "a curl needs two or three axes")
-    axes = sorted(range(trace.ndim), key=lambda axis: trace.axis_names[axis])
+    names = trace.axis_names
+    curved = trace.metric.geometry != "cartesian"
+    axes = sorted(range(trace.ndim), key=lambda axis: (_RIGHT_HANDED.index(names[axis]) if curved else 0, names[axis]))
 
     def turned(a: int, b: int) -> Node:
-        return d(parts[b], a, 1, order) - d(parts[a], b, 1, order)
+        return _circulation(parts[b], a, b, order, trace) - _circulation(parts[a], b, a, order, trace)
 
     if trace.ndim == 2:
         return turned(*axes)
     found = {axes[k]: turned(axes[(k + 1) % 3], axes[(k + 2) % 3]) for k in range(3)}
     return tuple(found[axis] for axis in range(3))
+
+
+_RIGHT_HANDED: Final = ("r", "theta", "phi", "z")
+
+
+def _circulation(part: object, along: int, own: int, order: int, trace: Trace) -> Node:
+    """Return the derivative along an axis of a component times the length of its own coordinate, by both lengths."""
+    value = d(part, along, 1, order)
+    if trace.metric.geometry == "cartesian":
+        return value
+    at, names = _kinds(part, trace), trace.axis_names
+    if along in _scaling(trace, own):
+        here = as_node(_centre(part, trace))
+        stem = "per_scale" if names[along] == "r" else "cotangent"
+        value = value + here * _cast(trace.table(f"@{stem}{along}_{at[along]}", along), here)
+    return _unscaled(value, along, at, trace)
 
 
 def spacing(axis: int | str) -> Node:
@@ -572,8 +589,8 @@ def _check_across(what: str, axis: int, trace: Trace) -> None:
         place = "r = 0" if name == "r" else "a pole"
         raise author_error(
             f"{what} along {name!r} reads across {place}, where the cells beyond lie at another angle",
-            f"use what flows through faces, nothing at {place}: mg.laplace, mg.div_grad and mg.div of order 2, mg.advect "
-            'with "upwind" or "c2"; or begin the grid beside it, or leave out the angles',
+            f"use what flows through faces, nothing at {place}: mg.laplace, mg.div_grad and mg.div of order 2, or "
+            'mg.advect with "upwind" or "c2"; or begin the grid beside it, or leave out the angles',
         )
 
 

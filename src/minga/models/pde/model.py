@@ -17,8 +17,7 @@ from minga.errors import ProgramError, shown, suggest
 from minga.lang.functions import max as largest
 from minga.lang.functions import min as smallest
 from minga.lang.functions import sum as total
-from minga.lang.operators import spacing
-from minga.lang.trace import current_trace
+from minga.lang.volumes import cell_sizes
 from minga.models.pde.choice import EXPONENTIAL, choose, explainer
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
@@ -224,8 +223,11 @@ def _boundary(given: Any, name: str, system: System) -> BoundaryLike:
     if given is None:
         return default
     if not isinstance(given, Mapping):
-        return _ordered(given, system.widest)  # the field refuses what is no condition, with a remedy
-    axes = {system.grid.axis(axis): _ordered(condition, system.widest) for axis, condition in given.items()}
+        alone: BoundaryLike = _ordered(given, system.widest)  # the field refuses what is no condition, with a remedy
+        return alone
+    axes: dict[str | int, Any] = {
+        system.grid.axis(axis): _ordered(condition, system.widest) for axis, condition in given.items()
+    }
     return {**(default or {}), **axes}
 
 
@@ -307,18 +309,15 @@ def _unit(name: str, units: Mapping[str, str] | None, system: System) -> str:
 def _look(u: Any) -> dict[str, Any]:
     """Compute the integral and the extremes of a field in a kernel."""
     value = u[(0,) * len(u.axes)]
-    trace = current_trace("the integral")
-    found: dict[str, Any] = {"smallest": smallest(value), "largest": largest(value)}
-    if trace.metric.geometry == "cartesian":
-        found["integral"] = total(functools.reduce(operator.mul, map(spacing, trace.axis_names), value))
-    return found
+    integral = total(functools.reduce(operator.mul, cell_sizes(), value))
+    return {"smallest": smallest(value), "largest": largest(value), "integral": integral}
 
 
 def _norm(re: Any, im: Any) -> dict[str, Any]:
     """Compute the integral of the squared absolute value of a complex field in a kernel."""
     here = (0,) * len(re.axes)
     squares = re[here] * re[here] + im[here] * im[here]
-    return {"norm": total(functools.reduce(operator.mul, map(spacing, current_trace("the norm").axis_names), squares))}
+    return {"norm": total(functools.reduce(operator.mul, cell_sizes(), squares))}
 
 
 def _observables(
@@ -340,7 +339,7 @@ def _observables(
             seen[f"{word}_{item.name}"] = register
             quantities[f"{word}_{item.name}"] = (units[word], f"{texts[word]} {item.name}")
     by_name = {item.name: item for item in fields}
-    for name in complex_fields if fields[0].grid.geometry == "cartesian" else ():
+    for name in complex_fields:
         re, im = (by_name[part] for part in part_names(name))
         found = observe.apply(Kernel(_norm, name="norm"), re, im)
         seen[f"norm_{name}"] = found.norm
@@ -350,10 +349,20 @@ def _observables(
 
 def _unit_of_integral(item: Field, power: int = 1) -> str:
     """Return the unit of a power of a field times that of the volume of cells."""
-    lengths = [unit for unit in item.grid.units if unit != "1"]
+    lengths = [unit for unit in _lengths(item.grid) if unit != "1"]
     powers = {unit: lengths.count(unit) for unit in lengths}
     factors = [(item.unit, power)] if item.unit != "1" else []
     return " ".join(unit if n == 1 else f"{unit}{n}" for unit, n in [*factors, *powers.items()]) or "1"
+
+
+def _lengths(grid: Grid) -> list[str]:
+    """Return the units whose product is that of a volume: angles that a grid has or lacks have none."""
+    if grid.geometry == "cartesian":
+        return list(grid.units)
+    by_axis = dict(zip(grid.axes, grid.units, strict=True))
+    return [by_axis["r"]] * (3 if grid.geometry == "spherical" else 2) + [
+        by_axis[name] for name in ("z",) if name in by_axis
+    ]
 
 
 def _record(
