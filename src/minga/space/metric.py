@@ -180,7 +180,7 @@ def _measure(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
         volume = (high - low) * 0.5 * (high + low)
     else:
         volume = (high - low) * (high * high + high * low + low * low) / 3.0
-    return np.abs(volume)
+    return np.asarray(np.abs(volume))
 
 
 def _scale(grid: Grid, axis: int, numbers: np.ndarray, kind: str) -> Floats:
