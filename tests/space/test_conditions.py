@@ -321,20 +321,22 @@ def test_initial_values_are_functions_of_coordinates() -> None:
     assert (number == 4.0).all()
 
 
-def test_conditions_take_coordinates_and_the_time_by_their_names() -> None:
-    """The reference gives each value as an expression of the register of the time, or as an array."""
-    x = 0.5 + np.arange(20)
-    for function, reference in (
-        (lambda t: 2.0 * t, 2.0 * mg.TIME),
-        (lambda x, t: 2.0 * t + 0 * x, 2.0 * mg.TIME),
-        (lambda t, x, y: 2.0 * t + 0 * x * y, 2.0 * mg.TIME),
-        (lambda y, x, t=0.0: 2.0 * t, 2.0 * mg.TIME),
-        (lambda *place: 3.0, 3.0),
-        (lambda a, b: 3.0, 3.0),
-        (lambda x, y: x * x, x * x),
-    ):
-        found, again = (stepped({"y": mg.dirichlet(v), "x": mg.neumann(0.0)}, steps=2) for v in (function, reference))
-        np.testing.assert_array_equal(found[:, 5:-5], again[:, 5:-5])
+X = 0.5 + np.arange(20)
+BY_NAME: dict[str, tuple[Any, Any]] = {
+    "the time": (lambda t: 2.0 * t, 2.0 * mg.TIME),
+    "one axis": (lambda x, t: 2.0 * t + 0 * x, 2.0 * mg.TIME),
+    "any order": (lambda t, x, y: 2.0 * t + x * x + 0 * y, lambda y, x, t: 2.0 * t + x * x),
+    "a default": (lambda y, x, t=0.0: 2.0 * t, 2.0 * mg.TIME),
+    "any number": (lambda *place: 3.0, 3.0),
+    "other names": (lambda a, b: b * b, X * X),
+    "an array": (lambda x, y: x * x, X * X),
+}
+
+
+@pytest.mark.parametrize("kind", thinned(BY_NAME, "any order"))
+def test_conditions_take_coordinates_and_the_time_by_their_names(kind: str) -> None:
+    found, again = (stepped({"y": mg.dirichlet(v), "x": mg.neumann(0.0)}, steps=2) for v in BY_NAME[kind])
+    np.testing.assert_array_equal(found[:, 5:-5], again[:, 5:-5])
 
 
 @pytest.mark.parametrize(
