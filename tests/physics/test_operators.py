@@ -201,6 +201,13 @@ def cylindrical(n: int) -> mg.Grid:
     return mg.Grid((n, n), ("z", "r"), geometry="cylindrical", spacing=1 / n, origin=(0.0, 0.5))
 
 
+def ball(n: int) -> mg.Grid:
+    return mg.Grid(
+        (n, n, n), geometry="spherical", spacing=(1 / n, 1.5 / n, 2 * np.pi / n), origin=(0.5, 0.4, 0.0),
+        periodic=(False, False, True),
+    )  # fmt: skip
+
+
 def wave(r: Array, angle: Array) -> Array:
     return np.asarray(np.sin(2 * r) * np.cos(angle) + r**3)
 
@@ -249,22 +256,78 @@ def test_curved_coordinates(order: int) -> None:
         assert abs(order_of(make, *case, n=64) - order) < 0.25
 
 
+def test_a_full_tensor_in_curved_coordinates() -> None:
+    """Only the terms off the diagonal: the slope along the face is that by length on the face."""
+
+    @mg.kernel
+    def flow(u, new):
+        new[0, 0] = mg.div_grad(((0.0, 1.0), (1.0, 0.0)), u)
+
+    given = [(lambda r, a: r**3 * np.sin(a), ())]
+    assert abs(order_of(polar, flow, given, lambda r, a: 6 * r * np.cos(a)) - 2) < 0.2
+    assert abs(order_of(spherical, flow, given, lambda r, a: 10 * r * np.cos(a), n=64) - 2) < 0.3
+
+
+@pytest.mark.parametrize("order", thinned([2, 4], 4))
+def test_the_curl_in_curved_coordinates(order: int) -> None:
+    @mg.kernel
+    def curl(a, b, new):
+        new[0, 0] = mg.curl((a, b), order)
+
+    given: list[Any] = [(lambda r, a: np.sin(3 * r) * np.sin(a), ()), (lambda r, a: np.sin(3 * r) * np.cos(a), ())]
+
+    def around(r: Array, a: Array) -> Array:
+        return np.asarray(3 * np.cos(3 * r) * np.cos(a))  # what sin(3 r) / r gives twice cancels
+
+    for grids in (polar, spherical):
+        assert abs(order_of(grids, curl, given, around, n=64) - order) < 0.3
+    swapped: list[Any] = [(lambda z, r: np.sin(3 * z) * np.sin(r), ()), (lambda z, r: np.sin(3 * z) * np.sin(r), ())]
+
+    def across(z: Array, r: Array) -> Array:
+        return np.asarray(np.sin(3 * z) * np.cos(r) - 3 * np.cos(3 * z) * np.sin(r))
+
+    assert abs(order_of(cylindrical, curl, swapped, across) - order) < 0.3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("component", [0, 1, 2])
+def test_the_curl_on_a_sphere_of_three_axes(component: int) -> None:
+    @mg.kernel
+    def curl(a, b, c, new):
+        new[0, 0, 0] = mg.curl((a, b, c))[component]
+
+    given: list[Any] = [
+        (lambda r, a, b: r * np.sin(a) * np.sin(b), ()), (lambda r, a, b: r**2 * np.sin(b), ()),
+        (lambda r, a, b: r * np.sin(a) + 0 * b, ()),
+    ]  # fmt: skip
+    exact: list[Any] = [
+        lambda r, a, b: 2 * np.cos(a) - r * np.cos(b) / np.sin(a),
+        lambda r, a, b: -2 * np.sin(a) + np.cos(b) + 0 * r,
+        lambda r, a, b: 3 * r * np.sin(b) - np.cos(a) * np.sin(b),
+    ]
+    assert abs(order_of(ball, curl, given, exact[component]) - 2) < 0.5
+
+
+@pytest.mark.slow
+def test_a_full_tensor_on_a_sphere_of_three_axes() -> None:
+    @mg.kernel
+    def flow(u, new):
+        new[0, 0, 0] = mg.div_grad(((0.0, 0.0, 0.0), (0.0, 0.0, 1.0), (0.0, 1.0, 0.0)), u)
+
+    given = [(lambda r, a, b: r**2 * np.sin(a) ** 2 * np.sin(b), ())]
+    assert abs(order_of(ball, flow, given, lambda r, a, b: 4 * np.cos(a) * np.cos(b)) - 2) < 0.3
+
+
 def test_a_sphere_of_three_axes() -> None:
     @mg.kernel
     def laplace(u, new):
         new[0, 0, 0] = mg.laplace(u)
 
-    def make(n: int) -> mg.Grid:
-        return mg.Grid(
-            (n, n, n), geometry="spherical", spacing=(1 / n, 1.5 / n, 2 * np.pi / n), origin=(0.5, 0.4, 0.0),
-            periodic=(False, False, True),
-        )  # fmt: skip
-
     def exact(r: Array, theta: Array, phi: Array) -> Array:
         return np.asarray(4 * np.sin(theta) * np.cos(phi) + 12 * r)
 
     given = [(lambda r, theta, phi: r**2 * np.sin(theta) * np.cos(phi) + r**3, ())]
-    assert abs(order_of(make, laplace, given, exact) - 2) < 0.3
+    assert abs(order_of(ball, laplace, given, exact) - 2) < 0.3
 
 
 def test_nothing_flows_through_the_axis_or_the_poles() -> None:
@@ -288,6 +351,56 @@ def test_nothing_flows_through_the_axis_or_the_poles() -> None:
     volumes = np.outer(np.diff(r**3) / 3, -np.diff(np.cos(theta)))
     assert abs((found * volumes).sum()) < 1e-13 * abs(found * volumes).sum()
     assert np.isfinite(found).all()
+
+
+DISC = mg.Grid((6, 8), geometry="polar", spacing=(0.1, np.pi / 4), periodic=(False, True))
+BALL = mg.Grid((6, 8), geometry="spherical", spacing=(0.1, np.pi / 8))
+CAP = mg.Grid((4, 6, 8), geometry="spherical", spacing=(0.1, 0.1, np.pi / 4), origin=(1.0, 0.0, 0.0))
+
+
+def recorded(operator: Any, grid: mg.Grid) -> None:
+    @mg.kernel
+    def apply(u, new):
+        new[(0,) * grid.ndim] = operator(u)
+
+    mg.Program("operator").apply(apply, mg.Field("u", grid, boundary=mg.neumann(0.0)), mg.Field("new", grid))
+
+
+@pytest.mark.parametrize(
+    ("operator", "grid", "says"),
+    [
+        (lambda u: mg.grad(u)[0], DISC, "mg.d of order 2 along 'r' reads across r = 0"),
+        (lambda u: mg.laplace(u, 4), DISC, "mg.d of order 4 along 'r'"),
+        (lambda u: mg.laplace(u, 4), BALL, "across r = 0"),
+        (lambda u: mg.d(u, "theta"), CAP, "along 'theta' reads across a pole"),
+        (lambda u: mg.div((u, u), 4), DISC, "across r = 0"),
+        (lambda u: mg.advect((1.0, 0.0), u, "up3"), DISC, "mg.advect: up3 along 'r'"),
+        (lambda u: mg.advect((1.0, 0.0), u, conservative=False), DISC, "with conservative=False"),
+    ],
+)
+def test_what_reads_cells_at_another_angle_is_refused(operator: Any, grid: mg.Grid, says: str) -> None:
+    with pytest.raises(mg.KernelError, match=says):
+        recorded(operator, grid)
+
+
+def test_what_needs_no_cells_at_another_angle() -> None:
+    recorded(lambda u: mg.laplace(u) + mg.div((u, u)) + mg.biharmonic(u) + mg.advect((1.0, u), u, "c2"), DISC)
+    recorded(lambda u: mg.advect((0.0, 1.0), u, "weno5") + mg.d(u, "phi", 1, 4), DISC)
+    recorded(lambda u: mg.laplace(u, 4), mg.Grid((9,), geometry="polar"))
+    recorded(lambda u: mg.laplace(u, 4) + mg.grad(u)[0], spherical(9))
+    recorded(lambda u: mg.d(u, "r", 1, 4) + mg.d(u, "phi", 1, 4), CAP)
+
+
+def test_the_order_of_fluxes_between_faces_of_curved_grids() -> None:
+    grid = polar(8)
+
+    @mg.kernel
+    def divergence(v, w, new):
+        new[0, 0] = mg.div((v, w), 4)
+
+    v, w, new = mg.Field("v", grid, centre="r"), mg.Field("w", grid, centre="phi"), mg.Field("new", grid)
+    with pytest.raises(mg.KernelError, match="order 4 of a component on faces across 'r'"):
+        mg.Program("operator").apply(divergence, v, w, new)
 
 
 # Time steps ----------------------------------------------------------------------------------------------------------
@@ -366,6 +479,37 @@ def test_a_square_wave(scheme: str, low: float, high: float) -> None:
     found = carried(scheme, 100, 1.0, start)
     assert found.min() == pytest.approx(low, abs=6e-5)
     assert found.max() == pytest.approx(high, abs=6e-5)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "kind"),
+    thinned(itertools.product(["upwind", "up3", "c4", "up5"], ["uniform", "stretched"]), ("up5", "uniform"))
+    + thinned([("weno5", "uniform")]),
+)
+def test_a_velocity_that_varies_keeps_the_order(scheme: str, kind: str) -> None:
+    """The flux through each face, which is what flows out, added up from a face whose flux is known."""
+
+    @mg.kernel
+    def out(v, u, f):
+        f[0] = mg.advect((v,), u, scheme)
+
+    def wrong(n: int) -> float:
+        grid = line(kind)(n)
+        v, w, f = (mg.Field(name, grid, boundary=mg.fixed(np.nan)) for name in "vuf")
+        program = mg.Program("rate")
+        program.apply(out, v, w, f, region=mg.Box((EDGE,), (n - EDGE,)))
+        with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+            faces = grid.faces(0)
+            engine.set(v, lambda x: 2 + np.sin(3 * x))
+            engine.set(w, np.diff(np.sin(5 * faces)) / np.diff(faces) / 5)
+            engine.run(program)
+            found = engine.gather(f)
+        flux = (2 + np.sin(3 * faces)) * np.cos(5 * faces)
+        errors = np.cumsum((found * grid.widths(0) - np.diff(flux))[EDGE:-EDGE])
+        return float(np.ptp(errors))
+
+    expected = {"upwind": 1, "up3": 3, "c4": 4, "up5": 5, "weno5": 5}[scheme]
+    assert np.log2(wrong(32) / wrong(64)) > expected - 0.35
 
 
 def test_mirrored_advection_has_mirrored_bits() -> None:

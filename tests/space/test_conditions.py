@@ -170,6 +170,25 @@ def test_a_condition_that_determines_nothing() -> None:
         stepped({"y": mg.robin(-4.0, 1.0), "x": mg.neumann(0.0)})  # 2 + a h = 0
 
 
+@pytest.mark.parametrize(
+    ("boundary", "says"),
+    [
+        (1.0, "boundary=1.0 is not a condition"),
+        ({"x": 1.0}, "the boundary along axis 'x' is 1.0"),
+        ({"x": (mg.dirichlet(0.0), None)}, "axis 'x' is None at the high end"),
+        ({"x": [mg.dirichlet(0.0)] * 3}, "axis 'x' is .*0.0.*0.0.*0.0"),
+        ({"x": "fixed"}, "axis 'x' is 'fixed'"),
+    ],
+)
+def test_what_is_no_condition_is_named(boundary: Any, says: str) -> None:
+    for make in (
+        lambda: mg.Field("u", mg.Grid((8,)), boundary=boundary),
+        lambda: mg.pde("laplace(u)", mg.Grid((8,)), boundary=boundary, dt=0.1),
+    ):
+        with pytest.raises(LayoutError, match=says):
+            make()
+
+
 # Antiperiodic axes ---------------------------------------------------------------------------------------------------
 def test_antiperiodic_is_a_domain_twice_as_long() -> None:
     values = np.random.default_rng(4).random((8, 12))
@@ -291,7 +310,7 @@ def test_initial_values_are_functions_of_coordinates() -> None:
         with mg.Engine(slabs(grid.box, 2), grid=grid, comm=comm) as engine:
             engine.set(u, lambda y, x: 10 * y + x * x)
             both = engine.gather(u)
-            engine.set(u, lambda x, y: y)  # by place, not by name
+            engine.set(u, lambda x, y: x + 0 * y)  # by name, not by place
             second = engine.gather(u)
             engine.set(u, lambda y, x: 4.0)
             return both, second, engine.gather(u)
@@ -300,6 +319,47 @@ def test_initial_values_are_functions_of_coordinates() -> None:
     np.testing.assert_array_equal(both, 10 * y + x * x)
     np.testing.assert_array_equal(second, x)
     assert (number == 4.0).all()
+
+
+X = 0.5 + np.arange(20)
+BY_NAME: dict[str, tuple[Any, Any]] = {
+    "the time": (lambda t: 2.0 * t, 2.0 * mg.TIME),
+    "one axis": (lambda x, t: 2.0 * t + 0 * x, 2.0 * mg.TIME),
+    "any order": (lambda t, x, y: 2.0 * t + x * x + 0 * y, lambda y, x, t: 2.0 * t + x * x),
+    "a default": (lambda y, x, t=0.0: 2.0 * t, 2.0 * mg.TIME),
+    "any number": (lambda *place: 3.0, 3.0),
+    "other names": (lambda a, b: b * b, X * X),
+    "an array": (lambda x, y: x * x, X * X),
+}
+
+
+@pytest.mark.parametrize("kind", thinned(BY_NAME, "any order"))
+def test_conditions_take_coordinates_and_the_time_by_their_names(kind: str) -> None:
+    found, again = (stepped({"y": mg.dirichlet(v), "x": mg.neumann(0.0)}, steps=2) for v in BY_NAME[kind])
+    np.testing.assert_array_equal(found[:, 5:-5], again[:, 5:-5])
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (lambda x, b: 0.0, r"a function of \(x, b\) is called with y, x, so that its 'x' would be y"),
+        (lambda a, t: 0.0, "its 't' would be x"),
+        (lambda y, time, x: 0.0, "its 'x' would be t"),
+    ],
+)
+def test_a_coordinate_in_the_place_of_another_is_refused(function: Any, says: str) -> None:
+    with pytest.raises(LayoutError, match=says):
+        stepped({"y": mg.dirichlet(function), "x": mg.neumann(0.0)})
+
+
+def test_initial_values_have_no_time() -> None:
+    grid = mg.Grid((6, 7))
+    u = mg.Field("u", grid)
+    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid) as engine:
+        engine.set(u, lambda x: x * x)
+        np.testing.assert_array_equal(engine.gather(u), np.tile(grid.centres("x") ** 2, (6, 1)))
+        with pytest.raises(LayoutError, match="there is no time here"):
+            engine.set(u, lambda x, t: x)
 
 
 def test_one_axis_is_told_by_its_name() -> None:

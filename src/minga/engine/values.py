@@ -15,6 +15,7 @@ from minga.errors import LayoutError, MingaError, shown
 from minga.lang.types import is_float
 from minga.space.box import Box
 from minga.space.field import MARGIN, Field, Slot
+from minga.space.of_place import OfPlace, of_place
 
 __all__ = [
     "FieldValue",
@@ -104,15 +105,13 @@ def values_in(function: Callable[[Box], Any], target: Field, box: Box) -> Any:
 
 
 def is_of_position(function: Callable[..., Any], target: Field) -> bool:
-    """Return True if a function takes coordinates: its parameters have the names of the axes, or their number."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    names = [each.name for each in parameters if each.kind in kinds and each.default is each.empty]
-    axes = [target.grid.axes[axis] for axis in target.axes]
-    return names == axes or (len(axes) > 1 and len(names) == len(axes))
+    """Return True if a function takes coordinates: its parameters have names of axes, or the number of several axes."""
+    return _of_place(function, target) is not None
+
+
+def _of_place(function: Callable[..., Any], target: Field) -> OfPlace | None:
+    """Return how a function takes coordinates; None if it takes a box."""
+    return of_place(function, [target.grid.axes[axis] for axis in target.axes], box=True)
 
 
 def at_points(function: Callable[..., Any], target: Field, box: Box) -> np.ndarray:
@@ -122,9 +121,11 @@ def at_points(function: Callable[..., Any], target: Field, box: Box) -> np.ndarr
         grid.continued(axis, np.arange(lo, hi), bool(target.centre[axis]))
         for axis, lo, hi in zip(target.axes, box.lo, box.hi, strict=True)
     ]
-    names = ", ".join(grid.axes[axis] for axis in target.axes)
+    names = [grid.axes[axis] for axis in target.axes]
+    bound = _of_place(function, target)
+    assert bound is not None
     try:
-        given = np.asarray(function(*np.ix_(*lines)))
+        given = np.asarray(bound(dict(zip(names, np.ix_(*lines), strict=True))))
         return np.broadcast_to(given, box.shape)
     except MingaError:
         raise
@@ -132,7 +133,8 @@ def at_points(function: Callable[..., Any], target: Field, box: Box) -> np.ndarr
         raise LayoutError(
             f"the function of position for {target.name!r} failed for {box}: {type(error).__name__}: {error}",
             where=_place(function, error),
-            remedy=f"it gets the coordinates {names}, arrays that broadcast against each other, and returns one",
+            remedy=f"it gets the coordinates {', '.join(names)}, arrays that broadcast against each other, and returns "
+            "one",
         ) from error
 
 

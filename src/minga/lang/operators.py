@@ -74,6 +74,8 @@ def d(u: object, axis: int | str, n: int = 1, order: int = 2, staggered: Stagger
     if n == 0 and staggered is None:
         return as_node(_centre(u, trace))
     half = reach(n, order, staggered is not None)
+    if staggered is None or half > 1:
+        _check_across(f"mg.d of order {order}", number, trace)
     low, high = {None: (-half, half), "forward": (1 - half, half), "backward": (-half, half - 1)}[staggered]
     kind = _kind(u, number, trace)
     points = {None: kind * 2, "forward": "fc", "backward": "cf"}[staggered]
@@ -242,7 +244,13 @@ def _divergence(part: object, axis: int, order: int, trace: Trace) -> Node:
     if trace.metric.geometry == "cartesian" or trace.axis_names[axis] in ("z", "phi"):
         value = d(part, axis, 1, order, "forward" if on_faces else None)
         return _unscaled(value, axis, _kinds(part, trace, cells=axis), trace)
-    if order == 2 or on_faces:
+    if on_faces and order > 2:
+        raise author_error(
+            f"mg.div of order {order} of a component on faces across {trace.axis_names[axis]!r} on a "
+            f"{trace.metric.geometry} grid",
+            "write order=2, or give the components in cells",
+        )
+    if order == 2:
         flux = as_node(_centre(part, trace)) if on_faces else d(part, axis, 0, order, "backward")
         return _outflow(flux, axis, order, trace)
     at = _kinds(part, trace)
@@ -255,10 +263,11 @@ def _divergence(part: object, axis: int, order: int, trace: Trace) -> Node:
 
 
 def curl(v: Sequence[object], order: int = 2) -> Node | tuple[Node, ...]:
-    """Return the curl of a vector on a Cartesian grid: a number for two axes, one component for each of three.
+    """Return the curl of a vector: a number for two axes, one component for each of three.
 
-    The axes in alphabetical order of their names (x, y, z) are right-handed. Components are taken and given in the
-    grid's order.
+    The axes in alphabetical order of their names (x, y, z) are right-handed, and so are r, theta, phi, z in curved
+    coordinates. For two axes the number is the component along the first of them times the second, in this order. The
+    components are taken and given in the grid's order and its unit vectors.
 
     Parameters
     ----------
@@ -275,23 +284,39 @@ def curl(v: Sequence[object], order: int = 2) -> Node | tuple[Node, ...]:
     Raises
     ------
     KernelError
-        On grids of one or four axes, or in curved coordinates.
+        On grids of one or four axes.
     """
     trace = _trace("mg.curl")
     parts = _components("mg.curl", v, trace)
-    if trace.metric.geometry != "cartesian":
-        raise author_error(f"mg.curl on a {trace.metric.geometry} grid", "write it out with mg.d")
     if trace.ndim not in (2, 3):
         raise author_error(f"mg.curl on a grid of {trace.ndim} axes", "a curl needs two or three axes")
-    axes = sorted(range(trace.ndim), key=lambda axis: trace.axis_names[axis])
+    names = trace.axis_names
+    curved = trace.metric.geometry != "cartesian"
+    axes = sorted(range(trace.ndim), key=lambda axis: (_RIGHT_HANDED.index(names[axis]) if curved else 0, names[axis]))
 
     def turned(a: int, b: int) -> Node:
-        return d(parts[b], a, 1, order) - d(parts[a], b, 1, order)
+        return _circulation(parts[b], a, b, order, trace) - _circulation(parts[a], b, a, order, trace)
 
     if trace.ndim == 2:
         return turned(*axes)
     found = {axes[k]: turned(axes[(k + 1) % 3], axes[(k + 2) % 3]) for k in range(3)}
     return tuple(found[axis] for axis in range(3))
+
+
+_RIGHT_HANDED: Final = ("r", "theta", "phi", "z")
+
+
+def _circulation(part: object, along: int, own: int, order: int, trace: Trace) -> Node:
+    """Return the derivative along an axis of a component times the length of its own coordinate, by both lengths."""
+    value = d(part, along, 1, order)
+    if trace.metric.geometry == "cartesian":
+        return value
+    at, names = _kinds(part, trace), trace.axis_names
+    if along in _scaling(trace, own):
+        here = as_node(_centre(part, trace))
+        stem = "per_scale" if names[along] == "r" else "cotangent"
+        value = value + here * _cast(trace.table(f"@{stem}{along}_{at[along]}", along), here)
+    return _unscaled(value, along, at, trace)
 
 
 def spacing(axis: int | str) -> Node:
@@ -361,6 +386,7 @@ def _flow(row: Sequence[object], u: object, axis: int, order: int, mean: Mean, t
     """Return the divergence, along one axis, of a row of the tensor times the gradient."""
     backward: Staggered = "backward" if _kind(u, axis, trace) == "c" else "forward"
     at = _kinds(u, trace)
+    at[axis] = "f" if backward == "backward" else "c"
     fluxes = []
     for other, k in enumerate(row):
         if k is None or (isinstance(k, int | float) and k == 0):
@@ -414,12 +440,15 @@ def advect(velocity: Sequence[object], u: object, scheme: str = "upwind", conser
     ----------
     velocity
         One component for each axis: a number, a field of cells or of faces across its axis, or an expression.
+        Velocities of cells are values at their centres, from which those on faces are interpolated to the order of the
+        scheme.
     u
         Averages over cells: a field, a `mg.local`, or an expression.
     scheme
         "upwind" (order 1), "up3", "up5", centred "c2", "c4", "van_leer" (limited, order 2), "weno5".
     conservative
-        True: div(velocity u), whose sum over the cells only changes at the ends. False: velocity . grad u.
+        True: div(velocity u), whose sum over the cells only changes at the ends. False: velocity . grad u, of order 2
+        at most where the velocity varies.
 
     Returns
     -------
@@ -446,13 +475,16 @@ def advect(velocity: Sequence[object], u: object, scheme: str = "upwind", conser
 def _advect(part: object, u: object, axis: int, scheme: str, trace: Trace) -> Node:
     speed = as_node(_centre(part, trace))
     if speed.reads_cells and _kind(part, axis, trace) == "c":
-        speed = d(part, axis, 0, 2, "backward")
+        speed = d(part, axis, 0, _BETWEEN[scheme], "backward")
+    if scheme not in ("upwind", "c2"):
+        _check_across(f"mg.advect: {scheme}", axis, trace)
     left, right = _sides(u, axis, scheme, trace)
     flux = speed * left if right is None else _upwind(speed, left, right)
     return _outflow(flux, axis, 2, trace)
 
 
 def _carried(part: object, u: object, axis: int, scheme: str, trace: Trace) -> Node:
+    _check_across("mg.advect with conservative=False", axis, trace)
     speed = as_node(_centre(part, trace))
     if speed.reads_cells and _kind(part, axis, trace) == "f":
         speed = d(part, axis, 0, 2, "forward")
@@ -486,6 +518,8 @@ def _sides(u: object, axis: int, scheme: str, trace: Trace) -> tuple[Node, Node 
     return function(*from_below), function(*from_above)
 
 
+_BETWEEN: Final = {"upwind": 2, "van_leer": 2, "c2": 2, "up3": 4, "c4": 4, "up5": 6, "weno5": 6}
+"""Accuracy of the velocity on a face, at least that of the scheme."""
 _STENCILS: Final = {"upwind": (-1, 0), "up3": (-2, 1), "up5": (-3, 2), "c2": (-1, 1), "c4": (-2, 2)}
 """Cells from the first to before the last, of which the value on the lower face of cell 0 is made, seen from below."""
 
@@ -546,6 +580,18 @@ def _check_orders(what: str, n: int, order: int) -> None:
         raise author_error(f"{what}: the derivative of order {shown(n)}", "give a whole number, from 1 on")
     if isinstance(order, bool) or not isinstance(order, int) or order % 2 or not 2 <= order <= _HIGHEST:
         raise author_error(f"{what}: order={shown(order)}", f"accuracies are 2, 4, ... {_HIGHEST}")
+
+
+def _check_across(what: str, axis: int, trace: Trace) -> None:
+    """Raise an author error where cells beyond an end are not those that lie there, but at another angle."""
+    if trace.metric.across and trace.metric.across[axis]:
+        name = trace.axis_names[axis]
+        place = "r = 0" if name == "r" else "a pole"
+        raise author_error(
+            f"{what} along {name!r} reads across {place}, where the cells beyond lie at another angle",
+            f"use what flows through faces, nothing at {place}: mg.laplace, mg.div_grad and mg.div of order 2, or "
+            'mg.advect with "upwind" or "c2"; or begin the grid beside it, or leave out the angles',
+        )
 
 
 def _components(what: str, v: object, trace: Trace) -> Sequence[object]:

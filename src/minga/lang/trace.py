@@ -24,10 +24,13 @@ class Metric:
         Coordinates of the grid, as `Grid.geometry`.
     uniform
         Whether the cells along each axis of iteration have one width; empty: all have.
+    across
+        Whether an end of each axis is r = 0 or a pole, beyond which lie cells at other angles; empty: none is.
     """
 
     geometry: str = "cartesian"
     uniform: tuple[bool, ...] = ()
+    across: tuple[bool, ...] = ()
 
 
 CARTESIAN: Final = Metric()

@@ -7,9 +7,8 @@ wall vorticity or an electrode is written the same way as a mirror.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -18,10 +17,12 @@ import numpy as np
 from minga.errors import LayoutError, MingaError, shown
 from minga.lang.expr import Arithmetic, Node, as_node, author_error, cast
 from minga.lang.graph import Interner, KernelGraph, Param, Store
+from minga.lang.math import sin
 from minga.lang.signed import signed_sum
 from minga.lang.trace import Trace, assemble, tracing
 from minga.lang.weights import fornberg
 from minga.space.grid import Grid
+from minga.space.of_place import TIME_NAME, of_place
 from minga.space.register import TIME
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 Side = Literal["low", "high"]
 SIDES: tuple[Side, Side] = ("low", "high")
 _HIGHEST_ORDER: Final = 16
+_REMEDY: Final = (
+    "give a condition such as mg.dirichlet(0.0), mg.neumann(0.0), mg.reflect('edge') or mg.custom(f), a pair of them "
+    "for the low and the high end, or a mapping of axes to these"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +43,7 @@ class Condition:
 
     It is `homogeneous` if ghost cells are linear in the cells inside, without a constant: both parts of a complex field
     obey it if the field does. `twin` makes the homogeneous condition that differences of two fields with this condition
-    obey; a homogeneous condition needs none.
+    obey; a homogeneous condition needs none. `ordered` makes the same condition of another order, if none was chosen.
     """
 
     name: str
@@ -47,9 +52,14 @@ class Condition:
     antiperiodic: bool = False
     homogeneous: bool = False
     twin: Callable[[], Condition] | None = None
+    ordered: Callable[[int], Condition] | None = None
 
     def __repr__(self) -> str:
         return self.name
+
+    def of_order(self, order: int) -> Condition:
+        """Return the condition for operators of this order; one whose order was chosen stays as it is."""
+        return self if self.ordered is None else self.ordered(order)
 
     def linear(self) -> Condition | None:
         """Return the condition of differences of two fields that obey this one; None if it is not known."""
@@ -83,14 +93,11 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
     if isinstance(value, Condition):
         return Boundary(tuple((value, value) if periodic == value.antiperiodic else none for periodic in grid.periodic))
     if not isinstance(value, Mapping):
-        raise LayoutError(
-            f"field {name!r}: boundary={shown(value)} is not a condition",
-            remedy="use mg.dirichlet(0.0), mg.neumann(0.0), mg.reflect('edge'), mg.custom(f), or axes mapped to them",
-        )
+        raise LayoutError(f"field {name!r}: boundary={shown(value)} is not a condition", remedy=_REMEDY)
     sides = [none] * grid.ndim
-    for axis, pair in value.items():
+    for axis, given in value.items():
         number = grid.axis(axis)
-        low, high = (pair, pair) if isinstance(pair, Condition) else pair
+        low, high = _pair(given, f"field {name!r}: the boundary along axis {grid.axes[number]!r}")
         if grid.periodic[number] and not (low.antiperiodic and high.antiperiodic):
             raise LayoutError(
                 f"field {name!r}: axis {grid.axes[number]!r} is periodic and has no boundary",
@@ -103,6 +110,17 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
             )
         sides[number] = (low, high)
     return Boundary(tuple(sides))
+
+
+def _pair(given: object, what: str) -> tuple[Condition, Condition]:
+    """Return the conditions at the low and the high end of an axis."""
+    pair = (given, given) if isinstance(given, Condition) else given
+    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
+        raise LayoutError(f"{what} is {shown(given)}", remedy=_REMEDY)
+    for side, condition in zip(SIDES, pair, strict=True):
+        if not isinstance(condition, Condition):
+            raise LayoutError(f"{what} is {shown(condition)} at the {side} end", remedy=_REMEDY)
+    return pair[0], pair[1]
 
 
 def homogeneous(item: Field) -> Boundary:
@@ -160,12 +178,7 @@ def fixed(value: object) -> Condition:
         return Condition("fixed(array)", lambda edge: edge.array(values), reads=False, twin=_nothing)
     if callable(value) and not isinstance(value, Arithmetic):
         function = value
-        return Condition(
-            "fixed(function)",
-            lambda edge: function(*(edge.coordinate(axis) for axis in range(edge.ndim))),
-            reads=False,
-            twin=_nothing,
-        )
+        return Condition("fixed(function)", lambda edge: edge.called(function, edge.coordinate), False, twin=_nothing)
     return Condition(f"fixed({value!r})", lambda edge: value, reads=False, twin=_nothing)
 
 
@@ -223,16 +236,17 @@ def custom(function: Callable[[Edge], object], name: str | None = None) -> Condi
     return Condition(name or f"custom({getattr(function, '__name__', 'function')})", function)
 
 
-def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
+def dirichlet(value: object, order: int | None = None, *, time: Arithmetic | None = None) -> Condition:
     """Return the condition u = value at the wall.
 
     Parameters
     ----------
     value
-        A number, a register, an array over the face, or a function of the wall's coordinates with one argument for
-        each axis of the grid in its order; with one argument more, also of the time.
+        A number, a register, an array over the face, or a function of the wall's coordinates and the time, whose
+        parameters are named like axes and ``t``, or are one for each axis in the grid's order and perhaps the time.
     order
-        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p - 1 cells inside.
+        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p - 1 cells inside. By
+        default it is that of the equations in `mg.pde`, and 2 elsewhere.
     time
         Register of the time; by default `mg.TIME`.
 
@@ -246,26 +260,27 @@ def dirichlet(value: object, order: int = 2, *, time: Arithmetic | None = None) 
     LayoutError
         If the order is not an even number from 2 to 16.
     """
-    return _wall(
-        f"dirichlet({_said(value)})",
-        order,
-        lambda edge, t: _known(edge, order, 1, 0, edge.given(value, t)),
-        time,
-        value,
-        lambda: dirichlet(0.0, order),
-    )
+
+    def make(order: int) -> Condition:
+        def ghost(edge: Edge, t: Arithmetic) -> Node:
+            return _known(edge, order, 1, 0, edge.given(value, t))
+
+        return _wall(f"dirichlet({_said(value)})", order, ghost, time, value, lambda: dirichlet(0.0, order))
+
+    return _of_any_order(make, order)
 
 
-def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
-    """Return the condition that the outward derivative at the wall is given.
+def neumann(derivative: object, order: int | None = None, *, time: Arithmetic | None = None) -> Condition:
+    """Return the condition that the outward derivative at the wall, by length, is given.
 
     Parameters
     ----------
     derivative
-        A number, a register, an array over the face, or a function of the wall's coordinates with one argument for
-        each axis of the grid in its order; with one argument more, also of the time.
+        A number, a register, an array over the face, or a function of the wall's coordinates and the time, whose
+        parameters are named like axes and ``t``, or are one for each axis in the grid's order and perhaps the time.
     order
-        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside.
+        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside. By
+        default it is that of the equations in `mg.pde`, and 2 elsewhere.
     time
         Register of the time; by default `mg.TIME`.
 
@@ -280,21 +295,25 @@ def neumann(derivative: object, order: int = 2, *, time: Arithmetic | None = Non
         If the order is not an even number from 2 to 16.
     """
 
-    def value(edge: Edge, t: Arithmetic) -> Node:
-        return _known(edge, order, 0, 1, edge.given(derivative, t))
+    def make(order: int) -> Condition:
+        def ghost(edge: Edge, t: Arithmetic) -> Node:
+            return _known(edge, order, 0, 1, _times(edge.given(derivative, t), edge.scale))
 
-    return _wall(f"neumann({_said(derivative)})", order, value, time, derivative, lambda: neumann(0.0, order))
+        return _wall(f"neumann({_said(derivative)})", order, ghost, time, derivative, lambda: neumann(0.0, order))
+
+    return _of_any_order(make, order)
 
 
-def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = None) -> Condition:
-    """Return the condition du/dn + a u = b at the wall, with the outward derivative du/dn.
+def robin(a: object, b: object, order: int | None = None, *, time: Arithmetic | None = None) -> Condition:
+    """Return the condition du/dn + a u = b at the wall, with the outward derivative du/dn, by length.
 
     Parameters
     ----------
     a, b
         Each a number, a register, an array over the face, or a function as for `mg.dirichlet`.
     order
-        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside.
+        Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside. By
+        default it is that of the equations in `mg.pde`, and 2 elsewhere.
     time
         Register of the time; by default `mg.TIME`.
 
@@ -309,19 +328,15 @@ def robin(a: object, b: object, order: int = 2, *, time: Arithmetic | None = Non
         If the order is not an even number from 2 to 16.
     """
 
-    def value(edge: Edge, t: Arithmetic) -> Node:
-        factor, right = edge.given(a, t), edge.given(b, t)
-        if isinstance(factor, int | float):
-            return _known(edge, order, Fraction(factor), 1, right)
-        inside, of_value, of_slope = _functionals(edge, order, True)
-        factor = as_node(factor)
-        sums = [factor * float(v) - float(s) for v, s in zip(of_value, of_slope, strict=True)]
-        total = as_node(right)
-        for n, weight in zip(inside, sums[1:], strict=True):
-            total = total - weight * edge[n]
-        return total / sums[0]
+    def make(order: int) -> Condition:
+        def ghost(edge: Edge, t: Arithmetic) -> Node:
+            factor, right = (_times(edge.given(each, t), edge.scale) for each in (a, b))
+            return _mixed(edge, order, factor, right)
 
-    return _wall(f"robin({_said(a)}, {_said(b)})", order, value, time, b, lambda: robin(a, 0.0, order, time=time))
+        name = f"robin({_said(a)}, {_said(b)})"
+        return _wall(name, order, ghost, time, b, lambda: robin(a, 0.0, order, time=time))
+
+    return _of_any_order(make, order)
 
 
 def antiperiodic() -> Condition:
@@ -335,6 +350,11 @@ def antiperiodic() -> Condition:
         The condition.
     """
     return Condition("antiperiodic()", lambda edge: edge[0], antiperiodic=True, homogeneous=True)
+
+
+def _of_any_order(make: Callable[[int], Condition], order: int | None) -> Condition:
+    """Return a condition of an order, or of order 2 until another one is asked for."""
+    return replace(make(2), ordered=make) if order is None else make(order)
 
 
 def _wall(
@@ -354,14 +374,11 @@ def _said(value: object) -> str:
     return "function" if callable(value) and not isinstance(value, Arithmetic) else repr(value)
 
 
-def _takes_time(function: Callable[..., object], ndim: int) -> bool:
-    """Return whether a function of position takes the time, too: it has one positional parameter more."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return sum(each.kind in kinds and each.default is each.empty for each in parameters) == ndim + 1
+def _times(value: object, scale: Node | None) -> object:
+    """Return a value times the length of a unit of the coordinate: a derivative by length becomes one by it."""
+    if scale is None or (isinstance(value, int | float) and value == 0):
+        return value
+    return as_node(value) * scale
 
 
 def _functionals(edge: Edge, order: int, slope: bool) -> tuple[list[int], list[Fraction], list[Fraction]]:
@@ -394,6 +411,19 @@ def _known(edge: Edge, order: int, a: Fraction | int, slope: int, right: object)
         terms.append((1 / weights[0], as_node(right)))
     factors = [(-weight / weights[0], n) for n, weight in zip(inside, weights[1:], strict=True)]
     return signed_sum([*terms, *((factor, edge[n]) for factor, n in factors if factor)])
+
+
+def _mixed(edge: Edge, order: int, factor: object, right: object) -> Node:
+    """Return the ghost value for du/dn + factor u = right, of which both may be expressions."""
+    if isinstance(factor, int | float):
+        return _known(edge, order, Fraction(factor), 1, right)
+    inside, of_value, of_slope = _functionals(edge, order, True)
+    factor = as_node(factor)
+    sums = [factor * float(v) - float(s) for v, s in zip(of_value, of_slope, strict=True)]
+    total = as_node(right)
+    for n, weight in zip(inside, sums[1:], strict=True):
+        total = total - weight * edge[n]
+    return total / sums[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,6 +477,17 @@ class Edge:
         """Position of the wall along its normal."""
         return float(self._positions([0], faces=True)[0])
 
+    @property
+    def scale(self) -> Node | None:
+        """Length of a unit of the coordinate along the normal, if it is an angle: r, or r sin(theta)."""
+        grid = self.target.grid
+        name = grid.axes[self.axis]
+        if grid.geometry == "cartesian" or name not in ("theta", "phi"):
+            return None
+        scale = abs(self.coordinate("r"))
+        around = grid.geometry == "spherical" and name == "phi" and "theta" in grid.axes
+        return scale * abs(sin(self.coordinate("theta"))) if around else scale
+
     def distances(self, points: Sequence[int]) -> list[Fraction]:
         """Return the distances of points from the wall, positive inside: point 0 is the first inside, -1 ghost 1."""
         grid = self.target.grid
@@ -471,15 +512,26 @@ class Edge:
     def given(self, value: object, time: Arithmetic) -> object:
         """Return what a condition was given, at the point of the wall next to the ghost cell.
 
-        A number or an expression stays what it is, an array belongs to the face, and a function is called with the
-        coordinates of all axes, and with the time if it takes one argument more.
+        A number or an expression stays what it is, an array belongs to the face, and a function is called with
+        coordinates and the time.
         """
         if isinstance(value, np.ndarray) and value.ndim:
             return self.array(value)
         if not callable(value) or isinstance(value, Arithmetic):
             return value
-        place = [self.wall if axis == self.axis else self.coordinate(axis) for axis in range(self.ndim)]
-        return value(*place, time) if _takes_time(value, self.ndim) else value(*place)
+        return self.called(value, lambda axis: self.wall if axis == self.axis else self.coordinate(axis), time)
+
+    def called(
+        self, function: Callable[..., object], position: Callable[[int], object], time: Arithmetic | None = None
+    ) -> object:
+        """Return what a function of the place, and of the time if there is one, returns for a position on each axis."""
+        axes = self.trace.axis_names
+        bound = of_place(function, axes, time is not None)
+        if bound is None:
+            return function(*map(position, range(self.ndim)))
+        taken = {name for name in (*bound.positional, *bound.keywords) if name in axes}
+        known = {name: position(axis) for axis, name in enumerate(axes) if name in taken}
+        return bound({TIME_NAME: time, **known})
 
     def _read(self, number: int, n: int) -> Node:
         if not isinstance(n, int) or n < 0:

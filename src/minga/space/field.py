@@ -273,11 +273,16 @@ class Constant:
 
 
 def coordinate_constant(grid: Grid, axis: int, centre: int, margin: int = MARGIN) -> Constant:
-    """Return the positions of points along an axis, extended evenly beyond both ends by `margin` points."""
+    """Return the positions of points along an axis and of `margin` points beyond both ends.
+
+    The points go on evenly there; along a periodic axis they are those of the other end, as the cells are.
+    """
     points = grid.faces(axis) if centre else grid.positions(axis)
-    if centre and grid.periodic[axis]:
-        points = points[:-1]
+    name = f"@coordinate{axis}"
+    if grid.periodic[axis]:
+        around = np.arange(-margin, grid.shape[axis] + margin) % grid.shape[axis]
+        return Constant(name, (axis,), (-margin,), points[around])
     widths = grid.widths(axis)
     low = points[0] - widths[0] * np.arange(margin, 0, -1)
     high = points[-1] + widths[-1] * np.arange(1, margin + 1)
-    return Constant(f"@coordinate{axis}", (axis,), (-margin,), np.concatenate([low, points, high]))
+    return Constant(name, (axis,), (-margin,), np.concatenate([low, points, high]))

@@ -7,14 +7,16 @@ the last spacing; along a periodic one they are those of the other end.
 ========================================  ==========================================================================
 name                                      value
 ========================================  ==========================================================================
-``@coordinateA``                          position of the point, of cells or faces as the stored field has it
+``@coordinateA``                          position of the point, of cells or faces as the stored field has it; beyond a
+                                          periodic end that of the cell which lies there
 ``@spacingA``                             width of the cell: scalar or table
 ``@per_spacingA_N``                       1 / width**N, scalar
 ``@weightA_N_ST_LO_HI_K``                 weight of the value at offset K in the derivative of order N, at points T
                                           from points S (c cells, f faces) at the offsets LO to HI
 ``@averageA_LO_HI_K``                     weight of cell K's average in the value at the lower face, from cells LO to HI
 ``@areaA``                                factor of the area of the lower face
-``@volumeA``                              the same of the cell's volume, inverse
+``@measureA``                             the same of the cell's volume
+``@volumeA``                              its inverse
 ``@scaleA_T``                             r, or sin(theta), at points T
 ``@per_scaleA_T``                         its inverse; 0 where the scale is 0
 ``@cotangentA_T``                         cos(theta) / sin(theta) at points T
@@ -38,8 +40,9 @@ from minga.lang.trace import Metric
 from minga.lang.weights import average_weights, fornberg
 from minga.space.field import MARGIN, Constant, coordinate_constant
 from minga.space.grid import Floats, Grid
+from minga.space.poles import poles
 
-__all__ = ["metric_of", "supplied_constant", "supplied_scalar"]
+__all__ = ["measures", "metric_of", "supplied_constant", "supplied_scalar"]
 
 _NAME: Final = re.compile(r"@([a-z_]+?)(\d+)((?:_[a-z0-9]+)*)")
 _POWERS: Final = {"polar": 1, "cylindrical": 1, "spherical": 2}
@@ -48,7 +51,14 @@ _POWERS: Final = {"polar": 1, "cylindrical": 1, "spherical": 2}
 
 def metric_of(grid: Grid, axes: Sequence[int]) -> Metric:
     """Return what a kernel that runs over some axes of a grid has to know of it."""
-    return Metric(grid.geometry, tuple(map(grid.uniform, axes)))
+    across = tuple(_across(grid, axis, axes) for axis in axes)
+    return Metric(grid.geometry, tuple(map(grid.uniform, axes)), across if any(across) else ())
+
+
+def _across(grid: Grid, axis: int, axes: Sequence[int]) -> bool:
+    """Return whether the cells beyond an end of an axis lie at other angles, which some of the axes are."""
+    turned = {"r": {"theta", "phi"}, "theta": {"phi"}}.get(grid.axes[axis], set())
+    return any(poles(grid, axis)) and not turned.isdisjoint(grid.axes[each] for each in axes)
 
 
 def supplied_scalar(grid: Grid, axes: Sequence[int], name: str) -> float | None:
@@ -136,7 +146,31 @@ def _area(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
     return np.asarray(np.abs(faces) if _POWERS[grid.geometry] == 1 else faces * faces)
 
 
+def measures(grid: Grid, axis: int) -> Floats:
+    """Return the factor of an axis in the volume of each cell along it.
+
+    Parameters
+    ----------
+    grid
+        The grid.
+    axis
+        Number of the axis.
+
+    Returns
+    -------
+    Floats
+        One number for each cell: the integral of r, r squared or sin(theta) over it, or its width.
+    """
+    if grid.geometry == "cartesian" or grid.axes[axis] not in ("r", "theta"):
+        return grid.widths(axis)
+    return _measure(grid, axis, np.arange(grid.shape[axis]))
+
+
 def _volume(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
+    return _inverse(_measure(grid, axis, numbers))
+
+
+def _measure(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
     low, high = _points(grid, axis, "f", numbers), _points(grid, axis, "f", numbers + 1)
     if grid.axes[axis] == "theta":
         # cos(a) - cos(b) = 2 sin((a + b) / 2) sin((b - a) / 2)
@@ -146,7 +180,7 @@ def _volume(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
         volume = (high - low) * 0.5 * (high + low)
     else:
         volume = (high - low) * (high * high + high * low + low * low) / 3.0
-    return _inverse(np.abs(volume))
+    return np.asarray(np.abs(volume))
 
 
 def _scale(grid: Grid, axis: int, numbers: np.ndarray, kind: str) -> Floats:
@@ -188,6 +222,6 @@ def _check_length(grid: Grid, axis: int, points: int) -> None:
 
 
 _TABLES: Final[dict[str, Callable[..., Any]]] = {
-    "spacing": _spacing, "weight": _weight, "average": _average, "area": _area, "volume": _volume, "scale": _scale,
-    "per_scale": _per_scale, "cotangent": _cotangent,
+    "spacing": _spacing, "weight": _weight, "average": _average, "area": _area, "measure": _measure, "volume": _volume,
+    "scale": _scale, "per_scale": _per_scale, "cotangent": _cotangent,
 }  # fmt: skip

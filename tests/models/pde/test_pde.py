@@ -15,8 +15,10 @@ from minga.case.examples import examples
 from minga.case.settings import GridSettings
 from minga.engine.engine import FieldValue
 from minga.engine.operations import Apply
+from minga.lang.analysis import reads
 from minga.models.pde import EquationError
 from minga.models.pde.spec import SPEC
+from minga.space.boundary import trace_fill
 from model_runs import assert_same, run_model
 from thinned import thinned
 
@@ -52,9 +54,8 @@ def test_heat_between_walls(order: int, tolerance: float) -> None:
     n = 20
     grid = mg.Grid((n,), spacing=1 / n)
     walls = (
-        mg.dirichlet(lambda x, t: mg.exp(-t) * mg.cos(x + 0.3), order=order),
-        mg.neumann(lambda x, t: -mg.exp(-t) * mg.sin(x + 0.3), order=order),
-    )
+        mg.dirichlet(lambda x, t: mg.exp(-t) * mg.cos(x + 0.3)), mg.neumann(lambda x, t: -mg.exp(-t) * mg.sin(x + 0.3))
+    )  # fmt: skip
     model = mg.pde("laplace(u)", grid, order=order, initial={"u": "cos(x + 0.3)"}, boundary={"x": walls}, dt=5e-4)
     u = cells(model, 1000)["u"]
     assert np.abs(u - math.exp(-0.5) * np.cos(grid.centres("x") + 0.3)).max() < tolerance
@@ -162,6 +163,15 @@ def test_parameters_that_depend_on_the_place() -> None:
     assert np.allclose(found[0], found[1], atol=1e-14)
     assert np.array_equal(found[1], found[2])
     assert found[0].sum() == pytest.approx(np.cos(grid.centres("x")).sum() * 8, rel=1e-13)  # nothing leaves
+
+
+def test_a_curl_has_the_order_of_the_model() -> None:
+    grid = mg.Grid((8, 12), periodic=True)
+    for curl, order in (("curl((b, a))", 4), ("curl((b, a), order=4)", 2)):
+        model = mg.pde({"a": curl, "b": "0"}, grid, order=order, integrator="euler", dt=1.0)
+        (stage,) = (each for each in model.step.operations if isinstance(each, Apply))
+        offsets = {offset for found in reads(stage.graph).values() for _, offset in found}
+        assert offsets == {(0, 0), *((n, 0) for n in (-2, -1, 1, 2)), *((0, n) for n in (-2, -1, 1, 2))}
 
 
 def test_a_register_is_a_parameter_that_others_change() -> None:
@@ -356,6 +366,23 @@ def test_a_case_is_the_same_model() -> None:
         "D*laplace(u)", grid, parameters={"D": 0.5}, initial={"u": "x"}, boundary={"x": walls}, dt=0.01,
     )  # fmt: skip
     assert np.allclose(cells(model, 9)["u"], cells(same, 9)["u"], rtol=1e-14)
+
+
+def test_conditions_have_the_order_of_the_equations() -> None:
+    grid = mg.Grid((12,))
+    walls = {"x": (mg.dirichlet(0.0), mg.robin(1.0, 0.0, 2))}
+    for equation, order in (("laplace(u)", 4), ("laplace(u, order=4) + d_dx(u)", 2)):
+        model = mg.pde({"u": equation, "v": "k*v"}, grid, parameters={"k": "x"}, order=order, boundary=walls, dt=0.1)
+        given, other, k = (model.field(name).boundary for name in "uvk")
+        assert repr(k.at(0, "low")) == "extrapolated(4)"
+        for boundary in (given, other):
+            depths = [trace_fill(mg.Field("w", grid, boundary=boundary), 0, side, 1).depth for side in ("low", "high")]
+            assert depths == [3, 1]
+    ends, default = (
+        case(f"[grid]\nshape = [12]\n{entry}\n[pde]\nequations = 'laplace(u)'\norder = 4\ndt = 0.1")
+        for entry in ('boundary = "zero-gradient"', "")
+    )
+    assert [trace_fill(each.field("u"), 0, "high", 1).depth for each in (ends, default)] == [4, 4]
 
 
 @pytest.mark.parametrize(

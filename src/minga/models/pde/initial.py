@@ -15,6 +15,7 @@ from minga.lang.expr import Node, as_node
 from minga.models.pde.complex_values import Pair
 from minga.models.pde.source import Source, parse
 from minga.models.pde.translate import FUNCTIONS, Names, translate
+from minga.space.of_place import of_place
 
 __all__ = ["of_position", "of_wall", "parts"]
 
@@ -118,11 +119,16 @@ def parts(
             _with_arguments(lambda *position: _real(pair(*position).im), axes),
         )
     if callable(value):
-        return (
-            _with_arguments(lambda *position: np.real(value(*position)), axes),
-            _with_arguments(lambda *position: np.imag(value(*position)), axes),
-        )
+        return tuple(_part_of(value, part, axes) for part in (np.real, np.imag))  # type: ignore[return-value]
     return np.real(value), np.imag(value)
+
+
+def _part_of(function: Callable[..., Any], part: Callable[[Any], Any], axes: Sequence[str]) -> Callable[..., Any]:
+    """Return the function of the place, or of a box, that is a part of a complex one."""
+    bound = of_place(function, axes, box=True)
+    if bound is None:
+        return lambda box: part(function(box))
+    return _with_arguments(lambda *position: part(bound(dict(zip(axes, position, strict=True)))), axes)
 
 
 def _real(value: Any) -> Any:

@@ -14,12 +14,13 @@ import numpy as np
 
 from minga.engine.program import Program
 from minga.lang.functions import sum as total
-from minga.lang.operators import spacing
+from minga.lang.volumes import cell_sizes, whole_angles
 from minga.models.pde.source import Source
 from minga.models.pde.translate import Names, translate
 from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field, Register, Slot
 from minga.space.grid import Grid
+from minga.space.metric import measures
 
 __all__ = ["Integral", "integrals_of", "preparation"]
 
@@ -70,7 +71,7 @@ def integrals_of(sources: Iterable[object], grid: Grid) -> tuple[Integral, ...]:
     Raises
     ------
     EquationError
-        If an integral contains another one, or the grid is not Cartesian.
+        If an integral contains another one.
     """
     found: dict[str, Integral] = {}
     for source in sources:
@@ -99,11 +100,10 @@ def _scale(source: Source, node: ast.Call, grid: Grid) -> float:
         raise source.error(f"{node.func.id} takes 1 argument", node, f"write {node.func.id}(u)")
     if next(_calls(node.args[0]), None) is not None:
         raise source.error("an integral within an integral", node, "write the inner one outside: it is a number")
-    if grid.geometry != "cartesian":
-        raise source.error(f"{node.func.id} on a {grid.geometry} grid", node, "integrals need a Cartesian grid")
     if node.func.id == "integral":
         return 1.0
-    return 1.0 / math.prod(float(np.sum(grid.widths(axis))) for axis in range(grid.ndim))
+    sizes = (float(np.sum(measures(grid, axis))) for axis in range(grid.ndim))
+    return 1.0 / (math.prod(sizes) * whole_angles(grid.geometry, grid.axes))
 
 
 def preparation(
@@ -129,7 +129,7 @@ def preparation(
 
     def compute(state: list[Any], constants: list[Any], **scalars: Any) -> dict[str, Any]:
         names = names_of(state, constants, TIME, scalars)
-        volume = functools.reduce(operator.mul, map(spacing, names.axes))
+        volume = functools.reduce(operator.mul, cell_sizes())
         return {
             each.name: total(volume * translate(each.source, names, each.body)) for each in integrals
         }  # fmt: skip

@@ -17,8 +17,7 @@ from minga.errors import ProgramError, shown, suggest
 from minga.lang.functions import max as largest
 from minga.lang.functions import min as smallest
 from minga.lang.functions import sum as total
-from minga.lang.operators import spacing
-from minga.lang.trace import current_trace
+from minga.lang.volumes import cell_sizes
 from minga.models.pde.choice import choose, explainer
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
@@ -29,8 +28,10 @@ from minga.models.pde.system import PREFIX, Equation, System
 from minga.solve.integrators import INTEGRATORS, Integrator
 from minga.solve.rates import Evolution, Rates
 from minga.space.boundary import BoundaryLike, Condition, neumann
+from minga.space.extrapolation import extrapolated
 from minga.space.field import Field, Register
 from minga.space.grid import Grid
+from minga.space.poles import poles
 
 __all__ = ["pde"]
 
@@ -81,12 +82,14 @@ def pde(
         "euler-maruyama" or "milstein" with noise. "auto" chooses among them by the rates at the start, and the notes of
         the model say why.
     dt
-        Length of a step, in `unit`. By default explicit methods take one that is stable for the initial values.
+        Length of a step, in `unit`; for "bs3" and "dp5" that of the first attempt. By default explicit methods take one
+        that is stable for the initial values.
     noise
         Amplitude of white noise in time, independent in each cell: one for all fields, or one for each by its name; a
         number or a text.
     order
-        Accuracy of operators for which an equation gives none, and of the default condition.
+        Accuracy of operators for which an equation gives none. Conditions whose order is not given have the highest of
+        the equations.
     space
         "differences", or "spectral": derivatives of the Fourier modes, for equations as texts on periodic boxes.
     dealias
@@ -132,7 +135,7 @@ def pde(
         for each, kind in zip(system.names, system.kinds, strict=True)
     )
     widest = max(system.kinds)
-    constants = tuple(Field(each, grid, widest, boundary=_continued(grid, order)) for each in system.placed)
+    constants = tuple(Field(each, grid, widest, boundary=_of_parameters(grid, system.widest)) for each in system.placed)
     rates, spectral, workspace = _rates(system, fields, constants, integrator, space, dealias)
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
     starts: dict[Any, Any] = dict(values) | ({} if spectral is None else dict(spectral.modes.initial))
@@ -219,14 +222,23 @@ def _boundary(given: Any, name: str, system: System) -> BoundaryLike:
         given = given[name] if own else given.get(whole)
     if whole != name and not own:
         _check_homogeneous(given, whole)
-    default = _continued(system.grid, system.order)
-    if given is None or isinstance(given, Condition):
-        return default if given is None else given
+    default = _continued(system.grid, system.widest)
+    if given is None:
+        return default
     if not isinstance(given, Mapping):
-        refused: BoundaryLike = given  # by the field, with a remedy
-        return refused
-    axes: dict[str | int, Any] = {system.grid.axis(axis): condition for axis, condition in given.items()}
+        alone: BoundaryLike = _ordered(given, system.widest)  # the field refuses what is no condition, with a remedy
+        return alone
+    axes: dict[str | int, Any] = {
+        system.grid.axis(axis): _ordered(condition, system.widest) for axis, condition in given.items()
+    }
     return {**(default or {}), **axes}
+
+
+def _ordered(given: Any, order: int) -> Any:
+    """Return one or several conditions of the order of the equations."""
+    if isinstance(given, Condition):
+        return given.of_order(order)
+    return tuple(_ordered(each, order) for each in given) if isinstance(given, tuple | list) else given
 
 
 def _check_homogeneous(given: Any, name: str) -> None:
@@ -254,6 +266,13 @@ def _no_field(kind: str, name: str, system: System) -> ProgramError:
 def _continued(grid: Grid, order: int) -> dict[str | int, Condition] | None:
     """Return the default conditions: nothing flows through the walls."""
     return {axis: neumann(0.0, order=order) for axis, periodic in enumerate(grid.periodic) if not periodic} or None
+
+
+def _of_parameters(grid: Grid, order: int) -> dict[str | int, tuple[Condition, Condition]] | None:
+    """Return the conditions of parameters that depend on the place: they go on beyond walls, and are even at poles."""
+    outside, even = extrapolated(order), neumann(0.0, order=order)
+    ends = {axis: poles(grid, axis) for axis, periodic in enumerate(grid.periodic) if not periodic}
+    return {axis: (even if low else outside, even if high else outside) for axis, (low, high) in ends.items()} or None
 
 
 def _initial(given: object, system: System) -> dict[str, Any]:
@@ -293,18 +312,15 @@ def _unit(name: str, units: Mapping[str, str] | None, system: System) -> str:
 def _look(u: Any) -> dict[str, Any]:
     """Compute the integral and the extremes of a field in a kernel."""
     value = u[(0,) * len(u.axes)]
-    trace = current_trace("the integral")
-    found: dict[str, Any] = {"smallest": smallest(value), "largest": largest(value)}
-    if trace.metric.geometry == "cartesian":
-        found["integral"] = total(functools.reduce(operator.mul, map(spacing, trace.axis_names), value))
-    return found
+    integral = total(functools.reduce(operator.mul, cell_sizes(), value))
+    return {"smallest": smallest(value), "largest": largest(value), "integral": integral}
 
 
 def _norm(re: Any, im: Any) -> dict[str, Any]:
     """Compute the integral of the squared absolute value of a complex field in a kernel."""
     here = (0,) * len(re.axes)
     squares = re[here] * re[here] + im[here] * im[here]
-    return {"norm": total(functools.reduce(operator.mul, map(spacing, current_trace("the norm").axis_names), squares))}
+    return {"norm": total(functools.reduce(operator.mul, cell_sizes(), squares))}
 
 
 def _observables(
@@ -326,7 +342,7 @@ def _observables(
             seen[f"{word}_{item.name}"] = register
             quantities[f"{word}_{item.name}"] = (units[word], f"{texts[word]} {item.name}")
     by_name = {item.name: item for item in fields}
-    for name in complex_fields if fields[0].grid.geometry == "cartesian" else ():
+    for name in complex_fields:
         re, im = (by_name[part] for part in part_names(name))
         found = observe.apply(Kernel(_norm, name="norm"), re, im)
         seen[f"norm_{name}"] = found.norm
@@ -336,10 +352,20 @@ def _observables(
 
 def _unit_of_integral(item: Field, power: int = 1) -> str:
     """Return the unit of a power of a field times that of the volume of cells."""
-    lengths = [unit for unit in item.grid.units if unit != "1"]
+    lengths = [unit for unit in _lengths(item.grid) if unit != "1"]
     powers = {unit: lengths.count(unit) for unit in lengths}
     factors = [(item.unit, power)] if item.unit != "1" else []
     return " ".join(unit if n == 1 else f"{unit}{n}" for unit, n in [*factors, *powers.items()]) or "1"
+
+
+def _lengths(grid: Grid) -> list[str]:
+    """Return the units whose product is that of a volume: angles that a grid has or lacks have none."""
+    if grid.geometry == "cartesian":
+        return list(grid.units)
+    by_axis = dict(zip(grid.axes, grid.units, strict=True))
+    return [by_axis["r"]] * (3 if grid.geometry == "spherical" else 2) + [
+        by_axis[name] for name in ("z",) if name in by_axis
+    ]
 
 
 def _record(

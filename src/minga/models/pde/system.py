@@ -28,6 +28,7 @@ __all__ = ["PREFIX", "Equation", "System", "complex_rate"]
 Equation = str | Callable[..., object]
 PREFIX: Final = "parameter_"
 _ONLY: Final = "u"
+ORDERS: Final = range(2, 17, 2)
 _KINDS: Final = {"f4": "f4", "f8": "f8", "c8": "f4", "c16": "f8"}
 """Types that fields may have, and those of the real fields that hold them."""
 
@@ -179,6 +180,14 @@ class System:
         return Names(
             values, self.grid.axes, as_node(t), self.order, complex=bool(self.complex), integrals=integrals
         )  # fmt: skip
+
+    @functools.cached_property
+    def widest(self) -> int:
+        """The highest accuracy of operators in the texts, or that of the model if it is higher."""
+        trees = (each.tree for each in self.equations if isinstance(each, Source))
+        found = (node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.keyword))
+        orders = (node.value.value for node in found if node.arg == "order" and isinstance(node.value, ast.Constant))
+        return max(self.order, *(order for order in orders if isinstance(order, int) and order in ORDERS), 2)
 
     @functools.cached_property
     def integrals(self) -> tuple[Integral, ...]:

@@ -448,8 +448,8 @@ class _Translation:
                 pairs = zip(*(self.vector(part).parts() for part in node.args), strict=True)
                 return functools.reduce(complex_values.sum_of, itertools.starmap(complex_values.product, pairs))
             case "curl":
-                options = self._options(node, name, 1)
-                value = operators.curl(tuple(map(as_node, self.reals(node.args[0]))))
+                options = self._options(node, name, 1, "order")
+                value = operators.curl(tuple(map(as_node, self.reals(node.args[0]))), options["order"])
                 return Vector(components=value) if isinstance(value, tuple) else value
             case "advect":
                 options = self._options(node, name, 2, "scheme", "conservative")
