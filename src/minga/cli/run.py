@@ -80,7 +80,7 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
             finish(case, directory, result)
             return result, status_of(result["ended"]["reason"])
     ranks = case.run.ranks or (1 if job else _default_ranks(case))
-    computing = computing_ranks(ranks, case.output.writers)
+    computing = computing_ranks(ranks, case.options)
     check_layout(case.run.layout, case.model, computing)
     check_mapping(case.run, case.model, computing)
     check_ranks(ranks)
@@ -292,7 +292,7 @@ def _case_of_job(request: RunRequest, job: Job) -> Case:
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
     case = read_case(_source(request), request.overrides, request.options)
-    computing = computing_ranks(job.size, case.output.writers)
+    computing = computing_ranks(job.size, case.options)
     check_layout(case.run.layout, case.model, computing)
     check_mapping(case.run, case.model, computing)
     return case

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from minga.launch.hosts import Host, shell_command
+from minga.launch.hosts import Host, login_options, shell_command
 
 __all__ = ["address_options", "agent", "interface_of", "not_started", "own_address"]
 
@@ -40,10 +40,19 @@ _REASONS: Final = (
 """Patterns of messages by launchers and ssh when no rank was started, and their meaning."""
 
 
-def agent(folder: Path, shell: str) -> Path:
-    """Write a program to a folder that launchers call in place of ssh; ``shell`` is a command line."""
-    path = folder / "shell"
-    path.write_text(f'#!/bin/sh\nexec {shlex.join(shell_command(shell))} "$@"\n')
+def agent(folder: Path, shell: str, hosts: Sequence[Host] = ()) -> Path:
+    """Write a program to a folder that launchers call in place of ssh; ``shell`` is a command line.
+
+    Users and ports of hosts become options, which launchers do not know.
+    """
+    path, command = folder / "shell", shell_command(shell)
+    special = [(host.name, options) for host in hosts if (options := login_options(host, command))]
+    lines = ["#!/bin/sh"]
+    if special:
+        run = {name: shlex.join([*command, *options]) for name, options in special}
+        cases = [f'  {shlex.quote(name)}) exec {words} "$@" ;;' for name, words in run.items()]
+        lines += ['for word; do case "$word" in', *cases, "esac; done"]
+    path.write_text("\n".join([*lines, f'exec {shlex.join(command)} "$@"', ""]))
     path.chmod(0o755)
     return path
 

@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from minga.errors import CaseError, RunError, suggest
-from minga.launch.hosts import Host, Launcher, read_hosts, shell_launcher
+from minga.launch.hosts import Host, Launcher, shell_launcher
+from minga.launch.hosts_file import read_hosts
 from minga.network.broadcast.cli.agents import Outcome, agents
 from minga.paths import plain_name
 from minga.plan.machine.units import quantity
