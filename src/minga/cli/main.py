@@ -40,6 +40,8 @@ Overrides = typer.Option(
     help="Set an entry of the case, such as run.steps=10; may be repeated.",
     autocompletion=completion.keys,
 )
+Hosts = typer.Option("--hosts", metavar="FILE", help="Run on the hosts of a file, one host a line, reached by ssh.")
+Shell = typer.Option("--shell", help="Program that is called as SHELL HOST COMMAND, in place of ssh.")
 
 
 @app.callback(invoke_without_command=True)
@@ -64,6 +66,8 @@ def run(
     topology: Annotated[str | None, setting("run.topology", metavar="16x2x2")] = None,
     machine: Annotated[str | None, setting("run.machine", metavar="FILE")] = None,
     device: Annotated[str | None, setting("run.device", metavar="gpu")] = None,
+    hosts: Annotated[Path | None, Hosts] = None,
+    shell: Annotated[str, Shell] = "ssh",
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve a live page of the run to browsers on this machine.")
     ] = False,
@@ -86,7 +90,7 @@ def run(
         "run.device": device,
         "output.trace": trace or None,
     }
-    request = command.RunRequest(case, settings, tuple(overrides or ()), out, force, serve, resume)
+    request = command.RunRequest(case, settings, tuple(overrides or ()), out, force, serve, resume, hosts, shell)
     with contextlib.redirect_stdout(sys.stderr):  # output of a Python case must not mix with the result
         result, status = command.run(request)
     if result is not None:

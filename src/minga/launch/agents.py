@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -65,7 +66,8 @@ def start(host: Host, module: str, launcher: Launcher | None, heard: Heard, reme
     """
     command = [host.python or sys.executable, "-m", module]
     if launcher is not None:
-        command = list(launcher(host, command))
+        path = os.environ.get("PYTHONPATH")  # launchers of MPI pass it on as well
+        command = list(launcher(host, [*(["env", f"PYTHONPATH={path}"] if path else []), *command]))
     errors = tempfile.TemporaryFile("a+", errors="replace")  # noqa: SIM115  (no name, so nothing to remove)
     try:
         popen = start_job(

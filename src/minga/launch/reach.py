@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import ipaddress
+import platform
 import re
 import shlex
 import socket
@@ -20,7 +21,7 @@ from typing import Final
 
 from minga.launch.hosts import Host, login_options, shell_command
 
-__all__ = ["address_options", "agent", "interface_of", "not_started", "own_address"]
+__all__ = ["address_options", "agent", "interface_of", "is_here", "not_started", "own_address"]
 
 _ADDRESS: Final = 0x8915
 """Request SIOCGIFADDR of Linux: the address of an interface."""
@@ -66,6 +67,18 @@ def own_address(hosts: Sequence[Host], shell: str) -> str | None:
             return found
         here = here or found
     return here
+
+
+def is_here(host: Host, shell: str) -> bool:
+    """Return True if a host is this machine, by its name or by an address of an interface."""
+    if host.name in ("localhost", platform.node()):
+        return True
+    for name in (host.name, _alias(host.name, shell)):
+        with contextlib.suppress(OSError, UnicodeError), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            if name:
+                probe.bind((name, 0))  # refused unless the address is one of this machine
+                return True
+    return False
 
 
 def address_options(vendor: str, address: str | None) -> list[str]:
