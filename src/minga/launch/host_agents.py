@@ -24,6 +24,7 @@ from minga.errors import LaunchError
 from minga.launch.agents import HostProcess, end_all, start
 from minga.launch.host_agent import GREETING
 from minga.launch.hosts import Host, login_options, shell_command, shell_launcher
+from minga.launch.jobs import end_jobs
 from minga.launch.launcher import Launcher, library
 from minga.launch.machine_id import machine_id
 from minga.launch.reach import is_here, own_address
@@ -33,7 +34,7 @@ from minga.output.versions import CLOCK_SECONDS, versions_here
 __all__ = ["Fault", "HostAgent", "HostAgents", "fault_table", "host_agents"]
 
 _AGENT: Final = "minga.launch.host_agent"
-_PATIENCE: Final = 7.0
+_PATIENCE: Final = 6.0
 """Seconds in which a host must have been checked."""
 _COPYING: Final = 600.0
 """Seconds of silence of a host that receives files, after which it counts as lost."""
@@ -158,24 +159,19 @@ class HostAgents:
         LaunchError
             If a host cannot take part; the message is a table of all faults.
         """
+        library()  # so that its version is among those of this machine
         deadline = time.monotonic() + _PATIENCE
-        faults = [fault for agent in self.each if (fault := self._greeting(agent, deadline)) is not None]
-        known = [agent for agent in self.each if agent.facts]
         with _answering(own_address([agent.host for agent in self.each], self.shell)) as (back, token):
-            for agent in known:
-                self._ask_for_check(agent, launcher, back, token)
-            for agent in known:
-                faults += self._faults(agent, back, deadline)
-        if faults:
-            raise LaunchError(fault_table(faults, len(self.each)))
-        return [note for agent in known if (note := _clock(agent)) is not None]
 
-    def _greeting(self, agent: HostAgent, deadline: float) -> Fault | None:
-        message = agent.message("greeting", deadline)
-        if message is not None and message["greeting"] == GREETING:
-            agent.facts, agent.heard = message, time.time()
-            return None
-        return Fault(agent.host.name, agent.silence(_PATIENCE), f"try `{self._trial(agent.host)}`")
+            def conversation(number: int) -> list[Fault]:
+                return list(self._faults(self.each[number], launcher, back, token, deadline))
+
+            found = self.at_once(range(len(self.each)), conversation)
+        faults = [fault for each in found.values() for fault in each]
+        if faults:
+            end_jobs([agent.process.popen for agent in self.each if not agent.facts], ask=False)
+            raise LaunchError(fault_table(faults, len(self.each)))
+        return [note for agent in self.each if (note := _clock(agent)) is not None]
 
     def _trial(self, host: Host) -> str:
         """Return a command that shows how a host answers."""
@@ -183,22 +179,22 @@ class HostAgents:
         python = shlex.quote(host.python or sys.executable)
         return shlex.join([*words, *login_options(host, words), host.name, f"{python} -m {_AGENT} </dev/null"])
 
-    def _ask_for_check(self, agent: HostAgent, launcher: Launcher, back: tuple[str, int] | None, token: str) -> None:
-        helper = launcher.path.parent / _HELPERS.get(launcher.vendor, "")
-        needs = [str(helper)] if helper.is_file() else []
-        agent.tell(
-            {
-                "do": "check",
-                "mark": self.mark,
-                "needs": [] if agent.here else needs,
-                "back": None if agent.here else back,
-                "token": token,
-                "directory": agent.host.directory,
-            }
-        )
-
-    def _faults(self, agent: HostAgent, back: tuple[str, int] | None, deadline: float) -> Iterator[Fault]:
+    def _faults(
+        self, agent: HostAgent, launcher: Launcher, back: tuple[str, int] | None, token: str, deadline: float
+    ) -> Iterator[Fault]:
+        """Yield what a host lacks."""
         name = agent.host.name
+        message = agent.message("greeting", deadline)
+        if message is None or message["greeting"] != GREETING:
+            cure = f"try `{self._trial(agent.host)}`; python=PATH in the hosts file names another Python"
+            yield Fault(name, agent.silence(_PATIENCE), cure)
+            return
+        agent.facts, agent.heard = message, time.time()
+        helper = launcher.path.parent / _HELPERS.get(launcher.vendor, "")
+        order = {"do": "check", "mark": self.mark, "token": token, "directory": agent.host.directory}
+        order["needs"] = [str(helper)] if helper.is_file() and not agent.here else []
+        order["back"] = None if agent.here else back
+        agent.tell(order)
         yield from _different_versions(agent)
         message = agent.message("answer", deadline)
         if message is None:
@@ -208,7 +204,7 @@ class HostAgents:
         for path in found["missing"]:
             yield Fault(name, f"has no {path}", "install the same MPI at the same path as here, or make a link to it")
         if found["back"] is not None and back is not None:
-            cure = f"open a firewall there or here; {' or '.join(_PORTS[:1])} limits the ports"
+            cure = f"open the firewalls on the way; {_PORTS[0]}=LOW:HIGH limits the ports"
             yield Fault(name, f"cannot reach this machine as {back[0]}: {found['back']}", cure)
         if found["directory"] is not None:
             yield Fault(name, f"{agent.host.directory} {found['directory']}", "name another directory= for it")
@@ -261,8 +257,6 @@ def fault_table(faults: Sequence[Fault], hosts: int) -> str:
 
 def _different_versions(agent: HostAgent) -> Iterator[Fault]:
     """Yield what differs from this machine, as ranks must have the same versions."""
-    with contextlib.suppress(LaunchError):
-        library()  # so that its version is among the versions
     theirs = agent.facts["versions"]
     if agent.facts["mpi_fault"] is not None:
         yield Fault(agent.host.name, agent.facts["mpi_fault"], "install the same packages there as here")
