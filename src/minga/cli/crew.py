@@ -15,11 +15,11 @@ from minga.cli.layouts import check_ranks
 from minga.cli.stage import stage
 from minga.engine.pin import available_cores
 from minga.errors import CaseError
-from minga.launch.allocation import allocation, unused
+from minga.launch.allocation import Allocation, allocation, start_on, unused
 from minga.launch.host_agents import HostAgent, HostAgents, host_agents
 from minga.launch.hosts import Host
 from minga.launch.hosts_file import read_hosts
-from minga.launch.launcher import Launcher, find_launcher, library
+from minga.launch.launcher import find_launcher
 from minga.launch.ranks import Place, Ranks
 from minga.launch.signals import interruptible
 from minga.options import RunOptions
@@ -64,22 +64,37 @@ class Crew:
 
 @contextlib.contextmanager
 def crew_here(case: Case, *, inside: bool) -> Iterator[Crew]:
-    """Yield the ranks of a run on this machine; by default, a run inside a job has one."""
+    """Yield the ranks of a run on this machine, or on all nodes of a job that a batch system has started.
+
+    A number of ranks that the first node of a job takes stays on this machine. Inside a job of MPI, a run has one rank
+    by default.
+    """
+    given = None if inside else allocation()
+    if given is not None and len(given.slots) > 1 and (case.run.ranks is None or case.run.ranks > given.first):
+        yield _crew_of_job(given, case)
+        return
     ranks = case.run.ranks or (1 if inside else _default_ranks(case))
     check_ranks(ranks)
     check_device(case.run.device, ranks)
     notes = []
     if ranks * case.run.threads > (cores := len(available_cores())):
         notes.append(f"minga: {shared_cores(ranks, case.run.threads, cores)}")
-    if allocation("") is not None and (left := unused(library().vendor)) is not None:
-        notes.append(f"minga: {left}")
+    if given is not None and len(given.slots) > 1:
+        notes.append(f"minga: {unused(given)}")
     launcher = find_launcher() if ranks > 1 else None
-    prepare = None if launcher is None else _ranks_here(launcher, ranks)
-    yield Crew(ranks, prepare, notes=tuple(notes))
+    yield Crew(ranks, None if launcher is None else _starting(Ranks(launcher, ranks)), notes=tuple(notes))
 
 
-def _ranks_here(launcher: Launcher, ranks: int) -> Preparing:
-    return lambda directory: Ranks(launcher, ranks)
+def _crew_of_job(given: Allocation, case: Case) -> Crew:
+    """Return the ranks of a run on the nodes of an allocation."""
+    ranks, launcher = case.run.ranks or given.ranks, find_launcher()
+    start = start_on(given, launcher.path, launcher.vendor, ranks)
+    note = f"minga: {ranks} ranks on the {len(given.slots)} nodes that {given.system} has given to this job"
+    return Crew(ranks, _starting(Ranks(launcher, ranks, start=tuple(start))), notes=(note,))
+
+
+def _starting(ranks: Ranks) -> Preparing:
+    return lambda directory: ranks
 
 
 def _default_ranks(case: Case) -> int:

@@ -7,12 +7,13 @@ directory of the run, ``ranks`` and ``launcher`` say what was started, and ``res
 from __future__ import annotations
 
 import json
+import platform
 import signal
 import sys
 from pathlib import Path
 
 from minga.cli.case import find_source, read_case
-from minga.errors import LaunchError
+from minga.errors import LaunchError, RunError
 from minga.launch.events import EventWriter, silence_stdout
 from minga.launch.exit_codes import FAILED, OK
 from minga.launch.launcher import surrounding_job, world
@@ -63,6 +64,11 @@ def _run(order: dict[str, object], stop: StopRequest) -> None:
             writer.answer()
 
     directory = RunDirectory(Path(str(order["run"])))
+    if not directory.path.is_dir():
+        raise RunError(
+            f"{platform.node()} does not see the directory of the run, {directory.path}",
+            remedy="name a directory that all machines share with --out; the hosts of --hosts need not share any",
+        )
     with noticing_removal(directory.path):
         case = read_case(find_source(str(order["target"])), list(order["overrides"]), dict(order["options"]))  # type: ignore[call-overload]
     perform(
