@@ -204,7 +204,8 @@ def test_a_run_is_resumed_on_other_hosts(nodes: Nodes, case: Path) -> None:
 def test_whatever_ends_a_run_leaves_nothing_on_hosts(nodes: Nodes, case: Path, number: int) -> None:
     out = case.parent / "run"
     (nodes.folder / "hosts").write_text("bee:1\n")
-    words = ["run", case, "--out", out, "--hosts", nodes.folder / "hosts", "--set", "run.steps=1000000000"]
+    words = ["run", case, "--out", out, "--hosts", nodes.folder / "hosts"]
+    words += ["--set", "run.steps=1000000000", "--set", "output.every=1000000000"]
     job = nodes.start(*words)
     try:
         limit = time.monotonic() + 100
