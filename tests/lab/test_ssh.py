@@ -217,9 +217,9 @@ def test_whatever_ends_a_run_leaves_nothing_on_hosts(nodes: Nodes, case: Path, n
         while nodes.left_on_bee() and time.monotonic() < limit:
             time.sleep(0.1)
         assert nodes.left_on_bee() == ""
-        while state_of(out) != "stopped" and time.monotonic() < limit:
-            time.sleep(0.1)
-        assert (out / "checkpoints").exists()
+        if number == signal.SIGINT:
+            assert state_of(out) == "stopped"
+            assert (out / "checkpoints").exists()
     finally:
         job.kill()
         job.wait()
