@@ -8,7 +8,7 @@ import pytest
 
 from command_line import SMALL, in_process
 from minga.cli.case import read_case
-from minga.cli.crew import crew_here
+from minga.cli.start import ranks_here
 from minga.errors import LaunchError
 from minga.launch.allocation import Allocation, allocation, start_on
 from minga.launch.launcher import check_world, surrounding_job
@@ -81,11 +81,11 @@ def test_a_run_in_a_job_uses_all_nodes_unless_few_ranks_are_asked_for(
     said = in_process("run", "small.toml")
     assert said.status == 0
     assert "Slurm has given this job 2 nodes (node1, node2), and this run uses one of them" in said.err
-    with crew_here(read_case("small.toml", options={"run.ranks": 3}), inside=False) as crew:
-        assert crew.ranks == 3
-        assert "3 ranks on the 2 nodes that Slurm has given" in crew.notes[0]
-        assert crew.prepare is not None
-        assert "-launcher" not in crew.prepare(RunDirectory(in_tmp_path)).start
+    with ranks_here(read_case("small.toml", options={"run.ranks": 3}), inside=False) as start:
+        assert start.ranks == 3
+        assert "3 ranks on the 2 nodes that Slurm has given" in start.notes[0]
+        assert start.prepare is not None
+        assert "-launcher" not in start.prepare(RunDirectory(in_tmp_path)).start
 
 
 def test_processes_of_srun_that_do_not_find_each_other() -> None:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from minga.cli.case import Case, Source, find_source, read_case
-from minga.cli.crew import Crew, crew_here, crew_on_hosts
 from minga.cli.finish import finish, leave_unfinished
 from minga.cli.inputs import absolute
 from minga.cli.job import agreed_case, crowded
 from minga.cli.layouts import check_layout, check_mapping, computing_ranks
 from minga.cli.preflight import announce
 from minga.cli.resume import check_resumed, open_resumed, result_without_end, resume_hint, say, write_case
+from minga.cli.start import Start, ranks_here, ranks_on_hosts
 from minga.errors import CaseError, RunError
 from minga.launch.exit_codes import INTERRUPTED, REPORTED, status_of
 from minga.launch.launcher import Job, surrounding_job, world
@@ -80,29 +80,29 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
         if (result := result_without_end(case, directory)) is not None:
             finish(case, directory, result)
             return result, status_of(result["ended"]["reason"])
-    with _crew(request, case, inside=job is not None) as crew:
-        computing = computing_ranks(crew.ranks, crew.options(case))
+    with _start(request, case, inside=job is not None) as start:
+        computing = computing_ranks(start.ranks, start.options(case))
         check_layout(case.run.layout, case.model, computing)
         check_mapping(case.run, case.model, computing)
-        directory = _make_directory(request, case, crew.ranks)
+        directory = _make_directory(request, case, start.ranks)
         with progress_display(case.name, case.run.steps) as listener:
             _serve(request, directory, listener)
-            for note in crew.notes:
+            for note in start.notes:
                 listener.note(note)
-            if crew.prepare is None:
+            if start.prepare is None:
                 result = _run_alone(case, directory, listener, request.resume)
             else:
-                result = _launched(crew, crew.prepare, request, case, directory, listener)
+                result = _launched(start, start.prepare, request, case, directory, listener)
     finish(case, directory, result)
     return result, status_of(result["ended"]["reason"])
 
 
-def _crew(request: RunRequest, case: Case, *, inside: bool) -> contextlib.AbstractContextManager[Crew]:
+def _start(request: RunRequest, case: Case, *, inside: bool) -> contextlib.AbstractContextManager[Start]:
     """Return the ranks that are to be started; the number in the case of a resumed run was that of other machines."""
     if request.hosts is None:
-        return crew_here(case, inside=inside)
+        return ranks_here(case, inside=inside)
     wanted = request.ranks if request.resume else case.run.ranks
-    return crew_on_hosts(case, request.hosts, request.shell, None if wanted is None else int(wanted))
+    return ranks_on_hosts(case, request.hosts, request.shell, None if wanted is None else int(wanted))
 
 
 def _source(request: RunRequest) -> Source:
@@ -201,7 +201,7 @@ def _hint(directory: RunDirectory, ended: bool) -> None:
 
 
 def _launched(
-    crew: Crew,
+    start: Start,
     prepare: Callable[[RunDirectory], Ranks],
     request: RunRequest,
     case: Case,
@@ -213,11 +213,11 @@ def _launched(
 
     from minga.launch.launch import launch
 
-    counts = {"run.ranks": crew.ranks, "run.threads": case.run.threads}
+    counts = {"run.ranks": start.ranks, "run.threads": case.run.threads}
     order = {
         "target": str(case.source.path),
         "overrides": list(request.overrides),
-        "options": request.options | counts | ({} if crew.weights is None else {"run.weights": crew.weights}),
+        "options": request.options | counts | ({} if start.weights is None else {"run.weights": start.weights}),
         "run": str(directory.path.absolute()),
         "resume": request.resume,
     }
@@ -227,7 +227,7 @@ def _launched(
         _leave(case, directory, error, request.resume)
         raise
     if ended.status != 0 or not directory.result.exists():
-        said = f"the run on {ranks_text(crew.ranks)} ended with status {ended.status}"
+        said = f"the run on {ranks_text(start.ranks)} ended with status {ended.status}"
         said += "" if ended.lost is None else f": a rank was lost on host {ended.lost}"
         kept = leave_unfinished(case, directory, said, drop=not request.resume and ended.status in REPORTED)
         raise RunError(

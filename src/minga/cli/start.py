@@ -25,7 +25,7 @@ from minga.launch.signals import interruptible
 from minga.options import RunOptions
 from minga.output.directory import RunDirectory
 
-__all__ = ["Crew", "crew_here", "crew_on_hosts"]
+__all__ = ["Start", "ranks_here", "ranks_on_hosts"]
 
 _CELLS_A_RANK: Final = 4096
 """Fewest cells per rank that justify another rank, if the number of ranks was not given."""
@@ -35,7 +35,7 @@ Preparing = Callable[[RunDirectory], Ranks]
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class Start:
     """The ranks of a run before they are started.
 
     Attributes
@@ -63,7 +63,7 @@ class Crew:
 
 
 @contextlib.contextmanager
-def crew_here(case: Case, *, inside: bool) -> Iterator[Crew]:
+def ranks_here(case: Case, *, inside: bool) -> Iterator[Start]:
     """Yield the ranks of a run on this machine, or on all nodes of a job that a batch system has started.
 
     A number of ranks that the first node of a job takes stays on this machine. Inside a job of MPI, a run has one rank
@@ -71,7 +71,7 @@ def crew_here(case: Case, *, inside: bool) -> Iterator[Crew]:
     """
     given = None if inside else allocation()
     if given is not None and len(given.slots) > 1 and (case.run.ranks is None or case.run.ranks > given.first):
-        yield _crew_of_job(given, case)
+        yield _ranks_of_job(given, case)
         return
     ranks = case.run.ranks or (1 if inside else _default_ranks(case))
     check_ranks(ranks)
@@ -82,15 +82,15 @@ def crew_here(case: Case, *, inside: bool) -> Iterator[Crew]:
     if given is not None and len(given.slots) > 1:
         notes.append(f"minga: {unused(given)}")
     launcher = find_launcher() if ranks > 1 else None
-    yield Crew(ranks, None if launcher is None else _starting(Ranks(launcher, ranks)), notes=tuple(notes))
+    yield Start(ranks, None if launcher is None else _starting(Ranks(launcher, ranks)), notes=tuple(notes))
 
 
-def _crew_of_job(given: Allocation, case: Case) -> Crew:
+def _ranks_of_job(given: Allocation, case: Case) -> Start:
     """Return the ranks of a run on the nodes of an allocation."""
     ranks, launcher = case.run.ranks or given.ranks, find_launcher()
     start = start_on(given, launcher.path, launcher.vendor, ranks)
     note = f"minga: {ranks} ranks on the {len(given.slots)} nodes that {given.system} has given to this job"
-    return Crew(ranks, _starting(Ranks(launcher, ranks, start=tuple(start))), notes=(note,))
+    return Start(ranks, _starting(Ranks(launcher, ranks, start=tuple(start))), notes=(note,))
 
 
 def _starting(ranks: Ranks) -> Preparing:
@@ -119,7 +119,7 @@ class _Seat:
 
 
 @contextlib.contextmanager
-def crew_on_hosts(case: Case, file: Path, shell: str, ranks: int | None) -> Iterator[Crew]:
+def ranks_on_hosts(case: Case, file: Path, shell: str, ranks: int | None) -> Iterator[Start]:
     """Check the hosts of a file, and yield the ranks of a run on them; the hosts are left clean afterwards.
 
     Parameters
@@ -156,7 +156,7 @@ def crew_on_hosts(case: Case, file: Path, shell: str, ranks: int | None) -> Iter
             places = _places(agents, seats, case, directory, count, weights)
             return Ranks(launcher, count, tuple(places), shell, agents.mark)
 
-        yield Crew(count, prepare, weights, tuple(notes))
+        yield Start(count, prepare, weights, tuple(notes))
 
 
 def _check_weights(hosts: Sequence[Host], file: Path) -> None:
@@ -171,7 +171,7 @@ def _check_weights(hosts: Sequence[Host], file: Path) -> None:
 
 def _seated(agents: HostAgents, case: Case, ranks: int | None) -> list[_Seat]:
     """Return the hosts that get ranks: first this machine, where rank 0 writes the output, then those of the file."""
-    room = _room(agents.each, case)
+    room = _room(agents.each, case, limited=ranks is None)
     if ranks is not None and ranks > sum(room):
         raise CaseError(
             f"{ranks} ranks do not fit on the hosts, which take {sum(room)}",
@@ -198,14 +198,17 @@ def _local(host: Host) -> Host:
     return replace(host, name="localhost", user=None, port=None)
 
 
-def _room(agents: Sequence[HostAgent], case: Case) -> list[int]:
-    """Return the number of ranks that each host takes: as the file says, else one for each core and 4096 cells."""
+def _room(agents: Sequence[HostAgent], case: Case, *, limited: bool) -> list[int]:
+    """Return the number of ranks that each host takes: as the file says, else one for each core.
+
+    ``limited`` reduces the numbers that the file does not say, so that there are 4096 cells for each rank.
+    """
     found = [
         agent.host.slots or max(1, min(agent.host.cores or 1 << 20, agent.facts["cores"]) // case.run.threads)
         for agent in agents
     ]
     most, total = max(len(agents), _most_ranks(case)), sum(found)
-    if total > most and case.run.ranks is None:
+    if limited and total > most:
         found = [
             count if agent.host.slots else max(1, count * most // total)
             for agent, count in zip(agents, found, strict=True)

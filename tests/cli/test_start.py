@@ -10,9 +10,9 @@ import pytest
 
 from command_line import SMALL, in_process
 from minga.cli.case import read_case
-from minga.cli.crew import _seated, _weights
 from minga.cli.inputs import renamed
 from minga.cli.stage import _files
+from minga.cli.start import _seated, _weights
 from minga.errors import CaseError
 from minga.launch.hosts import Host
 from minga.output.directory import RunDirectory
