@@ -74,9 +74,22 @@ class Nodes:
 
     def left_on_bee(self) -> str:
         """Return what runs have left on bee: copies, files in the directory of the case, and processes."""
-        return self.on_bee(
-            f"ls -d /tmp/minga-run-*; ls {self.folder}/work; pgrep -f '[m]inga.cli.rank.*/tmp/minga-run-'"
-        )
+        return self.on_bee(f"ls -A {self.scratch}; ls -A {self.folder}/work; {self.ranks_on_bee}")
+
+    @property
+    def scratch(self) -> Path:
+        """The directory for copies."""
+        return self.folder / "scratch"
+
+    @property
+    def ranks_on_bee(self) -> str:
+        """A command that lists the ranks that read a copy."""
+        return f"pgrep -f '[m]inga.cli.rank.*{self.scratch}'"
+
+    def listed(self, text: str) -> None:
+        """Write a hosts file."""
+        lines = [f"{line} directory={self.scratch}\n" for line in text.splitlines()]
+        (self.folder / "hosts").write_text("".join(lines))
 
     def on_bee(self, command: str) -> str:
         """Run a command on bee, and return what it printed."""
@@ -97,6 +110,7 @@ def nodes(rights: dict[str, Any], tmp_path: Path) -> Iterator[Nodes]:
     (tmp_path / "server").write_text(SERVER.format(folder=tmp_path))
     (tmp_path / "etc-hosts").write_text("127.0.0.1 localhost\n127.0.1.1 ant\n10.77.0.2 bee\n10.77.0.99 gone\n")
     (tmp_path / "work").mkdir()
+    (tmp_path / "scratch").mkdir()
     Path("/run/sshd").mkdir(exist_ok=True)
     names = f"mount --bind {tmp_path}/etc-hosts /etc/hosts"
     disks = (names, f"{names} && mount -t tmpfs none {tmp_path}/work")
@@ -153,7 +167,7 @@ def test_ranks_start_where_the_own_name_is_the_loopback(nodes: Nodes, tmp_path: 
 )
 def test_a_run_on_hosts_that_share_no_files(nodes: Nodes, case: Path, listed: str, cells: list[int]) -> None:
     alone = json.loads(in_process("run", case, "--out", case.parent / "alone", "--json").out)
-    (nodes.folder / "hosts").write_text(listed)
+    nodes.listed(listed)
     out = case.parent / "run"
     done = nodes.minga("run", case, "--out", out, "--hosts", nodes.folder / "hosts", "--json")
     assert done.returncode == 0, done.stderr
@@ -189,10 +203,10 @@ def test_a_run_is_resumed_on_other_hosts(nodes: Nodes, case: Path) -> None:
     out = case.parent / "run"
     whole = json.loads(in_process("run", case, "--out", case.parent / "alone", "--set", "run.steps=20", "--json").out)
     words = ["--out", out, "--set", "checkpoint.at_end=true"]
-    (nodes.folder / "hosts").write_text("bee slots=1\n")
+    nodes.listed("bee slots=1\n")
     done = nodes.minga("run", case, *words, "--hosts", nodes.folder / "hosts")
     assert done.returncode == 0, done.stderr
-    (nodes.folder / "hosts").write_text("ant:1\nbee:1\n")
+    nodes.listed("ant:1\nbee:1\n")
     again = ["--resume", out, "--set", "run.steps=20", "--hosts", nodes.folder / "hosts", "--json"]
     done = nodes.minga("run", *again)
     assert done.returncode == 0, done.stderr
@@ -203,7 +217,7 @@ def test_a_run_is_resumed_on_other_hosts(nodes: Nodes, case: Path) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_whatever_ends_a_run_leaves_nothing_on_hosts(nodes: Nodes, case: Path, number: int) -> None:
     out = case.parent / "run"
-    (nodes.folder / "hosts").write_text("bee:1\n")
+    nodes.listed("bee:1\n")
     words = ["run", case, "--out", out, "--hosts", nodes.folder / "hosts"]
     words += ["--set", "run.steps=1000000000", "--set", "output.every=1000000000"]
     job = nodes.start(*words)
@@ -211,7 +225,7 @@ def test_whatever_ends_a_run_leaves_nothing_on_hosts(nodes: Nodes, case: Path, n
         limit = time.monotonic() + 100
         while state_of(out) != "running" and time.monotonic() < limit:
             time.sleep(0.1)
-        assert "minga.cli.rank" in nodes.on_bee("pgrep -af '[m]inga.cli.rank.*/tmp/minga-run-'")
+        assert nodes.on_bee(nodes.ranks_on_bee)
         os.killpg(job.pid, number)
         assert job.wait(100) == (130 if number == signal.SIGINT else -number)
         while nodes.left_on_bee() and time.monotonic() < limit:

@@ -69,7 +69,7 @@ def _run(order: dict[str, object], stop: StopRequest) -> None:
     directory = RunDirectory(Path(str(order["run"])))
     if not directory.path.is_dir():
         raise RunError(
-            f"{platform.node()} does not see the directory of the run, {directory.path}",
+            f"{directory.path} was removed while the run went on, or {platform.node()} does not see it",
             remedy="name a directory that all machines share with --out; the hosts of --hosts need not share any",
         )
     with noticing_removal(directory.path):

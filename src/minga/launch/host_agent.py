@@ -71,7 +71,7 @@ def digest_of(path: Path) -> str:
 
 
 class _Agent:
-    """What the agent has been told, and what it has to remove."""
+    """Orders that the agent has carried out, and the copies that it has to remove."""
 
     def __init__(self) -> None:
         self.mark = ""

@@ -92,6 +92,7 @@ def _ending(ranks: Ranks, status: int, said: Sequence[str]) -> Ending:
             f"no rank could be started: {fault}",
             remedy="address=ADDRESS in the hosts file sets the address of a host; `minga doctor` shows the launcher",
         )
+
     return Ending(status, lost)
 
 

@@ -88,6 +88,8 @@ def address_options(vendor: str, address: str | None) -> list[str]:
         return []
     name, network = found
     if vendor == "Open MPI":
+        if ipaddress.ip_address(address).is_loopback:
+            return []  # all hosts are this machine, and its launcher takes no loopback
         return ["--prtemca", "oob_tcp_if_include", network, "--mca", "btl_tcp_if_include", network]
     return ["-localhost", address] if vendor == "MPICH" else ["-iface", name]
 
