@@ -19,7 +19,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -97,7 +97,7 @@ class _Agent:
         self.mark = order["mark"]
         return {
             "missing": [path for path in order["needs"] if not Path(path).exists()],
-            "back": None if order["back"] is None else _way_back(*order["back"], order["token"]),
+            "back": None if order["back"] is None else _way_back(order["back"], order["token"]),
             "directory": _fault_of(order["directory"]),
         }
 
@@ -194,10 +194,10 @@ def _compare(order: Mapping[str, Any]) -> dict[str, Any]:
     return {"shares": shares, "alike": alike, "directory": Path(order["directory"]).is_dir()}
 
 
-def _way_back(address: str, port: int, token: str) -> str | None:
+def _way_back(address: Sequence[Any], token: str) -> str | None:
     """Return why this host does not reach the machine that starts the run, None if it does."""
     try:
-        with socket.create_connection((address, port), timeout=_REACHING) as link:
+        with socket.create_connection((address[0], address[1]), timeout=_REACHING) as link:
             link.settimeout(_REACHING)
             said = link.makefile("rb").read(len(token)).decode(errors="replace")
     except OSError as error:

@@ -191,9 +191,14 @@ class HostAgents:
             return
         agent.facts, agent.heard = message, time.time()
         helper = launcher.path.parent / _HELPERS.get(launcher.vendor, "")
-        order = {"do": "check", "mark": self.mark, "token": token, "directory": agent.host.directory}
-        order["needs"] = [str(helper)] if helper.is_file() and not agent.here else []
-        order["back"] = None if agent.here else back
+        order = {
+            "do": "check",
+            "mark": self.mark,
+            "needs": [str(helper)] if helper.is_file() and not agent.here else [],
+            "back": None if agent.here else back,
+            "token": token,
+            "directory": agent.host.directory,
+        }
         agent.tell(order)
         yield from _different_versions(agent)
         message = agent.message("answer", deadline)

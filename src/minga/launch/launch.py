@@ -56,6 +56,7 @@ def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener) -> End
     )
     environment = ranks.environment()
     said: list[str] = []
+    shown: list[str] = []
     with collected(environment) as interrupted, ranks.command(order, environment) as command:
         try:
             with request.listening():  # before there are ranks, which nobody would end
@@ -64,12 +65,12 @@ def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener) -> End
                 jobs.append(job)
                 if request.asked:
                     ask_to_stop(jobs)
-                with _passing_on(job, said):
+                with _passing_on(job, said, shown):
                     _listen(job, listener, request)
                     status = job.wait()
             if status == INTERRUPTED or (status != OK and (request.asked or interrupted())):
                 raise KeyboardInterrupt
-            return _ending(ranks, status, said)
+            return _ending(ranks, status, said, shown)
         finally:
             _end(jobs, request.late)
 
@@ -82,8 +83,11 @@ class Ending:
     lost: str | None = None
 
 
-def _ending(ranks: Ranks, status: int, said: Sequence[str]) -> Ending:
-    """Return how ranks ended; raise LaunchError if none was started."""
+def _ending(ranks: Ranks, status: int, said: Sequence[str], shown: Sequence[str]) -> Ending:
+    """Return how ranks ended; raise LaunchError if none was started.
+
+    If that is not known, the lines of the launcher that were not shown are shown after all.
+    """
     if status in (OK, *REPORTED) or not ranks.places:
         return Ending(status)
     lost = lost_at(said, ranks.hosts)
@@ -92,17 +96,18 @@ def _ending(ranks: Ranks, status: int, said: Sequence[str]) -> Ending:
             f"no rank could be started: {fault}",
             remedy="address=ADDRESS in the hosts file sets the address of a host; `minga doctor` shows the launcher",
         )
-
+    if lost is None:
+        sys.stderr.write("".join(line for line in said if line not in shown))
     return Ending(status, lost)
 
 
 @contextlib.contextmanager
-def _passing_on(job: subprocess.Popen[str], said: list[str]) -> Iterator[None]:
-    """Pass on the error stream of ranks on hosts in a thread, and keep its last lines in ``said``."""
+def _passing_on(job: subprocess.Popen[str], said: list[str], shown: list[str]) -> Iterator[None]:
+    """Pass on the error stream of ranks on hosts in a thread, and keep lines as :func:`pass_on` does."""
     if job.stderr is None:
         yield
         return
-    thread = threading.Thread(target=pass_on, args=(job.stderr, sys.stderr, said), daemon=True)
+    thread = threading.Thread(target=pass_on, args=(job.stderr, sys.stderr, said, shown), daemon=True)
     thread.start()
     yield
     thread.join(_PATIENCE)

@@ -22,7 +22,7 @@ _LOST_AT: Final = (re.compile(r"RUNNING AT (\S+)"), re.compile(r"on node (\S+)")
 def pass_on(lines: Iterable[str], target: IO[str], said: list[str], shown: list[str] | None = None) -> None:
     """Forward the output of ranks and launcher, except for the launcher's messages about ranks that were ended.
 
-    The last lines of all are kept in ``said``, those that were forwarded in ``shown``.
+    The last lines of all are kept in ``said``, the last ones that were forwarded in ``shown``.
     """
     dying = False
     for line in lines:
@@ -32,6 +32,7 @@ def pass_on(lines: Iterable[str], target: IO[str], said: list[str], shown: list[
         if line.strip() and not dying and not line.startswith(INNER):
             if shown is not None:
                 shown.append(line)
+                del shown[:-_LAST]
             target.write(line)
             target.flush()
 
