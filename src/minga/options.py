@@ -107,6 +107,13 @@ class RunSettings(BaseModel):
         str | None,
         Field(description="a machine file for planning, as written by minga measure; left out, the ranks are timed"),
     ] = None
+    weights: Annotated[
+        tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...] | None,
+        Field(
+            description="relative speeds of the ranks, in their order, in place of measured ones; a rank of weight 0 "
+            "owns no cells, and if all others are equal their speeds are measured"
+        ),
+    ] = None
     balance: Annotated[
         Annotated[int, Field(ge=1)] | Literal["auto", "off"],
         Field(description='steps from one check of the load balance to the next, "auto" or "off"'),

@@ -1,4 +1,4 @@
-"""What batch systems give to a job: said where a run uses but a part of it, and how it gets all."""
+"""What batch systems give to a job, and how a run uses all of it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from pathlib import Path
 import pytest
 
 from command_line import SMALL, in_process
+from minga.cli.case import read_case
+from minga.cli.start import ranks_here
 from minga.errors import LaunchError
-from minga.launch.allocation import allocation, unused
+from minga.launch.allocation import Allocation, allocation, start_on
 from minga.launch.launcher import check_world, surrounding_job
+from minga.output.directory import RunDirectory
 
-SBATCH = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_NODELIST": "node[1-2]", "SLURM_PROCID": "0"}
+SBATCH = {"SLURM_JOB_ID": "7", "SLURM_JOB_NUM_NODES": "2", "SLURM_JOB_NODELIST": "node[1-2]", "SLURM_PROCID": "0",
+          "SLURM_TASKS_PER_NODE": "1(x2)"}  # fmt: skip
 STEP = SBATCH | {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_ID": "0"}
 
 
@@ -22,36 +26,66 @@ def test_a_batch_script_of_slurm_is_no_rank() -> None:
     assert (job.rank, job.size, job.launcher) == (0, 2, "srun")
 
 
-@pytest.mark.parametrize(("vendor", "word"), [("MPICH", "pmi2"), ("Intel MPI", "pmi2"), ("Open MPI", "pmix")])
-def test_slurm_is_told_how_ranks_find_each_other(vendor: str, word: str) -> None:
-    said = unused(vendor, SBATCH)
-    assert said is not None
-    assert "Slurm has given this job 2 nodes (node[1-2]), and this run uses one of them" in said
-    assert f"`srun --mpi={word} minga run ...`" in said
-    assert unused(vendor, SBATCH | {"SLURM_JOB_NUM_NODES": "1"}) is None
-
-
-def test_other_batch_systems(tmp_path: Path) -> None:
+def test_nodes_and_ranks_of_batch_systems(tmp_path: Path) -> None:
     slots = tmp_path / "nodes"
     slots.write_text("node1\nnode1\nnode2\nnode3\n")
-    pbs = allocation("MPICH", {"PBS_NODEFILE": str(slots)})
-    assert pbs is not None
-    assert (pbs.system, pbs.nodes, pbs.start) == ("PBS", 3, "mpiexec")
-    assert "mpiexec -f $OAR_NODEFILE minga run" in str(unused("MPICH", {"OAR_NODEFILE": str(slots)}))
-    assert "mpiexec -hosts h1:4,h2:2 minga run" in str(unused("MPICH", {"LSB_MCPU_HOSTS": "h1 4 h2 2"}))
-    assert unused("MPICH", {"LSB_MCPU_HOSTS": "h1 4"}) is None
-    assert allocation("MPICH", {"PBS_NODEFILE": str(tmp_path / "missing")}) is None
-    assert allocation("MPICH", {}) is None
+    for system, environment in (
+        ("Slurm", {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "node[1-3]", "SLURM_TASKS_PER_NODE": "2,1(x2)"}),
+        ("PBS", {"PBS_NODEFILE": str(slots)}),
+        ("OAR", {"OAR_NODEFILE": str(slots)}),
+        ("LSF", {"LSB_MCPU_HOSTS": "node1 2 node2 1 node3 1"}),
+    ):
+        given = allocation(environment)
+        assert given is not None, system
+        assert (given.system, given.slots, given.ranks, given.first) == (
+            system,
+            {"node1": 2, "node2": 1, "node3": 1},
+            4,
+            2,
+        )
+    bare = allocation({"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "a,b"})
+    assert bare is not None
+    assert bare.slots == {"a": 1, "b": 1}
+    assert allocation({"PBS_NODEFILE": str(tmp_path / "missing")}) is None
+    assert allocation({}) is None
 
 
-def test_a_run_in_a_job_of_two_nodes_says_what_it_leaves(in_tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("system", "vendor", "words"),
+    [
+        ("Slurm", "MPICH", ["-n", "4"]),
+        ("PBS", "Open MPI", ["-n", "4", "--bind-to", "none"]),
+        ("LSF", "MPICH", ["-hosts", "h1:3,h2:1", "-n", "4"]),
+        ("LSF", "Open MPI", ["--host", "h1:3,h2:1", "-n", "4", "--bind-to", "none"]),
+        ("OAR", "MPICH", ["-f", "nodes", "-n", "4"]),
+        ("OAR", "Intel MPI", ["-machinefile", "nodes", "-n", "4"]),
+    ],
+)
+def test_launchers_are_told_what_they_do_not_find(
+    system: str, vendor: str, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Above all not how to start processes, which would keep MPICH's on this machine."""
+    given = Allocation(system, {"h1": 3, "h2": 1}, "nodes" if system == "OAR" else None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert start_on(given, Path("mpiexec"), vendor, 4) == ["mpiexec", *words]
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    assert ("/usr/bin/oarsh" in start_on(given, Path("mpiexec"), vendor, 4)) == (system == "OAR")
+
+
+def test_a_run_in_a_job_uses_all_nodes_unless_few_ranks_are_asked_for(
+    in_tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Path("small.toml").write_text(SMALL)
     for name, value in SBATCH.items():
         monkeypatch.setenv(name, value)
     said = in_process("run", "small.toml")
     assert said.status == 0
-    assert "this run uses one of them" in said.err
-    assert "srun --mpi=pmi2 minga run" in said.err
+    assert "Slurm has given this job 2 nodes (node1, node2), and this run uses one of them" in said.err
+    with ranks_here(read_case("small.toml", options={"run.ranks": 3}), inside=False) as start:
+        assert start.ranks == 3
+        assert "3 ranks on the 2 nodes that Slurm has given" in start.notes[0]
+        assert start.prepare is not None
+        assert "-launcher" not in start.prepare(RunDirectory(in_tmp_path)).start
 
 
 def test_processes_of_srun_that_do_not_find_each_other() -> None:

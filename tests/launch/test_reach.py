@@ -46,10 +46,13 @@ def test_the_way_to_hosts_gives_this_machines_address() -> None:
     assert interface_of("192.0.2.1") is None
 
 
-def test_launchers_are_told_the_address() -> None:
+def test_launchers_are_told_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     assert address_options("MPICH", "127.0.0.1") == ["-localhost", "127.0.0.1"]
     assert address_options("Intel MPI", "127.0.0.1") == ["-iface", "lo"]
-    assert address_options("Open MPI", "127.0.0.1")[:2] == ["--prtemca", "oob_tcp_if_include"]
+    assert address_options("Open MPI", "127.0.0.1") == []
+    monkeypatch.setattr("minga.launch.reach.interface_of", lambda address: ("eth0", "10.0.0.0/24"))
+    words = ["--prtemca", "oob_tcp_if_include", "10.0.0.0/24", "--mca", "btl_tcp_if_include", "10.0.0.0/24"]
+    assert address_options("Open MPI", "10.0.0.1") == words
     assert address_options("MPICH", None) == []
 
 

@@ -29,7 +29,8 @@ OTHERWISE = {("run", "ranks"): "comm"}
 GIVEN: dict[str, Any] = {
     "run.steps": 3, "run.until": 4.0,
     "run.ranks": 1, "run.threads": 2, "run.overlap": False, "run.halo_depth": 2, "run.layout": "slabs",
-    "run.mapping": "sequential", "run.topology": "1x1x2", "run.machine": "two-ages", "run.balance": "off",
+    "run.mapping": "sequential", "run.topology": "1x1x2", "run.machine": "two-ages", "run.weights": [1.0],
+    "run.balance": "off",
     "run.device": "cpu", "run.poll": "off", "run.wall_time": 3600.0, "stop.when": "population < 0",
     "stop.fixed_point": True, "stop.period": 2, "stop.wall_time": 3600.0, "stop.every": 2, "checkpoint.every": 2,
     "checkpoint.seconds": 100.0, "checkpoint.at_end": True, "output.every": 2, "output.observe": 2,

@@ -299,7 +299,7 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     check_fields(model, here)
     variables_of(output_fields(model, output), f"model {model.name!r}")
     check_snapshots(output_fields(model, output), output)
-    computing = None if run.ranks is None else computing_ranks(run.ranks, output.writers)
+    computing = None if run.ranks is None else computing_ranks(run.ranks, options)
     if computing is not None or ":" not in run.layout:  # otherwise it depends on the number of ranks, checked later
         check_layout(run.layout, model, computing or 1)
     check_mapping(run, model, computing)

@@ -12,10 +12,11 @@ import itertools
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePath
+from typing import Any
 
 from minga.case.files import locate
 
-__all__ = ["absolute", "keep", "named"]
+__all__ = ["absolute", "keep", "named", "renamed"]
 
 _LONGEST = 1000
 _LARGEST = 64 << 20
@@ -60,6 +61,11 @@ def named(value: object, base: Path) -> list[Path]:
 
     _each_file(value, note)
     return found
+
+
+def renamed(value: object, names: Mapping[Path, str]) -> Any:
+    """Return a value of a case in which files have other names; paths that ``names`` lacks stay as they are."""
+    return _each_file(value, lambda file: names.get(Path(file)))
 
 
 def _is_there(path: Path) -> bool:

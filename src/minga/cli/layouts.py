@@ -10,7 +10,7 @@ from minga.options import AUTO
 
 if TYPE_CHECKING:
     from minga.engine.model import Model
-    from minga.options import RunSettings
+    from minga.options import RunOptions, RunSettings
 
 __all__ = ["check_layout", "check_mapping", "check_ranks", "computing_ranks"]
 
@@ -32,16 +32,14 @@ def check_layout(layout: str, model: Model, ranks: int) -> None:
         raise CaseError(error.message, key="run.layout", remedy=remedy[0].lower() + remedy[1:]) from error
 
 
-def computing_ranks(ranks: int, writers: int) -> int:
-    """Return the number of ranks that own cells, without those that only write frames; raise CaseError if it is 0."""
-    if writers >= ranks:
-        raise CaseError(
-            f"{writers} of {ranks} ranks would only write, and none would compute",
-            key="output.writers",
-            remedy=f"start more ranks, such as -n {writers + 1}, or leave output.writers out: then ranks that compute "
-            "write as well",
-        )
-    return ranks - writers
+def computing_ranks(ranks: int, options: RunOptions) -> int:
+    """Return the number of ranks that own cells, without those that only write frames and those of weight 0.
+
+    Raises CaseError if it is 0, or if there are not as many weights as ranks.
+    """
+    from minga.plan.busy import busy_ranks
+
+    return len(busy_ranks(ranks, options))
 
 
 def check_mapping(run: RunSettings, model: Model, ranks: int | None) -> None:

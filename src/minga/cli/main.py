@@ -40,6 +40,10 @@ Overrides = typer.Option(
     help="Set an entry of the case, such as run.steps=10; may be repeated.",
     autocompletion=completion.keys,
 )
+Hosts = typer.Option(
+    "--hosts", metavar="FILE", help="A file that lists the hosts to use, one a line; they are reached by ssh."
+)
+Shell = typer.Option("--shell", help="Program that is called as SHELL HOST COMMAND, in place of ssh.")
 
 
 @app.callback(invoke_without_command=True)
@@ -64,6 +68,8 @@ def run(
     topology: Annotated[str | None, setting("run.topology", metavar="16x2x2")] = None,
     machine: Annotated[str | None, setting("run.machine", metavar="FILE")] = None,
     device: Annotated[str | None, setting("run.device", metavar="gpu")] = None,
+    hosts: Annotated[Path | None, Hosts] = None,
+    shell: Annotated[str, Shell] = "ssh",
     serve: Annotated[
         bool, typer.Option("--serve", help="Serve a live page of the run to browsers on this machine.")
     ] = False,
@@ -86,7 +92,7 @@ def run(
         "run.device": device,
         "output.trace": trace or None,
     }
-    request = command.RunRequest(case, settings, tuple(overrides or ()), out, force, serve, resume)
+    request = command.RunRequest(case, settings, tuple(overrides or ()), out, force, serve, resume, hosts, shell)
     with contextlib.redirect_stdout(sys.stderr):  # output of a Python case must not mix with the result
         result, status = command.run(request)
     if result is not None:
@@ -199,12 +205,15 @@ def plan(
     ] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this JSON file.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
+    hosts: Annotated[Path | None, Hosts] = None,
+    shell: Annotated[str, Shell] = "ssh",
     as_json: Annotated[bool, typer.Option("--json", help="Print the plan as one JSON object.")] = False,
 ) -> None:
     """Show, before anything runs, which ranks would compute which cells of a case, the time of a step, and why."""
     from minga.cli import plan as command
 
-    request = command.PlanRequest(case, ranks, machine, threads, tuple(overrides or ()), scaling, plot, out, force)
+    chosen = tuple(overrides or ())
+    request = command.PlanRequest(case, ranks, machine, threads, chosen, scaling, plot, out, force, hosts, shell)
     with contextlib.redirect_stdout(sys.stderr):  # output of a Python case must not mix with the result
         answer = command.plan(request)
     if answer is not None:

@@ -21,7 +21,7 @@ from minga.cli.layouts import check_ranks
 from minga.cli.outputs import check_output
 from minga.cli.preflight import notes_before, text_of
 from minga.engine.pin import available_cores, local_place, pin
-from minga.errors import CaseError, LayoutError
+from minga.errors import CaseError, LayoutError, RunError
 from minga.launch.launcher import surrounding_job, world
 from minga.output.directory import disk_errors
 from minga.plan.machine.machine import read_machine
@@ -63,6 +63,8 @@ class PlanRequest:
     plot: Path | None = None
     out: Path | None = None
     force: bool = False
+    hosts: Path | None = None
+    shell: str = "ssh"
 
     @property
     def picture(self) -> Path | None:
@@ -126,13 +128,13 @@ def _crowded(request: PlanRequest, case: Case, ranks: int) -> Iterator[tuple[str
         cores = len(available_cores())
         room = cores // threads
     job = surrounding_job()
-    if ranks > room and (file is not None or job is None or job.size == 1):
+    if ranks > room and request.hosts is None and (file is not None or job is None or job.size == 1):
         yield "cores", shared_cores(ranks, threads, cores)
 
 
 def _case(request: PlanRequest, options: Mapping[str, object]) -> Case:
     """Read the case; its number of steps may be missing, since it does not affect the plan."""
-    source, here = find_source(request.target), request.machine is None
+    source, here = find_source(request.target), request.machine is None and request.hosts is None
     try:
         return read_case(source, request.overrides, options, here=here, planning=True)
     except CaseError as error:
@@ -148,6 +150,8 @@ def _said(run: Mapping[str, Any]) -> dict[str, Any]:
 
 def _group(request: PlanRequest, case: Case, work: Work) -> tuple[RankGroup | None, str]:
     """Return the ranks to plan for, and the source of their speeds; None as ranks on all ranks of a job but rank 0."""
+    if request.hosts is not None:
+        return _timed_on_hosts(request, case)
     threads = case.run.threads
     file = request.machine or case.machine
     job = surrounding_job()
@@ -176,6 +180,40 @@ def _group(request: PlanRequest, case: Case, work: Work) -> tuple[RankGroup | No
     # Threads of this process stand in for ranks: they share caches and memory as ranks would.
     found = run_virtual(ranks, lambda comm: probe_ranks(case.model, comm, threads=threads))
     return found[0], "this machine, timed; messages by shared memory"
+
+
+def _timed_on_hosts(request: PlanRequest, case: Case) -> tuple[RankGroup, str]:
+    """Start the ranks of a run on hosts, which time the case as that run would, and return those that own cells."""
+    import pickle
+    import tempfile
+
+    from minga.cli.start import ranks_on_hosts
+    from minga.launch.launch import launch
+    from minga.output.directory import RunDirectory
+    from minga.plan.busy import busy_ranks, unequal_weights, weighted
+    from minga.view.progress import LogLines
+
+    assert request.hosts is not None
+    if request.machine is not None:
+        raise CaseError("--machine and --hosts exclude each other", key="--hosts", remedy="leave one of them out")
+    with (
+        ranks_on_hosts(case, request.hosts, request.shell, case.run.ranks) as start,
+        tempfile.TemporaryDirectory(prefix="minga-plan-") as folder,
+    ):
+        directory = RunDirectory(Path(folder))
+        case.save(directory, start.ranks)
+        options, found = start.options(case), Path(folder, "group")
+        order = {"target": str(directory.case), "overrides": [], "options": {"run.ranks": start.ranks},
+                 "run": folder, "probe": str(found)}  # fmt: skip
+        assert start.prepare is not None  # it has hosts
+        ended = launch(start.prepare(directory), order, LogLines(case.name, sys.stderr))
+        if ended.status != 0 or not found.exists():
+            raise RunError(f"the ranks that time the case ended with status {ended.status}")
+        group: RankGroup = pickle.loads(found.read_bytes())  # written by our own rank 0, on this machine
+    if unequal_weights(options):
+        group = weighted(group, options.run.weights or ())
+    busy = busy_ranks(start.ranks, options)
+    return group.part(busy), f"{len(busy)} ranks on the hosts of {request.hosts.name}, timed"
 
 
 def _default_ranks(case: Case, work: Work) -> int:

@@ -1,18 +1,22 @@
 """One rank of a run that ``minga run`` has launched: ``python -m minga.cli.rank ORDER``, under a launcher.
 
 ORDER is JSON: ``target``, ``overrides`` and ``options`` specify the case as on the command line; ``run`` is the
-directory of the run, ``ranks`` and ``launcher`` say what was started, and ``resume`` whether the run is resumed.
+directory of the run, ``ranks`` and ``launcher`` say what was started, and ``resume`` whether the run is resumed. With
+``probe`` the ranks are only timed, and the result goes to the file of that name.
 """
 
 from __future__ import annotations
 
 import json
+import pickle
+import platform
 import signal
 import sys
 from pathlib import Path
 
-from minga.cli.case import find_source, read_case
-from minga.errors import LaunchError
+from minga.cli.case import Case, find_source, read_case
+from minga.engine.comm import Comm
+from minga.errors import LaunchError, RunError
 from minga.launch.events import EventWriter, silence_stdout
 from minga.launch.exit_codes import FAILED, OK
 from minga.launch.launcher import surrounding_job, world
@@ -63,8 +67,16 @@ def _run(order: dict[str, object], stop: StopRequest) -> None:
             writer.answer()
 
     directory = RunDirectory(Path(str(order["run"])))
+    if not directory.path.is_dir():
+        raise RunError(
+            f"{directory.path} was removed while the run went on, or {platform.node()} does not see it",
+            remedy="name a directory that all machines share with --out; the hosts of --hosts need not share any",
+        )
     with noticing_removal(directory.path):
         case = read_case(find_source(str(order["target"])), list(order["overrides"]), dict(order["options"]))  # type: ignore[call-overload]
+    if "probe" in order:
+        _time(case, comm, Path(str(order["probe"])))
+        return
     perform(
         case,
         comm,
@@ -74,6 +86,17 @@ def _run(order: dict[str, object], stop: StopRequest) -> None:
         bool(order.get("resume")),
         answer,
     )
+
+
+def _time(case: Case, comm: Comm, found: Path) -> None:
+    """Time the ranks for a plan, and write what was found on rank 0."""
+    from minga.engine.pin import local_place, pin
+    from minga.plan.probe.probe import probe_ranks
+
+    pinning = pin(*local_place(comm.rank, comm.size), case.run.threads)
+    group = probe_ranks(case.model, comm, threads=case.run.threads, cpus=pinning.workers)
+    if comm.rank == 0:
+        found.write_bytes(pickle.dumps(group))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -10,18 +11,17 @@ from pathlib import Path
 from typing import Any
 
 from minga.cli.case import Case, Source, find_source, read_case
-from minga.cli.devices import check_device, ranks_by_device
 from minga.cli.finish import finish, leave_unfinished
 from minga.cli.inputs import absolute
-from minga.cli.job import agreed_case, crowded, shared_cores
-from minga.cli.layouts import check_layout, check_mapping, check_ranks, computing_ranks
+from minga.cli.job import agreed_case, crowded
+from minga.cli.layouts import check_layout, check_mapping, computing_ranks
 from minga.cli.preflight import announce
 from minga.cli.resume import check_resumed, open_resumed, result_without_end, resume_hint, say, write_case
-from minga.engine.pin import available_cores
+from minga.cli.start import Start, ranks_here, ranks_on_hosts
 from minga.errors import CaseError, RunError
-from minga.launch.allocation import allocation, unused
 from minga.launch.exit_codes import INTERRUPTED, REPORTED, status_of
-from minga.launch.launcher import Job, find_launcher, library, surrounding_job, world
+from minga.launch.launcher import Job, surrounding_job, world
+from minga.launch.ranks import Ranks
 from minga.launch.signals import GRACE, StopRequest
 from minga.output.directory import RunDirectory
 from minga.output.progress import is_active, note_state, read_progress
@@ -29,9 +29,6 @@ from minga.running.finishing import reason_of
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
 __all__ = ["RunRequest", "run"]
-
-_CELLS_A_RANK = 4096
-"""Fewest cells per rank that justify another rank, if the number of ranks was not given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,8 @@ class RunRequest:
         Values of options that stand for settings of the case, by their keys; None for those that were not given.
     overrides
         Entries of the case in the form ``key=value``.
+    hosts, shell
+        The file of the hosts to run on, None for this machine, and the program that runs commands there.
     """
 
     target: str
@@ -55,6 +54,8 @@ class RunRequest:
     force: bool = False
     serve: bool = False
     resume: bool = False
+    hosts: Path | None = None
+    shell: str = "ssh"
 
     @property
     def options(self) -> dict[str, int | str | bool | None]:
@@ -79,31 +80,29 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
         if (result := result_without_end(case, directory)) is not None:
             finish(case, directory, result)
             return result, status_of(result["ended"]["reason"])
-    ranks = case.run.ranks or (1 if job else _default_ranks(case))
-    computing = computing_ranks(ranks, case.output.writers)
-    check_layout(case.run.layout, case.model, computing)
-    check_mapping(case.run, case.model, computing)
-    check_ranks(ranks)
-    check_device(case.run.device, ranks)
-    launcher = find_launcher() if ranks > 1 else None
-    directory = _make_directory(request, case, ranks)
-    with progress_display(case.name, case.run.steps) as listener:
-        _serve(request, directory, listener)
-        _warn_of_oversubscription(ranks, case.run.threads, listener)
-        _warn_of_unused_nodes(listener)
-        if launcher is None:
-            result = _run_alone(case, directory, listener, request.resume)
-        else:
-            order = {
-                "target": str(case.source.path),
-                "overrides": list(request.overrides),
-                "options": request.options | {"run.ranks": ranks, "run.threads": case.run.threads},
-                "run": str(directory.path),
-                "resume": request.resume,
-            }
-            result = _launched(launcher, ranks, order, case, directory, listener, request.resume)
+    with _start(request, case, inside=job is not None) as start:
+        computing = computing_ranks(start.ranks, start.options(case))
+        check_layout(case.run.layout, case.model, computing)
+        check_mapping(case.run, case.model, computing)
+        directory = _make_directory(request, case, start.ranks)
+        with progress_display(case.name, case.run.steps) as listener:
+            _serve(request, directory, listener)
+            for note in start.notes:
+                listener.note(note)
+            if start.prepare is None:
+                result = _run_alone(case, directory, listener, request.resume)
+            else:
+                result = _launched(start, start.prepare, request, case, directory, listener)
     finish(case, directory, result)
     return result, status_of(result["ended"]["reason"])
+
+
+def _start(request: RunRequest, case: Case, *, inside: bool) -> contextlib.AbstractContextManager[Start]:
+    """Return the ranks that are to be started; the number in the case of a resumed run was that of other machines."""
+    if request.hosts is None:
+        return ranks_here(case, inside=inside)
+    wanted = request.ranks if request.resume else case.run.ranks
+    return ranks_on_hosts(case, request.hosts, request.shell, None if wanted is None else int(wanted))
 
 
 def _source(request: RunRequest) -> Source:
@@ -202,26 +201,35 @@ def _hint(directory: RunDirectory, ended: bool) -> None:
 
 
 def _launched(
-    launcher: Any,
-    ranks: int,
-    order: Mapping[str, object],
+    start: Start,
+    prepare: Callable[[RunDirectory], Ranks],
+    request: RunRequest,
     case: Case,
     directory: RunDirectory,
     listener: Listener,
-    resumed: bool,
 ) -> dict[str, Any]:
+    """Start the ranks of a run, and return its result."""
     import json
 
     from minga.launch.launch import launch
 
+    counts = {"run.ranks": start.ranks, "run.threads": case.run.threads}
+    order = {
+        "target": str(case.source.path),
+        "overrides": list(request.overrides),
+        "options": request.options | counts | ({} if start.weights is None else {"run.weights": start.weights}),
+        "run": str(directory.path.absolute()),
+        "resume": request.resume,
+    }
     try:
-        status = launch(launcher, ranks, order, listener)
+        ended = launch(prepare(directory), order, listener)
     except BaseException as error:
-        _leave(case, directory, error, resumed)
+        _leave(case, directory, error, request.resume)
         raise
-    if status != 0 or not directory.result.exists():
-        said = f"the run on {ranks_text(ranks)} ended with status {status}"
-        kept = leave_unfinished(case, directory, said, drop=not resumed and status in REPORTED)
+    if ended.status != 0 or not directory.result.exists():
+        said = f"the run on {ranks_text(start.ranks)} ended with status {ended.status}"
+        said += "" if ended.lost is None else f": a rank was lost on host {ended.lost}"
+        kept = leave_unfinished(case, directory, said, drop=not request.resume and ended.status in REPORTED)
         raise RunError(
             f"{said}; results up to then are in {directory.path}" if kept else said,
             remedy=resume_hint(directory) if kept else None,
@@ -289,10 +297,14 @@ def _perform_in_job(
 
 def _case_of_job(request: RunRequest, job: Job) -> Case:
     """Read the case on this rank."""
+    if request.hosts is not None:
+        raise CaseError(
+            "the ranks of a job run where its launcher has started them", key="--hosts", remedy="leave --hosts out"
+        )
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
     case = read_case(_source(request), request.overrides, request.options)
-    computing = computing_ranks(job.size, case.output.writers)
+    computing = computing_ranks(job.size, case.options)
     check_layout(case.run.layout, case.model, computing)
     check_mapping(case.run, case.model, computing)
     return case
@@ -310,23 +322,3 @@ def _agreed_directory(comm: Any, request: RunRequest, case: Case) -> RunDirector
     if isinstance(agreed, RunDirectory):
         return agreed
     raise agreed  # on all ranks, so that all end; only rank 0 reports the reason
-
-
-def _default_ranks(case: Case) -> int:
-    """Return the default number of ranks: one per GPU or free physical core, limited by the number of cells."""
-    if (devices := ranks_by_device(case.run.device)) is not None:
-        return devices
-    cores = len(available_cores()) // case.run.threads
-    cells: int = case.model.grid.size
-    return max(1, min(cores, cells // _CELLS_A_RANK))
-
-
-def _warn_of_unused_nodes(listener: Listener) -> None:
-    if allocation("") is not None and (left := unused(library().vendor)) is not None:
-        listener.note(f"minga: {left}")
-
-
-def _warn_of_oversubscription(ranks: int, threads: int, listener: Listener) -> None:
-    cores = len(available_cores())
-    if ranks * threads > cores:
-        listener.note(f"minga: {shared_cores(ranks, threads, cores)}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -25,6 +26,8 @@ __all__ = ["HostProcess", "end_all", "reach", "start"]
 
 _PATIENCE: Final = 2.0
 """Seconds that processes get to end with their standard input, and again after they are asked by a signal."""
+_PASSED: Final = ("PYTHONPATH", "MPI4PY_LIBMPI")
+"""Variables that decide which packages and which MPI library are loaded; launchers of MPI pass them on to ranks."""
 
 Heard = Callable[[dict[str, Any] | None], None]
 """Function that receives each message, and None at the end of the output, in a thread of its own."""
@@ -65,7 +68,8 @@ def start(host: Host, module: str, launcher: Launcher | None, heard: Heard, reme
     """
     command = [host.python or sys.executable, "-m", module]
     if launcher is not None:
-        command = list(launcher(host, command))
+        given = [f"{name}={value}" for name in _PASSED if (value := os.environ.get(name))]
+        command = list(launcher(host, [*(["env", *given] if given else []), *command]))
     errors = tempfile.TemporaryFile("a+", errors="replace")  # noqa: SIM115  (no name, so nothing to remove)
     try:
         popen = start_job(

@@ -3,35 +3,41 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
+from minga.errors import LaunchError
 from minga.launch.events import ANSWER, dispatch
-from minga.launch.exit_codes import INTERRUPTED, OK
+from minga.launch.exit_codes import INTERRUPTED, OK, REPORTED
 from minga.launch.jobs import end_jobs, start_job
 from minga.launch.last_words import collected
-from minga.launch.launcher import Launcher
+from minga.launch.launcher_output import lost_at, pass_on
 from minga.launch.processes import descendants, stopped
+from minga.launch.ranks import Ranks
+from minga.launch.reach import not_started
 from minga.launch.signals import GRACE, STOP_SIGNAL, StopRequest, bytes_written
 from minga.view.progress import Listener
 
-__all__ = ["ask_to_stop", "launch"]
+__all__ = ["Ending", "ask_to_stop", "launch"]
+
+_PATIENCE: Final = 5.0
+"""Seconds in which the last lines of ranks must come."""
 
 
-def launch(launcher: Launcher, ranks: int, order: Mapping[str, object], listener: Listener) -> int:
-    """Start ranks, pass what they report to a listener, and return the exit status of the launcher.
+def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener) -> Ending:
+    """Start ranks, pass what they report to a listener, and return how they ended.
 
     The first Ctrl-C or termination signal asks the ranks to stop after the current step and to keep what was computed.
     The second one ends them, and so does time if they do not answer (:class:`minga.launch.signals.StopRequest`).
 
     Parameters
     ----------
-    launcher
-        Starts the ranks.
     ranks
-        Number of ranks.
+        The ranks.
     order
         Order that each rank carries out, see :mod:`minga.cli.rank`.
     listener
@@ -42,29 +48,69 @@ def launch(launcher: Launcher, ranks: int, order: Mapping[str, object], listener
     KeyboardInterrupt
         If the ranks were ended on request, or were asked before they could listen.
     LaunchError
-        If the launcher cannot be started.
+        If the launcher cannot be started, or no rank can be started on hosts.
     """
-    text = json.dumps({**order, "ranks": ranks, "launcher": str(launcher.path)})
-    command = [*launcher.command(ranks), sys.executable, "-m", "minga.cli.rank", text]
     jobs: list[subprocess.Popen[str]] = []
     request = StopRequest(
         lambda: ask_to_stop(jobs), written=lambda: bytes_written(pid for job in jobs for pid in descendants(job.pid))
     )
-    environment = launcher.environment()
-    with collected(environment) as interrupted:
+    environment = ranks.environment()
+    said: list[str] = []
+    shown: list[str] = []
+    with collected(environment) as interrupted, ranks.command(order, environment) as command:
         try:
             with request.listening():  # before there are ranks, which nobody would end
-                job = start_job(command, environment, stdout=subprocess.PIPE)
+                errors = subprocess.PIPE if ranks.places else None
+                job = start_job(command, environment, stdout=subprocess.PIPE, stderr=errors)
                 jobs.append(job)
                 if request.asked:
                     ask_to_stop(jobs)
-                _listen(job, listener, request)
-                status = job.wait()
+                with _passing_on(job, said, shown):
+                    _listen(job, listener, request)
+                    status = job.wait()
             if status == INTERRUPTED or (status != OK and (request.asked or interrupted())):
                 raise KeyboardInterrupt
-            return status
+            return _ending(ranks, status, said, shown)
         finally:
             _end(jobs, request.late)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The end of ranks: the exit status of the launcher, and the host on which one was lost first, if it is known."""
+
+    status: int
+    lost: str | None = None
+
+
+def _ending(ranks: Ranks, status: int, said: Sequence[str], shown: Sequence[str]) -> Ending:
+    """Return how ranks ended; raise LaunchError if none was started.
+
+    If that is not known, the lines of the launcher that were not shown are shown after all.
+    """
+    if status in (OK, *REPORTED) or not ranks.places:
+        return Ending(status)
+    lost = lost_at(said, ranks.hosts)
+    if lost is None and (fault := not_started(said)) is not None:
+        raise LaunchError(
+            f"no rank could be started: {fault}",
+            remedy="address=ADDRESS in the hosts file sets the address of a host; `minga doctor` shows the launcher",
+        )
+    if lost is None:
+        sys.stderr.write("".join(line for line in said if line not in shown))
+    return Ending(status, lost)
+
+
+@contextlib.contextmanager
+def _passing_on(job: subprocess.Popen[str], said: list[str], shown: list[str]) -> Iterator[None]:
+    """Pass on the error stream of ranks on hosts in a thread, and keep lines as :func:`pass_on` does."""
+    if job.stderr is None:
+        yield
+        return
+    thread = threading.Thread(target=pass_on, args=(job.stderr, sys.stderr, said, shown), daemon=True)
+    thread.start()
+    yield
+    thread.join(_PATIENCE)
 
 
 def ask_to_stop(jobs: Iterable[subprocess.Popen[str]]) -> None:
@@ -92,5 +138,6 @@ def _end(jobs: list[subprocess.Popen[str]], late: bool) -> None:
             held = "".join(f"; process {pid} is stopped" for pid in stopped([job.pid, *descendants(job.pid)]))
             sys.stderr.write(f"minga: the ranks did not end their step within {GRACE:g} s and are ended{held}\n")
         end_jobs([job], ask=not late)
-        if job.stdout is not None:
-            job.stdout.close()
+        for stream in (job.stdout, job.stderr):
+            if stream is not None:
+                stream.close()

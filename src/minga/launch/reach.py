@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import ipaddress
+import platform
 import re
 import shlex
 import socket
@@ -18,9 +19,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from minga.launch.hosts import Host, shell_command
+from minga.launch.hosts import Host, login_options, shell_command
 
-__all__ = ["address_options", "agent", "interface_of", "not_started", "own_address"]
+__all__ = ["address_options", "agent", "interface_of", "is_here", "not_started", "own_address"]
 
 _ADDRESS: Final = 0x8915
 """Request SIOCGIFADDR of Linux: the address of an interface."""
@@ -40,10 +41,19 @@ _REASONS: Final = (
 """Patterns of messages by launchers and ssh when no rank was started, and their meaning."""
 
 
-def agent(folder: Path, shell: str) -> Path:
-    """Write a program to a folder that launchers call in place of ssh; ``shell`` is a command line."""
-    path = folder / "shell"
-    path.write_text(f'#!/bin/sh\nexec {shlex.join(shell_command(shell))} "$@"\n')
+def agent(folder: Path, shell: str, hosts: Sequence[Host] = ()) -> Path:
+    """Write a program to a folder that launchers call in place of ssh; ``shell`` is a command line.
+
+    Users and ports of hosts become options, which launchers do not know.
+    """
+    path, command = folder / "shell", shell_command(shell)
+    special = [(host.name, options) for host in hosts if (options := login_options(host, command))]
+    lines = ["#!/bin/sh"]
+    if special:
+        run = {name: shlex.join([*command, *options]) for name, options in special}
+        cases = [f'  {shlex.quote(name)}) exec {words} "$@" ;;' for name, words in run.items()]
+        lines += ['for word; do case "$word" in', *cases, "esac; done"]
+    path.write_text("\n".join([*lines, f'exec {shlex.join(command)} "$@"', ""]))
     path.chmod(0o755)
     return path
 
@@ -59,6 +69,18 @@ def own_address(hosts: Sequence[Host], shell: str) -> str | None:
     return here
 
 
+def is_here(host: Host, shell: str) -> bool:
+    """Return True if a host is this machine, by its name or by an address of an interface."""
+    if host.name in ("localhost", platform.node()):
+        return True
+    for name in (host.name, _alias(host.name, shell)):
+        with contextlib.suppress(OSError, UnicodeError), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            if name:
+                probe.bind((name, 0))  # refused unless the address is one of this machine
+                return True
+    return False
+
+
 def address_options(vendor: str, address: str | None) -> list[str]:
     """Return the options that tell a launcher which address of this machine to use; none if it is unknown."""
     found = None if address is None else interface_of(address)
@@ -66,6 +88,8 @@ def address_options(vendor: str, address: str | None) -> list[str]:
         return []
     name, network = found
     if vendor == "Open MPI":
+        if ipaddress.ip_address(address).is_loopback:
+            return []  # all hosts are this machine, and its launcher takes no loopback
         return ["--prtemca", "oob_tcp_if_include", network, "--mca", "btl_tcp_if_include", network]
     return ["-localhost", address] if vendor == "MPICH" else ["-iface", name]
 

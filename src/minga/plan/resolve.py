@@ -22,6 +22,7 @@ from minga.engine.stop import stop_of
 from minga.errors import CaseError, LayoutError, MingaError
 from minga.lang.types import itemsize
 from minga.options import AUTO
+from minga.plan.busy import busy_ranks, owned_by, plan_on, unequal_weights, weighted
 from minga.plan.links import Links
 from minga.plan.machine.resources import total_memory
 from minga.plan.placement import MAPPINGS, place_all
@@ -31,6 +32,7 @@ from minga.plan.speed import Speed
 from minga.plan.step_costs import expected_seconds
 from minga.plan.topology import Tree, seats_of
 from minga.plan.work.work import Work
+from minga.space.boxes import Ints
 from minga.space.cuts import best_cartesian
 from minga.space.grid import Grid
 from minga.space.layout import Layout
@@ -60,6 +62,7 @@ _USUAL_LINKS = ((50e-6, 8e-9), (1e-6, 2e-10))
 
 
 _TOO_SHORT: Final = "is too short to measure the machine for"
+_VIRTUAL: Final = "virtual ranks take turns on one processor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +156,15 @@ def resolve(
     began = time.perf_counter()
     seats, described = _seats(comm, options.run.topology)
     expected = _expected(model, comm, options)
+    busy = busy_ranks(comm.size, options)
     reason = _unplanned(comm, options, expected)
     if reason is not None and _may_be_long(comm, options, seats):
         expected = _expected(model, comm, options, _seconds_of_messages(model, comm, seats))
         reason = _unplanned(comm, options, expected)
     resolved = (
-        _planned(model, comm, options, (seats, described), expected, cpus, stop)
-        if reason is None
-        else _as_told(model, comm.size, options, seats, reason)
+        _planned(model, comm, options, (seats, described), busy, None if reason else expected, cpus, stop)
+        if reason is None or (reason.endswith((_TOO_SHORT, _VIRTUAL)) and unequal_weights(options))
+        else _as_told(model, busy, options, seats, reason)
     )
     _check_memory(model, resolved, comm)
     return replace(resolved, seconds=time.perf_counter() - began)
@@ -231,7 +235,7 @@ def _unplanned(comm: Comm, options: RunOptions, expected: float) -> str | None:
     if options.run.layout != AUTO:
         return "the requested layout"
     if isinstance(comm, VirtualComm):
-        return "equal shares: virtual ranks take turns on one processor"
+        return f"equal shares: {_VIRTUAL}"
     if expected < SHORT_SECONDS:
         return f"equal shares: a run of about {duration(expected)} {_TOO_SHORT}"
     return None
@@ -273,21 +277,14 @@ def equal_group(seats: Tree) -> RankGroup:
     )
 
 
-def _as_told(model: Model, ranks: int, options: RunOptions, seats: Tree, source: str) -> ResolvedPlan:
+def _as_told(model: Model, busy: Ints, options: RunOptions, seats: Tree, source: str) -> ResolvedPlan:
     """Keep the chosen settings and resolve the others without measuring."""
     layout = "cartesian" if options.run.layout == AUTO else options.run.layout
     mapping = options.run.mapping if options.run.mapping in MAPPINGS or options.run.mapping != AUTO else "sequential"
-    computing = ranks - options.output.writers
-    if computing < 1:
-        raise CaseError(
-            f"{options.output.writers} of {ranks} ranks would only write, and none would compute", key="output.writers"
-        )
-    near = seats.part(np.arange(computing))
-    layouts = place_all(model.layouts(layout, computing), near, mapping)
+    near = Tree(seats.levels, seats.paths[busy])
+    layouts = place_all(model.layouts(layout, len(busy)), near, mapping)
     return ResolvedPlan(
-        {grid: Layout(one.domain, ranks, one.lo, one.hi, one.owner) for grid, one in layouts.items()}
-        if options.output.writers
-        else layouts,
+        {grid: owned_by(one, busy, len(seats)) for grid, one in layouts.items()},
         layout,
         mapping,
         1 if isinstance(options.run.halo_depth, str) else int(options.run.halo_depth),
@@ -302,19 +299,29 @@ def _planned(
     comm: Comm,
     options: RunOptions,
     placed: tuple[Tree, bool],
-    expected: float,
+    busy: Ints,
+    expected: float | None,
     cpus: Sequence[int] | None,
     stop: Callable[[], bool] | None,
 ) -> ResolvedPlan:
-    """Measure the machine or read its file, and make a plan on rank 0; ``placed`` as from :func:`_seats`."""
+    """Measure the machine or read its file, and make a plan on rank 0 for the ranks that own cells.
+
+    Nothing is measured if ``expected``, the time of the run, is None: then weights alone say what ranks get.
+    ``placed`` as from :func:`_seats`.
+    """
     from minga.plan.cost import work_of
 
     work = work_of(model)
     seats, described = placed
-    if options.run.machine is None:
+    seconds = 0.0 if expected is None else min(_MOST, _SHARE * expected)
+    measured = options.run.machine is None and expected is not None
+    if options.run.machine is not None:
+        file = Path(options.run.machine)
+        group = _group_of_file(file, work, comm, busy, options.run.threads)
+        source = f"machine of {file.name}"
+    elif measured:
         from minga.plan.probe.probe import probe_beyond, probe_ranks
 
-        seconds = min(_MOST, _SHARE * expected)
         group = probe_ranks(
             model,
             comm,
@@ -326,20 +333,22 @@ def _planned(
         )
         source = "measured by the ranks"
     else:
-        file = Path(options.run.machine)
-        group = _group_of_file(file, work, comm, options.run.threads)
-        source = f"machine of {file.name}"
+        free = Links.uniform(len(seats.levels), tuple((0.0, 0.0) for _ in _USUAL_LINKS))
+        group, source = replace(equal_group(seats), links=free), "a run too short to measure"
     if options.run.topology is not None or options.run.machine is None:
         group = replace(group, seats=seats)
-    plan: Plan = _agreed(comm, lambda: _plan(work, group, options, source))
-    if options.run.machine is None:
+    if unequal_weights(options):
+        group = replace(weighted(group, options.run.weights or ()), seats=group.seats)
+        source = f"run.weights; {source}"
+    plan: Plan = _agreed(comm, lambda: _plan(work, group, busy, options, source))
+    if measured and not unequal_weights(options):
         planned = plan.layout.cells() * work.points
         told = probe_beyond(
             model, comm, group, planned, threads=options.run.threads, seconds=seconds / 2, cpus=cpus, stop=stop
         )
         if told is not group:
             group = told
-            plan = _agreed(comm, lambda: _plan(work, group, options, source))
+            plan = _agreed(comm, lambda: _plan(work, group, busy, options, source))
     return ResolvedPlan(
         model.layouts_like(plan.layout),
         plan.name,
@@ -348,25 +357,26 @@ def _planned(
         plan.overlap,
         group.seats,
         source,
-        plan=plan,
+        plan=plan if measured or options.run.machine is not None else None,
         work=work,
         group=group,
     )
 
 
-def _plan(work: Work, group: RankGroup, options: RunOptions, source: str) -> Plan:
+def _plan(work: Work, group: RankGroup, busy: Ints, options: RunOptions, source: str) -> Plan:
     from minga.plan.planner import make_plan
 
     try:
-        return make_plan(
+        plan = make_plan(
             work,
-            group,
+            group.part(busy),
             layout=options.run.layout,
             mapping=options.run.mapping,
             halo_depth=options.run.halo_depth,
             overlap=options.run.overlap,
             source=source,
         )
+        return plan_on(plan, busy, group.ranks)
     except LayoutError as error:  # the requested settings are impossible on this machine
         raise CaseError(error.message, where=error.where, remedy=error.remedy) from error
 
@@ -385,9 +395,13 @@ def _agreed(comm: Comm, make: Any) -> Any:
     return agreed
 
 
-def _group_of_file(path: Path, work: Work, comm: Comm, threads: int) -> RankGroup:
-    """Return the ranks as a machine file describes their hosts."""
-    hosts = comm.gather(platform.node())
+def _group_of_file(path: Path, work: Work, comm: Comm, busy: Ints, threads: int) -> RankGroup:
+    """Return the ranks as a machine file describes their hosts; ranks without cells count to that of the first other.
+
+    The file need not describe the host of a rank that owns no cells.
+    """
+    found = comm.gather(platform.node())
+    hosts = found and [host if rank in busy else found[busy[0]] for rank, host in enumerate(found)]
 
     def read() -> RankGroup:
         from minga.plan.machine.hosts import group_on

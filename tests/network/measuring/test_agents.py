@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from minga.errors import CaseError, LaunchError, RunError
-from minga.launch.hosts import Host, read_hosts, ssh
+from minga.errors import LaunchError, RunError
+from minga.launch.hosts import Host, ssh
 from minga.network.measuring.exchanges import Ends, both_sides, sample_message_sizes
 from minga.network.measuring.host_team import HostTeam, agents
 from minga.network.measuring.measure import measure_hosts
@@ -44,46 +44,6 @@ def changed(text: str, only: str = "two"):
 
 def nothing_left(team: HostTeam) -> None:
     assert all(member.process.popen.poll() is not None for member in team.members)
-
-
-def test_a_hosts_file(tmp_path: Path) -> None:
-    file = tmp_path / "hosts"
-    file.write_text("# the laboratory\nana slots=4  # new\n\nberta address=10.0.0.2 python=/opt/bin/python3\n")
-    assert read_hosts(file) == [
-        Host("ana", slots=4, line=2),
-        Host("berta", address="10.0.0.2", python="/opt/bin/python3", line=4),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        ("a\nb slots=0\n", 2, "slots=0"),
-        ("a\nb slots=x\n", 2, "slots=x"),
-        ("a slot=2\nb\n", 1, "did you mean 'slots'"),
-        ("a 4\nb\n", 1, "'4' is not understood"),
-        ("a\nb\na\n", 3, "listed twice"),
-        ("slots=3\nb\n", 1, "no name of a host"),
-        ("-oProxyCommand=x\nb\n", 1, "no name of a host"),
-        ("# nobody\nonly\n", 0, "1 host; a network needs two"),
-        ("", 0, "0 hosts"),
-    ],
-)
-def test_mistakes_in_a_hosts_file(tmp_path: Path, text: str, line: int, words: str) -> None:
-    file = tmp_path / "hosts"
-    file.write_text(text)
-    with pytest.raises(CaseError) as caught:
-        read_hosts(file)
-    assert words in str(caught.value)
-    assert f"hosts{f':{line}' if line else ''}" in str(caught.value)
-
-
-def test_a_hosts_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(CaseError, match="No such file"):
-        read_hosts(tmp_path / "absent")
-    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(CaseError, match="not a text file"):
-        read_hosts(tmp_path / "binary")
 
 
 def test_ssh_never_asks_and_quotes_what_it_runs() -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from minga.lazy import attach
 
 if TYPE_CHECKING:
-    from minga.launch.hosts import Host, read_hosts, ssh
+    from minga.launch.hosts import Host, ssh
+    from minga.launch.hosts_file import read_hosts
     from minga.network.measuring.anomalies import Anomaly, find_anomalies
     from minga.network.measuring.encodings import ENCODINGS
     from minga.network.measuring.measure import measure_hosts, measure_job

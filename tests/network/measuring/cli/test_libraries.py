@@ -22,16 +22,18 @@ def library(name: str, launcher: Path = Path("/opt/mpi/bin/mpiexec")) -> Impleme
 
 
 def test_a_rank_on_each_of_the_first_two_hosts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(libraries, "own_address", lambda hosts, shell: None)
-    mpich = host_command(library("mpich"), "my-ssh", HOSTS, tmp_path)
+    monkeypatch.setattr("minga.launch.on_hosts.own_address", lambda hosts, shell: None)
+    program = ["python", "-m", "x"]
+    each = ["-n", "1", "-wdir", "/", *program]
+    mpich = host_command(library("mpich"), "my-ssh", HOSTS, program, tmp_path)
     assert mpich[:5] == ["/opt/mpi/bin/mpiexec", "-launcher", "ssh", "-launcher-exec", str(tmp_path / "shell")]
     assert "exec my-ssh" in (tmp_path / "shell").read_text()
-    assert mpich[5:] == ["-hosts", "10.0.0.1:1,berta:1", "-n", "2"]
-    openmpi = host_command(library("openmpi"), "my-ssh", HOSTS, tmp_path)
+    assert mpich[5:] == ["-hosts", "ana:1,berta:1", *each, ":", *each]
+    openmpi = host_command(library("openmpi"), "my-ssh", HOSTS, program, tmp_path)
     assert openmpi[1:4] == ["--prtemca", "plm_ssh_agent", str(tmp_path / "shell")]
-    assert "MPI4PY_LIBMPI" in openmpi
-    intel = host_command(library("impi"), "my-ssh", HOSTS, tmp_path)
-    assert Path(intel[intel.index("-machinefile") + 1]).read_text() == "10.0.0.1:1\nberta:1\n"
+    assert openmpi.count("MPI4PY_LIBMPI") == 2
+    intel = host_command(library("impi"), "my-ssh", HOSTS, program, tmp_path)
+    assert Path(intel[intel.index("-machinefile") + 1]).read_text() == "ana:1\nberta:1\n"
 
 
 def test_a_library_that_fails_is_left_out_with_its_last_words(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -18,15 +17,18 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from minga.engine.pin import available_cores
 from minga.errors import LaunchError, RunError
 from minga.launch.exit_codes import OK, REPORTED
-from minga.launch.hosts import Host, read_hosts, shell_command
+from minga.launch.hosts import Host, login_options, shell_command
+from minga.launch.hosts_file import read_hosts
 from minga.launch.jobs import end_jobs, running_job
 from minga.launch.launcher import Launcher, find_launcher
-from minga.launch.reach import address_options, agent, not_started, own_address
+from minga.launch.launcher_output import INNER, lost_at, pass_on
+from minga.launch.on_hosts import Part, command_on_hosts
+from minga.launch.reach import not_started
 from minga.models.matmul.cli.matmul import MatmulRequest, rank_command
 
 __all__ = ["launch"]
@@ -35,13 +37,6 @@ _PATIENCE: Final = 5.0
 _LOOKS: Final = 15.0
 """Seconds between checks that hosts still answer, and the timeout of each check."""
 _STRIKES: Final = 2
-_LAST: Final = 60
-"""Number of the launcher's last lines that are kept."""
-_ENDINGS: Final = ("=====", "-----", "YOUR APPLICATION TERMINATED", "mpiexec noticed", "mpirun noticed")
-_INNER: Final = ("[mpiexec@", "[proxy:")
-"""Beginnings of lines of MPICH's launcher about itself, which are shown only if nothing else helps."""
-_LOST_AT: Final = (re.compile(r"RUNNING AT (\S+)"), re.compile(r"on node (\S+)"))
-"""Patterns of the host on which a rank ended, in the output of MPICH's and Open MPI's launchers."""
 
 
 @dataclass(slots=True)
@@ -53,7 +48,7 @@ class _Places:
 
     @property
     def ranks(self) -> int:
-        return sum(host.slots for host in self.hosts) if self.hosts else self.here
+        return sum(host.ranks for host in self.hosts) if self.hosts else self.here
 
     def without(self, lost: str | None) -> _Places:
         """Return the places that remain after a rank was lost on a host; all hosts if the host is unknown."""
@@ -121,7 +116,7 @@ def launch(request: MatmulRequest) -> None:
             unknown += 1
         left = places.without(lost)
         if left.ranks < 1 or unknown > 1:
-            sys.stderr.write("".join(line for line in end.said if line.startswith(_INNER)))
+            sys.stderr.write("".join(line for line in end.said if line.startswith(INNER)))
             raise RunError(
                 f"the ranks ended with status {status}"
                 + ("" if unknown < 2 else ", and it is not known which of them ended first"),
@@ -137,18 +132,8 @@ def _command(launcher: Launcher, places: _Places, request: MatmulRequest, folder
     command = rank_command(request)
     if not places.hosts:
         return [*launcher.command(places.ranks), sys.executable, *command]
-    reach = str(agent(folder, request.shell))
-    start = [str(launcher.path), *address_options(launcher.vendor, own_address(places.hosts, request.shell))]
-    if launcher.vendor == "Open MPI":
-        start += ["--prtemca", "plm_ssh_agent", reach, "--bind-to", "none"]
-        each = [["-n", str(h.slots), "--host", f"{h.address or h.name}:{h.slots}"] for h in places.hosts]
-    else:  # one list of hosts for all parts, which fill it in order
-        start += ["-launcher", "ssh", "-launcher-exec", reach]
-        start += ["-hosts", ",".join(f"{h.address or h.name}:{h.slots}" for h in places.hosts)]
-        each = [["-n", str(h.slots), "-wdir", "/"] for h in places.hosts]  # this directory may not exist there
-    for number, (host, options) in enumerate(zip(places.hosts, each, strict=True)):
-        start += [*([":"] if number else []), *options, host.python or sys.executable, *command]
-    return start
+    parts = [Part(host, [host.python or sys.executable, *command]) for host in places.hosts]
+    return command_on_hosts(launcher, parts, request.shell, folder)
 
 
 def _environment(launcher: Launcher, places: _Places, request: MatmulRequest) -> dict[str, str]:
@@ -174,9 +159,9 @@ def _run(command: Sequence[str], environment: dict[str, str], places: _Places, r
     ):
         assert job.stdout is not None
         assert job.stderr is not None
-        printing = threading.Thread(target=_pass_on, args=(job.stdout, sys.stdout, said, answer), daemon=True)
+        printing = threading.Thread(target=pass_on, args=(job.stdout, sys.stdout, said, answer), daemon=True)
         printing.start()
-        _pass_on(job.stderr, sys.stderr, said, [])
+        pass_on(job.stderr, sys.stderr, said)
         status = job.wait()
         printing.join(_PATIENCE)
     named_out = json.dumps(str(request.out.absolute()))[1:-1] if request.out else ""
@@ -186,22 +171,8 @@ def _run(command: Sequence[str], environment: dict[str, str], places: _Places, r
         return _End(-1, silent[0], said)
     if status in (OK, *REPORTED):
         return _End(status, None, said)
-    found = [match[1] for line in said for pattern in _LOST_AT if (match := pattern.search(line))]
-    named = [host.name for host in places.hosts if found and found[0] in (host.name, host.address)]
-    return _End(status, named[0] if named else _unreachable(places.hosts, request.shell), said)
-
-
-def _pass_on(stream: IO[str], target: IO[str], said: list[str], shown: list[str]) -> None:
-    """Forward the output of ranks and launcher, except for the launcher's messages about ranks that were ended."""
-    dying = False
-    for line in stream:
-        said.append(line)
-        del said[:-_LAST]
-        dying = dying or line.startswith(_ENDINGS)
-        if line.strip() and not dying and not line.startswith(_INNER):
-            shown.append(line)
-            target.write(line)
-            target.flush()
+    lost = lost_at(said, places.hosts) or _unreachable(places.hosts, request.shell)
+    return _End(status, lost, said)
 
 
 @contextlib.contextmanager
@@ -236,9 +207,10 @@ def _unreachable(hosts: Sequence[Host], shell: str) -> str | None:
 
 
 def _answers(host: Host, shell: str) -> bool:
+    command = shell_command(shell)
     try:
         done = subprocess.run(
-            [*shell_command(shell), host.address or host.name, "true"], stdin=subprocess.DEVNULL,
+            [*command, *login_options(host, command), host.name, "true"], stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_LOOKS, check=False,
         )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from minga.errors import CaseError, RunError, suggest
-from minga.launch.hosts import Host, Launcher, read_hosts, shell_launcher
+from minga.launch.hosts import Host, Launcher, shell_launcher
+from minga.launch.hosts_file import read_hosts
 from minga.network.broadcast.compression import COMPRESSIONS
 from minga.network.broadcast.options import DEAD_TIMEOUT
 from minga.paths import plain_name

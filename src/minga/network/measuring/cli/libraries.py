@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from minga.errors import LaunchError, MingaError
 from minga.launch.implementations import Implementation, installed, outside_jobs
 from minga.launch.jobs import finished_job
 from minga.launch.launcher import Launcher, surrounding_job, world
-from minga.launch.reach import address_options, agent, own_address
+from minga.launch.on_hosts import Part, command_on_hosts
 
 if TYPE_CHECKING:
     from minga.launch.hosts import Host
@@ -73,11 +74,12 @@ def measured_libraries(
             order = {"seconds": share, "seed": 0,
                      "between": f"{hosts[0].name} and {hosts[1].name}" if hosts else "one node",
                      "level": 0 if hosts else 1, "address": far}  # fmt: skip
+            program.append(json.dumps(order))
             if hosts:
-                command = host_command(library, shell, hosts, folder)
+                command = host_command(library, shell, hosts, program, folder)
             else:
-                command = Launcher(library.launcher, library.vendor).command(2)
-            outcome = _run([*command, *program, json.dumps(order)], library, share)
+                command = [*Launcher(library.launcher, library.vendor).command(2), *program]
+            outcome = _run(command, library, share)
             if isinstance(outcome, str):
                 missing[library.vendor] = outcome
             else:
@@ -85,20 +87,13 @@ def measured_libraries(
     return found, missing
 
 
-def host_command(library: Implementation, shell: str, hosts: Sequence[Host], folder: Path) -> list[str]:
-    """Return the beginning of a command line that starts a rank on each of the first two hosts."""
-    places = [host.address or host.name for host in hosts[:2]]
-    listed = ",".join(f"{place}:1" for place in places)
-    reach = str(agent(folder, shell))
-    start = [str(library.launcher), *address_options(library.vendor, own_address(hosts, shell))]
-    if library.name == "openmpi":
-        options = ["--prtemca", "plm_ssh_agent", reach, "--bind-to", "none", "--host", listed]
-        return [*start, *options, "-x", "MPI4PY_LIBMPI", "-n", "2"]
-    if library.name == "impi":
-        machines = folder / "machines"
-        machines.write_text("".join(f"{place}:1\n" for place in places))
-        return [*start, "-bootstrap", "ssh", "-bootstrap-exec", reach, "-machinefile", str(machines), "-n", "2"]
-    return [*start, "-launcher", "ssh", "-launcher-exec", reach, "-hosts", listed, "-n", "2"]
+def host_command(
+    library: Implementation, shell: str, hosts: Sequence[Host], program: Sequence[str], folder: Path
+) -> list[str]:
+    """Return the command line that starts a rank on each of the first two hosts."""
+    parts = [Part(replace(host, slots=1), program) for host in hosts[:2]]
+    environment = os.environ | library.environment
+    return command_on_hosts(Launcher(library.launcher, library.vendor), parts, shell, folder, environment)
 
 
 def _run(command: Sequence[str], library: Implementation, seconds: float) -> dict[str, Any] | str:

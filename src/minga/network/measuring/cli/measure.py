@@ -322,7 +322,8 @@ def core_count(groups: Any) -> int:
 
 # Hosts ---------------------------------------------------------------------------------------------------------------
 def _on_hosts(request: MeasureRequest, display: MeasureDisplay) -> dict[str, Any]:
-    from minga.launch.hosts import read_hosts, shell_launcher
+    from minga.launch.hosts import shell_launcher
+    from minga.launch.hosts_file import read_hosts
     from minga.network.measuring.cli.remote import measure_nodes
     from minga.network.measuring.measure import measure_hosts
 
@@ -351,7 +352,7 @@ def _on_hosts(request: MeasureRequest, display: MeasureDisplay) -> dict[str, Any
 
 
 def _bare_nodes(hosts: Sequence[Host]) -> list[dict[str, Any]]:
-    return [{"name": host.name, "hosts": [host.name], "cores": host.slots} for host in hosts]
+    return [{"name": host.name, "hosts": [host.name], "cores": host.ranks} for host in hosts]
 
 
 # The machine file ----------------------------------------------------------------------------------------------------

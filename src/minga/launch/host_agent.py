@@ -1,0 +1,221 @@
+"""Agent on a host that takes part in a run (``python -m minga.launch.host_agent``), controlled by lines of JSON.
+
+It reports what the host has, and receives copies of files. At the end of its standard input it waits until the ranks of
+the run on this host are gone, ends those that are left, and removes the copies: so nothing stays, whatever happens to
+the process that started it.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from minga.engine.pin import available_cores
+from minga.errors import LaunchError
+from minga.launch.launcher import library
+from minga.launch.machine_id import machine_id
+from minga.launch.processes import end, processes_marked
+from minga.launch.ranks import MARK
+from minga.output.versions import versions_here
+
+__all__ = ["GREETING", "digest_of", "main"]
+
+GREETING: Final = "minga-host"
+_REACHING: Final = 3.0
+"""Seconds in which the machine that starts the run must be reached."""
+_PATIENCE: Final = 30.0
+"""Seconds that ranks get to end by themselves if the process that started the run is gone."""
+_PAUSE: Final = 0.1
+_BLOCK: Final = 1 << 20
+
+
+def main() -> int:
+    """Carry out orders until standard input ends."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit())
+    agent = _Agent()
+    try:
+        _say(answers, {"greeting": GREETING, **_identity()})
+        for line in sys.stdin:
+            order = json.loads(line)
+            answer = agent.carry_out(order)
+            if answer is not None:
+                _say(answers, {"answer": answer})
+    finally:
+        agent.leave()
+    return 0
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 digest of a file."""
+    found = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK):
+            found.update(block)
+    return found.hexdigest()
+
+
+class _Agent:
+    """Orders that the agent has carried out, and the copies that it has to remove."""
+
+    def __init__(self) -> None:
+        self.mark = ""
+        self.folder: Path | None = None
+        self.fault: str | None = None
+        self.patience = _PATIENCE
+        self.orders: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+            "check": self.check,
+            "compare": _compare,
+            "begin": self.begin,
+            "file": self.file,
+            "bytes": self.add,
+            "staged": self.staged,
+            "end": self.end,
+        }
+
+    def carry_out(self, order: Mapping[str, Any]) -> Any:
+        """Carry out an order and return the answer, None for orders without one."""
+        return self.orders[order["do"]](order)
+
+    def check(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Return which programs are missing, and why this machine cannot be used, each None if nothing is wrong."""
+        self.mark = order["mark"]
+        return {
+            "missing": [path for path in order["needs"] if not Path(path).exists()],
+            "back": None if order["back"] is None else _way_back(order["back"], order["token"]),
+            "directory": _fault_of(order["directory"]),
+        }
+
+    def begin(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Make the folder for copies; return it, or why that is not possible."""
+        try:
+            self.folder = Path(tempfile.mkdtemp(prefix="minga-run-", dir=order["directory"]))
+        except OSError as error:
+            return {"fault": f"{order['directory'] or tempfile.gettempdir()}: {error.strerror}"}
+        return {"folder": str(self.folder)}
+
+    def file(self, order: Mapping[str, Any]) -> None:
+        """Begin a file; its content follows in the orders "bytes"."""
+        assert self.folder is not None
+        self.path = self.folder / order["name"]
+        self._try(lambda: self.path.parent.mkdir(parents=True, exist_ok=True))
+        self._try(lambda: self.path.write_bytes(b"") and None)
+
+    def add(self, order: Mapping[str, Any]) -> None:
+        """Append bytes to the present file."""
+
+        def append() -> None:
+            with self.path.open("ab") as stream:
+                stream.write(base64.b64decode(order["data"]))
+
+        self._try(append)
+
+    def staged(self, order: Mapping[str, Any]) -> dict[str, Any]:
+        """Return which files did not arrive as they were sent, by their digests, and why."""
+        assert self.folder is not None
+        if self.fault is None:
+            for name, digest in order["digests"].items():
+                if digest_of(self.folder / name) != digest:
+                    self.fault = f"{name} did not arrive as it was sent"
+        return {"fault": self.fault}
+
+    def end(self, order: Mapping[str, Any]) -> None:
+        """Note that the run is over, so that nothing is waited for."""
+        self.patience = 0.0
+
+    def leave(self) -> None:
+        """End the ranks that are left on this host, and remove all copies."""
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        deadline = time.monotonic() + self.patience
+        mark = f"{MARK}={self.mark}"
+        if self.mark:
+            while processes_marked(mark) and time.monotonic() < deadline:
+                time.sleep(_PAUSE)
+            end(lambda: processes_marked(mark))
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _try(self, action: Callable[[], object]) -> None:
+        """Do something with a file; after the first error only that is remembered, as more orders are on their way."""
+        if self.fault is None:
+            try:
+                action()
+            except OSError as error:
+                self.fault = f"{self.path}: {error.strerror}"
+
+
+def _identity() -> dict[str, Any]:
+    found: dict[str, Any] = {"mpi_fault": None}
+    try:
+        library()  # so that its version is among the versions
+    except LaunchError as error:
+        found["mpi_fault"] = error.message
+    return found | {
+        "host": platform.node(),
+        "machine": machine_id(),
+        "cores": len(available_cores()),
+        "versions": versions_here(),
+        "clock": time.time(),
+    }
+
+
+def _compare(order: Mapping[str, Any]) -> dict[str, Any]:
+    """Return whether this host sees a folder with a token in it, and which files it has with the same content.
+
+    A file counts as the same if its size and, in a folder that both see, its time of change agree, else by its digest.
+    """
+    shares = False
+    with contextlib.suppress(OSError):
+        shares = Path(order["token"]).read_text() == order["text"]
+    alike = []
+    for path, size, changed, digest in order["files"]:
+        try:
+            there = Path(path).stat()
+            alike.append(
+                there.st_size == size and ((shares and there.st_mtime_ns == changed) or digest_of(Path(path)) == digest)
+            )
+        except OSError:
+            alike.append(False)
+    return {"shares": shares, "alike": alike, "directory": Path(order["directory"]).is_dir()}
+
+
+def _way_back(address: Sequence[Any], token: str) -> str | None:
+    """Return why this host does not reach the machine that starts the run, None if it does."""
+    try:
+        with socket.create_connection((address[0], address[1]), timeout=_REACHING) as link:
+            link.settimeout(_REACHING)
+            said = link.makefile("rb").read(len(token)).decode(errors="replace")
+    except OSError as error:
+        return error.strerror or str(error)
+    return None if said == token else "another machine answered"
+
+
+def _fault_of(directory: str | None) -> str | None:
+    """Return why copies cannot be stored in a directory."""
+    if directory is None or (Path(directory).is_dir() and os.access(directory, os.W_OK)):
+        return None
+    return "cannot be written" if Path(directory).is_dir() else "is no directory"
+
+
+def _say(answers: Any, message: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):
+        answers.write(json.dumps(message) + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
