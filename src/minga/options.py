@@ -51,6 +51,7 @@ class Mark:
 
 FIXED: Final = Mark("must be the same when a run is resumed")
 ON_DISK: Final = Mark("has a meaning only for a run that leaves files")
+COMMAND: Final = Mark("has a meaning only for a run that `minga run` starts")
 
 
 class RunSettings(BaseModel):
@@ -134,6 +135,22 @@ class RunSettings(BaseModel):
         ),
         ON_DISK,
     ] = None
+    watch: Annotated[
+        float | str,
+        Field(
+            description="seconds after which a host or rank that shows no sign of life counts as lost, in ranks that "
+            '`minga run` starts; "30 s", or "off"'
+        ),
+        COMMAND,
+    ] = 8.0
+    on_loss: Annotated[
+        Literal["stop", "continue"],
+        Field(
+            description='what `minga run` does when a host or rank is lost: "stop", or "continue" from the last '
+            "checkpoint with what is left"
+        ),
+        COMMAND,
+    ] = "stop"
 
 
 class StopSettings(BaseModel):

@@ -71,7 +71,7 @@ def test_what_a_run_leaves_is_right() -> None:
     result = result_of("small.toml", "--set", "output.pictures=3")
     run = Path("runs/small")
     names = {path.name for path in run.iterdir()}
-    files = {"case.toml", "ledger.json", "plan.json", "progress.json", "result.json", "series.json"}
+    files = {"case.toml", "epoch", "ledger.json", "plan.json", "progress.json", "result.json", "series.json"}
     assert names == files | {"fields.zarr", "fields.manifest.jsonl", "pictures"}
     with xarray.open_zarr(run / "fields.zarr") as dataset:
         frames = dataset.cell.values
@@ -103,7 +103,7 @@ def test_the_resolved_case_repeats_the_run(tmp_path: Path) -> None:
     assert table["grid"]["shape"] == [30, 31]
     assert table["run"] == {
         "steps": 7, "ranks": 1, "threads": 1, "overlap": "auto", "halo_depth": "auto", "layout": "auto",
-        "mapping": "auto", "balance": "auto", "device": "cpu", "poll": "auto",
+        "mapping": "auto", "balance": "auto", "device": "cpu", "poll": "auto", "watch": 8.0, "on_loss": "stop",
     }  # fmt: skip
     said = {"every": 5, "fields": ["cell"], "pictures": 0, "report": False, "trace": False}
     assert table["output"].items() >= (said | {"codec": "none", "buffers": 3, "policy": "block"}).items()
@@ -201,7 +201,8 @@ def test_force_spares_a_run_that_this_one_begins_with(in_tmp_path: Path) -> None
     assert result_of("here", "--out", "there")["digest"] == result_of("here", "--out", "there", "--force")["digest"]
 
 
-def test_force_spares_a_run_that_goes_on(in_tmp_path: Path) -> None:
+def test_force_spares_a_run_that_goes_on(in_tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minga.output.progress._LOOK", 0.01)
     result_of("small.toml", "--out", "here")
     progress = Path("here/progress.json")
     said = json.loads(progress.read_text())

@@ -318,7 +318,7 @@ def test_a_rank_that_finds_no_directory_says_so(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(rank, "EventWriter", lambda: None)
     monkeypatch.setattr("minga.engine.comm.MPIComm", SerialComm)
     with pytest.raises(RunError, match="runs/gone was removed while the run went on"):
-        rank._run(order, StopRequest())
+        rank._run(order, StopRequest(), None)
 
 
 def test_a_run_that_writes_nothing_for_long_notices_that_its_directory_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ import pytest
 import minga as mg
 from command_line import SMALL, in_process
 from minga import options
-from minga.options import RunOptions
+from minga.options import COMMAND, RunOptions, marked
 from minga.schema import tables_of
 
 SOURCE = Path(mg.__file__).parent
@@ -31,7 +31,8 @@ GIVEN: dict[str, Any] = {
     "run.ranks": 1, "run.threads": 2, "run.overlap": False, "run.halo_depth": 2, "run.layout": "slabs",
     "run.mapping": "sequential", "run.topology": "1x1x2", "run.machine": "two-ages", "run.weights": [1.0],
     "run.balance": "off",
-    "run.device": "cpu", "run.poll": "off", "run.wall_time": 3600.0, "stop.when": "population < 0",
+    "run.device": "cpu", "run.poll": "off", "run.wall_time": 3600.0, "run.watch": 30.0,
+    "run.on_loss": "continue", "stop.when": "population < 0",
     "stop.fixed_point": True, "stop.period": 2, "stop.wall_time": 3600.0, "stop.every": 2, "checkpoint.every": 2,
     "checkpoint.seconds": 100.0, "checkpoint.at_end": True, "output.every": 2, "output.observe": 2,
     "output.fields": ["cell"], "output.pictures": 0, "output.report": False, "output.trace": True,
@@ -73,7 +74,11 @@ def test_it_is_an_entry_of_a_case(in_tmp_path: Path, key: str) -> None:
 @pytest.mark.parametrize(("table", "name"), SETTINGS)
 def test_it_is_a_keyword_in_python(table: str, name: str) -> None:
     parameters = inspect.signature(mg.run).parameters
-    if table in ("run", "output"):
+    if (table, name) in marked(COMMAND):
+        assert name not in parameters
+        with pytest.raises(mg.CaseError, match=f"{name}: only `minga run` starts ranks"):
+            mg.run(mg.automaton("B3/S23", (8, 8), init={"soup": 0.5}), steps=1, **{name: GIVEN[f"{table}.{name}"]})
+    elif table in ("run", "output"):
         name = OTHERWISE.get((table, name), name)
         assert name in parameters
         assert f"\n{name} : default" in (mg.run.__doc__ or "") or name in ("steps", "comm")

@@ -332,16 +332,20 @@ def test_a_run_without_frames_is_no_run(tmp_path: Path) -> None:
             RunDirectory.open_early(path)
 
 
-def test_a_run_whose_process_is_gone_has_failed(server: LiveServer, run: RunDirectory) -> None:
+def test_a_run_whose_process_is_gone_is_lost(server: LiveServer, run: RunDirectory) -> None:
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     progress = json.loads(run.progress.read_text())
     run.progress.write_text(json.dumps(progress | {"pid": process.pid}))
     state = ask(server, "/state").json
-    assert (state["progress"]["state"], state["over"]) == ("failed", True)
+    assert (state["progress"]["state"], state["over"]) == ("lost", True)
     assert "gone" in state["progress"]["reason"]
     run.progress.write_text(json.dumps(progress | {"pid": process.pid, "host": "another machine", "system": "its own"}))
     assert ask(server, "/state").json["progress"]["state"] == "running"
+    elsewhere = {"host": "another machine", "system": "its own", "updated": 0.0}
+    run.progress.write_text(json.dumps(progress | elsewhere))
+    os.utime(run.progress, (0.0, 0.0))
+    assert ask(server, "/state").json["progress"]["state"] == "lost"
 
 
 def test_a_directory_that_was_removed_ends_it(server: LiveServer, run: RunDirectory) -> None:

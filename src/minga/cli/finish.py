@@ -28,7 +28,7 @@ def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> None:
 
 
 def leave_unfinished(
-    case: Case, directory: RunDirectory, reason: str, *, ended: bool = False, drop: bool = False
+    case: Case, directory: RunDirectory, reason: str, *, state: str = "failed", drop: bool = False
 ) -> bool:
     """Write the pictures and the report of a run without a result.
 
@@ -40,8 +40,9 @@ def leave_unfinished(
         The directory of the run.
     reason
         Why the run ended.
-    ended
-        True if a user or a time limit has ended the run; then nothing is done that would take long.
+    state
+        State to note: "failed", "lost" after the loss of a host or rank, or "stopped" if a user or a time limit has
+        ended the run; then nothing is done that would take long.
     drop
         True if the directory is to be removed if the run never began.
 
@@ -53,9 +54,8 @@ def leave_unfinished(
     if not directory.path.exists() or (drop and directory.discard()):
         return False
     directory.settle()
-    state = "stopped" if ended else "failed"
     note_state(directory, state, reason)
-    if not ended and directory.fields.exists():
+    if state != "stopped" and directory.fields.exists():
         finishing.finish(directory, case.options, "the frames are complete")
         note_state(directory, state, reason)
     return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minga.cli.case import Case
@@ -12,8 +12,10 @@ from minga.engine.pin import local_place, pin
 from minga.output.checkpoint.identity import case_of
 from minga.output.directory import RunDirectory, noticing_removal, write_whole
 from minga.output.live import LiveRecord
+from minga.output.progress import touched
 from minga.plan.resolve import ResolvedPlan
 from minga.running.goal import ending_time
+from minga.running.observer import Observer
 from minga.running.observers.ending import LastStep
 from minga.running.observers.progress import Preview, Progress, progress_of
 from minga.running.run_output import RunOutput, has_checkpoints
@@ -32,6 +34,7 @@ def perform(
     stop: Callable[[], bool],
     resume: bool = False,
     on_last: Callable[[], None] | None = None,
+    observers: Sequence[Observer] = (),
 ) -> dict[str, Any] | None:
     """Run or resume a case; collective.
 
@@ -51,14 +54,16 @@ def perform(
         Whether to resume the run in the directory.
     on_last
         Called on every rank after the last step.
+    observers
+        Observers beside those of the case.
 
     Returns
     -------
     dict or None
         On rank 0 the result, which is also in the directory; None on the other ranks.
     """
-    with noticing_removal(directory.path):
-        return _perform(case, comm, directory, listener, stop, resume, on_last)
+    with noticing_removal(directory.path), touched(directory, comm.rank):
+        return _perform(case, comm, directory, listener, stop, resume, on_last, observers)
 
 
 def _perform(
@@ -69,6 +74,7 @@ def _perform(
     stop: Callable[[], bool],
     resume: bool,
     on_last: Callable[[], None] | None,
+    observers: Sequence[Observer],
 ) -> dict[str, Any] | None:
     options = case.located
     resumes = resume and has_checkpoints(comm, directory)
@@ -101,13 +107,14 @@ def _perform(
 
     ending = [] if on_last is None else [LastStep(on_last)]
     named = [observer.make(directory.path) for observer in case.observers]
+    more = [*ending, *observers, *named]
     try:
         outcome = execute(
             case.model,
             comm,
             options,
             case.fields,
-            [kept.observer, Preview(live.is_watched, live.update_preview), Progress(progress), *ending, *named],
+            [kept.observer, Preview(live.is_watched, live.update_preview), Progress(progress), *more],
             recorder=kept.snapshots,
             keeper=kept.keeper,
             asked=stop,

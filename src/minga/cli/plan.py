@@ -206,9 +206,9 @@ def _timed_on_hosts(request: PlanRequest, case: Case) -> tuple[RankGroup, str]:
         order = {"target": str(directory.case), "overrides": [], "options": {"run.ranks": start.ranks},
                  "run": folder, "probe": str(found)}  # fmt: skip
         assert start.prepare is not None  # it has hosts
-        ended = launch(start.prepare(directory), order, LogLines(case.name, sys.stderr))
-        if ended.status != 0 or not found.exists():
-            raise RunError(f"the ranks that time the case ended with status {ended.status}")
+        status = launch(start.prepare(directory), order, LogLines(case.name, sys.stderr))
+        if status != 0 or not found.exists():
+            raise RunError(f"the ranks that time the case ended with status {status}")
         group: RankGroup = pickle.loads(found.read_bytes())  # written by our own rank 0, on this machine
     if unequal_weights(options):
         group = weighted(group, options.run.weights or ())

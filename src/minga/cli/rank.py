@@ -1,8 +1,9 @@
 """One rank of a run that ``minga run`` has launched: ``python -m minga.cli.rank ORDER``, under a launcher.
 
 ORDER is JSON: ``target``, ``overrides`` and ``options`` specify the case as on the command line; ``run`` is the
-directory of the run, ``ranks`` and ``launcher`` say what was started, and ``resume`` whether the run is resumed. With
-``probe`` the ranks are only timed, and the result goes to the file of that name.
+directory of the run, ``ranks`` and ``launcher`` say what was started, ``resume`` whether the run is resumed, and
+``watch`` is what the watchdog tells ranks, if there is one. With ``probe`` the ranks are only timed, and the
+result goes to the file of that name.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from minga.launch.exit_codes import FAILED, OK
 from minga.launch.launcher import surrounding_job, world
 from minga.launch.rank_end import end_in_error, end_late
 from minga.launch.signals import STOP_SIGNAL, StopRequest
+from minga.launch.watchdog.heart import Heart
+from minga.launch.watchdog.member import heart_of, with_agent
 from minga.output.directory import RunDirectory, noticing_removal
 from minga.view.progress import Listener, LogLines
 
@@ -34,6 +37,7 @@ def main(arguments: list[str]) -> int:
     stop = StopRequest(late=end_late)
     with stop.listening():
         job = surrounding_job()
+        heart = None if job is None else heart_of(order.get("watch"), job.rank)
         try:
             everyone = world(job, order["ranks"])
         except LaunchError as error:
@@ -41,14 +45,16 @@ def main(arguments: list[str]) -> int:
                 sys.stderr.write(f"minga: {error}\n")
             return FAILED
         try:
-            _run(order, stop)
+            _run(order, stop, heart)
         except BaseException as error:
+            if heart is not None:
+                heart.leave()
             end_in_error(error, everyone)
     signal.signal(STOP_SIGNAL, signal.SIG_IGN)  # nothing is left to be stopped
     return OK
 
 
-def _run(order: dict[str, object], stop: StopRequest) -> None:
+def _run(order: dict[str, object], stop: StopRequest, heart: Heart | None) -> None:
     from minga.cli.perform import perform
     from minga.engine.comm import MPIComm
 
@@ -77,15 +83,17 @@ def _run(order: dict[str, object], stop: StopRequest) -> None:
     if "probe" in order:
         _time(case, comm, Path(str(order["probe"])))
         return
-    perform(
-        case,
-        comm,
-        directory,
-        listener,
-        lambda: stop.asked or (writer is not None and writer.broken),
-        bool(order.get("resume")),
-        answer,
-    )
+    with with_agent(order.get("watch"), comm, heart):  # type: ignore[arg-type]
+        perform(
+            case,
+            comm,
+            directory,
+            listener,
+            lambda: stop.asked or (writer is not None and writer.broken),
+            bool(order.get("resume")),
+            answer,
+            [] if heart is None else [heart],
+        )
 
 
 def _time(case: Case, comm: Comm, found: Path) -> None:

@@ -39,7 +39,7 @@ def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
         )
     directory = RunDirectory(path)
     progress = read_progress(directory)
-    if progress is not None and is_active(progress):
+    if progress is not None and is_active(directory, progress):
         raise CaseError(
             f"the run in {path} is still active, as process {progress['pid']} on {progress['host']}",
             key="--resume",

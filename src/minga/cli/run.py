@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ from minga.cli.start import Start, ranks_here, ranks_on_hosts
 from minga.errors import CaseError, RunError
 from minga.launch.exit_codes import INTERRUPTED, REPORTED, status_of
 from minga.launch.launcher import Job, surrounding_job, world
-from minga.launch.ranks import Ranks
 from minga.launch.signals import GRACE, StopRequest
+from minga.launch.watchdog.loss import LossError
+from minga.launch.watchdog.watched import Watched, watch_limit
 from minga.output.directory import RunDirectory
 from minga.output.progress import is_active, note_state, read_progress
 from minga.running.finishing import reason_of
@@ -80,7 +81,9 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
         if (result := result_without_end(case, directory)) is not None:
             finish(case, directory, result)
             return result, status_of(result["ended"]["reason"])
-    with _start(request, case, inside=job is not None) as start:
+    watch_limit(case.run.watch)
+    with contextlib.ExitStack() as held:
+        start = held.enter_context(_start(request, case, inside=job is not None))
         computing = computing_ranks(start.ranks, start.options(case))
         check_layout(case.run.layout, case.model, computing)
         check_mapping(case.run, case.model, computing)
@@ -92,17 +95,22 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
             if start.prepare is None:
                 result = _run_alone(case, directory, listener, request.resume)
             else:
-                result = _launched(start, start.prepare, request, case, directory, listener)
+                result = _launched(start, held, request, case, directory, listener)
     finish(case, directory, result)
     return result, status_of(result["ended"]["reason"])
 
 
-def _start(request: RunRequest, case: Case, *, inside: bool) -> contextlib.AbstractContextManager[Start]:
-    """Return the ranks that are to be started; the number in the case of a resumed run was that of other machines."""
+def _start(
+    request: RunRequest, case: Case, *, inside: bool = False, barred: Collection[str] | None = None
+) -> contextlib.AbstractContextManager[Start]:
+    """Return the ranks that are to be started; the number in the case of a resumed run was that of other machines.
+
+    After a loss, `barred` hosts stay out, and so do hosts that cannot take part.
+    """
     if request.hosts is None:
         return ranks_here(case, inside=inside)
     wanted = request.ranks if request.resume else case.run.ranks
-    return ranks_on_hosts(case, request.hosts, request.shell, None if wanted is None else int(wanted))
+    return ranks_on_hosts(case, request.hosts, request.shell, None if wanted is None else int(wanted), barred)
 
 
 def _source(request: RunRequest) -> Source:
@@ -137,8 +145,9 @@ def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory
 
 def _check_replaced(case: Case, out: Path) -> None:
     """Raise CaseError if the run in ``out`` must not be replaced: it is still active, or the case reads its files."""
-    progress = read_progress(RunDirectory(out))
-    if progress is not None and is_active(progress):
+    directory = RunDirectory(out)
+    progress = read_progress(directory)
+    if progress is not None and is_active(directory, progress):
         raise CaseError(
             f"the run in {out} is still active, as process {progress['pid']} on {progress['host']}; "
             "nothing is overwritten",
@@ -186,7 +195,13 @@ def _run_alone(case: Case, directory: RunDirectory, listener: Listener, resume: 
 def _leave(case: Case, directory: RunDirectory, error: BaseException, resumed: bool) -> None:
     """Finish the output of a run that failed, and print how to resume it."""
     ended = isinstance(error, KeyboardInterrupt)
-    kept = leave_unfinished(case, directory, reason_of(error), ended=ended, drop=not (resumed or ended))
+    kept = leave_unfinished(
+        case,
+        directory,
+        reason_of(error),
+        state="stopped" if ended else "lost" if isinstance(error, LossError) else "failed",
+        drop=not (resumed or ended),
+    )
     if kept and not isinstance(error, CaseError):
         _hint(directory, ended)
 
@@ -202,15 +217,49 @@ def _hint(directory: RunDirectory, ended: bool) -> None:
 
 def _launched(
     start: Start,
-    prepare: Callable[[RunDirectory], Ranks],
+    held: contextlib.ExitStack,
     request: RunRequest,
     case: Case,
     directory: RunDirectory,
     listener: Listener,
 ) -> dict[str, Any]:
-    """Start the ranks of a run, and return its result."""
+    """Start the ranks of a run, again after losses if the case says so, and return its result.
+
+    What `held` holds for the ranks is replaced where others are started.
+    """
     import json
 
+    from minga.launch.watchdog.carry_on import carry_on
+
+    def start_them(barred: Collection[str] | None) -> int:
+        if barred is None:
+            return _started(start, request, case, directory, listener, request.resume)
+        held.close()
+        again = held.enter_context(_start(request, case, barred=barred))
+        for note in again.notes:
+            listener.note(note)
+        return _started(again, request, case, directory, listener, True)
+
+    try:
+        status = carry_on(start_them, directory, listener.note, continues=case.run.on_loss == "continue")
+    except BaseException as error:
+        _leave(case, directory, error, request.resume)
+        raise
+    if status != 0 or not directory.result.exists():
+        said = f"the run on {ranks_text(start.ranks)} ended with status {status}"
+        kept = leave_unfinished(case, directory, said, drop=not request.resume and status in REPORTED)
+        raise RunError(
+            f"{said}; results up to then are in {directory.path}" if kept else said,
+            remedy=resume_hint(directory) if kept else None,
+        )
+    result: dict[str, Any] = json.loads(directory.result.read_text())
+    return result
+
+
+def _started(
+    start: Start, request: RunRequest, case: Case, directory: RunDirectory, listener: Listener, resume: bool
+) -> int:
+    """Start the ranks of a run once, and return their status."""
     from minga.launch.launch import launch
 
     counts = {"run.ranks": start.ranks, "run.threads": case.run.threads}
@@ -219,23 +268,12 @@ def _launched(
         "overrides": list(request.overrides),
         "options": request.options | counts | ({} if start.weights is None else {"run.weights": start.weights}),
         "run": str(directory.path.absolute()),
-        "resume": request.resume,
+        "resume": resume,
     }
-    try:
-        ended = launch(prepare(directory), order, listener)
-    except BaseException as error:
-        _leave(case, directory, error, request.resume)
-        raise
-    if ended.status != 0 or not directory.result.exists():
-        said = f"the run on {ranks_text(start.ranks)} ended with status {ended.status}"
-        said += "" if ended.lost is None else f": a rank was lost on host {ended.lost}"
-        kept = leave_unfinished(case, directory, said, drop=not request.resume and ended.status in REPORTED)
-        raise RunError(
-            f"{said}; results up to then are in {directory.path}" if kept else said,
-            remedy=resume_hint(directory) if kept else None,
-        )
-    result: dict[str, Any] = json.loads(directory.result.read_text())
-    return result
+    assert start.prepare is not None
+    ranks, limit = start.prepare(directory), watch_limit(case.run.watch)
+    watched = None if limit is None else Watched.of(directory.path, limit, ranks)
+    return launch(ranks, order, listener, watched)
 
 
 def _run_in_job(request: RunRequest, job: Job) -> tuple[dict[str, Any] | None, int]:
@@ -260,6 +298,7 @@ def _perform_in_job(
 
     On rank 0 a function is added to ``leaves``, to be called if the run is ended from outside.
     """
+    from minga.cli.job_watch import job_watch
     from minga.cli.perform import perform
     from minga.engine.comm import MPIComm
     from minga.launch.rank_end import end_in_error
@@ -279,14 +318,16 @@ def _perform_in_job(
     if comm.rank == 0:
         leaves.append(lambda: _leave(case, directory, KeyboardInterrupt(), request.resume))
     try:
-        if comm.rank != 0:
-            perform(case, comm, directory, LogLines(case.name, sys.stderr), stop, request.resume, stop.answer)
-            return None
-        with progress_display(case.name, case.run.steps) as listener:
-            _serve(request, directory, listener)
-            for note in notes:
-                listener.note(note)
-            result = perform(case, comm, directory, listener, stop, request.resume, stop.answer)
+        with job_watch(comm, case, directory, lambda error: _leave(case, directory, error, request.resume)) as hearts:
+            if comm.rank != 0:
+                log = LogLines(case.name, sys.stderr)
+                perform(case, comm, directory, log, stop, request.resume, stop.answer, hearts)
+                return None
+            with progress_display(case.name, case.run.steps) as listener:
+                _serve(request, directory, listener)
+                for note in notes:
+                    listener.note(note)
+                result = perform(case, comm, directory, listener, stop, request.resume, stop.answer, hearts)
     except BaseException as error:
         fault = error
         leave = (lambda: _leave(case, directory, fault, request.resume)) if comm.rank == 0 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -119,7 +119,9 @@ class _Seat:
 
 
 @contextlib.contextmanager
-def ranks_on_hosts(case: Case, file: Path, shell: str, ranks: int | None) -> Iterator[Start]:
+def ranks_on_hosts(
+    case: Case, file: Path, shell: str, ranks: int | None, barred: Collection[str] | None = None
+) -> Iterator[Start]:
     """Check the hosts of a file, and yield the ranks of a run on them; the hosts are left clean afterwards.
 
     Parameters
@@ -132,6 +134,9 @@ def ranks_on_hosts(case: Case, file: Path, shell: str, ranks: int | None) -> Ite
         Command line of ssh, or of another program that is called in the same way.
     ranks
         Number of ranks that compute; None for as many as the hosts take.
+    barred
+        Names of hosts that stay out after a loss; then others that cannot take part are left out as well, and of the
+        number of ranks as many start as the others take.
 
     Raises
     ------
@@ -140,11 +145,13 @@ def ranks_on_hosts(case: Case, file: Path, shell: str, ranks: int | None) -> Ite
     LaunchError
         If a host cannot take part; all faults are named.
     """
-    hosts = read_hosts(file, 1)
+    hosts = [host for host in read_hosts(file, 1) if host.name not in (barred or ())]
     _check_weights(hosts, file)
     launcher = find_launcher()
     with interruptible(), host_agents(hosts, shell) as agents:
-        notes = agents.check(launcher)
+        notes = agents.check(launcher, leave_out=barred is not None)
+        if ranks is not None and barred is not None:
+            ranks = min(ranks, sum(_room(agents.each, case)))
         seats = _seated(agents, case, ranks)
         notes += _crowded(agents, seats, case.run.threads)
         if seats[0].agent is None:

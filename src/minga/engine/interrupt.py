@@ -36,12 +36,15 @@ class InterruptPoll:
         Returns True once the run is to end; None: Programs never turn to Python.
     may_leave
         True if the Program that runs may be left in the middle; the same on all ranks.
+    polls
+        Number of polls so far: a Program that is polled makes progress.
     """
 
     def __init__(self, comm: Comm) -> None:
         self._comm = comm
         self.requested: Callable[[], bool] | None = None
         self.may_leave = False
+        self.polls = 0
         self._rounds = 1
         self._last = self._since = 0.0
 
@@ -53,6 +56,7 @@ class InterruptPoll:
 
     def __call__(self) -> int:
         """Poll, and return the rounds until the next poll, 0 to leave; collective."""
+        self.polls += 1
         now = time.perf_counter()
         if not self._since and self.requested is not None and self.requested():
             self._since = now

@@ -146,13 +146,15 @@ class HostAgents:
     """Text that marks the ranks of this run in their environment."""
     each: list[HostAgent] = field(default_factory=list)
 
-    def check(self, launcher: Launcher) -> list[str]:
+    def check(self, launcher: Launcher, *, leave_out: bool = False) -> list[str]:
         """Check all hosts at the same time, in a few seconds.
+
+        With `leave_out`, the agents of hosts that cannot take part are ended, as long as other hosts can.
 
         Returns
         -------
         list of str
-            Notes about harmless differences.
+            Notes about harmless differences, and about hosts that were left out.
 
         Raises
         ------
@@ -168,10 +170,15 @@ class HostAgents:
 
             found = self.at_once(range(len(self.each)), conversation)
         faults = [fault for each in found.values() for fault in each]
+        bad = {fault.host for fault in faults}
         if faults:
             end_jobs([agent.process.popen for agent in self.each if not agent.facts], ask=False)
-            raise LaunchError(fault_table(faults, len(self.each)))
-        return [note for agent in self.each if (note := _clock(agent)) is not None]
+            if not leave_out or len(bad) == len(self.each):
+                raise LaunchError(fault_table(faults, len(self.each)))
+            self._end([agent for agent in self.each if agent.host.name in bad])
+            self.each = [agent for agent in self.each if agent.host.name not in bad]
+        left = [f"minga: the run continues without host {fault.host}, which {fault.what}" for fault in faults]
+        return left + [note for agent in self.each if (note := _clock(agent)) is not None]
 
     def _trial(self, host: Host) -> str:
         """Return a command that shows how a host answers."""
@@ -228,10 +235,13 @@ class HostAgents:
 
     def end(self) -> None:
         """End all agents, which remove what they have stored."""
+        self._end(self.each)
+
+    def _end(self, agents: Sequence[HostAgent]) -> None:
         with uninterrupted():
-            for agent in self.each:
+            for agent in agents:
                 agent.tell({"do": "end"})
-            end_all([agent.process for agent in self.each])
+            end_all([agent.process for agent in agents])
 
 
 @contextlib.contextmanager

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from minga.errors import LaunchError
@@ -20,16 +20,25 @@ from minga.launch.processes import descendants, stopped
 from minga.launch.ranks import Ranks
 from minga.launch.reach import not_started
 from minga.launch.signals import GRACE, STOP_SIGNAL, StopRequest, bytes_written
-from minga.view.progress import Listener
+from minga.launch.watchdog.loss import Loss, LossError
+from minga.launch.watchdog.watch import Watch, watching
+from minga.launch.watchdog.watched import Watched
+from minga.view.progress import Listener, ranks_text
 
-__all__ = ["Ending", "ask_to_stop", "launch"]
+__all__ = ["ask_to_stop", "launch"]
 
 _PATIENCE: Final = 5.0
 """Seconds in which the last lines of ranks must come."""
+_LINES: Final = 60
+"""Number of last lines that are kept."""
+_REPORT: Final = 1.5
+"""Seconds in which the watchdog reports why a job has ended."""
+_BLAMED: Final = re.compile(r"\bPID (\d+)\b")
+"""Words with which launchers of MPI name a process that has ended."""
 
 
-def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener) -> Ending:
-    """Start ranks, pass what they report to a listener, and return how they ended.
+def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener, watched: Watched | None = None) -> int:
+    """Start ranks, pass what they report to a listener, and return the exit status of the launcher.
 
     The first Ctrl-C or termination signal asks the ranks to stop after the current step and to keep what was computed.
     The second one ends them, and so does time if they do not answer (:class:`minga.launch.signals.StopRequest`).
@@ -42,6 +51,8 @@ def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener) -> End
         Order that each rank carries out, see :mod:`minga.cli.rank`.
     listener
         Receives progress and notes.
+    watched
+        What the watchdog needs to know; None for ranks that are not watched.
 
     Raises
     ------
@@ -49,6 +60,8 @@ def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener) -> End
         If the ranks were ended on request, or were asked before they could listen.
     LaunchError
         If the launcher cannot be started, or no rank can be started on hosts.
+    LossError
+        If ranks, or the host of some, were lost; the others are ended then.
     """
     jobs: list[subprocess.Popen[str]] = []
     request = StopRequest(
@@ -57,7 +70,11 @@ def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener) -> End
     environment = ranks.environment()
     said: list[str] = []
     shown: list[str] = []
-    with collected(environment) as interrupted, ranks.command(order, environment) as command:
+    with (
+        collected(environment) as interrupted,
+        watching(watched, environment, listener.note, lambda loss: end_jobs(jobs, ask=False)) as watch,
+        ranks.command({**order, "watch": None if watch is None else watch.offer}, environment) as command,
+    ):
         try:
             with request.listening():  # before there are ranks, which nobody would end
                 errors = subprocess.PIPE if ranks.places else None
@@ -66,39 +83,37 @@ def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener) -> End
                 if request.asked:
                     ask_to_stop(jobs)
                 with _passing_on(job, said, shown):
-                    _listen(job, listener, request)
+                    _listen(job, listener, request, (said, shown), lambda: watch is None or watch.loss is None)
                     status = job.wait()
             if status == INTERRUPTED or (status != OK and (request.asked or interrupted())):
                 raise KeyboardInterrupt
-            return _ending(ranks, status, said, shown)
+            if status not in (OK, *REPORTED) or (status != OK and watch is not None and watch.loss is not None):
+                raise LossError(_loss(ranks, status, said, shown, watch))
+            return status
         finally:
             _end(jobs, request.late)
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The end of ranks: the exit status of the launcher, and the host on which one was lost first, if it is known."""
+def _loss(ranks: Ranks, status: int, said: Sequence[str], shown: Sequence[str], watch: Watch | None) -> Loss:
+    """Return the loss that has ended a job; raise LaunchError if no rank was started.
 
-    status: int
-    lost: str | None = None
-
-
-def _ending(ranks: Ranks, status: int, said: Sequence[str], shown: Sequence[str]) -> Ending:
-    """Return how ranks ended; raise LaunchError if none was started.
-
-    If that is not known, the lines of the launcher that were not shown are shown after all.
+    If nothing else explains it, the lines of the launcher that were not shown are shown after all.
     """
-    if status in (OK, *REPORTED) or not ranks.places:
-        return Ending(status)
-    lost = lost_at(said, ranks.hosts)
-    if lost is None and (fault := not_started(said)) is not None:
+    host = lost_at(said, ranks.hosts)
+    if ranks.places and host is None and (fault := not_started(said)) is not None:
         raise LaunchError(
             f"no rank could be started: {fault}",
             remedy="address=ADDRESS in the hosts file sets the address of a host; `minga doctor` shows the launcher",
         )
-    if lost is None:
+    blamed = [int(found[1]) for line in said if (found := _BLAMED.search(line))]
+    known = None if watch is None else watch.settle(_REPORT, blamed)
+    if known is not None:
+        return known
+    if ranks.places and host is None:
         sys.stderr.write("".join(line for line in said if line not in shown))
-    return Ending(status, lost)
+    cause = f"the run on {ranks_text(ranks.count)} ended with status {status}"
+    cause += "" if host is None else f": a rank was lost on host {host}"
+    return Loss(cause, host, step=0 if watch is None else watch.step)
 
 
 @contextlib.contextmanager
@@ -121,14 +136,29 @@ def ask_to_stop(jobs: Iterable[subprocess.Popen[str]]) -> None:
             job.send_signal(STOP_SIGNAL)
 
 
-def _listen(job: subprocess.Popen[str], listener: Listener, request: StopRequest) -> None:
+def _listen(
+    job: subprocess.Popen[str],
+    listener: Listener,
+    request: StopRequest,
+    lines: tuple[list[str], list[str]],
+    whole: Callable[[], bool],
+) -> None:
+    """Pass on what ranks report; after a loss the ranks are not `whole`.
+
+    Of other `lines` the last ones are kept: all of them, and those that were shown.
+    """
+    said, shown = lines
     assert job.stdout is not None
     for line in job.stdout:
         event = dispatch(line, listener)
         if event == ANSWER:
             request.answer()
-        elif event is None and not request.asked:  # once asked, launchers report ranks that were ended by signals
-            sys.stderr.write(line)
+        elif event is None:
+            said.append(line)
+            del said[:-_LINES]
+            if not request.asked and whole():  # else launchers report ranks that were ended
+                shown.append(line)
+                sys.stderr.write(line)
 
 
 def _end(jobs: list[subprocess.Popen[str]], late: bool) -> None:

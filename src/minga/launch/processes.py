@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["Process", "descendants", "end", "kill", "process_here", "processes_marked", "stopped"]
+__all__ = ["Process", "Sight", "descendants", "end", "kill", "process_here", "processes_marked", "seen", "stopped"]
 
 _PATIENCE: Final = 2.0
 """Seconds that processes get to end by themselves."""
@@ -37,10 +37,38 @@ class Process:
         return process_here(self.pid) == self
 
 
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """A process number at one moment: the state, the processor time and the start of the process that has it.
+
+    `ticks` and `began` are in clock ticks, `began` since boot.
+    """
+
+    state: str
+    ticks: int
+    began: int
+
+    @property
+    def ended(self) -> bool:
+        """True if only a zombie is left."""
+        return self.state in "ZX"
+
+    @property
+    def stopped(self) -> bool:
+        """True if it is stopped by ``SIGSTOP`` or Ctrl-Z, but not by a debugger."""
+        return self.state == "T"
+
+
+def seen(pid: int) -> Sight | None:
+    """Return what the system tells of a process number; None if no process has it."""
+    found = _stat(pid)
+    return None if found is None else Sight(found[0], int(found[11]) + int(found[12]), int(found[19]))
+
+
 def process_here(pid: int) -> Process | None:
     """Return the process that has a number now, or None if there is none or only a zombie."""
-    found = _stat(pid)
-    return None if found is None or found[0] in "ZX" else Process(pid, int(found[19]))
+    found = seen(pid)
+    return None if found is None or found.ended else Process(pid, found.began)
 
 
 def descendants(*pids: int) -> list[int]:

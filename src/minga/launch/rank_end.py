@@ -16,7 +16,7 @@ from minga.launch.last_words import say_last
 from minga.launch.processes import descendants, kill, stopped
 from minga.launch.signals import GRACE
 
-__all__ = ["end_in_error", "end_late"]
+__all__ = ["end_after_loss", "end_in_error", "end_late"]
 
 _PATIENCE: Final = 30.0
 """Seconds in which rank 0 reports an error that all ranks have found."""
@@ -25,6 +25,10 @@ _COMPANY: Final = 5.0
 _LAST: Final = 1.0
 """Seconds that MPI gets to end the job."""
 _STAGGER: Final = 0.05
+_LEAVING: Final = 10.0
+"""Seconds that rank 0 gets to note the loss of others."""
+_ABORTING: Final = 3.0
+"""Seconds that MPI gets to end the job after a loss: it may never return if hosts cannot be reached."""
 
 
 def end_late(leave: Callable[[], object] | None = None) -> NoReturn:
@@ -33,9 +37,7 @@ def end_late(leave: Callable[[], object] | None = None) -> NoReturn:
     ``leave`` is called first, to do what is left to do. Ending the job by MPI may never return if other hosts cannot be
     reached; this rank ends in any case.
     """
-    last = threading.Timer(_LAST, os._exit, (INTERRUPTED,))
-    last.daemon = True
-    last.start()
+    _exit_soon(_LAST, INTERRUPTED)
     mpi = sys.modules.get("mpi4py.MPI")  # do not import it: the main thread may be in an import
     if mpi is not None and mpi.Is_initialized() and not mpi.Is_finalized():
         everyone = mpi.COMM_WORLD
@@ -49,6 +51,24 @@ def end_late(leave: Callable[[], object] | None = None) -> NoReturn:
         kill(stopped(descendants(os.getppid())))  # the launcher would wait for stopped processes
         everyone.Abort(INTERRUPTED)
     os._exit(INTERRUPTED)
+
+
+def end_after_loss(text: str, status: int, leave: Callable[[], object]) -> NoReturn:
+    """End all ranks of a job from a thread of rank 0, because others were lost, with a status; call `leave` first."""
+    _exit_soon(_LEAVING, status)
+    everyone = sys.modules["mpi4py.MPI"].COMM_WORLD
+    say_last(f"minga: {text}\n", everyone.rank)
+    leave()
+    _exit_soon(_ABORTING, status)  # MPI does not end what it cannot reach, and may wait for it
+    everyone.Abort(status)
+    os._exit(status)
+
+
+def _exit_soon(seconds: float, status: int) -> None:
+    """End this process after a time, whatever it waits for."""
+    last = threading.Timer(seconds, os._exit, (status,))
+    last.daemon = True
+    last.start()
 
 
 def end_in_error(error: BaseException, everyone: Any, leave: Callable[[], object] | None = None) -> NoReturn:

@@ -21,7 +21,7 @@ from typing import Final
 
 from minga.launch.hosts import Host, login_options, shell_command
 
-__all__ = ["address_options", "agent", "interface_of", "is_here", "not_started", "own_address"]
+__all__ = ["address_options", "agent", "interface_of", "is_here", "not_started", "own_address", "own_addresses"]
 
 _ADDRESS: Final = 0x8915
 """Request SIOCGIFADDR of Linux: the address of an interface."""
@@ -103,6 +103,16 @@ def interface_of(address: str) -> tuple[str, str] | None:
                     mask = _asked(probe, name, _MASK)
                     return name, str(ipaddress.ip_network(f"{address}/{mask}", strict=False))
     return None
+
+
+def own_addresses() -> list[str]:
+    """Return the addresses of this machine's interfaces, 127.0.0.1 last."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        for _, name in socket.if_nameindex():
+            with contextlib.suppress(OSError):
+                found.append(_asked(probe, name, _ADDRESS))
+    return sorted(set(found), key=lambda address: (ipaddress.ip_address(address).is_loopback, address))
 
 
 def not_started(said: Sequence[str]) -> str | None:

@@ -14,6 +14,7 @@
 ``NAME.csv``              tables of observables, a row a step, of models that have them: ``iv.csv`` of a photodiode
 ``receivers.zarr``        samples at points over time, of models that have receivers; ``xarray.open_zarr`` opens it
 ``progress.json``         the progress of the run, or its end; renewed once a second
+``epoch``                 who writes the run: :mod:`minga.output.epoch`
 ``checkpoints/``          the state, from which the run can be resumed: :mod:`minga.output.checkpoint`
 ``pictures/``             the output fields as PNG
 ``report.html``           all of it for people, in one file
@@ -107,6 +108,11 @@ class RunDirectory:
     def progress(self) -> Path:
         """Progress of the run: see :mod:`minga.output.progress`."""
         return self.path / "progress.json"
+
+    @property
+    def epoch(self) -> Path:
+        """Number and mark of the process that may write the run: see :mod:`minga.output.epoch`."""
+        return self.path / "epoch"
 
     @property
     def checkpoints(self) -> Path:
@@ -218,7 +224,8 @@ class RunDirectory:
         if self.began():
             return False
         self.settle()
-        for path in (self.case, self.progress, self.plan, self.preflight, self.fields.with_suffix(".manifest.jsonl")):
+        manifest = self.fields.with_suffix(".manifest.jsonl")
+        for path in (self.case, self.progress, self.epoch, self.plan, self.preflight, manifest):
             with contextlib.suppress(OSError):
                 path.unlink()
         for folder in (self.inputs, self.fields, self.checkpoints):

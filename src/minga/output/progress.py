@@ -2,12 +2,12 @@
 
 =========== ==================================================================================
 ``state``   ``starting``, ``running``, ``finishing`` (pictures, report), ``finished``,
-            ``stopped`` (by a person), ``failed``
+            ``stopped`` (by a person), ``failed``, ``lost`` (a host or rank), ``waiting`` (to continue after a loss)
 ``reason``  why it stopped or failed, in words; else empty
 ``step``    steps done, of ``steps``
 ``seconds`` wall time of these steps; ``rate``: cell updates per second in this time
 ``cells``   cells of the grid; ``ranks``: ranks at work
-``updated`` time of writing, in seconds since 1970
+``updated`` time of writing, in seconds since 1970; the file itself is touched every second while the run exists
 ``host``    machine and process (``pid``, which began at ``born``) that wrote it: a run whose process is
             gone has ended
 ``system``  the kernel and the process namespace of ``pid``, if known: nodes of a lab have
@@ -17,25 +17,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from minga.errors import RunError
 from minga.output.directory import RunDirectory, write_whole
 
-__all__ = ["OVER", "ProgressFile", "is_active", "note_state", "process_is_gone", "read_progress"]
+__all__ = ["OVER", "ProgressFile", "is_active", "is_lost", "note_state", "process_is_gone", "read_progress", "touched"]
 
-OVER = ("finished", "stopped", "failed")
+OVER = ("finished", "stopped", "failed", "lost")
 """States after which nothing more happens."""
 
 _INTERVAL = 1.0
-_SILENT = 600.0
-"""Seconds without news after which a run on another machine is assumed to be gone."""
+_SILENT = 60.0
+"""Seconds without a touch of the file after which a run on another machine is assumed to be gone."""
+_LOOK = 3.0
+"""Seconds in which a file that a clock calls old is touched, if only the clocks of two machines differ."""
 _NOTHING: Mapping[str, Any] = {"step": 0, "steps": 0, "seconds": 0.0, "rate": 0.0, "cells": 0, "ranks": 0}
 
 
@@ -96,6 +100,28 @@ def note_state(directory: RunDirectory, state: str, reason: str = "") -> None:
     _put(directory, {**_NOTHING, **(read_progress(directory) or {}), "state": state, "reason": reason})
 
 
+@contextlib.contextmanager
+def touched(directory: RunDirectory, rank: int) -> Iterator[None]:
+    """Touch the file on rank 0 once a second inside the ``with`` block, however long a step takes: the run exists."""
+    if rank != 0:
+        yield
+        return
+    over = threading.Event()
+
+    def touch() -> None:
+        while not over.wait(_INTERVAL):
+            with contextlib.suppress(OSError):
+                os.utime(directory.progress)
+
+    thread = threading.Thread(target=touch, name="progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
 def read_progress(directory: RunDirectory) -> dict[str, Any] | None:
     """Return the contents of the file; None if there is none."""
     try:
@@ -120,14 +146,52 @@ def process_is_gone(progress: dict[str, Any]) -> bool:
     return known is not None and known != now  # another process has its number, such as 1 in a container
 
 
-def is_active(progress: dict[str, Any]) -> bool:
+def is_active(directory: RunDirectory, progress: dict[str, Any]) -> bool:
     """Return whether a run is still active, as far as this machine can tell.
 
-    A run on another machine is active if it was updated recently.
+    A run on another machine is active if its file was written recently, or is touched while this function waits.
+
+    Parameters
+    ----------
+    directory
+        Directory of the run.
+    progress
+        Contents of its file.
     """
     if progress["state"] in OVER or process_is_gone(progress):
         return False
-    return _is_here(progress) or time.time() - float(progress.get("updated", 0.0)) < _SILENT
+    if _is_here(progress):
+        return True
+    if abs(time.time() - float(progress.get("updated", 0.0))) < _SILENT:
+        return True
+    before = _touched_at(directory)
+    end = time.monotonic() + _LOOK
+    while time.monotonic() < end:
+        time.sleep(_LOOK / 10)
+        if _touched_at(directory) != before:
+            return True
+    return False
+
+
+def is_lost(directory: RunDirectory, progress: dict[str, Any]) -> bool:
+    """Return whether a run that is not over has no process any more, by what can be seen at once.
+
+    A process of another machine is judged by the age of the file.
+    """
+    if progress["state"] in OVER:
+        return False
+    if _is_here(progress):
+        return process_is_gone(progress)
+    return time.time() - max(float(progress.get("updated", 0.0)), _touched_at(directory)) > _SILENT
+
+
+def _touched_at(directory: RunDirectory) -> float:
+    """Return the time at which the file was touched last, in seconds since 1970."""
+    try:
+        with directory.progress.open("rb") as stream:  # a network file system then asks for the present time
+            return os.fstat(stream.fileno()).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _is_here(progress: dict[str, Any]) -> bool:

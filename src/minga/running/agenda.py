@@ -116,6 +116,7 @@ class Agenda:
                 observer.finish(self._simulation)
 
     def _show(self, observer: Observer) -> None:
+        self._simulation.activity = "checkpoint" if observer.phase == Phase.KEEP else "observing"
         began = time.perf_counter()
         observer.observe(self._simulation)
         if observer.counted:

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from minga.engine.model import Model
 from minga.engine.stop import Stop, stop_of
 from minga.errors import CaseError, shown
-from minga.options import ON_DISK, OutputSettings, RunOptions, RunSettings, marked
+from minga.options import COMMAND, ON_DISK, OutputSettings, RunOptions, RunSettings, marked
 from minga.output.checkpoint.keeper import Checkpointing, checkpointing_of
 from minga.running.defaults import steps_of
 
@@ -35,7 +35,7 @@ def declared() -> Iterator[tuple[str, FieldInfo, Any]]:
     """Yield the keywords that stand for settings: the name, its declaration, and the default in Python."""
     for table in (RunSettings, OutputSettings):
         for name, field in table.model_fields.items():
-            if name not in _OTHERWISE:
+            if name not in _OTHERWISE and COMMAND not in field.metadata:
                 yield name, field, _PYTHON.get(name, field.default)
 
 
@@ -74,6 +74,9 @@ def options_of(
     for name in ("ranks",):
         if name in settings:
             raise CaseError("ranks: in Python the ranks are those of comm", remedy="give comm=mg.MPIComm()")
+    for _, name in sorted(marked(COMMAND)):
+        if name in settings:
+            raise CaseError(f"{name}: only `minga run` starts ranks and watches them", remedy="leave it out")
     if in_memory:
         _check_in_memory(checkpoint, settings)
     own = {} if settings.get("until") is not None else steps_of(model)

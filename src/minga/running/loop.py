@@ -135,6 +135,7 @@ def drive(
     except BaseException:
         agenda.fail()
         raise
+    simulation.activity = "finishing"
     agenda.finish()
     return Result(
         steps=simulation.step,
@@ -153,6 +154,7 @@ def _advance(simulation: Simulation, agenda: Agenda, pace: Pace) -> Outcome:
     """Do all steps; return the outcome of the last ones."""
     chunk, outcome, stepper = 1, Outcome(True, "finished"), simulation.stepper
     while simulation.step < simulation.steps and simulation.ended is None:
+        simulation.activity = "stepping"
         count = min(chunk, pace.plan(simulation, agenda.next_time()), agenda.next_step() - simulation.step)
         count, outcome, simulation.latest = stepper.run(simulation.step, count)
         simulation.step += count

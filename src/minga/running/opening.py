@@ -107,7 +107,7 @@ def _state(directory: RunDirectory) -> str:
         return "not finished"
     if progress["state"] in OVER:
         return f"{progress['state']}: {progress['reason']}".removesuffix(": ")
-    return "not finished: still active" if is_active(progress) else "not finished: its process is gone"
+    return "not finished: still active" if is_active(directory, progress) else "not finished: its process is gone"
 
 
 def _read(path: Path) -> Mapping[str, Any]:

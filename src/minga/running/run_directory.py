@@ -23,6 +23,7 @@ from minga.output.dataset import attach_dataset, failed_attributes, open_dataset
 from minga.output.directory import RunDirectory, disk_errors, noticing_removal, write_whole
 from minga.output.disk_space import check_room, need_of
 from minga.output.live import LiveRecord
+from minga.output.progress import touched
 from minga.output.provenance import COMMAND
 from minga.output.series import Series, SeriesFile
 from minga.output.snapshots.archive import manifest_of
@@ -125,7 +126,7 @@ def run_in_directory(
             live.progress(simulation.step, seconds, updates, simulation.steps)
 
         try:
-            with noticing_removal(directory.path):
+            with noticing_removal(directory.path), touched(directory, comm.rank):
                 outcome = execute(
                     model,
                     comm,

@@ -21,6 +21,7 @@ from minga.options import RunOptions
 from minga.output.checkpoint.head import Head, heads_of
 from minga.output.checkpoint.keeper import UNFINISHED, Keeper, checkpointing_of
 from minga.output.directory import RunDirectory, disk_errors, write_whole
+from minga.output.epoch import Epoch, begin_epoch
 from minga.output.provenance import origin_of
 from minga.output.series import SeriesFile
 from minga.output.snapshots.archive import describe, manifest_of
@@ -53,6 +54,8 @@ class RunOutput:
     keeper: Keeper
     observer: Observer
     """Observer that adds observables to the series."""
+    epoch: Epoch
+    """Right to write the run."""
 
     @classmethod
     def of(
@@ -98,10 +101,19 @@ class RunOutput:
         CaseError, RunError
             As :class:`Snapshots` does.
         """
+        epoch = _begun(comm, directory)
         about = {**model_attributes(model), **origin_of(model), **(attributes or {})}
         every, observe = options.output.every, options.output.observe
         snapshots = Snapshots(
-            directory.fields, model, fields, options.output, comm, attributes=about, resume=resume, cpus=cpus
+            directory.fields,
+            model,
+            fields,
+            options.output,
+            comm,
+            attributes=about,
+            resume=resume,
+            cpus=cpus,
+            check=epoch.check,
         )
         intervals = [every, observe]
         series = SeriesFile(directory)
@@ -130,15 +142,16 @@ class RunOutput:
             flush=flush,
             rewind=rewind,
             note=note,
+            check=epoch.check,
             remembers=remembers,
         )
-        return cls(directory, snapshots, series, keeper, Series(series.add, intervals))
+        return cls(directory, snapshots, series, keeper, Series(series.add, intervals), epoch)
 
     def abandon(self, model: Model) -> None:
         """Write the output so far, on a single rank after an error; further errors are suppressed."""
         self.snapshots.abandon()
         series = self.series.series
-        if series.values:  # on rank 0
+        if series.values and self.epoch.lasts:  # on rank 0
             with contextlib.suppress(MingaError, OSError):
                 self.series.write(lasting=True)
                 write_tables(self.directory, model, tables_of(model, series))
@@ -169,6 +182,26 @@ class RunOutput:
         if outcome.ended.reason not in UNFINISHED:
             self.keeper.discard()
         return result
+
+
+def _begun(comm: Comm, directory: RunDirectory) -> Epoch:
+    """Return the right to write a run, which begins now, on all ranks; collective.
+
+    Raises
+    ------
+    RunError
+        On every rank, if the disk fails.
+    """
+    answer: Epoch | MingaError | None = None
+    if comm.rank == 0:
+        try:
+            answer = begin_epoch(directory.epoch)
+        except MingaError as error:
+            answer = error
+    answer = comm.bcast(answer)
+    if isinstance(answer, Epoch):
+        return answer
+    raise answer
 
 
 def _loss(directory: RunDirectory, gone: bool, damaged: Sequence[int], step: int) -> str:

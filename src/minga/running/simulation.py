@@ -60,6 +60,8 @@ class Simulation:
         The state of observers in the checkpoint at which the run was resumed, by name.
     steps_done
         The register of the number of steps done, which conditions read.
+    activity
+        What this rank does now: "starting", "stepping", "observing", "checkpoint" or "finishing".
     """
 
     model: Model
@@ -76,6 +78,7 @@ class Simulation:
     failed: bool = False
     kept: Mapping[str, Any] = field(default_factory=dict)
     steps_done: Register = field(default_factory=lambda: Register("run.step", "i8"))
+    activity: str = "starting"
     _observed: tuple[int, Mapping[str, Any]] | None = None
     _aside: dict[str, Any] = field(default_factory=dict)
 

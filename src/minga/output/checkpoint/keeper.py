@@ -90,6 +90,10 @@ def _nothing(step: int) -> None:
     return None
 
 
+def _no_check() -> None:
+    return None
+
+
 def _no_rewind(step: int, time: float) -> None:
     return None
 
@@ -112,6 +116,9 @@ class Keeper:
         Called on all ranks with the step and the model time when a state was restored: later output must be removed.
     note
         Called on rank 0 with messages for the user.
+    check
+        Called on every rank before it writes a part of a checkpoint, and on rank 0 before the checkpoint counts; it
+        raises an error if another process has taken over the run.
     """
 
     path: Path
@@ -123,6 +130,7 @@ class Keeper:
     flush: Callable[[int], None] = _nothing
     rewind: Callable[[int, float], None] = _no_rewind
     note: Callable[[str], None] | None = None
+    check: Callable[[], None] = _no_check
     remembers: bool = False
     """True if the initial values are part of the run's identity, because no case says how they are made."""
     began: float = field(default_factory=time.monotonic)
@@ -240,12 +248,14 @@ class Keeper:
         state, folder = self._state, self.path / SLOTS[self._slot]
         if self._constants is None:
             self._constants = digests(engine, state.constant)
+        self.check()
         if self.comm.rank == 0:
             begin(folder)
         self.flush(position.step)
         self.comm.barrier()  # the folder may not exist before this point
         blocks = write_slots(folder, engine, state)
         if self.comm.rank == 0:
+            self.check()
             complete(folder, self._head(engine, position, blocks, observers), self.comm.size)
         self._slot = 1 - self._slot
 

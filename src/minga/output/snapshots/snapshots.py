@@ -11,7 +11,7 @@ import datetime
 import threading
 import time
 import traceback
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -77,6 +77,7 @@ class Snapshots:
         resume: bool = False,
         cpus: Collection[int] | None = None,
         throttle: Throttle | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
         """Make the store, or with ``resume`` open the existing one; collective.
 
@@ -99,6 +100,8 @@ class Snapshots:
             The logical processors that the writer thread may use; by default those of this thread.
         throttle
             Called in the writer thread with the bytes it is about to write: for experiments with slow disks.
+        check
+            Called before frames become visible, on the rank that makes them so; it raises an error if they must not.
 
         Raises
         ------
@@ -108,6 +111,7 @@ class Snapshots:
             If the disk refuses.
         """
         self.settings, self.counters, self._comm = settings, Counters(), comm
+        self._check = check
         self._kept = selections_of(fields, settings, model.presentation)
         variables = variables_of(fields, f"model {model.name!r}", model.presentation)
         assert len(variables) == len(self._kept)
@@ -341,6 +345,7 @@ class Snapshots:
             return
         frames, began = self._complete(), time.monotonic()
         if frames:
+            self._check()
             with self.counters.time("publish"):
                 self._archive.publish(frames)
             self._published_at = time.monotonic()

@@ -16,7 +16,7 @@ const drawing = (tag, attributes) => {
 };
 
 const LOOK = 1000, HIDDEN = 10000, OVER = 15000, LONGEST_WAIT = 30000;
-const STATES = { starting: "starting", running: "running", finishing: "drawing pictures", finished: "finished", stopped: "stopped", failed: "failed" };
+const STATES = { starting: "starting", running: "running", finishing: "drawing pictures", finished: "finished", waiting: "waiting to continue", stopped: "stopped", failed: "failed", lost: "lost" };
 const CATEGORIES = ["compute", "boundary", "pack", "send", "wait", "reduce", "call", "balance", "output", "checkpoint", "other"];
 const LINES = ["--deep", "--accent", "--wait", "--pack", "--reduce", "--output", "--send", "--call"];
 
@@ -112,7 +112,7 @@ function showProgress() {
   }
 }
 function ended(progress, result) {
-  return progress.state === "failed" ? "the run has failed" : (result.ended && result.ended.text) || "the run is over";
+  return progress.state === "failed" ? "the run has failed" : progress.state === "lost" ? "the run was lost" : (result.ended && result.ended.text) || "the run is over";
 }
 function showAbout() {
   const items = state.about.map(([word, value]) => {

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minga.output.directory import RunDirectory
-from minga.output.progress import OVER, process_is_gone, read_progress
+from minga.output.progress import OVER, is_lost, read_progress
 from minga.view.live.picture import Frames, Picture, Pictures
 from minga.view.pictures import chosen_frames
 
@@ -114,11 +114,11 @@ class RunReader:
             known = {**_NOTHING, "state": "starting"}
             if "steps" in (result := _read(self.directory.result)):
                 known |= {"state": "finished", "step": result["steps"], "steps": result["steps"]}
-        elif known["state"] not in OVER and process_is_gone(known):
+        elif is_lost(self.directory, known):
             known |= (
                 {"state": "finished"}
                 if self.directory.result.is_file()
-                else {"state": "failed", "reason": "the process of the run is gone"}
+                else {"state": "lost", "reason": "the process of the run is gone"}
             )
         if "updated" in known:
             known["age"] = max(0.0, time.time() - known["updated"])

@@ -1,0 +1,84 @@
+"""The decision about a run that has lost a host or rank: when to continue, without which hosts, and when to give up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+from minga.launch.watchdog.loss import Loss
+
+__all__ = ["Restart", "Restarts"]
+
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+_HOURLY: Final = 12
+"""Most restarts in an hour."""
+_HOUR: Final = 3600.0
+_VAIN: Final = 2
+"""Number of losses in a row without a new checkpoint after which a run is given up."""
+_FAILURES: Final = 2
+"""Number of losses after which a host stays out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    """Decision after a loss.
+
+    Attributes
+    ----------
+    pause
+        Seconds to wait before the restart.
+    refusal
+        Reason in words why the run is given up; None if it is restarted.
+    """
+
+    pause: float = 0.0
+    refusal: str | None = None
+
+
+@dataclass(slots=True)
+class Restarts:
+    """History of the losses of a run.
+
+    Attributes
+    ----------
+    checkpoint
+        Step of the newest checkpoint when the ranks were started last; None if there was none.
+    """
+
+    checkpoint: int | None = None
+    _times: list[float] = field(default_factory=list)
+    _vain: int = 0
+    _losses: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def barred(self) -> frozenset[str]:
+        """Names of hosts that stay out, because they were lost too often."""
+        return frozenset(name for name, count in self._losses.items() if count >= _FAILURES)
+
+    def after(self, loss: Loss, checkpoint: int | None, now: float) -> Restart:
+        """Decide what follows a loss.
+
+        Parameters
+        ----------
+        loss
+            The loss.
+        checkpoint
+            Step of the newest checkpoint, None if there is none.
+        now
+            Present time in seconds.
+        """
+        gained = (-1 if checkpoint is None else checkpoint) > (-1 if self.checkpoint is None else self.checkpoint)
+        self.checkpoint = checkpoint
+        if not loss.starting:
+            self._vain = 0 if gained else self._vain + 1
+        self._times = [time for time in self._times if now - time < _HOUR]
+        if loss.host is not None:
+            self._losses[loss.host] += 1
+        if self._vain >= _VAIN:
+            return Restart(refusal=f"{_VAIN} losses in a row, and no checkpoint was written between them")
+        if len(self._times) >= _HOURLY:
+            return Restart(refusal=f"{_HOURLY} restarts within an hour")
+        self._times.append(now)
+        return Restart(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (len(self._times) - 1)))

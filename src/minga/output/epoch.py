@@ -1,0 +1,90 @@
+"""``epoch``: the number of times that processes have begun to write a run, and a mark of the one that did so last.
+
+A process that was cut off, or frozen, while others resumed its run must not write there any more when it comes back.
+Before a frame or a checkpoint counts, a run therefore checks that it is still the last one that has begun.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from minga.errors import RunError
+from minga.output.directory import write_whole
+
+__all__ = ["Epoch", "begin_epoch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Epoch:
+    """The right of a process to write a run, until another process begins to write it.
+
+    Attributes
+    ----------
+    path
+        The file.
+    number
+        Number of the epoch, from 1.
+    mark
+        Random text: two processes that begin the same epoch at the same time differ.
+    """
+
+    path: Path
+    number: int
+    mark: str
+
+    @property
+    def lasts(self) -> bool:
+        """True unless another process has begun to write the run.
+
+        A host that does not see the file cannot tell, and one that sees an earlier number reads an old copy of it.
+        """
+        number, mark = _content(self.path)
+        return number < self.number or (number, mark) == (self.number, self.mark)
+
+    def check(self) -> None:
+        """Raise an error if another process has begun to write the run.
+
+        Raises
+        ------
+        RunError
+            If so: this process must not write there any more.
+        """
+        if not self.lasts:
+            raise RunError(
+                f"another process has resumed the run in {self.path.parent}; this one writes nothing more there",
+                remedy="leave the run to the other process",
+            )
+
+
+def begin_epoch(path: Path) -> Epoch:
+    """Begin to write a run: earlier processes lose their right to.
+
+    Parameters
+    ----------
+    path
+        The file, :attr:`minga.output.directory.RunDirectory.epoch`.
+
+    Returns
+    -------
+    Epoch
+        The right of this process.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses.
+    """
+    epoch = Epoch(path, _content(path)[0] + 1, secrets.token_hex(8))
+    write_whole(path, f"{epoch.number} {epoch.mark}\n")
+    return epoch
+
+
+def _content(path: Path) -> tuple[int, str]:
+    """Return number and mark in the file; 0 and no mark if there is none."""
+    try:
+        number, mark = path.read_text(encoding="utf-8").split()
+        return int(number), mark
+    except (OSError, ValueError):
+        return 0, ""

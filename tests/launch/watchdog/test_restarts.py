@@ -1,0 +1,40 @@
+"""A run that has lost something is started again with growing pauses, and not for ever."""
+
+from __future__ import annotations
+
+from minga.launch.watchdog.loss import Loss
+from minga.launch.watchdog.restarts import Restarts
+
+
+def test_pauses_grow_and_have_a_limit() -> None:
+    restarts = Restarts()
+    pauses = [restarts.after(Loss("x"), step, 10.0 * step).pause for step in range(1, 9)]
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert restarts.after(Loss("x"), 9, 1e6).pause == 1  # the others were long ago
+
+
+def test_two_losses_without_a_new_checkpoint_end_a_run() -> None:
+    restarts = Restarts(checkpoint=5)
+    assert restarts.after(Loss("x"), 5, 0.0).refusal is None
+    refusal = restarts.after(Loss("x"), 5, 1.0).refusal
+    assert refusal == "2 losses in a row, and no checkpoint was written between them"
+    restarts = Restarts()
+    for step in (None, 10, 10, 20, 20, 30):
+        assert restarts.after(Loss("x"), step, 0.0).refusal is None
+
+
+def test_restarts_within_an_hour_are_limited() -> None:
+    restarts = Restarts()
+    for step in range(1, 13):
+        assert restarts.after(Loss("x"), step, float(step)).refusal is None
+    assert restarts.after(Loss("x"), 13, 20.0).refusal == "12 restarts within an hour"
+    assert restarts.after(Loss("x"), 14, 3700.0).refusal is None
+
+
+def test_a_host_that_failed_twice_stays_out() -> None:
+    restarts = Restarts()
+    restarts.after(Loss("x", "bee"), 1, 0.0)
+    restarts.after(Loss("x", "cat"), 2, 1.0)
+    assert restarts.barred == frozenset()
+    restarts.after(Loss("x", "bee"), 3, 2.0)
+    assert restarts.barred == {"bee"}
