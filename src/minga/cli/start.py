@@ -14,7 +14,7 @@ from minga.cli.job import shared_cores
 from minga.cli.layouts import check_ranks
 from minga.cli.stage import stage
 from minga.engine.pin import available_cores
-from minga.errors import CaseError
+from minga.errors import CaseError, RunError
 from minga.launch.allocation import Allocation, allocation, start_on, unused
 from minga.launch.host_agents import HostAgent, HostAgents, host_agents
 from minga.launch.hosts import Host
@@ -146,12 +146,14 @@ def ranks_on_hosts(
         If a host cannot take part; all faults are named.
     """
     hosts = [host for host in read_hosts(file, 1) if host.name not in (barred or ())]
+    if not hosts:
+        raise RunError(f"no host of {file} is left: each was lost twice", remedy="resume the run on other hosts")
     _check_weights(hosts, file)
     launcher = find_launcher()
     with interruptible(), host_agents(hosts, shell) as agents:
         notes = agents.check(launcher, leave_out=barred is not None)
         if ranks is not None and barred is not None:
-            ranks = min(ranks, sum(_room(agents.each, case)))
+            ranks = min(ranks, sum(_room(agents.each, case, limited=False)))
         seats = _seated(agents, case, ranks)
         notes += _crowded(agents, seats, case.run.threads)
         if seats[0].agent is None:
