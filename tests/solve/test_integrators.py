@@ -140,6 +140,61 @@ def test_steps_follow_the_tolerance(method: str) -> None:
     assert counts[1] > 1.5 * counts[0]
 
 
+@pytest.mark.parametrize("method", thinned(["bs3", "dp5", "tr-bdf2", "bdf2"], "bs3", "tr-bdf2"))
+def test_errors_are_measured_by_the_values_of_each_field(method: str) -> None:
+    """A field of 1e-9 beside one of 1: its decay is as exact as if it were alone."""
+    model = mg.pde({"u": "-u", "v": "-3*v"}, POINTS, initial={"u": 1e-9, "v": 1.0}, integrator=method)
+    history = mg.run(model, until=2.0)
+    assert float(history.u[-1, 0]) == pytest.approx(1e-9 * math.exp(-2.0), rel=1e-4)
+
+
+def test_errors_of_fields_that_begin_at_zero() -> None:
+    grid = mg.Grid((4,), periodic=True)
+    model = mg.pde({"u": "v", "v": "-u", "w": "0"}, grid, initial={"u": 1e-9}, integrator="bs3")
+    history = mg.run(model, until=1.0)
+    assert float(history.v[-1, 0]) == pytest.approx(-1e-9 * math.sin(1.0), rel=1e-4)
+    with pytest.raises(mg.ProgramError, match="absolute of 'w', which is no field"):
+        mg.pde("-u", grid, absolute={"w": 1.0})
+    with pytest.raises(mg.ProgramError, match="absolute=-1"):
+        mg.pde("-u", grid, absolute=-1.0)
+
+
+def test_a_permitted_error_lets_steps_grow() -> None:
+    ends = []
+    for absolute in (0.0, 1.0):
+        model = mg.pde("-u", POINTS, initial=1.0, integrator="bs3", absolute=absolute)
+        with mg.Engine(model.layouts("slabs", 1)) as engine:
+            engine.set(model.field("u"), 1.0)
+            engine.run(model.step, 4)
+            ends.append(float(engine.read(mg.TIME)))
+    assert ends[1] > 3.0 * ends[0]
+
+
+@pytest.mark.parametrize("method", thinned(["bs3", "dp5"], "bs3"))
+def test_rates_follow_what_changes_between_steps(method: str) -> None:
+    """A kernel after each step sets u to 1, which no rate from the end of the step knows."""
+
+    @mg.kernel
+    def again(u):
+        u[0] = 1.0
+
+    u = mg.Field("u", POINTS, slots=2)
+    target = mg.Register("target")
+    step = mg.Program("step")
+    step.let(target, target + 0.5)
+    rates = mg.solve.Rates(lambda cells, _, t: [-cells[0][0]])
+    step.apply(again, u)
+    mg.solve.integrator(method).record(step, rates, (u,), dt=0.5, target=target, tolerance=1.0)
+    with mg.Engine(mg.Layout.single(POINTS.box, 1), grid=POINTS) as engine:
+        found = []
+        for _ in range(2):
+            engine.run(step)
+            values = engine.gather(u)
+            assert values is not None
+            found.append(float(values[0]))
+    assert found[0] == found[1]
+
+
 def registers(model: mg.Model) -> list[mg.Register]:
     """The registers that the step of a model sets or reads."""
     assert model.clock is not None

@@ -14,15 +14,15 @@ from typing import Any, Final
 from minga.compile.explain import kernel
 from minga.engine.program import Program
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.expr import Node, as_node, where
-from minga.lang.functions import max as largest
+from minga.lang.expr import as_node, where
 from minga.solve.jacobian import Scale, Vector
 from minga.solve.multigrid import Multigrid
-from minga.solve.rates import Rates, most, rates_kernel
+from minga.solve.permitted import PermittedErrors, sizes
+from minga.solve.rates import Rates, rates_kernel
 from minga.solve.shifted_systems import ShiftedSystems
 from minga.space.field import TIME, Field, Register
 
-__all__ = ["NewtonKrylov", "corrected", "size_of"]
+__all__ = ["NewtonKrylov", "corrected"]
 
 FORCING: Final = 1e-4
 """Part of its right side to which a linear system is solved."""
@@ -31,7 +31,7 @@ MOST_ROUNDS: Final = 20
 MOST_PRODUCTS: Final = 1000
 """Largest number of iterations of the Krylov method in each."""
 SHARE: Final = 0.01
-"""Part of the tolerance that the last correction may leave."""
+"""Part of the permitted errors that the last correction may leave."""
 NEVER: Final = 1e300
 """Size of the correction before the first one."""
 
@@ -83,7 +83,7 @@ class NewtonKrylov:
         """The hierarchies of grids of the preconditioner, for a Model."""
         return self.systems.hierarchies
 
-    def solve(self, program: Program, state: Vector, known: Vector, scale: Scale, tolerance: float) -> None:
+    def solve(self, program: Program, state: Vector, known: Vector, scale: Scale, permitted: PermittedErrors) -> None:
         """Record the solution of u - scale f(u, t) = known, with the time that `mg.TIME` holds.
 
         Parameters
@@ -96,8 +96,8 @@ class NewtonKrylov:
             The slots of the known part.
         scale
             A number, a register, or an expression of registers.
-        tolerance
-            The error of values u, in units of 1 + abs(u), of which the iteration leaves a hundredth.
+        permitted
+            The permitted errors, of which the iteration leaves a hundredth.
         """
         size, before = Register(f"{self.name} size"), Register(f"{self.name} size before")
         over, unsolved = Register(f"{self.name} over", "i8"), Register(f"{self.name} unsolved", "i8")
@@ -116,13 +116,14 @@ class NewtonKrylov:
                 unsolved=unsolved,
             )  # fmt: skip
             program.let(before, size)
-            program.apply(corrected, state, self.systems.change, into=size)
+            found = program.apply(corrected, state, self.systems.change)
+            program.let(size, permitted.share(found, "change", "size"))
             program.let(self.rounds, self.rounds + 1)
             program.let(self.products, self.products + linear.iterations)
             rate = where(self.rounds > 1, size / before, 0.5)
             program.let(left, size * where(rate < 1.0, rate / (1.0 - rate), NEVER))
             known_size = (size >= 0.0) & (size < NEVER)
-            program.let(self.good, where((unsolved == 0) & known_size & (left <= SHARE * tolerance), 1, 0))
+            program.let(self.good, where((unsolved == 0) & known_size & (left <= SHARE), 1, 0))
             worse = (self.rounds > 1) & (size > 2.0 * before)
             failed = (unsolved > 0) | ~known_size | worse | (self.rounds >= MOST_ROUNDS)
             program.let(over, where((self.good > 0) | failed, 1, 0))
@@ -142,16 +143,11 @@ class NewtonKrylov:
         return rates_kernel(compute, "newton-residual", rates)
 
 
-def size_of(changes: Sequence[Node], values: Sequence[Node]) -> Reduced:
-    """Return the largest change of a cell in units of 1 + abs(value)."""
-    return largest(most([abs(change) / (1.0 + abs(value)) for change, value in zip(changes, values, strict=True)]))
-
-
 @kernel
-def corrected(state: Sequence[CellReader], change: Sequence[CellReader]) -> Reduced:
-    """Store state = state + change; return the largest change."""
+def corrected(state: Sequence[CellReader], change: Sequence[CellReader]) -> dict[str, Reduced]:
+    """Store state = state + change; return the sizes of both."""
     here = (0,) * len(state[0].axes)
     values = [u[here] + d[here] for u, d in zip(state, change, strict=True)]
     for u, value in zip(state, values, strict=True):
         u[here] = value
-    return size_of([d[here] for d in change], values)
+    return sizes("change", [d[here] for d in change]) | sizes("size", values)

@@ -54,6 +54,7 @@ def make(settings: PdeSettings, grid: GridSettings, directory: Path) -> Model:
             space=settings.space,
             dealias=settings.dealias,
             tolerance=settings.tolerance,
+            absolute=settings.absolute,
             unit=settings.unit,
             units=settings.units,
             dtype=settings.dtype,

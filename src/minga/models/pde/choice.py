@@ -223,7 +223,8 @@ def explainer(method: Integrator, recorded: Recorded) -> Callable[[Engine], RunE
             )
         return RunError(
             f"{time} even a step of {float(engine.read(wish)):.3g} has too large an error",
-            remedy="look at the last frames: does the solution become infinite, or is the tolerance below rounding?",
+            remedy="look at the last frames: does the solution become infinite, is the tolerance below rounding, or is "
+            "a field zero but for rounding? Such a field needs absolute=, an error that steps may always have",
         )
 
     return explain

@@ -50,6 +50,7 @@ def pde(
     space: Literal["differences", "spectral"] = "differences",
     dealias: float = 1.0,
     tolerance: float = 1e-6,
+    absolute: float | Mapping[str, float] = 0.0,
     unit: str = "1",
     units: Mapping[str, str] | None = None,
     dtype: str | Mapping[str, str] = "f8",
@@ -95,8 +96,11 @@ def pde(
     dealias
         Share of modes along each axis that spectral derivatives keep: 2/3 where fields are squared, 1/2 where cubed.
     tolerance
-        For adaptive integrators the largest error of a step, absolute and relative; Newton's iterations of implicit
-        ones leave a hundredth of it.
+        For adaptive integrators the largest error of a step, relative to the largest value that each field has had;
+        Newton's iterations of implicit ones leave a hundredth of it.
+    absolute
+        An error that such steps may always have beside it, in the unit of the field: one for all fields, or one for
+        each by its name. A field that is zero but for rounding needs one.
     unit
         Unit of time; "1" is dimensionless.
     units
@@ -139,6 +143,7 @@ def pde(
     rates, spectral, workspace = _rates(system, fields, constants, integrator, space, dealias)
     values = _initial(initial, system) | {each: _placed(value, each, system) for each, value in system.placed.items()}
     starts: dict[Any, Any] = dict(values) | ({} if spectral is None else dict(spectral.modes.initial))
+    floors = _absolute(absolute, system)
     step = Program("step")
     known = rates if spectral is None else None
     method, length, notes = choose(integrator, dt, system, known, fields, values)
@@ -147,7 +152,7 @@ def pde(
     if spectral is not None and method.modal:
         spectral.begin(step)
         advanced = spectral.advanced
-    recorded = method.record(step, rates, advanced, dt=given, target=target, tolerance=tolerance)
+    recorded = method.record(step, rates, advanced, dt=given, target=target, tolerance=tolerance, absolute=floors)
     workspace = (*workspace, *recorded.fields, *(() if spectral is None else spectral.workspace))
     observe, seen, of_unit = _observables(fields, system.complex)
     return Model(
@@ -301,6 +306,19 @@ def _placed(value: Any, label: str, system: System) -> Any:
     if not isinstance(value, str):
         return value
     return of_position(value, label, system.grid.axes, system.constants, system.seed)
+
+
+def _absolute(given: object, system: System) -> tuple[float, ...]:
+    """Return the error of each field that is always permitted."""
+    by_name = given if isinstance(given, Mapping) else dict.fromkeys(system.names, given)
+    for name, value in by_name.items():
+        if name not in system.known:
+            raise _no_field("absolute", str(name), system)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < math.inf:
+            raise ProgramError(
+                f"absolute={shown(value)}", remedy="give 0, or a positive number in the unit of the field"
+            )
+    return tuple(float(by_name.get(name, by_name.get(system.whole(name), 0.0))) for name in system.names)
 
 
 def _unit(name: str, units: Mapping[str, str] | None, system: System) -> str:

@@ -10,6 +10,7 @@ __all__ = ["PdeSettings"]
 
 Number = bool | int | float
 Kind = Literal["f4", "f8", "c8", "c16"]
+NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -33,7 +34,9 @@ class PdeSettings(BaseModel):
     dt
         Length of a step; by default one that is stable, or for adaptive methods an estimate.
     tolerance
-        Largest error of a step of an adaptive method.
+        Largest error of a step of an adaptive method, relative to the largest value that each field has had.
+    absolute
+        Error that such a step may always have beside it, in the unit of the field: one for all fields, or by field.
     order
         Accuracy of operators for which an equation gives none.
     space
@@ -74,6 +77,7 @@ class PdeSettings(BaseModel):
     ] = "auto"  # fmt: skip
     dt: Positive | None = None
     tolerance: Positive = 1e-6
+    absolute: NotNegative | dict[str, NotNegative] = 0.0
     order: Annotated[int, Field(ge=2, le=16, multiple_of=2)] = 2
     space: Literal["differences", "spectral"] = "differences"
     dealias: Annotated[float, Field(gt=0, le=1)] = 1.0

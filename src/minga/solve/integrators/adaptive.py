@@ -1,6 +1,8 @@
 """Explicit methods that choose their steps inside the Program.
 
-A rejected attempt leaves no trace, and since the largest error is a reduction, all ranks take the same steps.
+A rejected attempt leaves no trace, and since the largest error is a reduction, all ranks take the same steps. The rates
+at the beginning are computed anew for each step: whatever comes between two steps may have changed the fields, or what
+the rates depend on.
 
 Source: E. Hairer, G. Wanner, Solving Ordinary Differential Equations II, IV.2 (PI control).
 """
@@ -15,14 +17,14 @@ from minga.compile.explain import Kernel
 from minga.engine.program import Program
 from minga.lang.elementary import clip, pow
 from minga.lang.expr import as_node, cast, extreme, where
-from minga.lang.functions import max as largest
 from minga.solve.integrators.explicit import Recording
 from minga.solve.integrators.stages import Stage
-from minga.solve.integrators.workspace import Recorded, like, most, weighted
+from minga.solve.integrators.workspace import Recorded, weighted
+from minga.solve.permitted import PermittedErrors, sizes
 from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field, Register
 
-__all__ = ["adaptive"]
+__all__ = ["adaptive", "first_step"]
 
 
 class _Adaptive:
@@ -30,26 +32,26 @@ class _Adaptive:
 
     def __init__(
         self, name: str, order: int, stages: tuple[Stage, ...], weights: Mapping[str, float], program: Program,
-        rates: Rates, fields: tuple[Field, ...],
+        rates: Rates, fields: tuple[Field, ...], permitted: PermittedErrors,
     ) -> None:  # fmt: skip
         self.name, self.order, self.stages, self.weights = name, order, stages, weights
-        self.program, self.rates, self.fields = program, rates, fields
-        levels = ["a", *(stage.kept for stage in stages), *(each.target for stage in stages for each in stage.updates)]
-        self.recording = Recording(name, program, rates, fields, levels)
-        self.recording.work["k1"] = tuple(like(item, "k1", slots=2) for item in fields)
+        self.program, self.rates, self.fields, self.permitted = program, rates, fields, permitted
+        stored = [name for stage in stages for name in (stage.kept, *(each.target for each in stage.updates))]
+        self.recording = Recording(name, program, rates, fields, ["a", "k1", *stored])
 
-    def record(self, dt: float | Register | None, target: Register | None, tolerance: float) -> Recorded:
+    def record(self, dt: float | Register | None, target: Register | None) -> Recorded:
         """Record one accepted step of a length that the method chooses."""
         program, name, recording, slots = self.program, self.program.name, self.recording, self.recording.slots
         wish = Register(f"{name}.wish", initial=0.0 if dt is None or isinstance(dt, Register) else dt)
         start, h, rest, before = (Register(f"{name}.{word}") for word in ("start", "dt", "rest", "error_before"))
         fresh, done = Register(f"{name}.going", "i8"), Register(f"{name}.done", "i8")
         shrunk, factor = Register(f"{name}.shrunk", "i8"), Register(f"{name}.factor")
+        error = Register(f"{name}.error")
         program.let(start, TIME)
+        found = self.begin()
+        self.permitted.see(program, found, "size")
         with program.when(fresh.node == 0):
-            norms = self.begin(tolerance)
-            guess = where((norms.size < 1e-5) | (norms.slope < 1e-5), 1e-6, 0.01 * norms.size / norms.slope)
-            program.let(wish, where(wish > 0.0, wish, guess))
+            program.let(wish, where(wish > 0.0, wish, first_step(self.permitted.fastest(found, "rate"))))
             program.let(before, 1e-4)
             program.let(fresh, 1)
         program.let(rest, math.inf if target is None else target - start)
@@ -70,11 +72,11 @@ class _Adaptive:
                     program.let(TIME, start + stage.time * h)
                     recording.stage(stage, number + 1, h)
                 program.let(TIME, start + h)
-                error = self.estimate(h, tolerance)
+                self.estimate(h, error)
             self.control(error, start, h, wish, before, done, shrunk, factor)
         landed = h >= rest
         program.let(TIME, where(landed, start if target is None else target, start + h))
-        program.rotate(*self.fields, *self.recording.work["k1"])
+        program.rotate(*self.fields)
         return Recorded(self.recording.workspace, wish)
 
     def control(
@@ -100,27 +102,23 @@ class _Adaptive:
         program.let(shrunk, where(good, shrunk, 1))
         program.let(h, where(good, h, h * factor))
 
-    def begin(self, tolerance: float) -> Any:
-        """Record the first rates, and the sizes of values and rates in units of the tolerance."""
+    def begin(self) -> Any:
+        """Record the rates at the beginning, and the sizes of values and rates."""
         rates = self.rates
 
         def compute(state: list[Any], constants: list[Any], k: list[Any], **scalars: Any) -> dict[str, Any]:
             here = (0,) * len(state[0].axes)
-            sizes: list[Any] = []
-            slopes: list[Any] = []
-            for u, target, value in zip(state, k, rates.function(state, constants, TIME, **scalars), strict=True):
-                scale = tolerance * (1.0 + abs(u[here]))
-                sizes.append(abs(u[here]) / scale)
-                slopes.append(abs(as_node(value)) / scale)
-                target[here] = cast(as_node(value), target.dtype)
-            return {"size": largest(most(sizes)), "slope": largest(most(slopes))}
+            values = [as_node(value) for value in rates.function(state, constants, TIME, **scalars)]
+            for target, value in zip(k, values, strict=True):
+                target[here] = cast(value, target.dtype)
+            return sizes("size", [u[here] for u in state]) | sizes("rate", values)
 
         kernel, slots = rates_kernel(compute, f"{self.name}-begin", rates, step=False), self.recording.slots
         rates.ready(self.program, slots("now"))
         return self.program.apply(kernel, slots("now"), rates.constants, slots("k1"), **rates.scalars)
 
     def first(self) -> Kernel:
-        """Return the kernel of the first stage, whose rates are those of the end of the step before."""
+        """Return the kernel of the first stage, whose rates are known."""
         share = self.stages[0].time
 
         def first(state: list[Any], k: list[Any], out: list[Any], *, dt: Any) -> None:
@@ -130,41 +128,30 @@ class _Adaptive:
 
         return Kernel(first, name=f"{self.name}-1")
 
-    def estimate(self, h: Register, tolerance: float) -> Register:
-        """Record the rates at the end of the attempt, and the largest error in units of the tolerance."""
+    def estimate(self, h: Register, error: Register) -> None:
+        """Record the largest error of the attempt in units of the permitted one, from the rates at its end."""
         rates, weights, count = self.rates, self.weights, len(self.fields)
         kept = [name for name in weights if name]
 
-        def compute(
-            state: list[Any], now: list[Any], others: list[Any], constants: list[Any], k: list[Any], **scalars: Any
-        ) -> Any:
+        def compute(state: list[Any], others: list[Any], constants: list[Any], **scalars: Any) -> dict[str, Any]:
             here = (0,) * len(state[0].axes)
             h = scalars.pop("dt")
             errors = []
             for i, value in enumerate(rates.function(state, constants, TIME, **scalars)):
                 terms = {name: others[kept.index(name) * count + i][here] for name in kept} | {"": value}
-                error = h * weighted(weights, terms)
-                size = extreme("max", (abs(now[i][here]), abs(state[i][here])))
-                errors.append(abs(error) / (tolerance * (1.0 + size)))
-                k[i][here] = cast(as_node(value), k[i].dtype)
-            return largest(most(errors))
+                errors.append(h * weighted(weights, terms))
+            return sizes("error", errors) | sizes("size", [u[here] for u in state])
 
         kernel, slots = rates_kernel(compute, f"{self.name}-error", rates), self.recording.slots
         rates.ready(self.program, slots("next"))
         others = [slot for name in kept for slot in slots(name)]
-        ends = [item.next for item in self.recording.work["k1"]]
-        found = self.program.apply(
-            kernel,
-            slots("next"),
-            slots("now"),
-            others,
-            rates.constants,
-            ends,
-            dt=h,
-            **rates.scalars,
-        )
-        assert isinstance(found, Register)
-        return found
+        found = self.program.apply(kernel, slots("next"), others, rates.constants, dt=h, **rates.scalars)
+        self.program.let(error, self.permitted.share(found, "error", "size"))
+
+
+def first_step(fastest: Any) -> Any:
+    """Return the length of the first step: a hundredth of the time in which values change by themselves."""
+    return where(fastest > 0.0, 0.01 / where(fastest > 0.0, fastest, 1.0), 1e-6)
 
 
 def adaptive(
@@ -174,8 +161,8 @@ def adaptive(
 
     def record(
         program: Program, rates: Rates, fields: tuple[Field, ...], dt: float | Register | None,
-        target: Register | None, tolerance: float,
+        target: Register | None, permitted: PermittedErrors,
     ) -> Recorded:  # fmt: skip
-        return _Adaptive(name, order, stages, weights, program, rates, fields).record(dt, target, tolerance)
+        return _Adaptive(name, order, stages, weights, program, rates, fields, permitted).record(dt, target)
 
     return record

@@ -21,11 +21,12 @@ from minga.errors import ProgramError
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.elementary import clip, pow
 from minga.lang.expr import Node, as_node, cast, extreme, where
-from minga.lang.functions import max as largest
+from minga.solve.integrators.adaptive import first_step
 from minga.solve.integrators.workspace import Recorded, like
 from minga.solve.jacobian import Vector
 from minga.solve.newton_krylov import MOST_PRODUCTS, NewtonKrylov
-from minga.solve.rates import Rates, most, rates_kernel
+from minga.solve.permitted import PermittedErrors, sizes
+from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field, Register
 
 __all__ = ["chosen", "given"]
@@ -57,15 +58,15 @@ def chosen(multistep: bool) -> Callable[..., Recorded]:
     Returns
     -------
     callable
-        A function of the program, the rates, the fields, and `dt`, `target` and `tolerance` as `Integrator.record`
-        takes them.
+        A function of the program, the rates, the fields, `dt` and `target` as `Integrator.record` takes them, and the
+        permitted errors.
     """
 
     def record(
         program: Program, rates: Rates, fields: tuple[Field, ...], *, dt: float | Register | None,
-        target: Register | None, tolerance: float,
+        target: Register | None, permitted: PermittedErrors,
     ) -> Recorded:  # fmt: skip
-        return _Recording(multistep, program, rates, fields, tolerance).chosen(dt, target)
+        return _Recording(multistep, program, rates, fields, permitted).chosen(dt, target)
 
     return record
 
@@ -75,11 +76,11 @@ def given(multistep: bool) -> Callable[..., Recorded]:
 
     def record(
         program: Program, rates: Rates, fields: tuple[Field, ...], *, dt: float | Register | None,
-        target: Register | None, tolerance: float,
+        target: Register | None, permitted: PermittedErrors,
     ) -> Recorded:  # fmt: skip
         if dt is None:
             raise ProgramError("an implicit integrator needs dt", remedy="give a number, or a register")
-        return _Recording(multistep, program, rates, fields, tolerance).given(dt)
+        return _Recording(multistep, program, rates, fields, permitted).given(dt)
 
     return record
 
@@ -88,15 +89,10 @@ class _Recording:
     """The recording of one implicit method for some fields."""
 
     def __init__(
-        self, multistep: bool, program: Program, rates: Rates, fields: tuple[Field, ...], tolerance: float
+        self, multistep: bool, program: Program, rates: Rates, fields: tuple[Field, ...], permitted: PermittedErrors
     ) -> None:
-        self.multistep, self.program, self.rates, self.fields, self.tolerance = (
-            multistep,
-            program,
-            rates,
-            fields,
-            tolerance,
-        )
+        self.multistep, self.program, self.rates = multistep, program, rates
+        self.fields, self.permitted = fields, permitted
         name = program.name
         self.newton = NewtonKrylov(rates, fields, f"{name}.newton")
         words = ["known", "inner", "slope", *(["old"] if multistep else [])]
@@ -144,7 +140,7 @@ class _Recording:
                     program.let(TIME, self.start + h)
                     program.apply(multistep, *map(self.slots, ("now", "old", "next", "known")), w=self.ratio)
                     program.let(self.scale, (1.0 + self.ratio) / (1.0 + 2.0 * self.ratio) * h)
-            self.newton.solve(program, self.slots("next"), self.slots("known"), self.scale, self.tolerance)
+            self.newton.solve(program, self.slots("next"), self.slots("known"), self.scale, self.permitted)
             program.let(self.solved, self.newton.good)
             program.let(stage, where(stage == _TRAPEZOIDAL, _BACKWARD, _END))
 
@@ -182,6 +178,7 @@ class _Recording:
         count = Register(f"{program.name}.count", "i8")
         program.let(self.h, dt)
         program.let(self.start, TIME if isinstance(dt, Register) else cast(count, "f8") * dt)
+        self._measure()
         program.let(self.solved, 0)
         with program.repeat(until=self.solved > 0, limit=1):
             self.attempt()
@@ -204,8 +201,9 @@ class _Recording:
         going, done = Register(f"{name}.going", "i8"), Register(f"{name}.done", "i8")
         error, shrunk = Register(f"{name}.error"), Register(f"{name}.shrunk", "i8")
         program.let(self.start, TIME)
+        found = self._measure()
         with program.when(going.node == 0):
-            self._begin(wish)
+            program.let(wish, where(wish > 0.0, wish, first_step(self.permitted.fastest(found, "rate"))))
             program.let(last, 1.0)
             program.let(going, 1)
         program.let(rest, math.inf if target is None else target - self.start)
@@ -224,23 +222,18 @@ class _Recording:
         self.finish()
         return Recorded(self.workspace, wish, hierarchies=self.newton.hierarchies)
 
-    def _begin(self, wish: Register) -> None:
-        """Record the first wish, if none is given: a hundredth of the time in which values change by themselves."""
-        rates, tolerance = self.rates, self.tolerance
+    def _measure(self) -> Any:
+        """Record the sizes of values and rates at the beginning of a step."""
+        rates = self.rates
 
         def compute(state: list[Any], constants: list[Any], **scalars: Any) -> dict[str, Any]:
-            here = (0,) * len(state[0].axes)
-            values = [as_node(value) for value in rates.function(state, constants, TIME, **scalars)]
-            scales = [tolerance * (1.0 + abs(u[here])) for u in state]
-            return {
-                "size": largest(most([abs(u[here]) / scale for u, scale in zip(state, scales, strict=True)])),
-                "slope": largest(most([abs(value) / scale for value, scale in zip(values, scales, strict=True)])),
-            }
+            values = rates.function(state, constants, TIME, **scalars)
+            return sizes("size", [u[_here(state)] for u in state]) | sizes("rate", values)
 
-        kernel = rates_kernel(compute, "first-step", rates, step=False)
-        norms: Any = self.program.apply(kernel, self.slots("now"), rates.constants, **rates.scalars)
-        guess = where((norms.size < 1e-5) | (norms.slope < 1e-5), 1e-6, 0.01 * norms.size / norms.slope)
-        self.program.let(wish, where(wish > 0.0, wish, guess))
+        kernel = rates_kernel(compute, "sizes", rates, step=False)
+        found = self.program.apply(kernel, self.slots("now"), rates.constants, **rates.scalars)
+        self.permitted.see(self.program, found, "size")
+        return found
 
     def _estimate(self, error: Register) -> None:
         """Record the largest error of the attempt in units of the tolerance."""
@@ -255,16 +248,15 @@ class _Recording:
                 program, self.slots("next"), self.scale, tolerance=_FILTER, limit=MOST_PRODUCTS,
                 name=f"{program.name}.filter", unsolved=unsolved,
             )  # fmt: skip
-            program.apply(
-                relative, self.slots("now"), self.slots("next"), filtered, tolerance=self.tolerance, into=error
-            )
-            program.let(error, where(unsolved > 0, math.inf, error))
+            found = program.apply(measured, self.slots("next"), filtered)
+            program.let(error, where(unsolved > 0, math.inf, self.permitted.share(found, "error", "size")))
         if self.multistep:
             with program.when(self.kind == _MULTISTEP):
-                program.apply(
+                found = program.apply(
                     predicted, *map(self.slots, ("now", "old", "slope", "next")), h=self.h, before=self.before,
-                    w=self.ratio, tolerance=self.tolerance, into=error,
+                    w=self.ratio,
                 )  # fmt: skip
+                program.let(error, self.permitted.share(found, "error", "size"))
 
     def _control(self, error: Register, wish: Register, last: Register, done: Register, shrunk: Register) -> None:
         """Record the decision on an attempt, and the length of the next one (PI control)."""
@@ -333,29 +325,24 @@ def difference(
 
 
 @kernel
-def relative(now: Readers, end: Readers, error: Readers, *, tolerance: Node) -> Reduced:
-    """Return the largest error in units of the tolerance."""
-    return largest(most(_in_units(now, end, [item[_here(now)] for item in error], tolerance)))
+def measured(end: Readers, error: Readers) -> dict[str, Reduced]:
+    """Return the sizes of errors and values."""
+    return _measured(end, [item[_here(end)] for item in error])
 
 
 @kernel
 def predicted(
-    now: Readers, old: Readers, slope: Readers, end: Readers, *, h: Node, before: Node, w: Node, tolerance: Node
-) -> Reduced:
-    """Return the largest error of BDF2, from the difference to a parabola through the two states before."""
+    now: Readers, old: Readers, slope: Readers, end: Readers, *, h: Node, before: Node, w: Node
+) -> dict[str, Reduced]:
+    """Return the sizes of values and of errors of BDF2, from the difference to a parabola through two former states."""
     here = _here(now)
     errors = []
     for u, past, f, v in zip(now, old, slope, end, strict=True):
         bend = ((past[here] - u[here]) / before + f[here]) / before
         parabola = u[here] + h * (f[here] + h * bend)
         errors.append((1.0 + w) / (2.0 + 3.0 * w) * (v[here] - parabola))
-    return largest(most(_in_units(now, end, errors, tolerance)))
+    return _measured(end, errors)
 
 
-def _in_units(now: Readers, end: Readers, errors: Sequence[Any], tolerance: Any) -> list[Any]:
-    """Return errors in units of the tolerance and of the values."""
-    here = _here(now)
-    return [
-        abs(error) / (tolerance * (1.0 + extreme("max", (abs(u[here]), abs(v[here])))))
-        for u, v, error in zip(now, end, errors, strict=True)
-    ]
+def _measured(end: Readers, errors: Sequence[Any]) -> dict[str, Reduced]:
+    return sizes("error", errors) | sizes("size", [v[_here(end)] for v in end])

@@ -9,6 +9,7 @@ from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.solve.integrators.workspace import Recorded
 from minga.solve.modal_rates import ModalRates
+from minga.solve.permitted import PermittedErrors
 from minga.solve.rates import Rates
 from minga.space.field import Field, Register
 
@@ -28,7 +29,7 @@ class Integrator:
     real, imaginary
         The largest z for which steps of du/dt = -z u, and of du/dt = i z u, do not grow.
     recorder
-        The function that records a step: of program, rates, fields, dt, target and tolerance.
+        The function that records a step: of program, rates, fields, dt, target and the permitted errors.
     adaptive
         Whether the method chooses its steps.
     stochastic
@@ -77,6 +78,7 @@ class Integrator:
         dt: float | Register | None = None,
         target: Register | None = None,
         tolerance: float = 1e-6,
+        absolute: Sequence[float] | float = 0.0,
     ) -> Recorded:
         """Record one step, which advances the fields and the register `mg.TIME`.
 
@@ -93,7 +95,10 @@ class Integrator:
         target
             For adaptive methods the register of a time that no step passes.
         tolerance
-            For adaptive methods the largest error of a step, absolute and relative to the values of the field.
+            The largest error of a step of an adaptive method, relative to the largest value that each field has had; of
+            this error Newton's iterations of implicit methods leave a hundredth.
+        absolute
+            An error that is always permitted beside it, in the units of the fields: one for all, or one for each.
 
         Returns
         -------
@@ -111,7 +116,9 @@ class Integrator:
                     f"{self.name}: field {item.name!r} has a single slot", remedy="declare it with slots=2"
                 )
         self._check(rates)
-        return self.recorder(program, rates, tuple(fields), dt=dt, target=target, tolerance=tolerance)
+        floors = (float(absolute),) * len(fields) if isinstance(absolute, int | float) else tuple(absolute)
+        permitted = PermittedErrors(program.name, fields, tolerance, floors)
+        return self.recorder(program, rates, tuple(fields), dt=dt, target=target, permitted=permitted)
 
     def _check(self, rates: Rates | ModalRates) -> None:
         """Raise ProgramError for rates that the method does not take."""
