@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import collections
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,49 @@ def repeated(loop: Loop, args: Sequence[Array]) -> tuple[Array, list[Array]]:
         state = [np.where(going, values(node), old) for node, old in zip(loop.following, state, strict=True)]
         rounds += going
     return rounds, state
+
+
+def evaluated(root: Node, scalars: Mapping[str, Array]) -> Array:
+    """Return the value of an expression of constants and scalars, for arrays that broadcast.
+
+    Parameters
+    ----------
+    root
+        The expression.
+    scalars
+        The values of its scalars by name, of one number of axes.
+
+    Returns
+    -------
+    ndarray
+        The value, of the expression's type.
+    """
+    ndim = max((each.ndim for each in scalars.values()), default=0)
+    order = list(topological([root]))
+    uses = collections.Counter(id(arg) for node in order for arg in node.args)
+    known: dict[int, Array] = {}
+    states: dict[int, list[Array]] = {}
+    with np.errstate(all="ignore"):
+        for node in order:
+            data: Any = node.data
+            args = [known[id(arg)] for arg in node.args]
+            match node.op:
+                case "const":
+                    value = np.asarray(data).astype(node.dtype).reshape((1,) * ndim)
+                case "scalar":
+                    value = scalars[data]
+                case "iterate":
+                    value, states[id(node)] = repeated(data, args)
+                case "iterated":
+                    value = states[id(node.args[0])][int(data)]
+                case _:
+                    value = apply(node, args)
+            known[id(node)] = value
+            for arg in node.args:
+                uses[id(arg)] -= 1
+                if not uses[id(arg)]:
+                    del known[id(arg)]  # intermediate results are large
+    return known[id(root)]
 
 
 class _Values:

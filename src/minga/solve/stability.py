@@ -1,9 +1,10 @@
 """Stable steps of explicit methods, found from the derivatives of the rates by each cell that they read.
 
 By Gershgorin's theorem no eigenvalue of the linearised rates exceeds the sum of a row's absolute entries. The entries
-are expressions of the kernel language (`minga.derivative`), so that the sum is one more kernel and a reduction. The
-part of a row that is even in the offset, such as diffusion, has real eigenvalues where coefficients are constant; the
-odd part, such as advection, has imaginary ones.
+are expressions of the kernel language (`minga.derivative`), so that the sums are one more kernel and reductions. The
+part of a row that belongs to the field itself has real eigenvalues where it is even in the offset and coefficients are
+constant, such as diffusion, and imaginary ones where it is odd, such as advection. The part that belongs to other
+fields may have either: reactions and cross diffusion, or waves. Conditions of higher order at walls widen the spectrum.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import functools
 import math
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,20 +22,47 @@ from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import KernelError
 from minga.lang.derivative import derivative
-from minga.lang.expr import Node, as_node, extreme
+from minga.lang.expr import Node, as_node, extreme, where
 from minga.lang.functions import max as largest
 from minga.lang.graph import topological
 from minga.lang.trace import current_trace
 from minga.lang.without_locals import without_locals
+from minga.solve.closures import widening
 from minga.solve.integrators import Integrator
 from minga.solve.rates import Rates, rates_kernel
 from minga.space.field import TIME, Field
 from minga.space.layout import Layout
 
-__all__ = ["largest_rates", "stable_step"]
+__all__ = ["Bounds", "largest_rates", "stable_step"]
 
 
-def largest_rates(rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]) -> tuple[float, float] | None:
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Bounds of the eigenvalues of linearised rates, in one over the unit of time.
+
+    Attributes
+    ----------
+    even, odd
+        The part by which a field acts on itself: even and odd in the offset.
+    cross
+        The part by which fields act on one another.
+    ratio
+        The largest sum over the axes of the square of all that may be imaginary, beyond the cell itself, over the even
+        part along the axis; infinite where no even part is beside it.
+    """
+
+    even: float
+    odd: float
+    cross: float
+    ratio: float
+
+    @property
+    def total(self) -> float:
+        """A bound of all eigenvalues."""
+        return self.even + self.odd + self.cross
+
+
+def largest_rates(rates: Rates, fields: Sequence[Field], values: Mapping[str, Any]) -> Bounds | None:
     """Return bounds of the eigenvalues of the rates, linearised at given values of the fields.
 
     Parameters
@@ -47,75 +76,122 @@ def largest_rates(rates: Rates, fields: Sequence[Field], values: Mapping[str, An
 
     Returns
     -------
-    tuple of two floats, or None
-        Bounds of the even and the odd part, in one over the unit of time; None if a rate has no derivative.
+    Bounds or None
+        The bounds; None if a rate has no derivative, or they are not finite.
     """
+    reach: dict[tuple[int, int], int] = {}
 
     def compute(state: list[Any], constants: list[Any], **scalars: Any) -> dict[str, Any]:
         found = rates.function(state, constants, TIME, **scalars)
-        even, odd = zip(*(_row(as_node(value), len(state)) for value in found), strict=True)
-        return {"even": largest(_most(even)), "odd": largest(_most(odd))}
+        rows = [_row(as_node(value), number, len(state)) for number, value in enumerate(found)]
+        for number, row in enumerate(rows):
+            reach.update({(number, axis): cells for axis, cells in row.reach.items()})
+        words = ("even", "odd", "cross", "ratio")
+        return {word: largest(_most([getattr(row, word) for row in rows])) for word in words}
 
     program = Program("limit")
     kernel = rates_kernel(compute, "limit", rates, step=False)
     try:
         rates.ready(program, [item.now for item in fields])
-        found: Any = program.apply(kernel, list(fields), rates.constants, **rates.scalars)
+        with program.unchecked():
+            found: Any = program.apply(kernel, list(fields), rates.constants, **rates.scalars)
     except KernelError:
         return None
     grid = fields[0].grid
     with Engine(Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
         for item in (*fields, *rates.constants):
             engine.set(item, values.get(item.name, 0.0))
-        outcome = engine.run(program)
-        return (float(engine.read(found.even)), float(engine.read(found.odd))) if outcome.ok else None
+        if not engine.run(program).ok:
+            return None
+        even, odd, cross, ratio = (float(engine.read(vars(found)[word])) for word in ("even", "odd", "cross", "ratio"))
+    if not all(map(math.isfinite, (even, odd, cross))):
+        return None
+    wider, turned = widening(fields, reach)
+    return Bounds(wider * even, odd + turned * even, wider * cross, ratio)
 
 
-def stable_step(method: Integrator, even: float, odd: float) -> float | None:
+def stable_step(method: Integrator, bounds: Bounds) -> float | None:
     """Return a step with which an explicit method does not amplify anything.
+
+    Regions of stability contain the rectangles and discs that are used here: a larger share counts whole and a smaller
+    one half, and a method that amplifies all waves needs an even part that damps them.
 
     Parameters
     ----------
     method
         The method.
-    even, odd
-        Bounds of the eigenvalues, as `largest_rates` returns them.
+    bounds
+        Bounds of the eigenvalues.
 
     Returns
     -------
     float or None
         The step, infinite if nothing limits it; None if the method amplifies waves with every step.
     """
-    if not method.imaginary:
-        if odd and not even:
-            return None
-        total = (even + odd) / method.real
+    even, odd, cross = bounds.even, bounds.odd, bounds.cross
+    if method.imaginary:
+        real, imaginary = method.real, method.imaginary
+        total = max(_joined((even + cross) / real, odd / imaginary), _joined(even / real, (odd + cross) / imaginary))
     else:
-        total = even / method.real + odd / method.imaginary
+        if bounds.ratio == math.inf:
+            return None
+        total = max((even + cross) / method.real, 4.0 * bounds.ratio / method.real)
     return 1.0 / total if total else math.inf
 
 
-def _row(value: Node, count: int) -> tuple[Node, Node]:
-    """Return the sums of the absolute derivatives by all cells that a rate reads: even and odd parts."""
+def _joined(real: float, imaginary: float) -> float:
+    return max(real, imaginary) + 0.5 * min(real, imaginary)
+
+
+@dataclass(slots=True)
+class _Row:
+    """The sums of the absolute derivatives of one rate by all cells that it reads."""
+
+    even: Node
+    odd: Node
+    cross: Node
+    ratio: Node
+    reach: dict[int, int] = field(default_factory=dict)
+
+
+def _row(value: Node, own: int, count: int) -> _Row:
+    """Return the sums for the rate of field `own`."""
     reads: dict[tuple[int, tuple[int, ...]], Node] = {}
     value = without_locals(value, current_trace("a stable step"))
     for node in topological([value]):
         if node.op == "read" and node.data[0] < count:
             reads.setdefault((node.data[0], node.data[2]), node)
     entries = {key: derivative(value, node) for key, node in reads.items()}
-    even: list[Node] = []
-    odd: list[Node] = []
-    for (field, offsets), entry in entries.items():
-        other = entries.get((field, tuple(-n for n in offsets)))
-        if not any(offsets):
-            even.append(abs(entry))
-        elif other is None:
-            even.append(0.5 * abs(entry))
-            odd.append(0.5 * abs(entry))
-        else:
-            even.append(0.5 * abs(entry + other))
-            odd.append(0.5 * abs(entry - other))
-    return _total(even), _total(odd)
+    mine = {offsets: entry for (number, offsets), entry in entries.items() if number == own}
+    evens = {offsets: abs(_half(operator.add, mine, offsets)) for offsets in _both(mine)}
+    odds = {offsets: abs(_half(operator.sub, mine, offsets)) for offsets in _both(mine)}
+    others = {key: abs(entry) for key, entry in entries.items() if key[0] != own}
+    even = _total(list(evens.values()))
+    waves = [*odds.items(), *((offsets, entry) for (_, offsets), entry in others.items())]
+    shares = {offsets: size for offsets, size in evens.items() if any(offsets)}
+    damped = _total(list(shares.values()))
+    ratios: list[Node] = []
+    axes = range(len(next(iter(reads))[1])) if reads else range(0)
+    for axis in axes:
+        wave = _total([size for offsets, size in waves if offsets[axis]])
+        along = _total([size / float(sum(map(bool, at))) for at, size in shares.items() if at[axis]])
+        part = even * along / where(damped > 0.0, damped, 1.0)
+        ratios.append(where(wave > 0.0, wave * wave / part, 0.0))
+    reach = {axis: max((abs(offsets[axis]) for offsets in mine), default=0) for axis in axes}
+    return _Row(even, _total(list(odds.values())), _total(list(others.values())), _total(ratios), reach)
+
+
+def _both(entries: Mapping[tuple[int, ...], Node]) -> list[tuple[int, ...]]:
+    """Return the offsets of all entries, and the opposite ones."""
+    return list(dict.fromkeys(each for offsets in entries for each in (offsets, tuple(-n for n in offsets))))
+
+
+def _half(combine: Any, entries: Mapping[tuple[int, ...], Node], offsets: tuple[int, ...]) -> Node:
+    """Return the even or the odd part of the entries at an offset."""
+    nothing = as_node(np.float64(0.0))
+    opposite = tuple(-n for n in offsets)
+    half: Node = 0.5 * combine(entries.get(offsets, nothing), entries.get(opposite, nothing))
+    return half
 
 
 def _total(terms: Sequence[Node]) -> Node:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from decimal import ROUND_FLOOR, Decimal
 from typing import Any, Final
 
 from minga.engine.engine import Engine
@@ -15,13 +16,12 @@ from minga.solve.integrators.imex import LIMIT
 from minga.solve.jacobian import differences
 from minga.solve.rates import Rates
 from minga.solve.split import split
-from minga.solve.stability import largest_rates, stable_step
+from minga.solve.stability import Bounds, largest_rates, stable_step
 from minga.space.field import TIME, Field
 
 __all__ = ["choose", "explainer"]
 
 Notes = tuple[tuple[str, str], ...]
-Bounds = tuple[float, float]
 
 _SAFETY: Final = 0.9
 _MOST_CELLS: Final = 1 << 22
@@ -94,7 +94,9 @@ def _default_step(method: Integrator, limit: float | None, fields: Sequence[Fiel
             f"no stable step of {method.name!r} is known for these equations on {fields[0].grid.size} cells",
             remedy="give dt=, or another integrator: bs3, dp5 and tr-bdf2 choose their steps",
         )
-    return float(f"{_SAFETY * limit:.2g}")
+    step = _SAFETY * limit
+    unit = Decimal(10) ** (Decimal(step).adjusted() - 1)
+    return float(Decimal(step).quantize(unit, rounding=ROUND_FLOOR))
 
 
 class _Linearised:
@@ -114,13 +116,12 @@ class _Linearised:
         if self.fields[0].grid.size > _MOST_CELLS or self.rates is None:
             return None
         rates = self.rates if part == "all" else split(self.rates)[part == "rest"]
-        found = largest_rates(rates, self.fields, self.values)
-        return None if found is None or not all(map(math.isfinite, found)) else found
+        return largest_rates(rates, self.fields, self.values)
 
     def limit(self, method: Integrator) -> float | None:
         """Return the longest stable step of a method; None if it is unknown."""
         found = self.bounds("rest" if method.split else "all")
-        return None if found is None else stable_step(method, *found)
+        return None if found is None else stable_step(method, found)
 
     @property
     def solvable(self) -> bool:
@@ -173,10 +174,10 @@ def _choosing(linearised: _Linearised) -> tuple[str, str]:
     if across * _STIFF > 1.0:
         return "bs3", f"rates on {longest} cells along an axis are not stiff"
     found = linearised.bounds()
-    if found is None or not found[0] or not linearised.solvable:
+    if found is None or not found.even or not linearised.solvable:
         return "bs3", "linear systems, or bounds of the rates, are not known" if found is None else "nothing diffuses"
     rest = linearised.bounds("rest") if linearised.separable else None
-    ratio = found[0] / max(across * found[0], *(rest or (0.0, 0.0)))
+    ratio = found.even / max(across * found.even, 0.0 if rest is None else rest.total)
     return ("tr-bdf2" if ratio > _STIFF else "bs3"), f"stiffness ratio {ratio:.2g}, implicit from {_STIFF:.2g}"
 
 
