@@ -3,57 +3,24 @@
 from __future__ import annotations
 
 import inspect
-import itertools
-import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from minga.compile.elementwise import evaluated
 from minga.lang.expr import Node, as_node
 from minga.models.pde.complex_values import Pair
-from minga.models.pde.source import Source, parse
+from minga.models.pde.source import parse
 from minga.models.pde.translate import FUNCTIONS, Names, translate
 from minga.space.of_place import of_place
 
 __all__ = ["of_position", "of_wall", "parts"]
 
-_erf = np.frompyfunc(math.erf, 1, 1)
-
-
-def _heaviside(value: Any, at_zero: Any = 0.5) -> Any:
-    return np.heaviside(value, at_zero)
-
-
-_NUMPY: Final[Mapping[str, Callable[..., Any]]] = {
-    "abs": np.abs,
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "atanh": np.arctanh,
-    "clip": np.clip,
-    "erf": lambda value: np.asarray(_erf(value), "f8"),
-    "heaviside": _heaviside,
-    "max": lambda *values: _reduced(np.maximum, values),
-    "min": lambda *values: _reduced(np.minimum, values),
-    "pow": np.power,
-    "round": np.rint,
-    "where": np.where,
-}
-_ARRAYS: Final = {
-    name: (number, _NUMPY[name] if name in _NUMPY else getattr(np, name)) for name, (number, _) in FUNCTIONS.items()
-}
-
-
-def _reduced(function: Callable[[Any, Any], Any], values: Sequence[Any]) -> Any:
-    total = values[0]
-    for value in values[1:]:
-        total = function(total, value)
-    return total
+_CELLS: Final = 1 << 16
+"""Cells whose values are computed together: the intermediate results of a function are many."""
 
 
 def of_position(
@@ -77,10 +44,8 @@ def of_position(
     callable
         A function with one argument for each axis.
     """
-    source = parse(text, label)
-    mixed = seed ^ zlib.crc32(label.encode())
-    _real(_evaluate(source, axes, numbers, [np.zeros(1)] * len(axes), mixed))
-    return _with_arguments(lambda *position: _real(_evaluate(source, axes, numbers, position, mixed)), axes)
+    (values,) = _values(_Text(text, label, axes, numbers, seed))
+    return values
 
 
 def parts(
@@ -107,17 +72,8 @@ def parts(
         The initial values of both parts, each of the kind of `value`.
     """
     if isinstance(value, str):
-        source = parse(value, label)
-        mixed = seed ^ zlib.crc32(label.encode())
-
-        def pair(*position: Any) -> Pair:
-            return Pair.of(_evaluate(source, axes, numbers, position, mixed, complex_values=True))
-
-        pair(*[np.zeros(1)] * len(axes))
-        return (
-            _with_arguments(lambda *position: _real(pair(*position).re), axes),
-            _with_arguments(lambda *position: _real(pair(*position).im), axes),
-        )
+        re, im = _values(_Text(value, label, axes, numbers, seed, complex=True))
+        return re, im
     if callable(value):
         return tuple(_part_of(value, part, axes) for part in (np.real, np.imag))  # type: ignore[return-value]
     return np.real(value), np.imag(value)
@@ -131,23 +87,66 @@ def _part_of(function: Callable[..., Any], part: Callable[[Any], Any], axes: Seq
     return _with_arguments(lambda *position: part(bound(dict(zip(axes, position, strict=True)))), axes)
 
 
-def _real(value: Any) -> Any:
-    """Return values that are real as an array."""
-    return np.asarray(bool(value.data) if isinstance(value, Node) else value, "f8")
+class _Text:
+    """A text of the coordinates as expressions of the kernel language, whose scalars are coordinates and draws.
+
+    The language's own functions give the same bits on every machine, which NumPy's do not.
+
+    Attributes
+    ----------
+    parts
+        The expression, or those of the real and the imaginary part.
+    draws
+        The seeds of random numbers by the names of their scalars.
+    """
+
+    def __init__(
+        self, text: str, label: str, axes: Sequence[str], numbers: Mapping[str, float], seed: int, *,
+        complex: bool = False,
+    ) -> None:  # fmt: skip
+        self.axes = tuple(axes)
+        self.draws: dict[str, int] = {}
+        first = seed ^ zlib.crc32(label.encode())
+
+        def draw() -> Node:
+            name = f"@{len(self.draws)}"
+            self.draws[name] = first + len(self.draws)
+            return _scalar(name)
+
+        names = Names(
+            numbers, axes, functions={**FUNCTIONS, "random": (0, draw)},
+            coordinates={axis: _scalar(axis) for axis in axes}, operators=False, complex=complex,
+        )  # fmt: skip
+        value = translate(parse(text, label), names)
+        self.parts = tuple(map(as_node, (Pair.of(value).re, Pair.of(value).im) if complex else (value,)))
+
+    def values(self, part: int, position: Sequence[Any]) -> NDArray[np.float64]:
+        """Return the values of a part at positions, an array for each axis; a row of cells after the other."""
+        lines = [np.asarray(value, "f8") for value in position]
+        shape = np.broadcast_shapes(*(line.shape for line in lines))
+        result = np.empty(shape)
+        rows = max(1, _CELLS * shape[0] // max(1, result.size)) if shape else 1
+        for first in range(0, shape[0] if shape else 1, rows):
+            cut = slice(first, first + rows)
+            here = [line[cut] if line.ndim == len(shape) and line.shape[:1] == shape[:1] else line for line in lines]
+            scalars: dict[str, Any] = dict(zip(self.axes, here, strict=True))
+            scalars |= {name: _uniform(here, seed) for name, seed in self.draws.items()}
+            target = result[cut] if shape else result
+            target[...] = evaluated(self.parts[part], scalars)
+        return result
 
 
-def _evaluate(
-    source: Source, axes: Sequence[str], numbers: Mapping[str, float], position: Sequence[Any], seed: int,
-    complex_values: bool = False,
-) -> Any:  # fmt: skip
-    coordinates = {axis: np.asarray(value, "f8") for axis, value in zip(axes, position, strict=True)}
-    draws = itertools.count(seed)
-    functions = {**_ARRAYS, "random": (0, lambda: _uniform(tuple(coordinates.values()), next(draws)))}
-    names = Names(
-        numbers, axes, functions=functions, coordinates=coordinates, operators=False, complex=complex_values
-    )  # fmt: skip
-    with np.errstate(all="ignore"):
-        return translate(source, names)
+def _scalar(name: str) -> Node:
+    return Node("scalar", "f8", data=name)
+
+
+def _values(text: _Text) -> list[Callable[..., Any]]:
+    """Return a function of the coordinates, as arrays, for each part of a text."""
+
+    def of(part: int) -> Callable[..., Any]:
+        return _with_arguments(lambda *position: text.values(part, position), text.axes)
+
+    return [of(part) for part in range(len(text.parts))]
 
 
 def _uniform(position: Sequence[Any], seed: int) -> Any:
