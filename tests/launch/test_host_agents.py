@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
+import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,14 @@ cat {folder}/$1
 read order && cat {folder}/$1.answer
 read end
 """
+
+
+@pytest.fixture(autouse=True)
+def signals_as_before() -> Iterator[None]:
+    """Restore how this process answers SIGTERM, which an agent that leaves ignores."""
+    before = signal.getsignal(signal.SIGTERM)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 def said_by(folder: Path, name: str, answer: dict[str, Any] | None = None, **facts: Any) -> str:

@@ -117,7 +117,8 @@ def _mean(values: list[Floats], weights: Floats) -> Floats:
     known = np.isfinite(table)
     weight = np.where(known, weights[:, None], 0.0).sum(axis=0)
     total = np.where(known, table * weights[:, None], 0.0).sum(axis=0)
-    return np.divide(total, weight, out=np.full(table.shape[1], np.nan), where=weight > 0)
+    means: Floats = np.divide(total, weight, out=np.full(table.shape[1], np.nan), where=weight > 0)
+    return means
 
 
 def _coarsened(steps: Floats, prices: Floats) -> tuple[Floats, Floats]:
@@ -126,7 +127,7 @@ def _coarsened(steps: Floats, prices: Floats) -> tuple[Floats, Floats]:
     if len(steps) <= groups:
         return steps, prices
     number = np.arange(len(steps)) * groups // len(steps)
-    weight = np.bincount(number, steps, groups)
+    weight = np.bincount(number, steps, groups).astype(float)
     means = np.stack([np.bincount(number, steps * column, groups) for column in prices.T], axis=1)
     return weight, means / weight[:, None]
 

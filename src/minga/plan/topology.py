@@ -176,7 +176,8 @@ class Tree:
         """
         nodes = self.nodes
         if self.network is None:
-            return (nodes[a] != nodes[b]).astype(np.int64)
+            apart: Ints = (nodes[a] != nodes[b]).astype(np.int64)
+            return apart
         return self.network.hops(nodes[a], nodes[b])
 
     def groups(self, level: int) -> Ints:

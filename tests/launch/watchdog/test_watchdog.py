@@ -107,6 +107,7 @@ def test_the_limit_is_a_setting(in_tmp_path: Path) -> None:
 
 
 @pytest.mark.mpi
+@pytest.mark.slow  # tests/launch/watchdog/test_judge.py and test_restarts.py have no processes
 def test_a_run_continues_after_a_rank_was_killed(in_tmp_path: Path) -> None:
     Path("dying.py").write_text(DYING)
     expected = digest(in_process("run", "dying.py", "-n", 1, "--out", "alone", "--json"))

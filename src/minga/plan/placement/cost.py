@@ -154,7 +154,7 @@ class Pricing:
             cost = np.where(self.seats.apart(common), np.maximum(cost, slower), cost)
         if self.seats.network is not None:
             # A byte costs as much on each hop as on the first one, or a message takes longer by each of them.
-            further = np.maximum(self.seats.hops(a, b) - 1, 0)
+            further: Ints = np.maximum(self.seats.hops(a, b) - 1, 0)
             cost = cost + further * (cost if self.links is None else self.hop)
         return cost * self.edges.times[message]
 
@@ -224,7 +224,7 @@ class PairCosts:
         """Return the cost of pairs at places ``a`` and ``b``."""
         cost: Ints = self.costs[pair, common]
         if self.pricing.seats.network is not None:
-            further = np.maximum(self.pricing.seats.hops(a, b) - 1, 0)
+            further: Ints = np.maximum(self.pricing.seats.hops(a, b) - 1, 0)
             cost = cost + further * (cost if self.pricing.links is None else self.pricing.hop * self.times[pair])
         return cost
 

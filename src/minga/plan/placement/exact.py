@@ -107,12 +107,12 @@ def _placed(problem: _Problem, front: _Front, depth: int, limit: int) -> _Front:
     for place, masks in enumerate(problem.earlier):
         for mask in masks:
             open_[:, place] &= (front.taken & mask) != 0
-    row, place = np.nonzero(open_)
-    cost = front.cost[row] + front.future[row, vertex, place]
+    row, at = np.nonzero(open_)
+    cost = front.cost[row] + front.future[row, vertex, at]
     kept = cost + problem.rest[depth + 1] < limit
-    row, place, cost = row[kept], place[kept], cost[kept]
-    taken = front.taken[row] | bits[place]
-    future = front.future[row] + problem.costs[:, vertex][:, :, place].transpose(2, 0, 1)
+    row, at, cost = row[kept], at[kept], cost[kept]
+    taken = front.taken[row] | bits[at]
+    future = front.future[row] + problem.costs[:, vertex][:, :, at].transpose(2, 0, 1)
     free = (taken[:, None] & bits) == 0
     bound = cost + problem.rest[depth + 1]
     for other in later.tolist():
@@ -120,7 +120,7 @@ def _placed(problem: _Problem, front: _Front, depth: int, limit: int) -> _Front:
     kept_rows = np.flatnonzero(bound < limit)
     if len(kept_rows) > _MOST_KEPT:
         kept_rows = np.sort(kept_rows[np.argsort(bound[kept_rows], kind="stable")[:_MOST_KEPT]])
-    places = np.column_stack((front.places[row[kept_rows]], place[kept_rows]))
+    places = np.column_stack((front.places[row[kept_rows]], at[kept_rows]))
     return _Front(places, taken[kept_rows], cost[kept_rows], future[kept_rows])
 
 
