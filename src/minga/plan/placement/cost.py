@@ -155,7 +155,8 @@ class Pricing:
         if self.seats.network is not None:
             # A byte costs as much on each hop as on the first one, or a message takes longer by each of them.
             further = np.maximum(self.seats.hops(a, b) - 1, 0)
-            cost = cost + further * (cost if self.links is None else self.hop)
+            each: Ints | int = cost if self.links is None else self.hop
+            cost = np.add(cost, further * each)
         return cost * self.edges.times[message]
 
     def by_pair(self) -> PairCosts | None:
@@ -225,7 +226,8 @@ class PairCosts:
         cost: Ints = self.costs[pair, common]
         if self.pricing.seats.network is not None:
             further = np.maximum(self.pricing.seats.hops(a, b) - 1, 0)
-            cost = cost + further * (cost if self.pricing.links is None else self.pricing.hop * self.times[pair])
+            each: Ints = cost if self.pricing.links is None else self.pricing.hop * self.times[pair]
+            cost = np.add(cost, further * each)
         return cost
 
 

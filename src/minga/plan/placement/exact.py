@@ -104,9 +104,9 @@ def _placed(problem: _Problem, front: _Front, depth: int, limit: int) -> _Front:
     count = len(problem.order)
     bits = np.int64(1) << np.arange(count)
     open_ = problem.allowed[vertex] & ((front.taken[:, None] & bits) == 0)
-    for place, masks in enumerate(problem.earlier):
+    for column, masks in enumerate(problem.earlier):
         for mask in masks:
-            open_[:, place] &= (front.taken & mask) != 0
+            open_[:, column] &= (front.taken & mask) != 0
     row, place = np.nonzero(open_)
     cost = front.cost[row] + front.future[row, vertex, place]
     kept = cost + problem.rest[depth + 1] < limit
