@@ -19,7 +19,7 @@ __all__ = ["MOST_EXACT", "cheaper"]
 
 MOST_EXACT: Final = 12
 """Maximum number of ranks that are placed exactly."""
-_MOST_KEPT: Final = 6000
+_MOST_KEPT: Final = 1 << 15
 """Maximum number of partial placements that are kept; of more, the most promising ones are, and the result may not be
 the cheapest one."""
 _NEVER: Final = 1 << 60
@@ -47,7 +47,7 @@ def cheaper(pricing: Pricing, kinds: Ints, limit: int) -> Ints | None:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What a search needs to know of a placement.
+    """Costs and rules of a search.
 
     costs    cost of the messages of two vertices at two places, shape (vertices, vertices, places, places)
     order    the vertices in the order in which they are placed
