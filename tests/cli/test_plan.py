@@ -13,8 +13,10 @@ import pytest
 
 from command_line import SMALL, in_process, nothing_written
 from minga.cli.case import find_source, read_case
+from minga.errors import CaseError
 from minga.models.waves.synthetic import Synthetic
 from minga.plan.plan import Plan
+from minga.plan.work.recorded import planned_work
 from minga.space.box import Box
 from mpi_launch import run_ranks
 from thinned import thinned
@@ -135,7 +137,8 @@ def test_mistakes(words: list[str], expected: list[str]) -> None:
 
 _LIMITED = """
 import resource, sys
-resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
+resource.setrlimit(resource.RLIMIT_AS, (2_000_000_000, resource.RLIM_INFINITY))
 from minga.cli.main import main
 sys.argv = ["minga", *sys.argv[1:]]
 try:
@@ -164,6 +167,57 @@ def test_a_quarter_of_a_million_cores(case: list[str]) -> None:
     assert data["prediction"]["compute"]["most"] < 1.01 * data["prediction"]["compute"]["mean"]
     assert int(done.stderr.split()[-1]) < 2e9
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        (["waves", "--set", "grid.shape=[2048, 2048, 2048]", "-n", "262144"], 0),
+        (["fingers", "--set", "grid.shape=[2048, 2048, 2048]"], 0),
+        (["zn-cell-cathode-above", "--set", "grid.shape=[65536, 65536]"], 0),  # with noise
+        (["growth", "--set", "grid.shape=[1048576, 1048576]"], 2),
+        (["ising", "--set", "grid.shape=[1048576, 1048576]"], 0),
+        (["traffic", "--set", "grid.shape=[1000000000000]"], 2),
+        (["brusselator", "--set", "grid.shape=[262144, 262144]"], 0),
+        (["planar", "--set", 'photodiode.mesh.across={first="1e-3 nm", growth=1.1, cap="1e-3 nm"}'], 2),
+        (["rtm", "--set", "grid.shape=[8192, 8192, 8192]"], 2),
+    ],
+)
+def test_any_model_of_any_size_is_planned_or_refused_in_2_gb(words: list[str], status: int) -> None:
+    code = [sys.executable, "-c", _LIMITED, "plan", *words, "--machine", str(CLUSTER), "--json"]
+    done = subprocess.run([*code, *([] if "-n" in words else ["-n", "4096"])], capture_output=True, text=True)
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    assert (json.loads(done.stdout)["seconds"] > 0) if status == 0 else done.stderr.startswith("minga: ")
+
+
+def test_a_large_cell_is_planned_on_a_coarser_grid() -> None:
+    case = read_case(find_source("pnp-1d"), ["grid.shape=[16777217]"], here=False, planning=True)
+    assert case.model.grid.size <= 1 << 18
+    assert case.model.stands_for == (16777217,)
+    work = planned_work(case.model)
+    assert work.domain.shape == (16777217,)
+    assert dict(case.model.notes)["cells"].startswith("planned and described on 131073 cells")
+    small = read_case(find_source("pnp-1d"), ["grid.shape=[4096]"], here=False, planning=True)
+    assert small.model.stands_for is None
+    assert work.kernel == planned_work(small.model).kernel
+
+
+def test_a_case_that_does_not_fit_into_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError("Unable to allocate 7.28 TiB")
+
+    monkeypatch.setattr("minga.case.load.load_model", full)
+    with pytest.raises(CaseError, match="do not fit into memory: Unable to allocate"):
+        read_case("life", here=False, planning=True)
+
+
+def test_the_busiest_uplinks_are_told(machine: Path) -> None:
+    said = in_process("plan", "laplace", "--set", "grid.shape=[600, 600]", "--machine", machine)
+    data = planned("laplace", "--set", "grid.shape=[600, 600]", "--machine", machine)
+    assert list(data["uplinks"]) == ["node"]
+    assert "busiest uplinks, a step: node" in said.out
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ from minga.engine.comm import Comm, run_virtual
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.plan.contacts import contacts_of
-from minga.plan.cost import pairs_of, predict, reduce_seconds, work_of
+from minga.plan.cost import busiest_uplinks, pairs_of, predict, reduce_seconds, work_of
 from minga.plan.links import Link, Segment
 from minga.plan.planner import make_plan
 from minga.plan.speed import Speed
+from minga.plan.work.recorded import enlarged
 from minga.plan.work.weights import Weights
 from minga.plan.work.work import HaloRound
 from minga.space.box import Box
@@ -256,3 +257,34 @@ def test_sweeps_wait_for_the_blocks_before() -> None:
     plain, swept = work_on(1024, 1024), work_on(1024, 1024, swept=(0,))
     assert predict(swept, group, layout).compute.min() > 1.1 * predict(plain, group, layout).compute.max() - 1e-3
     assert (predict(swept, group, layout).compute > predict(plain, group, layout).compute).all()
+
+
+# Above the nodes -----------------------------------------------------------------------------------------------------
+def test_bytes_of_a_switch_queue_at_its_uplink() -> None:
+    """Two switches of two nodes in a row of four slabs: one face passes each uplink, in both directions at once."""
+    work, slow = work_on(64, 64), 1e-6
+    group = group_of("switch=2 node=2 core=1", [1e9], [0] * 4, between=[(1e-5, 1e-9)])
+    layout = slabs(work.domain, 4, 0, granule=1)
+    pairs = pairs_of(work, group, layout, corners=False)
+    assert busiest_uplinks(work, group, pairs) == (("switch", 64 * 8), ("node", 2 * 64 * 8))
+    plain = predict(work, group, layout, overlap=False).exchange
+    narrow = replace(group, links=replace(group.links, uplinks=(slow,)))
+    told = predict(work, narrow, layout, overlap=False).exchange
+    assert told == pytest.approx([plain[0], 1e-5 + 64 * 8 * slow, 1e-5 + 64 * 8 * slow, plain[3]])
+
+
+def test_messages_take_longer_by_each_hop() -> None:
+    group = group_of("ring 6", [1e9], between=[(1e-5, 0.0)])
+    links = replace(group.links, hop=1e-6)
+    far = links.time(group.seats, np.zeros(6, np.int64), np.arange(6), 8)
+    assert far == pytest.approx([1e-5, 1e-5, 1.1e-5, 1.2e-5, 1.1e-5, 1e-5])
+
+
+def test_work_on_a_finer_grid_costs_in_proportion() -> None:
+    """Tiles of the coarse grid become larger; the last ones along an axis are cut off as the finer grid says."""
+    weights = Weights(Box((0, 0), (5, 4)), (2, 1), np.array([[2.0, 0, 2, 2], [2, 2, 2, 2], [1, 1, 0, 1]]))
+    work = replace(work_on(5, 4), weights=weights)
+    fine = enlarged(work, (19, 8))
+    assert (fine.domain.shape, fine.weights.tile) == ((19, 8), (8, 2))  # type: ignore[union-attr]
+    of = fine.weights.of(np.array([[0, 0], [0, 2], [16, 0]]), np.array([[19, 8], [8, 4], [19, 8]]))  # type: ignore[union-attr]
+    assert of.tolist() == [(3 + 4) * 16 + 3 * 6, 0.0, 3 * 6]

@@ -53,6 +53,14 @@ def test_lists_are_groups_and_their_numbers_cores() -> None:
         ("[2, 2", "not a valid JSON list"),
         ("[" * 100_000, "not a valid JSON list"),
         ("[9999999999]", "1 to"),
+        ("rack=2 core=4", "none of them is the node"),
+        ("node=2 node=2", "two levels 'node'"),
+        ("node=2 core", "'core' is not a level"),
+        ("rack node: [[[4]]]", "2 levels are named"),
+        ("torus 4x4x4x4", "a torus of"),
+        ("ring 4x4", "one number"),
+        ("ring 9999999", "a torus of"),
+        ("torus 4 core=999999999", "cores, more than"),
     ],
 )
 def test_what_is_no_machine_is_explained(text: str, words: str) -> None:
@@ -60,7 +68,7 @@ def test_what_is_no_machine_is_explained(text: str, words: str) -> None:
         Tree.parse(text)
 
 
-@given(st.text(alphabet='0123456789x[], ."-{}e', max_size=40))
+@given(st.text(alphabet='0123456789x[], ."-{}e=nodcrtusmhig:', max_size=40))
 def test_any_text_is_a_machine_or_explained(text: str) -> None:
     try:
         tree = Tree.parse(text)
@@ -78,6 +86,40 @@ def test_relations_have_the_names_of_the_paper() -> None:
     assert Tree.parse("2x2").relations == ("inter-node", "intra-node", "same core")
     assert Tree.parse("4").relations == ("inter-core", "same core")
     assert tree.common(np.array([0, 0]), np.array([7, 1])).tolist() == [0, 2]
+
+
+def test_levels_above_the_node_have_names() -> None:
+    """Nodes are numbered through the machine, and parts of it keep the numbers."""
+    tree = Tree.parse("rack=2 switch=2 node=2 core=2")
+    assert tree.relations == ("inter-rack", "inter-switch", "inter-node", "intra-node", "same core")
+    assert (tree.above, tree.nodes.tolist()) == (2, [n for n in range(8) for _ in range(2)])
+    common = tree.common(0, np.array([0, 1, 2, 4, 8]))
+    assert [tree.relations[c] for c in common] == [*tree.relations[::-1]]
+    assert tree.apart(common).tolist() == [False, False, True, True, True]
+    assert tree.part(np.array([15, 4])).nodes.tolist() == [7, 2]
+    assert tree.groups(0).tolist() == [0] * 8 + [1] * 8
+    assert tree.groups(1).tolist() == [n for n in range(4) for _ in range(4)]
+    named = Tree.parse("rack, node, core: [[2, 2], [4]]")
+    assert named.levels == ("rack", "node", "core")
+    assert named.paths.tolist() == [
+        [0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [1, 2, 0], [1, 2, 1], [1, 2, 2], [1, 2, 3],
+    ]  # fmt: skip
+    assert Tree.parse("group=2 rack=2 switch=2 node=2 chip=2 NUMA=1 core=2").levels[3] == "node"
+    assert Tree.parse("rack=2 node=3").levels == ("rack", "node", "core")
+
+
+def test_networks_have_distances() -> None:
+    tree = Tree.parse("torus 4x2 chip=1 core=2")
+    assert (tree.levels, len(tree)) == (("node", "chip", "core"), 16)
+    assert tree.hops(np.zeros(8, np.int64), np.arange(0, 16, 2)).tolist() == [0, 1, 1, 2, 2, 3, 1, 2]
+    assert Tree.parse("ring 5").hops(np.array([0, 0, 4]), np.array([2, 3, 1])).tolist() == [2, 2, 2]
+    assert Tree.parse("mesh 5").hops(np.array([0, 1]), np.array([4, 3])).tolist() == [4, 2]
+    assert Tree.parse("3x2").hops(np.array([0, 0]), np.array([1, 5])).tolist() == [0, 1]
+    halved, by_axis = tree.halves(), tree.axes()
+    assert halved.levels == ("half0", "half1", "half2", *tree.levels)
+    assert by_axis.levels == ("axis0", "axis1", *tree.levels)
+    assert halved.nodes.tolist() == by_axis.nodes.tolist() == tree.nodes.tolist()
+    assert halved.network is by_axis.network is None
 
 
 def test_ranks_fill_nodes_in_order_and_share_cores_evenly() -> None:

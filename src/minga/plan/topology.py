@@ -176,8 +176,7 @@ class Tree:
         """
         nodes = self.nodes
         if self.network is None:
-            apart: Ints = (nodes[a] != nodes[b]).astype(np.int64)
-            return apart
+            return np.not_equal(nodes[a], nodes[b]).astype(np.int64)
         return self.network.hops(nodes[a], nodes[b])
 
     def groups(self, level: int) -> Ints:

@@ -154,8 +154,9 @@ class Pricing:
             cost = np.where(self.seats.apart(common), np.maximum(cost, slower), cost)
         if self.seats.network is not None:
             # A byte costs as much on each hop as on the first one, or a message takes longer by each of them.
-            further: Ints = np.maximum(self.seats.hops(a, b) - 1, 0)
-            cost = cost + further * (cost if self.links is None else self.hop)
+            further = np.maximum(self.seats.hops(a, b) - 1, 0)
+            each: Ints | int = cost if self.links is None else self.hop
+            cost = np.add(cost, further * each)
         return cost * self.edges.times[message]
 
     def by_pair(self) -> PairCosts | None:
@@ -224,8 +225,9 @@ class PairCosts:
         """Return the cost of pairs at places ``a`` and ``b``."""
         cost: Ints = self.costs[pair, common]
         if self.pricing.seats.network is not None:
-            further: Ints = np.maximum(self.pricing.seats.hops(a, b) - 1, 0)
-            cost = cost + further * (cost if self.pricing.links is None else self.pricing.hop * self.times[pair])
+            further = np.maximum(self.pricing.seats.hops(a, b) - 1, 0)
+            each: Ints = cost if self.pricing.links is None else self.pricing.hop * self.times[pair]
+            cost = np.add(cost, further * each)
         return cost
 
 

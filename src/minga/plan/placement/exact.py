@@ -19,7 +19,7 @@ __all__ = ["MOST_EXACT", "cheaper"]
 
 MOST_EXACT: Final = 12
 """Maximum number of ranks that are placed exactly."""
-_MOST_KEPT: Final = 6000
+_MOST_KEPT: Final = 1 << 15
 """Maximum number of partial placements that are kept; of more, the most promising ones are, and the result may not be
 the cheapest one."""
 _NEVER: Final = 1 << 60
@@ -47,7 +47,7 @@ def cheaper(pricing: Pricing, kinds: Ints, limit: int) -> Ints | None:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What a search needs to know of a placement.
+    """Costs and rules of a search.
 
     costs    cost of the messages of two vertices at two places, shape (vertices, vertices, places, places)
     order    the vertices in the order in which they are placed
@@ -104,15 +104,15 @@ def _placed(problem: _Problem, front: _Front, depth: int, limit: int) -> _Front:
     count = len(problem.order)
     bits = np.int64(1) << np.arange(count)
     open_ = problem.allowed[vertex] & ((front.taken[:, None] & bits) == 0)
-    for place, masks in enumerate(problem.earlier):
+    for column, masks in enumerate(problem.earlier):
         for mask in masks:
-            open_[:, place] &= (front.taken & mask) != 0
-    row, at = np.nonzero(open_)
-    cost = front.cost[row] + front.future[row, vertex, at]
+            open_[:, column] &= (front.taken & mask) != 0
+    row, place = np.nonzero(open_)
+    cost = front.cost[row] + front.future[row, vertex, place]
     kept = cost + problem.rest[depth + 1] < limit
-    row, at, cost = row[kept], at[kept], cost[kept]
-    taken = front.taken[row] | bits[at]
-    future = front.future[row] + problem.costs[:, vertex][:, :, at].transpose(2, 0, 1)
+    row, place, cost = row[kept], place[kept], cost[kept]
+    taken = front.taken[row] | bits[place]
+    future = front.future[row] + problem.costs[:, vertex][:, :, place].transpose(2, 0, 1)
     free = (taken[:, None] & bits) == 0
     bound = cost + problem.rest[depth + 1]
     for other in later.tolist():
@@ -120,7 +120,7 @@ def _placed(problem: _Problem, front: _Front, depth: int, limit: int) -> _Front:
     kept_rows = np.flatnonzero(bound < limit)
     if len(kept_rows) > _MOST_KEPT:
         kept_rows = np.sort(kept_rows[np.argsort(bound[kept_rows], kind="stable")[:_MOST_KEPT]])
-    places = np.column_stack((front.places[row[kept_rows]], at[kept_rows]))
+    places = np.column_stack((front.places[row[kept_rows]], place[kept_rows]))
     return _Front(places, taken[kept_rows], cost[kept_rows], future[kept_rows])
 
 
