@@ -310,7 +310,7 @@ def _placed(value: Any, label: str, system: System) -> Any:
 
 def _absolute(given: object, system: System) -> tuple[float, ...]:
     """Return the error of each field that is always permitted."""
-    by_name = given if isinstance(given, Mapping) else dict.fromkeys(system.names, given)
+    by_name: Mapping[str, Any] = given if isinstance(given, Mapping) else dict.fromkeys(system.names, given)
     for name, value in by_name.items():
         if name not in system.known:
             raise _no_field("absolute", str(name), system)
