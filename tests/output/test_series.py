@@ -30,16 +30,16 @@ def test_a_long_series_is_written_less_often(tmp_path: Path, monkeypatch: pytest
     def steps_on_disk() -> int:
         return len(json.loads(directory.series.read_text())["step"])
 
-    series.add(0, {"population": 5})
+    series.add(0, 0.0, {"population": 5})
     assert steps_on_disk() == 1
     for step in range(1, 15):
         now += 1
-        series.add(step, {"population": 5})
+        series.add(step, None, {"population": 5})
     assert steps_on_disk() == 1
     now += 2
-    series.add(15, {"population": float("inf")})
+    series.add(15, 1.5, {"population": float("inf")})
     assert steps_on_disk() == 16
-    series.add(16, {"population": 5})
+    series.add(16, 1.6, {"population": 5})
     series.write(lasting=True)
     assert steps_on_disk() == 17
     assert json.loads(directory.series.read_text())["population"][14:] == [5, None, 5]

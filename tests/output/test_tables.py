@@ -36,7 +36,7 @@ def test_a_run_leaves_its_tables(tmp_path: Path) -> None:
 def test_what_is_not_finite_is_left_empty() -> None:
     series = Series()
     for step, value in enumerate((0.0, math.nan, 2.0)):
-        series.add(step, {"n": float(step), "square": value})
+        series.add(step, None, {"n": float(step), "square": value})
     rows = tables_of(counting({"squares": ("n", "square")}), series)
     assert rows == {"squares": [{"n": 1.0, "square": None}, {"n": 2.0, "square": 2.0}]}
 

@@ -26,6 +26,7 @@ def heat(**changes: object) -> mg.Model:
 
 def test_an_opened_run_is_the_dataset_of_the_run(tmp_path: Path) -> None:
     made = mg.run(heat(), until=2.0, every=0.5, observe=1, out=tmp_path / "run")
+    assert made.time_observed.values.tolist() == [0.25 * n for n in range(9)]
     opened = mg.open(tmp_path / "run")
     assert opened.identical(made)
     assert mg.open(str(tmp_path / "run")).u.dims == ("time", "y", "x")

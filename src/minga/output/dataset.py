@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.engine.clock import multiple
 from minga.engine.model import Model
 from minga.errors import MingaError
 from minga.output.directory import RunDirectory
-from minga.output.provenance import COMMAND, TIME_STEP, origin_of
-from minga.output.series import Series
+from minga.output.provenance import COMMAND, origin_of
+from minga.output.series import TIMES, Series
 from minga.output.traces import Recorded, samples_of
 from minga.output.variables import (
     CONVENTIONS,
@@ -121,8 +120,8 @@ class SeriesContext:
     ----------
     quantities
         Attributes of observables, by name.
-    time_step, time_unit
-        Length of every step, None if they may differ, and its unit.
+    time_unit
+        Unit of the times.
     samples
         The samples at points, if there are any.
     sampled
@@ -132,7 +131,6 @@ class SeriesContext:
     """
 
     quantities: Mapping[str, Mapping[str, Any]]
-    time_step: float | None = None
     time_unit: str = "1"
     samples: Recorded | None = None
     sampled: str | None = None
@@ -146,7 +144,6 @@ class SeriesContext:
         here = traces is not None and traces.observable in series.values
         return cls(
             quantities,
-            time_step=origin_of(model).get(TIME_STEP),
             time_unit="1" if clock is None else clock.unit,
             samples=samples_of(traces, series) if traces is not None and here else None,
             sampled=None if traces is None else traces.observable,
@@ -173,12 +170,11 @@ def with_series(dataset: xarray.Dataset, series: Series, context: SeriesContext)
 
 
 def _observed(series: Series, context: SeriesContext) -> dict[str, Any]:
-    """Return the coordinates of observables: steps, and times if these follow from the steps."""
+    """Return the coordinates of observables: steps, and times of models with a clock."""
     found: dict[str, Any] = {OBSERVED: (OBSERVED, series.steps, step_attributes())}
-    if context.time_step is not None:
-        times = np.array([multiple(context.time_step, step) for step in series.steps])
+    if None not in series.times:
         about = {"units": context.time_unit, "long_name": "time of the model"}
-        found[f"{TIME}_{OBSERVED}"] = (OBSERVED, times, about)
+        found[TIMES] = (OBSERVED, np.array(series.times), about)
     return found
 
 

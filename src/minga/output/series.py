@@ -1,7 +1,8 @@
 """Observables over time: values after each observed step, in memory and as ``series.json``.
 
 The file is ``{"step": [0, 10, ...], "population": [5, 11, ...], "histogram": [[...], [...], ...], ...}``: one list for
-each observable, one entry for each step. Numbers that are not finite are ``null``.
+each observable, one entry for each step. The times of models with a clock are ``"time_observed"``. Numbers that are not
+finite are ``null``.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Any
 
 from minga.output.directory import RunDirectory, write_whole
 
-__all__ = ["STEP", "Series", "SeriesFile"]
+__all__ = ["STEP", "TIMES", "Series", "SeriesFile"]
 
 STEP = "step"
 """Name of the entry that counts steps."""
+TIMES = "time_observed"
+"""Name of the entry with the times of the model, which models without a clock do not have."""
 
 _SECONDS = 0.5
 _SHARE = 0.02
@@ -29,13 +32,25 @@ class Series:
 
     def __init__(self) -> None:
         self.steps: list[int] = []
+        self.times: list[float | None] = []
         self.values: dict[str, list[Any]] = {}
 
-    def add(self, step: int, observables: Mapping[str, Any]) -> None:
-        """Record the observables after a step; a step that is present already is not added again."""
+    def add(self, step: int, at: float | None, observables: Mapping[str, Any]) -> None:
+        """Record the observables after a step; a step that is present already is not added again.
+
+        Parameters
+        ----------
+        step
+            The number of completed steps.
+        at
+            The time of the model; None without a clock.
+        observables
+            Values by name.
+        """
         if self.steps and self.steps[-1] == step:
             return
         self.steps.append(step)
+        self.times.append(at)
         for name, value in observables.items():
             self.values.setdefault(name, []).append(value)
 
@@ -43,14 +58,17 @@ class Series:
     def from_dict(cls, content: Mapping[str, Sequence[Any]], wanted: Callable[[int], bool]) -> Series:
         """Return the observables at the wanted steps, given the result of :meth:`as_dict`."""
         series = cls()
+        times = content.get(TIMES)
         for number, step in enumerate(content.get(STEP, ())):
             if wanted(step):
-                series.add(step, {name: values[number] for name, values in content.items() if name != STEP})
+                found = {name: values[number] for name, values in content.items() if name not in (STEP, TIMES)}
+                series.add(step, None if times is None else times[number], found)
         return series
 
     def as_dict(self) -> dict[str, list[Any]]:
         """Return the series for JSON. The steps replace an observable called "step"."""
-        return {**{name: _finite(values) for name, values in self.values.items()}, STEP: list(self.steps)}
+        times = {} if None in self.times else {TIMES: list(self.times)}
+        return {**{name: _finite(values) for name, values in self.values.items()}, **times, STEP: list(self.steps)}
 
 
 class SeriesFile:
@@ -74,15 +92,15 @@ class SeriesFile:
             return
         self._series = Series.from_dict(found, lambda at: at <= step and wanted(at))
 
-    def add(self, step: int, observables: Mapping[str, Any]) -> None:
-        """Record the observables after a step.
+    def add(self, step: int, at: float | None, observables: Mapping[str, Any]) -> None:
+        """Record the observables after a step, as `Series.add`.
 
         Raises
         ------
         RunError
             If the disk refuses.
         """
-        self._series.add(step, observables)
+        self._series.add(step, at, observables)
         if time.monotonic() >= self._next:
             self.write()
 

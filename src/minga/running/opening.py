@@ -12,7 +12,7 @@ from minga.errors import CaseError, shown
 from minga.output.dataset import SeriesContext, with_series
 from minga.output.directory import RunDirectory
 from minga.output.progress import OVER, is_active, read_progress
-from minga.output.provenance import COMMAND, TIME_STEP
+from minga.output.provenance import COMMAND
 from minga.output.series import SeriesFile
 from minga.output.traces import read_traces
 from minga.output.variables import QUANTITIES, TIME
@@ -78,7 +78,6 @@ def _context(directory: RunDirectory, dataset: xarray.Dataset) -> SeriesContext:
     samples = read_traces(directory.traces) if directory.traces.is_dir() else None
     return SeriesContext(
         quantities=json.loads(attributes.get(QUANTITIES, "{}")),
-        time_step=attributes.get(TIME_STEP),
         time_unit=str(dataset[TIME].attrs.get("units", "1")),
         samples=samples,
         sampled="receivers" if samples is not None else None,

@@ -19,7 +19,9 @@ class Series(Observer):
     phase = Phase.OBSERVE
     counted = True
 
-    def __init__(self, add: Callable[[int, Mapping[str, Any]], None], intervals: Sequence[Interval | None]) -> None:
+    def __init__(
+        self, add: Callable[[int, float | None, Mapping[str, Any]], None], intervals: Sequence[Interval | None]
+    ) -> None:
         self._add = add
         self.schedule = at_intervals(*intervals, start=True, end=True)
 
@@ -27,4 +29,5 @@ class Series(Observer):
         """Observe and hand over."""
         observables = simulation.observe()
         if simulation.rank == 0:
-            self._add(simulation.step, observables)
+            time = None if simulation.model.clock is None else simulation.time
+            self._add(simulation.step, time, observables)

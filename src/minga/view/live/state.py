@@ -13,6 +13,7 @@ from typing import Any
 
 from minga.output.directory import RunDirectory
 from minga.output.progress import OVER, is_lost, read_progress
+from minga.output.series import TIMES
 from minga.view.live.picture import Frames, Picture, Pictures
 from minga.view.pictures import chosen_frames
 
@@ -194,7 +195,7 @@ def _series(found: Mapping[str, Any]) -> dict[str, Any]:
     chosen = chosen_frames(len(steps), _MOST_POINTS)
     curves: list[tuple[str, list[tuple[str, list[Any]]]]] = []
     for name, values in found.items():
-        if name == "step" or not isinstance(values, list) or len(values) != len(steps):
+        if name in ("step", TIMES) or not isinstance(values, list) or len(values) != len(steps):
             continue
         kept = [values[index] for index in chosen]
         if isinstance(kept[0], list):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minga.output.directory import RunDirectory, write_whole
+from minga.output.series import TIMES
 from minga.output.store import FrameReader
 from minga.output.variables import CONSERVED
 from minga.view.progress import ranks_text, rate_text, time_text
@@ -280,7 +281,7 @@ def _charts(series: Mapping[str, Any]) -> list[Chart]:
     steps = series.get(_STEP, [])
     charts = []
     for name, values in series.items():
-        if name == _STEP or not isinstance(values, list) or len(values) != len(steps) or len(steps) < 2:
+        if name in (_STEP, TIMES) or not isinstance(values, list) or len(values) != len(steps) or len(steps) < 2:
             continue
         lines = _lines(name, steps, values)
         if lines:
