@@ -76,6 +76,26 @@ def test_walls_are_those_of_the_field() -> None:
     assert np.abs(run(blur, (found,))[0] - expected(values, disc(2), "constant")).max() < 1e-14
 
 
+@pytest.mark.parametrize(
+    ("condition", "mode"), [(mg.reflect("edge"), "reflect"), (mg.antiperiodic(), ""), (mg.dirichlet(0.0), "")]
+)
+def test_conditions_hold_between_axes(condition: mg.Condition, mode: str) -> None:
+    grid = mg.Grid((12, 10), periodic=condition.antiperiodic)
+    weights = (np.array([1.0, 2.0, 4.0]), np.array([0.5, 1.0, 0.0]))
+    blur, found, values = model(grid, weights, "separable", boundary=condition)
+    if mode:
+        assert np.abs(run(blur, (found,))[0] - expected(values, np.outer(*weights), mode)).max() < 1e-14
+    direct, other, _ = model(grid, np.outer(*weights), "direct", boundary=condition)
+    assert np.abs(run(blur, (found,))[0] - run(direct, (other,))[0]).max() < 1e-14
+
+
+def test_conditions_that_do_not_hold_between_axes_are_refused() -> None:
+    with pytest.raises(mg.ProgramError, match="do not hold between the axes"):
+        model(mg.Grid((12, 10)), (np.ones(3), np.ones(3)), "separable", boundary=mg.dirichlet(1.0))
+    with pytest.raises(mg.ProgramError, match="antiperiodic"):
+        model(mg.Grid((12, 10), periodic=True), disc(2), "fft", boundary=mg.antiperiodic())
+
+
 @pytest.mark.parametrize("method", ["direct", "fft", "separable"])
 def test_same_bits_on_any_number_of_ranks(method: str) -> None:
     weights: Any = (np.arange(5.0), np.arange(3.0)) if method == "separable" else disc(3)

@@ -21,8 +21,9 @@ from minga.engine.program import Program
 from minga.errors import LayoutError, ProgramError, shown
 from minga.lang.cell import CellReader
 from minga.solve.fft.transform import FFT, Item
+from minga.space.boundary import Boundary
 from minga.space.box import Box
-from minga.space.field import Field
+from minga.space.field import Field, Slot
 from minga.space.grid import Grid
 
 __all__ = ["Convolution"]
@@ -88,7 +89,8 @@ class Convolution:
     costs: Mapping[Method, float] = field(init=False)
     fft: FFT | None = field(init=False)
     transform: tuple[Field, ...] = field(init=False)
-    between: tuple[Field, ...] = field(init=False)
+    between: dict[Boundary, tuple[Field, ...]] = field(init=False, default_factory=dict)
+    """Fields between the axes of the separable method, with the conditions of the source."""
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -104,8 +106,6 @@ class Convolution:
             self, "transform",
             () if fft is None else tuple(Field(f"{self.name} weights{word}", fft.modes) for word in words),
         )  # fmt: skip
-        steps = self.grid.ndim - 1 if self.method == "separable" else 0
-        put(self, "between", tuple(Field(f"{self.name} axis {k}", self.grid) for k in range(steps)))
 
     def _costs(self) -> dict[Method, float]:
         """Return the cost of each method that is possible."""
@@ -153,8 +153,10 @@ class Convolution:
 
     @property
     def fields(self) -> tuple[Field, ...]:
-        """All fields of the convolution, for ``mg.Model(..., fields=...)``."""
-        return self.between if self.fft is None else (*self.transform, *self.fft.fields)
+        """All fields of the convolution that have been recorded, for ``mg.Model(..., fields=...)``."""
+        if self.fft is not None:
+            return (*self.transform, *self.fft.fields)
+        return tuple(item for items in self.between.values() for item in items)
 
     @property
     def hierarchies(self) -> tuple[FFT, ...]:
@@ -198,11 +200,26 @@ class Convolution:
             return
         assert self.factors is not None
         come: Item = source
-        for axis, goal in enumerate((*self.between, target)):
+        for axis, goal in enumerate((*self._between(source), target)):
             shape = [1] * self.grid.ndim
             shape[axis] = -1
             program.apply(_written_out(self.factors[axis].reshape(shape), f"convolution-{axis}"), come, goal)
             come = goal
+
+    def _between(self, source: Item) -> tuple[Field, ...]:
+        """Return the fields between the axes, which obey the conditions of the source if these are homogeneous."""
+        boundary = (source.field if isinstance(source, Slot) else source).boundary
+        if boundary not in self.between:
+            if any(not condition.homogeneous for pair in boundary.sides for condition in pair if condition is not None):
+                raise ProgramError(
+                    f"a convolution of {source!r} axis by axis, whose conditions do not hold between the axes",
+                    remedy='write method="direct", or give conditions whose values are 0',
+                )
+            number = f" {len(self.between)}" if self.between else ""
+            self.between[boundary] = tuple(
+                Field(f"{self.name} axis {k}{number}", self.grid, boundary=boundary) for k in range(self.grid.ndim - 1)
+            )
+        return self.between[boundary]
 
     def __repr__(self) -> str:
         size = " x ".join(map(str, self.array.shape))

@@ -411,6 +411,12 @@ class FFT:
                 f"a transform of {', '.join(map(repr, slots))}",
                 remedy=f"give {wanted} of type {self.dtype} with the points {like[0].points} of {self.grid!r}",
             )
+        for slot in slots:
+            if any(slot.field.antiperiodic):
+                raise ProgramError(
+                    f"a transform of {slot!r}, which is antiperiodic, and modes are periodic",
+                    remedy="use the antiperiodic field on differences, or double the grid: a field and its negative",
+                )
         return slots
 
     def _settle(self, program: Program, fills: set[Slot]) -> None:
