@@ -76,6 +76,29 @@ def test_linear_terms_are_found_through_operators() -> None:
     assert [(ast.unparse(term.body), dict(term.symbol)) for term in ours.auxiliary["@1"]] == [("c", {(1,): 1.0})]
 
 
+def test_constants_need_not_be_literal() -> None:
+    text = "pi*laplace(c) + sqrt(4)*laplace(c) + +laplace(c) - max(k, 2)*laplace(c) + (-1)**0.5*c"
+    found = expand(parse(text, "d(c)/dt"), Expansion("x", {"k": 3.0}))
+    assert {ast.unparse(term.body): dict(term.symbol) for term in found} == {
+        "c": {(2,): math.pi}, "(-1) ** 0.5 * c": {(0,): 1.0},
+    }  # fmt: skip
+    notes = dict(mg.pde("pi*laplace(u) - d_dx(u**2)/2", box(8), space="spectral", integrator="etdrk4", dt=0.1).notes)
+    assert notes["implicit"] == "u: 3.14159 * d2_dx2(u)"
+    assert notes["explicit"] == "u: -0.5 * d_dx(u ** 2)"
+
+
+@pytest.mark.parametrize("noise", [None, 1.0])
+def test_modes_that_are_not_kept_leave_the_fields(noise: float | None) -> None:
+    integrator = "rk4" if noise is None else "euler-maruyama"
+    model = mg.pde(
+        "-u", box(16), initial={"u": "cos(2*x) + cos(6*x)"}, space="spectral", dealias=0.5, integrator=integrator,
+        dt=0.01, noise=noise,
+    )  # fmt: skip
+    modes = np.abs(np.fft.rfft(cells(model, 2))) / 8
+    assert modes[4:].max() < 1e-14
+    assert modes[2] > 0.5
+
+
 def test_alternating_signs_have_no_odd_derivative() -> None:
     model = EULER("d_dx(u)", box(8), initial={"u": np.array([1.0, -1.0] * 4)})
     assert np.array_equal(cells(model, 1), [1.0, -1.0] * 4)

@@ -153,6 +153,9 @@ def pde(
         spectral.begin(step)
         advanced = spectral.advanced
     recorded = method.record(step, rates, advanced, dt=given, target=target, tolerance=tolerance, absolute=floors)
+    if spectral is not None:
+        spectral.finish(step)
+        notes = (*notes, *(spectral.sides if method.modal else ()))
     workspace = (*workspace, *recorded.fields, *(() if spectral is None else spectral.workspace))
     observe, seen, of_unit = _observables(fields, system.complex)
     return Model(

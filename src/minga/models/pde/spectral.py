@@ -14,7 +14,7 @@ from minga.lang.expr import as_node, cast
 from minga.models.pde.complex_values import Pair, part_names
 from minga.models.pde.source import Source
 from minga.models.pde.system import PREFIX, System, complex_rate
-from minga.models.pde.terms import Expansion, Term, expand
+from minga.models.pde.terms import Expansion, Term, described, expand
 from minga.models.pde.translate import Names, translate
 from minga.solve.fft.modes import Modes, Symbol, is_real
 from minga.solve.fft.transform import Spectrum
@@ -112,6 +112,17 @@ class Spectral:
         about = "workspace of spectral derivatives"
         return tuple(Field(f"spectral {each}", self.system.grid, description=about) for each in names)
 
+    @property
+    def sides(self) -> tuple[tuple[str, str], ...]:
+        """Notes on the terms that exponential integrators integrate exactly, and on the others."""
+        linear, rest = [], []
+        for name, terms in zip(self.system.unknowns, self.terms, strict=True):
+            own = [term for term in terms if term.name == name]
+            others = [term for term in terms if term.name != name]
+            for group, found in ((linear, own), (rest, others)):
+                group += [f"{name}: {described(found, self.system.grid.axes)}"] if found else []
+        return ("implicit", "; ".join(linear) or "nothing"), ("explicit", "; ".join(rest) or "nothing")
+
     # Two forms of the rates ----------------------------------------------------------------------------------------
     def modal(self) -> ModalRates:
         """Return the rates for exponential integrators: what is linear in the field itself apart from the rest."""
@@ -138,18 +149,11 @@ class Spectral:
         rates_of = [self._fields(f"rate of {name}") for name in unknowns]
         workspace = tuple(item for pair in rates_of for item in pair)
         found = self._own(rates_of)
-        clean = [self._fields(f"kept modes of {name}") for name in unknowns]
         state = tuple(self.modes.fft.spectrum(f"spectral {name}") for name in unknowns)
         result = self.modes.fft.spectrum("spectral rate")
 
         def prepare(program: Program, values: Sequence[Slot]) -> None:
-            for value, spectrum in zip(self._groups(values), state, strict=True):
-                self.modes.fft.forward(program, value, spectrum)
-            if self.modes.dealias < 1:
-                values = [item.now for item in self._own(clean)]
-                for kept, spectrum in zip(clean, state, strict=True):
-                    self.modes.keep(program, spectrum)
-                    self.modes.fft.inverse(program, spectrum, kept)
+            self._transformed(program, values, state)
             self._derivatives(program, values, state)
             for name, source, terms, target in zip(unknowns, self.sources, self.terms, rates_of, strict=True):
                 self._rate(program, name, source, terms, values, state, result)
@@ -166,8 +170,22 @@ class Spectral:
             function, (*self.constants, *found), self.plain.scalars, noise if self.system.noise else None, prepare
         )
         spectra = (item for spectrum in (*state, result) for item in spectrum.fields)
-        kept = [item for pair in clean for item in pair] if self.modes.dealias < 1 else []
-        return rates, (*workspace, *kept, *spectra)
+        return rates, (*workspace, *spectra)
+
+    def finish(self, program: Program) -> None:
+        """Record that the modes of noise that are not kept leave the fields at the end of a step."""
+        if self.modes.dealias < 1 and self.system.noise:
+            self._transformed(program, [item.now for item in self.fields], [self._spectrum(0)] * len(self.sources))
+
+    def _transformed(self, program: Program, values: Sequence[Slot], spectra: Sequence[Spectrum]) -> None:
+        """Record the spectra of values; modes that are not kept leave the values as well, where they would stay."""
+        for value, spectrum in zip(self._groups(values), spectra, strict=True):
+            self.modes.fft.forward(program, value, spectrum)
+            if self.modes.dealias < 1:
+                self.modes.keep(program, spectrum)
+                self.modes.fft.inverse(program, spectrum, value)
+        if self.modes.dealias < 1:
+            self.begin(program)
 
     def _groups(self, values: Sequence[Slot]) -> list[Sequence[Slot]]:
         """Return the slots of each unknown from those of all fields; real ones have zeros where modes are complex."""

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from minga.compile.elementwise import evaluated
+from minga.lang.expr import as_node
 from minga.models.pde.source import Source
-from minga.models.pde.translate import OPERATORS
+from minga.models.pde.translate import CONSTANTS, FUNCTIONS, OPERATORS
 from minga.solve.fft.modes import Symbol, product, total, zero
 
-__all__ = ["Expansion", "Term", "expand"]
+__all__ = ["Expansion", "Term", "described", "expand"]
 
 _SYNONYMS: Final = {"divergence": "div", "gradient": "grad", "laplacian": "laplace"}
 _CONSTANT: Final[Mapping[type, Callable[[complex, complex], complex]]] = {
@@ -72,6 +75,33 @@ class Expansion:
     _known: dict[str, str] = field(default_factory=dict)
 
 
+def described(terms: Sequence[Term], axes: Sequence[str]) -> str:
+    """Return the text of a sum of operators applied to values.
+
+    Parameters
+    ----------
+    terms
+        The terms.
+    axes
+        Names of the axes.
+
+    Returns
+    -------
+    str
+        The text, such as ``"-1 * d2_dx2(u)"``.
+    """
+    found = []
+    for term in terms:
+        body = ast.unparse(term.body)
+        for key, factor in term.symbol.items():
+            value = body
+            for axis, power in zip(axes, key, strict=True):
+                value = f"d{power}_d{axis}{power}({value})" if power > 1 else f"d_d{axis}({value})" if power else value
+            number = factor if isinstance(factor, complex) and factor.imag else complex(factor).real
+            found.append(value if number == 1.0 else f"{number:g} * {value}")
+    return " + ".join(found) or "nothing"
+
+
 def expand(source: Source, expansion: Expansion) -> list[Term]:
     """Return the terms of an equation, of which each operator and body occurs once.
 
@@ -113,6 +143,8 @@ class _Expander:
                 return _collected([*self.terms(node.left), *right])
             case ast.UnaryOp(op=ast.USub()):
                 return _scaled(self.terms(node.operand), -1.0)
+            case ast.UnaryOp(op=ast.UAdd()):
+                return self.terms(node.operand)
             case ast.BinOp(op=ast.Mult()) if (factor := self.constant(node.left)) is not None:
                 return _scaled(self.terms(node.right), factor)
             case ast.BinOp(op=ast.Mult() | ast.Div()) if (factor := self.constant(node.right)) is not None:
@@ -131,19 +163,17 @@ class _Expander:
             case ast.Constant(value=int(value) | float(value)) if not isinstance(value, bool):
                 return float(value)
             case ast.Name():
-                return self.expansion.numbers.get(node.id)
-            case ast.UnaryOp(op=ast.USub()):
+                return CONSTANTS.get(node.id, self.expansion.numbers.get(node.id))
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd()):
                 operand = self.constant(node.operand)
-                return None if operand is None else -operand
+                return -operand if operand is not None and isinstance(node.op, ast.USub) else operand
             case ast.BinOp() if type(node.op) in _CONSTANT:
                 left, right = self.constant(node.left), self.constant(node.right)
-                if left is None or right is None:
-                    return None
-                try:
-                    found = _CONSTANT[type(node.op)](left, right)
-                except (ZeroDivisionError, OverflowError):
-                    return None
-                return found
+                return None if left is None or right is None else _computed(_CONSTANT[type(node.op)], left, right)
+            case ast.Call(keywords=[]) if (name := self.name_of(node)) in FUNCTIONS:
+                values = [self.constant(arg) for arg in node.args]
+                real = [value for value in values if isinstance(value, float)]
+                return _of_constants(name, real) if len(real) == len(values) else None
         return None
 
     def pointwise(self, node: ast.expr) -> ast.expr:
@@ -307,6 +337,25 @@ class _Expander:
     def conservative(self, node: ast.Call) -> bool:
         """Return the option of advect."""
         return not any(isinstance(item.value, ast.Constant) and item.value.value is False for item in node.keywords)
+
+
+def _computed(function: Callable[[complex, complex], complex], left: complex, right: complex) -> complex | None:
+    """Return a function of two constants; None if it has no value, or real constants give a complex one."""
+    try:
+        found = function(left, right)
+    except (ZeroDivisionError, OverflowError):
+        return None
+    real = isinstance(left, float) and isinstance(right, float)
+    return None if real and isinstance(found, complex) else found
+
+
+def _of_constants(name: str, values: Sequence[float]) -> float | None:
+    """Return a function of real constants; None if it takes another number of them, or its value is not finite."""
+    try:
+        found = float(evaluated(as_node(FUNCTIONS[name][1](*values)), {}))
+    except TypeError:
+        return None  # the number of arguments, which the translation refuses with its place
+    return found if math.isfinite(found) else None
 
 
 def _times(a: ast.expr, b: ast.expr) -> ast.expr:

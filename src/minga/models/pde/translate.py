@@ -22,7 +22,7 @@ from minga.models.pde.complex_values import Pair
 from minga.models.pde.operands import Vector, divergence_of_gradient, operand
 from minga.models.pde.source import Source, unknown
 
-__all__ = ["FUNCTIONS", "OPERATORS", "Names", "reserved", "translate"]
+__all__ = ["CONSTANTS", "FUNCTIONS", "OPERATORS", "Names", "reserved", "translate"]
 
 SCHEMES: Final = ("upwind", "up3", "up5", "c2", "c4", "van_leer", "weno5")
 MEANS: Final = ("arithmetic", "harmonic")
@@ -88,7 +88,8 @@ _COMPARE: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
     ast.Gt: operator.gt,
     ast.GtE: operator.ge,
 }
-_CONSTANTS: Final = {"pi": math.pi}
+CONSTANTS: Final = {"pi": math.pi}
+"""Constants by their names."""
 IMAGINARY_UNIT: Final = "I"
 
 
@@ -132,7 +133,7 @@ class Names:
     def known(self) -> set[str]:
         """All names of values."""
         imaginary = (IMAGINARY_UNIT,) if self.complex else ()
-        return {*self.values, *self.axes, *_CONSTANTS, *imaginary, *(() if self.time is None else ("t",))}
+        return {*self.values, *self.axes, *CONSTANTS, *imaginary, *(() if self.time is None else ("t",))}
 
     @property
     def callables(self) -> set[str]:
@@ -261,8 +262,8 @@ class _Translation:
         names, name = self.names, node.id
         if name in names.values:
             return names.values[name]
-        if name in _CONSTANTS:
-            return _CONSTANTS[name]
+        if name in CONSTANTS:
+            return CONSTANTS[name]
         if name == IMAGINARY_UNIT and names.complex:
             return complex_values.IMAGINARY
         if name == "t" and names.time is not None:
