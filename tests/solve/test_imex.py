@@ -402,3 +402,20 @@ def test_notes_say_which_terms_are_implicit() -> None:
     notes = dict(model.notes)
     assert notes["implicit"] == "u: 0.1 * laplace(u), part of 2 * (1 - u)"
     assert notes["explicit"] == "u: -u * d_dx(u), part of 2 * (1 - u)"
+
+
+@pytest.mark.parametrize("method", ["cnab2", "sbdf2"])
+def test_a_step_much_longer_than_the_one_before(method: str) -> None:
+    """A wave that decays with the rate 1000: extrapolated from a step of 0.001, one of 0.1 would turn it over."""
+    grid = mg.Grid((8,), spacing=0.1, periodic=True)
+    start = np.cos(math.pi * np.arange(8))
+    model = mg.pde("2.5*laplace(u)", grid, initial={"u": start}, integrator=method, dt=0.1)
+    assert model.clock is not None
+    assert isinstance(model.clock.dt, mg.Register)
+    with mg.Engine(model.layouts("slabs", 1)) as engine:
+        engine.set(model.field("u"), start)
+        for dt in (0.001, 0.1):
+            engine.write(model.clock.dt, dt)
+            engine.run(model.step)
+        found = np.asarray(engine.gather(model.field("u")))
+    assert np.abs(found).max() < 0.1

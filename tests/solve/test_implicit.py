@@ -69,6 +69,22 @@ def test_order(method: str) -> None:
     assert math.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.1)
 
 
+def test_a_method_of_two_steps_begins_again() -> None:
+    """Where the length of the step before is set to 0, each step is one of TR-BDF2."""
+    found = []
+    for method in METHODS:
+        u, step = mg.Field("u", POINTS, slots=2), mg.Program("step")
+        rates = mg.solve.Rates(lambda cells, _, t: [-(cells[0][0] ** 2)])
+        recorded = mg.solve.integrator(method).with_given_steps().record(step, rates, (u,), dt=0.1)
+        if recorded.before is not None:
+            step.let(recorded.before, 0.0)
+        with mg.Engine(mg.Layout.single(POINTS.box, 1), grid=POINTS) as engine:
+            engine.set(u, 1.0)
+            engine.run(step, 3)
+            found.append(engine.gather(u))
+    assert np.array_equal(*found)
+
+
 def burgers(method: str, dt: float, modes: int = 64) -> np.ndarray:
     """Burgers' equation by differences of high order at t = 1."""
     h = 2 * math.pi / modes

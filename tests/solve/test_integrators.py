@@ -267,6 +267,23 @@ def test_strong_order_with_noise_that_depends_on_the_value(method: str, order: f
     assert math.log(errors[0] / errors[1], 4) == pytest.approx(order, abs=0.1)
 
 
+@pytest.mark.parametrize("method", thinned(["heun", "rk4", "tr-bdf2"], "heun", "tr-bdf2"))
+def test_steps_of_a_number_go_on_from_the_present_time(method: str) -> None:
+    u, step = mg.Field("u", POINTS, slots=2), mg.Program("step")
+    rates = mg.solve.Rates(lambda cells, _, t: [t + 0.0 * cells[0][0]])
+    recorded = mg.solve.integrator(method).with_given_steps().record(step, rates, (u,), dt=0.1)
+    with mg.Engine(mg.Layout.single(POINTS.box, 1), grid=POINTS) as engine:
+        assert recorded.fields
+        for start in (5.0, -1.0):
+            engine.write(mg.TIME, start)
+            engine.set(u, 0.0)
+            engine.run(step, 3)
+            assert engine.read(mg.TIME) == start + 3 * 0.1
+            values = engine.gather(u)
+            assert values is not None
+            assert values[0] == pytest.approx(start * 0.3 + 0.3**2 / 2)
+
+
 def test_milstein_refuses_noise_of_other_cells() -> None:
     with pytest.raises(mg.ProgramError, match="other cells or fields") as caught:
         mg.pde("0", POINTS, noise="laplace(u)", dt=0.1, integrator="milstein")

@@ -25,6 +25,9 @@ class Recorded:
         The linear systems of a step.
     failure
         What is wrong where a step ends the run with "limit", for methods of given steps that may fail.
+    before
+        The register of the length of the step before, for methods that use the state before; a Program that changes the
+        fields between steps lets it be 0, and the next step uses the present state alone.
     hierarchies
         Grids that follow that of the fields, for ``mg.Model(..., hierarchies=...)``.
     """
@@ -33,4 +36,5 @@ class Recorded:
     wish: Register | None = None
     solutions: tuple[Solution, ...] = ()
     failure: str = ""
+    before: Register | None = None
     hierarchies: tuple[Hierarchy, ...] = ()

@@ -88,33 +88,33 @@ class Recording:
 class Given:
     """A step of a given length: the times of its stages, and its end.
 
-    The time is a number of steps times the length, rounded once. Where the length is a register, that number begins
-    again whenever the run has changed the length or the time.
+    The time is that of an origin plus a number of steps times the length, rounded once. The number begins again, and
+    the origin is the present time, whenever something else has changed the time or the length.
     """
 
     def __init__(self, program: Program, dt: float | Register) -> None:
         self.program, self.dt = program, dt
         self.count = Register(f"{program.name}.count", "i8")
         self.origin = Register(f"{program.name}.origin")
-        if not isinstance(dt, Register):
-            return
-        self.before, self.length = Register(f"{program.name}.end"), Register(f"{program.name}.length")
-        again = (self.before == TIME) & (dt == self.length)
+        self.before = Register(f"{program.name}.end")
+        again = self.before == TIME
+        if isinstance(dt, Register):
+            length = Register(f"{program.name}.length")
+            again = again & (dt == length)
         program.let(self.count, where(again, self.count, 0))
         program.let(self.origin, where(again, self.origin, TIME))
-        program.let(self.length, dt)
+        if isinstance(dt, Register):
+            program.let(length, dt)
 
     def set(self, share: float) -> None:
         """Record that the time is that of a fraction of the step."""
-        time = (cast(self.count, "f8") + share) * self.dt
-        self.program.let(TIME, self.origin + time if isinstance(self.dt, Register) else time)
+        self.program.let(TIME, self.origin + (cast(self.count, "f8") + share) * self.dt)
 
     def end(self) -> None:
         """Record that the time is that of the end of the step."""
         self.set(1.0)
         self.program.let(self.count, self.count + 1)
-        if isinstance(self.dt, Register):
-            self.program.let(self.before, TIME)
+        self.program.let(self.before, TIME)
 
 
 def length(name: str, dt: float | Register | None) -> float | Register:

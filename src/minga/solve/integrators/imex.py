@@ -18,7 +18,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from minga.engine.program import Program
@@ -37,6 +37,8 @@ SOLVED: Final = 1e-9
 """Residual of a linear system beside the one of its guess at which it counts as solved."""
 LIMIT: Final = 500
 """The most iterations of a linear system."""
+GROWTH: Final = 2.0 * (1.0 + 1e-9)
+"""Largest ratio of two steps of the methods of two steps; a longer step is one of ARS443."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +248,7 @@ def multistep(name: str, kind: Literal["cnab2", "sbdf2"]) -> Callable[..., Recor
         before = Register(f"{program.name}.dt_before")
         ratio = Register(f"{program.name}.ratio")
         time = Given(program, step)
-        first = before == 0.0
+        first = (before == 0.0) | (step > GROWTH * before)
         program.let(ratio, where(first, 1.0, step / where(first, 1.0, before)))
         imex.start()
         alone = imex.runge_kutta(ARS443, step)
@@ -257,7 +259,7 @@ def multistep(name: str, kind: Literal["cnab2", "sbdf2"]) -> Callable[..., Recor
             imex.combine([_now(fields)], [1.0], _now(imex.level("old")))
         time.end()
         program.rotate(*fields, *imex.level("n"))
-        return imex.recorded
+        return replace(imex.recorded, before=before)
 
     return record
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from minga.compile.explain import kernel
@@ -20,8 +21,9 @@ from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.elementary import clip, pow
-from minga.lang.expr import Node, as_node, cast, extreme, where
+from minga.lang.expr import Node, as_node, extreme, where
 from minga.solve.integrators.adaptive import first_step
+from minga.solve.integrators.explicit import Given
 from minga.solve.integrators.workspace import Recorded, like
 from minga.solve.jacobian import Vector
 from minga.solve.newton_krylov import MOST_PRODUCTS, NewtonKrylov
@@ -109,9 +111,14 @@ class _Recording:
         return tuple(item.now for item in self.work[word])
 
     @property
-    def workspace(self) -> tuple[Field, ...]:
-        """All fields of the workspace."""
-        return (*(item for group in self.work.values() for item in group), *self.newton.workspace)
+    def recorded(self) -> Recorded:
+        """What the step needs."""
+        work = (item for group in self.work.values() for item in group)
+        return Recorded(
+            (*work, *self.newton.workspace),
+            hierarchies=self.newton.hierarchies,
+            before=self.before if self.multistep else None,
+        )
 
     # One attempt ---------------------------------------------------------------------------------------------------
     def attempt(self) -> None:
@@ -175,22 +182,16 @@ class _Recording:
     def given(self, dt: float | Register) -> Recorded:
         """Record a step of a given length, with which the run ends if an iteration does not converge."""
         program = self.program
-        count = Register(f"{program.name}.count", "i8")
+        time = Given(program, dt)
         program.let(self.h, dt)
-        program.let(self.start, TIME if isinstance(dt, Register) else cast(count, "f8") * dt)
+        program.let(self.start, TIME)
         self._measure()
         program.let(self.solved, 0)
         with program.repeat(until=self.solved > 0, limit=1):
             self.attempt()
-        program.let(TIME, self.start + dt if isinstance(dt, Register) else (cast(count, "f8") + 1.0) * dt)
-        if not isinstance(dt, Register):
-            program.let(count, count + 1)
+        time.end()
         self.finish()
-        return Recorded(
-            self.workspace,
-            hierarchies=self.newton.hierarchies,
-            failure="the implicit equations of the step were not solved",
-        )
+        return replace(self.recorded, failure="the implicit equations of the step were not solved")
 
     # Steps that the method chooses ---------------------------------------------------------------------------------
     def chosen(self, dt: float | Register | None, target: Register | None) -> Recorded:
@@ -220,7 +221,7 @@ class _Recording:
         landed = h >= rest
         program.let(TIME, where(landed, self.start if target is None else target, self.start + h))
         self.finish()
-        return Recorded(self.workspace, wish, hierarchies=self.newton.hierarchies)
+        return replace(self.recorded, wish=wish)
 
     def _measure(self) -> Any:
         """Record the sizes of values and rates at the beginning of a step."""
