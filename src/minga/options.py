@@ -103,8 +103,8 @@ class RunSettings(BaseModel):
     topology: Annotated[
         str | None,
         Field(
-            description='the machine as nodes x chips x cores, such as "16x2x2", by levels, "rack=2 node=8 core=4", or as '
-            'a file, "topology.conf"; left out, it is detected'
+            description='the machine as nodes x chips x cores, such as "16x2x2", by levels, "rack=2 node=8 core=4", or '
+            'as a file, "topology.conf"; left out, it is detected'
         ),
     ] = None
     machine: Annotated[

@@ -115,7 +115,8 @@ class Spectral:
     @property
     def sides(self) -> tuple[tuple[str, str], ...]:
         """Notes on the terms that exponential integrators integrate exactly, and on the others."""
-        linear, rest = [], []
+        linear: list[str] = []
+        rest: list[str] = []
         for name, terms in zip(self.system.unknowns, self.terms, strict=True):
             own = [term for term in terms if term.name == name]
             others = [term for term in terms if term.name != name]
