@@ -172,7 +172,7 @@ class _Expander:
                 return None if left is None or right is None else _computed(_CONSTANT[type(node.op)], left, right)
             case ast.Call(keywords=[]) if (name := self.name_of(node)) in FUNCTIONS:
                 values = [self.constant(arg) for arg in node.args]
-                real = [float(value) for value in values if isinstance(value, int | float)]
+                real = [float(value.real) for value in values if value is not None and value.imag == 0.0]
                 return _of_constants(name, real) if len(real) == len(values) else None
         return None
 
