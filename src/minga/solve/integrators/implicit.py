@@ -112,7 +112,7 @@ class _Recording:
 
     @property
     def recorded(self) -> Recorded:
-        """What the step needs."""
+        """Workspace of a step, and the hierarchies of grids that it uses."""
         work = (item for group in self.work.values() for item in group)
         return Recorded(
             (*work, *self.newton.workspace),
