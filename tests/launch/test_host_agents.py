@@ -6,7 +6,6 @@ import base64
 import json
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +33,6 @@ cat {folder}/$1
 read order && cat {folder}/$1.answer
 read end
 """
-
-
-@pytest.fixture(autouse=True)
-def signals_as_before() -> Iterator[None]:
-    """Restore how this process answers SIGTERM, which an agent that leaves ignores."""
-    before = signal.getsignal(signal.SIGTERM)
-    yield
-    signal.signal(signal.SIGTERM, before)
 
 
 def said_by(folder: Path, name: str, answer: dict[str, Any] | None = None, **facts: Any) -> str:
@@ -123,7 +114,9 @@ def test_files_arrive_as_they_were_and_are_removed(tmp_path: Path) -> None:
     fault = agent.carry_out({"do": "staged", "digests": {"inputs/a.bin": "0"}})["fault"]
     assert fault == "inputs/a.bin did not arrive as it was sent"
     agent.carry_out({"do": "end"})
+    before = signal.getsignal(signal.SIGTERM)
     agent.leave()
+    assert signal.getsignal(signal.SIGTERM) is before
     assert list(tmp_path.iterdir()) == []
 
 

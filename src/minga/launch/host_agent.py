@@ -57,6 +57,7 @@ def main() -> int:
             if answer is not None:
                 _say(answers, {"answer": answer})
     finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         agent.leave()
     return 0
 
@@ -140,7 +141,6 @@ class _Agent:
 
     def leave(self) -> None:
         """End the ranks that are left on this host, and remove all copies."""
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         deadline = time.monotonic() + self.patience
         mark = f"{MARK}={self.mark}"
         if self.mark:
