@@ -31,6 +31,9 @@ MOST_REFINED = 2048
 _MESHES = 4
 """Number of process grids that are tried: those with the cheapest messages."""
 
+_VERY_MANY = 1 << 16
+"""Number of ranks above which only the best process grid is tried: each takes seconds."""
+
 _TYPICAL = 1 << 16
 """Bytes of a message by which links are compared."""
 
@@ -162,7 +165,7 @@ def _meshes(team: Team) -> list[tuple[int, ...]]:
     """Return the process grids with the cheapest messages, without slabs."""
     if len(team.ranks) == 1:
         return [(1,) * team.work.domain.ndim]
-    most = _MESHES if len(team.ranks) <= MOST_REFINED else _MESHES // 2
+    most = _MESHES if len(team.ranks) <= MOST_REFINED else _MESHES // 2 if len(team.ranks) <= _VERY_MANY else 1
     grids = [parts for _, parts in grids_by_cost(team.work, team.group.seats, team.group.links)]
     return [parts for parts in grids if sum(count > 1 for count in parts) > 1][:most]
 
