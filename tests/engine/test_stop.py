@@ -144,7 +144,7 @@ def test_observation_between_frames() -> None:
     seen: list[int] = []
     model = clock()
     with mg.Engine(model.layouts("cartesian", 1)) as engine:
-        drive(model, engine, 10, [Series(lambda step, values: seen.append(step), (5, 3))])
+        drive(model, engine, 10, [Series(lambda step, time, values: seen.append(step), (5, 3))])
     assert seen == [0, 3, 5, 6, 9, 10]
 
 

@@ -368,7 +368,7 @@ def test_a_run_is_balanced_as_it_goes() -> None:
 
     def run(comm: Comm, look: str | None) -> tuple[Any, list[Any]]:
         seen: list[Any] = []
-        series = Series(lambda step, values: seen.append((step, dict(values))), (18, 11))
+        series = Series(lambda step, time, values: seen.append((step, dict(values))), (18, 11))
         return slow_ranks.run(comm, 36, 4.0, look, layout, observers=[series], until=until), seen
 
     still, before = mg.run_virtual(2, lambda comm: run(comm, None))[0]
