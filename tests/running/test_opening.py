@@ -39,9 +39,13 @@ def test_a_dataset_says_where_it_comes_from(tmp_path: Path) -> None:
         about = found.attrs
         parameters = json.loads(about["parameters"])
         assert (parameters["D"], parameters["equations"]) == (0.5, {"u": "D * laplace(u)"})
+        assert (parameters["parameters"], parameters["initial"]) == ({"D": 0.5}, {"u": "<lambda>"})
+        assert (parameters["space"], parameters["units"], parameters["dt"]) == ("differences", {"u": "K"}, 0.25)
+        assert parameters["grid"] == "Grid(8 y x 6 x; spacing 2; units m, m; periodic y, x)"
         assert about["seed"] == 7
         assert about["source"] == f"minga {version('minga')}"
         assert json.loads(about["versions"])["numpy"] == np.__version__
+        assert json.loads(about["versions"])["scipy"] == version("scipy")
         assert about["command"].startswith("mg.run(model, until=2.0, every=0.5)")
         assert (found.u.attrs["units"], found.x.attrs["units"], found.largest_u.attrs["units"]) == ("K", "m", "K")
         assert found.attrs["digest"] == memory.attrs["digest"]

@@ -22,7 +22,7 @@ TIME_STEP: Final = "time_step"
 """Attribute with the length of every step, in the unit of the time; absent if steps may differ in length."""
 COMMAND: Final = "command"
 """Attribute with the command or the call that repeats the run."""
-_PACKAGES: Final = ("minga", "numpy", "llvmlite")
+_PACKAGES: Final = ("minga", "numpy", "scipy", "llvmlite")
 _MOST: Final = 64
 """Largest number of entries of an array that is recorded with its values."""
 

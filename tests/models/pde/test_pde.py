@@ -275,6 +275,19 @@ def test_texts_of_initial_values_have_the_bits_of_kernels() -> None:
         assert np.array_equal(engine.gather(model.field("u")), other.gather(v))
 
 
+def test_the_record_has_all_that_a_model_is_made_of() -> None:
+    grid = mg.Grid((8, 6), ("y", "x"), periodic=(False, True))
+    model = mg.pde(
+        {"u": "k*laplace(u)"}, grid, parameters={"k": "1 + x", "c": np.ones((8, 6))}, initial="sin(x)", noise="0.1*u",
+        boundary={"y": (mg.dirichlet(1.0), mg.neumann(0.0))}, dt=0.1, unit="s", dtype="f8",
+    )  # fmt: skip
+    found = model.parameters
+    assert found["parameters"] == {"k": "1 + x", "c": "array of shape (8, 6), float64"}
+    assert found["boundary"] == {"u": {"y": ["dirichlet(1.0)", "neumann(0.0)"]}}
+    assert (found["initial"], found["noise"], found["unit"], found["dealias"]) == ("sin(x)", "0.1*u", "s", 1.0)
+    assert (found["integrator"], found["dt"]) == ("euler-maruyama", 0.1)
+
+
 def stable(equations: Any, grid: mg.Grid, integrator: str, **options: Any) -> float:
     """The limit that the notes of a model state, found with a step that is as short as the default."""
     model = mg.pde(equations, grid, integrator=integrator, **options)

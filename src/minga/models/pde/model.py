@@ -9,6 +9,8 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from minga.compile.explain import Kernel
 from minga.engine.clock import Clock
 from minga.engine.model import Model
@@ -133,6 +135,10 @@ def pde(
     >>> model.name
     'pde'
     """
+    keywords = {
+        "parameters": parameters, "initial": initial, "noise": noise, "space": space, "dealias": dealias,
+        "absolute": absolute, "unit": unit, "units": units, "dtype": dtype,
+    }  # fmt: skip
     system = System.of(equations, grid, dict(parameters or {}), noise, order, seed, dtype)
     fields = tuple(
         Field(each, grid, kind, slots=2, boundary=_boundary(boundary, each, system), unit=_unit(each, units, system))
@@ -168,7 +174,7 @@ def pde(
         observe=observe,
         observables=seen,
         units=of_unit,
-        parameters=_record(equations, system, method, length, order, tolerance),
+        parameters=_record(system, fields, method, keywords | {"order": order, "tolerance": tolerance, "dt": length}),
         seed=seed,
         notes=notes,
         clock=clock,
@@ -390,12 +396,34 @@ def _lengths(grid: Grid) -> list[str]:
 
 
 def _record(
-    equations: object, system: System, method: Integrator, dt: float | None, order: int, tolerance: float
+    system: System, fields: Sequence[Field], method: Integrator, keywords: Mapping[str, object]
 ) -> dict[str, object]:
-    """Return the parameters for the record."""
+    """Return the parameters for the record: numbers by their names, and all that the model was made of."""
     texts = {
         name: each.text if isinstance(each, Source) else getattr(each, "__name__", "function")
         for name, each in zip(system.unknowns, system.equations, strict=True)
     }
-    length = {"tolerance": tolerance} if method.adaptive else {"dt": dt}
-    return {"equations": texts, **system.constants, "integrator": method.name, "order": order, **length}
+    walls = {
+        item.name: {
+            axis: [repr(condition) for condition in pair]
+            for axis, pair in zip(item.grid.axes, item.boundary.sides, strict=True)
+            if any(pair)
+        }
+        for item in fields
+    }
+    said = {name: _said(value) for name, value in keywords.items() if value is not None}
+    return {
+        **system.constants, "equations": texts, "integrator": method.name, **said,
+        "boundary": {name: conditions for name, conditions in walls.items() if conditions}, "grid": repr(system.grid),
+    }  # fmt: skip
+
+
+def _said(value: object) -> object:
+    """Return a value for the record, functions and arrays by name and shape."""
+    if isinstance(value, Mapping):
+        return {str(name): _said(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"array of shape {value.shape}, {value.dtype}"
+    if isinstance(value, Register):
+        return f"register {value.name}"
+    return getattr(value, "__name__", "function") if callable(value) else value
