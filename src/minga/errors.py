@@ -6,7 +6,7 @@ All of them derive from :class:`MingaError`; any other exception that escapes is
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,6 +20,7 @@ __all__ = [
     "ProgramError",
     "RunError",
     "Where",
+    "listed",
     "suggest",
 ]
 
@@ -192,6 +193,11 @@ def shown(value: object, longest: int = 80) -> str:
         return f"an array of shape {shape} and {dtype}"
     text = " ".join(repr(value).split())
     return text if len(text) <= longest else f"{text[: longest - 4]} ..."
+
+
+def listed(names: Sequence[str], longest: int = 6) -> str:
+    """Join names for a message; of more than ``longest``, only the first ones are named."""
+    return ", ".join(names[:longest]) + (f" and {len(names) - longest} more" if len(names) > longest else "")
 
 
 def suggest(word: str, options: Iterable[str]) -> str | None:

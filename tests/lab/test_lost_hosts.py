@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -22,27 +21,11 @@ from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
 from minga.lab.launch import end, start
 from minga.launch.implementations import find_implementation
+from ssh_nodes import ssh_nodes
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
-SSHD = "/usr/sbin/sshd"
 NAMES = ("ant", "bee", "cat")
-CLIENT = """\
-Host *
-  IdentityFile {folder}/key
-  Port 2222
-  StrictHostKeyChecking no
-  UserKnownHostsFile /dev/null
-"""
-SERVER = """\
-Port 2222
-HostKey {folder}/host
-AuthorizedKeysFile {folder}/key.pub
-StrictModes no
-PermitRootLogin yes
-UsePAM no
-PidFile none
-"""
 
 
 @dataclass(frozen=True)
@@ -80,38 +63,10 @@ class Nodes:
 
 @pytest.fixture
 def nodes(rights: dict[str, Any], tmp_path: Path) -> Iterator[Nodes]:
-    if not Path(SSHD).exists() or shutil.which("ssh-keygen") is None:
-        pytest.skip("needs an ssh server: install the Debian package openssh-server")
-    if os.geteuid() != 0:
-        pytest.skip("changes what /etc/hosts says in namespaces: run the tests as root")
-    for name in ("key", "host"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
-    (tmp_path / "client").write_text(CLIENT.format(folder=tmp_path))
-    (tmp_path / "server").write_text(SERVER.format(folder=tmp_path))
-    listed = "".join(f"10.77.0.{number} {name}\n" for number, name in enumerate(NAMES, 1))
-    (tmp_path / "etc-hosts").write_text("127.0.0.1 localhost\n" + listed)
+    known = "".join(f"10.77.0.{number} {name}\n" for number, name in enumerate(NAMES, 1))
     (tmp_path / "hosts").write_text("ant:1\nbee:1\ncat:1\n")
-    (tmp_path / "work").mkdir()
-    Path("/run/sshd").mkdir(exist_ok=True)
-    names = f"mount --bind {tmp_path}/etc-hosts /etc/hosts"
-    apart = f"{names} && mount -t tmpfs none {tmp_path}/work"
-    own = [["unshare", "-m", "sh", "-c", f'{disk} && exec "$@"', "sh"] for disk in (names, apart, apart)]
-    three = tuple(LabNode(name, 1.0, None, None) for name in NAMES)
-    with laboratory(Lab("losing", three), **rights | {"quota": False}) as cluster:
-        servers = [
-            subprocess.Popen(
-                cluster.command(node, [*own[node], SSHD, "-D", "-e", "-f", str(tmp_path / "server")]),
-                stderr=subprocess.DEVNULL,
-            )
-            for node in range(3)
-        ]
-        try:
-            time.sleep(1.0)
-            yield Nodes(cluster, tmp_path, own[0])
-        finally:
-            for server in servers:
-                server.kill()
-                server.wait()
+    with ssh_nodes(NAMES, tmp_path, rights, known) as (cluster, own):
+        yield Nodes(cluster, tmp_path, own)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,30 +17,14 @@ import numpy as np
 import pytest
 
 from command_line import SMALL, in_process
-from minga.lab.cluster import Cluster, laboratory
-from minga.lab.config import Lab, LabNode
+from minga.lab.cluster import Cluster
+from ssh_nodes import ssh_nodes
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
-SSHD = "/usr/sbin/sshd"
-
-CLIENT = """\
-Host *
-  IdentityFile {folder}/key
-  Port 2222
-  StrictHostKeyChecking no
-  UserKnownHostsFile /dev/null
+ALIASES = """\
 Host other
   HostName 10.77.0.2
-"""
-SERVER = """\
-Port 2222
-HostKey {folder}/host
-AuthorizedKeysFile {folder}/key.pub
-StrictModes no
-PermitRootLogin yes
-UsePAM no
-PidFile none
 """
 
 
@@ -100,40 +83,10 @@ class Nodes:
 @pytest.fixture
 def nodes(rights: dict[str, Any], tmp_path: Path) -> Iterator[Nodes]:
     """Both nodes; bee sees nothing of what ant sees in ``tmp_path / "work"``."""
-    if not Path(SSHD).exists() or shutil.which("ssh-keygen") is None:
-        pytest.skip("needs an ssh server: install the Debian package openssh-server")
-    if os.geteuid() != 0:
-        pytest.skip("changes what /etc/hosts says in namespaces: run the tests as root")
-    for name in ("key", "host"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / name], check=True)
-    (tmp_path / "client").write_text(CLIENT.format(folder=tmp_path))
-    (tmp_path / "server").write_text(SERVER.format(folder=tmp_path))
-    (tmp_path / "etc-hosts").write_text("127.0.0.1 localhost\n127.0.1.1 ant\n10.77.0.2 bee\n10.77.0.99 gone\n")
-    (tmp_path / "work").mkdir()
+    known = "127.0.1.1 ant\n10.77.0.2 bee\n10.77.0.99 gone\n"
     (tmp_path / "scratch").mkdir()
-    Path("/run/sshd").mkdir(exist_ok=True)
-    names = f"mount --bind {tmp_path}/etc-hosts /etc/hosts"
-    disks = (names, f"{names} && mount -t tmpfs none {tmp_path}/work")
-    own = [["unshare", "-m", "sh", "-c", f'{disk} && exec "$@"', "sh"] for disk in disks]
-    both = tuple(LabNode(name, 1.0, None, None) for name in ("ant", "bee"))
-    with laboratory(Lab("secure", both), **rights | {"quota": False}) as cluster:
-        servers = [
-            subprocess.Popen(
-                cluster.command(node, [*own[node], SSHD, "-D", "-e", "-f", str(tmp_path / "server")]),
-                stderr=subprocess.DEVNULL,
-            )
-            for node in (0, 1)
-        ]
-        try:
-            found = Nodes(cluster, tmp_path, own[0])
-            limit = time.monotonic() + 60
-            while "there" not in found.on_bee("echo there") and time.monotonic() < limit:
-                time.sleep(0.1)
-            yield found
-        finally:
-            for server in servers:
-                server.kill()
-                server.wait()
+    with ssh_nodes(("ant", "bee"), tmp_path, rights, known, ALIASES) as (cluster, own):
+        yield Nodes(cluster, tmp_path, own)
 
 
 @pytest.fixture

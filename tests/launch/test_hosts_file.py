@@ -9,7 +9,6 @@ import pytest
 from minga.errors import CaseError
 from minga.launch.hosts import Host
 from minga.launch.hosts_file import read_hosts
-from minga.launch.node_list import expand
 
 
 def read(folder: Path, text: str) -> list[Host]:
@@ -45,21 +44,6 @@ def test_node_files_of_others(tmp_path: Path, text: str, slots: dict[str, int | 
     assert {host.name: host.slots for host in read_hosts(file, 1)} == slots
 
 
-def test_lists_of_nodes() -> None:
-    assert expand("node[1-3,07-10]") == ["node1", "node2", "node3", "node07", "node08", "node09", "node10"]
-    racks = ["rack1n01", "rack1n02", "rack1n03", "rack2n01", "rack2n02", "rack2n03"]
-    assert expand("rack[1-2]n[01-03]") == racks
-    assert expand("login,n[1-2]-ib") == ["login", "n1-ib", "n2-ib"]
-
-
-@pytest.mark.parametrize(
-    "text", ["n[1", "n1]", "n[]", "n[2-1]", "n[a]", "", "a,,b", "n[1-999999999]", "n[1-999][1-999]"]
-)
-def test_lists_that_are_none(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no list|more than"):
-        expand(text)
-
-
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
@@ -77,7 +61,7 @@ def test_lists_that_are_none(text: str) -> None:
         ("a python=/p\nb\na python=/q\n", 3, "python=/p in line 1, and python=/q here"),
         ("slots=3\nb\n", 1, "no name of a host"),
         ("-oProxyCommand=x\nb\n", 1, "no name of a host"),
-        ("n[1-\nb\n", 1, "no list of nodes"),
+        ("n[1-\nb\n", 1, "is not a list of names"),
         ("# nobody\nonly\n", 0, "1 host; a network needs two"),
         ("", 0, "0 hosts"),
     ],

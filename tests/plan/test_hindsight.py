@@ -60,3 +60,14 @@ def test_ranks_without_work_and_times_are_left_out() -> None:
     assert regret is not None
     assert regret.best == pytest.approx(5 * 20 * 0.1 / 3)
     assert regret.as_dict()["regret"] == pytest.approx(0.5)
+
+
+def test_work_that_grows_is_no_regret() -> None:
+    """Twice the work at the same speeds, as of a mask that fills: the first cut stays the best one."""
+    record = Hindsight()
+    for work in (1.0, 2.0):
+        cost = work * np.array([50.0, 50.0])
+        record.record(10, 0.01 * cost, cost)
+    regret = record.regret()
+    assert regret is not None
+    assert (regret.spent, regret.kept, regret.best) == pytest.approx((15.0, 15.0, 15.0))

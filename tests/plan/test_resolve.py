@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import minga as mg
@@ -17,6 +19,7 @@ from minga.output.account import account_entry, plan_entry
 from minga.output.cells import layout_of_cells
 from minga.plan import resolve as planning
 from minga.plan.links import Links
+from minga.plan.placement import place
 from minga.plan.resolve import ResolvedPlan, balancer_of, resolve
 from minga.plan.topology import Tree
 from minga.running.session import Outcome, execute
@@ -255,3 +258,46 @@ def test_a_plan_entry_without_a_plan(tmp_path: Path) -> None:
     assert found["seconds_a_step"] is None
     assert [each["cells"] for each in found["ranks"]] == [40 * 64, 40 * 64]
     assert "seconds" in found
+
+
+def test_a_network_of_nodes_counts_without_a_plan() -> None:
+    """Blocks in short runs are placed as `place` does it on the same torus."""
+    found = resolved(8, topology="torus 4x2", mapping="auto", layout="cartesian")
+    life = model()
+    (grid, layout), *_ = life.layouts("cartesian", 8).items()
+    expected = place(layout, Tree.parse("torus 4x2").seats(8), "auto", grid.periodic)
+    assert next(iter(found.layouts.values())).owner.tolist() == expected.owner.tolist()
+    assert found.seats.network is not None
+
+
+def test_weights_count_where_nothing_is_measured() -> None:
+    found = resolved(2, weights=(3.0, 1.0))
+    assert found.source.startswith("run.weights; ")
+    assert cells(found)[0] == pytest.approx(3 * cells(found)[1], rel=0.2)
+    with pytest.raises(CaseError, match="the parts of layout 'slabs' are equal"):
+        resolved(2, weights=(3.0, 1.0), layout="slabs")
+    with pytest.raises(CaseError, match="layout"):
+        resolved(2, weights=(3.0, 1.0), layout="cartesian")
+    assert cells(resolved(3, weights=(1.0, 1.0, 0.0), layout="slabs")) == [2560, 2560, 0]
+
+
+def test_unmeasured_nodes_below_switches_have_the_links_of_nodes() -> None:
+    seats = Tree.parse("rack=2 node=2 core=2").seats(8)
+    links = planning.equal_group(seats).links
+    between, inside = links.time(seats, np.array([0, 0, 0]), np.array([4, 2, 1]), 1000).tolist()[1:]
+    assert between == pytest.approx(links.time(seats, np.array([0]), np.array([4]), 1000)[0])
+    assert inside < between
+
+
+def test_links_keep_their_meaning_at_other_places() -> None:
+    """Measured on two nodes of two cores, described as two racks: between nodes as measured, and within a node."""
+    known, seats = Tree.parse("2x2").seats(4), Tree.parse("rack=2 node=1 core=2").seats(4)
+    links = Links.uniform(2, [(1e-3, 0.0), (1e-6, 0.0), (1e-7, 0.0)])
+    group = replace(planning.equal_group(known), links=links, names=("a", "b"))
+    moved = group.at(seats)
+    assert moved.names == ("a", "b")
+    pairs = np.array([0, 0]), np.array([1, 2])
+    assert moved.links.time(seats, *pairs, 8).tolist() == [1e-6, 1e-3]
+    assert moved.at(known).links.time(known, *pairs, 8).tolist() == [1e-6, 1e-3]
+    assert moved.links.widest(seats).time(8) == 1e-3
+    assert moved.links.widest(seats.part(np.array([0, 1]))).time(8) == 1e-6

@@ -31,9 +31,29 @@ def test_lists_of_names_are_those_of_scontrol() -> None:
     assert names_in("login,n[1-2]-ib") == ["login", "n1-ib", "n2-ib"]
 
 
-@pytest.mark.parametrize("text", ["", "n[1-", "n[]", "n[a]", "n[3-1]", "n[1-99999999]", "a b", "n[[1]]", "n[1]]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "n[1",
+        "n1]",
+        "n[1-",
+        "n[]",
+        "n[a]",
+        "n[3-1]",
+        "n[2-1]",
+        "n[1-99999999]",
+        "n[1-999999999]",
+        "n[1-999][1-999]",
+        "n[1-99999,1-99999]",
+        "a b",
+        "a,,b",
+        "n[[1]]",
+        "n[1]]",
+    ],
+)
 def test_what_is_no_list_of_names_is_explained(text: str) -> None:
-    with pytest.raises(LayoutError):
+    with pytest.raises(LayoutError, match=r"not a list|not a range|more than"):
         names_in(text)
 
 

@@ -6,19 +6,18 @@ import os
 import re
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from minga.launch.node_list import expand
+from minga.errors import LayoutError, listed
+from minga.plan.slurm import names_in
 
 __all__ = ["Allocation", "allocation", "srun", "start_on", "unused"]
 
 _COUNTS: Final = re.compile(r"(\d+)(?:\(x(\d+)\))?")
 """Slurm's list of numbers for each node, such as 2(x2),1."""
-_NAMED: Final = 6
-"""Maximum number of nodes that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def start_on(given: Allocation, launcher: Path, vendor: str, ranks: int) -> list
 def unused(given: Allocation) -> str:
     """Return a note on nodes of the job that a run on this node leaves idle, and how to use them."""
     return (
-        f"{given.system} has given this job {len(given.slots)} nodes ({_some(list(given.slots))}), and this run uses "
+        f"{given.system} has given this job {len(given.slots)} nodes ({listed(list(given.slots))}), and this run uses "
         f"one of them, as its number of ranks asks for; leave -n and run.ranks out to use all"
     )
 
@@ -106,8 +105,8 @@ def _reached_by_oar(vendor: str) -> list[str]:
 def _nodes_of_slurm(environment: Mapping[str, str]) -> dict[str, int]:
     """Return the ranks of each node; one each if the numbers are missing."""
     try:
-        names = expand(environment.get("SLURM_JOB_NODELIST", ""))
-    except ValueError:
+        names = names_in(environment.get("SLURM_JOB_NODELIST", ""))
+    except LayoutError:
         return {}
     counts: list[int] = []
     for part in environment.get("SLURM_TASKS_PER_NODE", "").split(","):
@@ -123,7 +122,3 @@ def _listed(path: str | None) -> dict[str, int]:
     except (OSError, UnicodeDecodeError):
         lines = []
     return dict(Counter(lines))
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")

@@ -9,10 +9,10 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final
 
-from minga.errors import CaseError, suggest
+from minga.errors import CaseError, LayoutError, suggest
 from minga.launch.hosts import Host
-from minga.launch.node_list import expand
 from minga.paths import is_plain_name
+from minga.plan.slurm import names_in
 
 __all__ = ["read_hosts"]
 
@@ -82,9 +82,10 @@ def _hosts(words: Sequence[str], where: tuple[str, int]) -> Iterator[Host]:
         options["slots"] = _count("slots", counted[2], where)
     listed = counted[1] if counted is not None else words[0]
     try:
-        names = expand(listed)
-    except ValueError as error:
-        raise CaseError(f"{error}", where=where, remedy="begin the line with the name of a host") from None
+        names = names_in(listed)
+    except LayoutError as error:
+        remedy = "begin the line with the name of a host, or a list such as node[1-3,07]"
+        raise CaseError(error.message, where=where, remedy=remedy) from None
     for name in names:
         if name.startswith("-") or "=" in name or not is_plain_name(name):
             raise CaseError(f"{name!r} is no name of a host", where=where, remedy="begin the line with the name")

@@ -15,15 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from minga.engine.comm import Comm
-from minga.errors import LaunchError
+from minga.errors import LaunchError, listed
 
 __all__ = ["RankVersions", "check_versions", "versions_here"]
 
 CLOCK_SECONDS = 5.0
 """Clock difference above which a note is given: the times of files and logs then cannot be compared."""
-
-_WORDS = 6
-"""Largest number of hosts that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ def _difference(ranks: Sequence[RankVersions]) -> str | None:
         for rank in ranks:
             hosts.setdefault(rank.versions.get(name, "none"), []).append(rank.host)
         if len(hosts) > 1:
-            said = "; ".join(f"{version} on {_some(places)}" for version, places in hosts.items())
+            said = "; ".join(f"{version} on {listed(list(dict.fromkeys(places)))}" for version, places in hosts.items())
             return f"all ranks must have the same {name}: found {said}"
     return None
 
@@ -92,11 +89,6 @@ def _clocks(ranks: Sequence[RankVersions]) -> tuple[str, ...]:
         for host, ahead in late.items()
         if abs(ahead) > CLOCK_SECONDS
     )
-
-
-def _some(hosts: Sequence[str]) -> str:
-    names = list(dict.fromkeys(hosts))
-    return ", ".join(names[:_WORDS]) + (f" and {len(names) - _WORDS} more" if len(names) > _WORDS else "")
 
 
 def _library(text: str) -> str:

@@ -27,7 +27,7 @@ def busy_ranks(ranks: int, options: RunOptions) -> Ints:
     Raises
     ------
     CaseError
-        If there are none, or if there are not as many weights as ranks.
+        If there are none, if there are not as many weights as ranks, or if a layout of equal parts is requested.
     """
     writers, weights = options.output.writers, options.run.weights
     if writers >= ranks:
@@ -45,6 +45,12 @@ def busy_ranks(ranks: int, options: RunOptions) -> Ints:
             f"run.weights has {len(weights)} numbers for {ranks} ranks",
             key="run.weights",
             remedy="write one for each rank, or leave it out: then the ranks are timed",
+        )
+    if unequal_weights(options) and options.run.layout != "auto":
+        raise CaseError(
+            f"the parts of layout {options.run.layout!r} are equal, and weights are not",
+            key="run.weights",
+            remedy='leave run.layout out, or write "auto"',
         )
     busy: Ints = computing[np.asarray(weights)[computing] > 0]
     if not len(busy):

@@ -406,6 +406,6 @@ def _waiting(work: Work, group: RankGroup, layout: Layout) -> Floats:
     cells = layout.cells() * work.points
     unit = np.minimum(cells, _SWEEP_UNIT * work.points).astype(float)
     passed = sum(len(layout.cuts[axis]) - 1 for axis in work.swept)
-    link = group.links.levels[0]
+    link = group.links.widest(group.seats)
     slowest = float(compute_seconds(group, unit).max()) + float(link.time(_NUMBER_BYTES))
     return np.where(cells > 0, passed * slowest, 0.0)

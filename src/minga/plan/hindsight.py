@@ -61,14 +61,15 @@ class Hindsight:
     def __init__(self) -> None:
         self._steps: list[int] = []
         self._prices: list[Floats] = []
-        """Seconds per step and unit of cost of each rank; NaN for ranks without work."""
+        """Seconds per step that each rank would take for all cells; NaN for ranks without work."""
         self._costs: list[Floats] = []
         self._spent = 0.0
 
     def record(self, steps: int, seconds: Floats, cost: Floats) -> None:
         """Add an interval of some steps: each rank's seconds per step, and the cost of its cells; shape (ranks,)."""
-        if steps < 1 or not (seconds > 0).any():
+        if steps < 1 or not (seconds > 0).any() or not (cost > 0).any():
             return
+        cost = cost / cost.sum()  # masks change the sum, and so do costs that are measured in place of declared ones
         price = np.full(len(cost), np.nan)
         np.divide(seconds, cost, out=price, where=(cost > 0) & (seconds > 0))
         self._spent += steps * float(seconds.max())
@@ -83,9 +84,8 @@ class Hindsight:
         if not self._steps:
             return None
         steps, prices = np.array(self._steps), self._filled()
-        total = float(self._costs[0].sum())
         kept = float(steps @ (prices * self._costs[0]).max(axis=1))
-        best = min(kept, total * _least(*_coarsened(steps.astype(float), prices)))
+        best = min(kept, _least(*_coarsened(steps.astype(float), prices)))
         return Regret(int(steps.sum()), self._spent, moving, kept, best)
 
     def _halve(self) -> None:

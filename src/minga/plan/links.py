@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -123,6 +123,48 @@ class Links:
             The link between nodes of one switch, if there are switches.
         """
         return self.levels[min(seats.above, len(self.levels) - 1)]
+
+    def widest(self, seats: Tree) -> Link:
+        """Return the link between those two ranks that are farthest from each other.
+
+        Parameters
+        ----------
+        seats
+            The place of each rank in the machine.
+
+        Returns
+        -------
+        Link
+            The link between the outermost groups that differ; for ranks of one node, one of its own.
+        """
+        closest = int(seats.common(0, np.arange(len(seats))).min(initial=len(self.levels) - 1))
+        return self.levels[min(closest, len(self.levels) - 1)]
+
+    def onto(self, known: Tree, seats: Tree) -> Links:
+        """Return the links for places with other levels.
+
+        Parameters
+        ----------
+        known
+            Places to whose levels these links belong.
+        seats
+            The other places.
+
+        Returns
+        -------
+        Links
+            Links by the levels of `seats`. Additional levels above nodes have the link between the outermost groups,
+            additional levels within nodes that within the innermost ones. Uplinks stay if there are as many levels
+            above nodes.
+        """
+        if known.levels == seats.levels:
+            return self
+        between, inside = self.levels[: known.above + 1], self.levels[known.above + 1 :] or self.levels[-1:]
+        above, below = seats.above + 1, len(seats.levels) - seats.above
+        between = (*between[:1] * (above - len(between)), *between[-above:])
+        inside = (*inside[: below - 1], *inside[-1:] * max(1, below - len(inside) + 1))
+        uplinks = self.uplinks if known.above == seats.above else ()
+        return replace(self, levels=(*between, *inside), uplinks=uplinks)
 
     def time(self, seats: Tree, sender: Ints, receiver: Ints, count: ArrayLike, common: Ints | None = None) -> Floats:
         """Return the seconds of one message for each pair of ranks, alone on the network; shape of ``sender``.

@@ -64,6 +64,28 @@ class RankGroup:
             seats=self.seats.part(ranks),
         )
 
+    def at(self, seats: Tree) -> RankGroup:
+        """Return the same ranks at other places, such as those of a described machine.
+
+        Links keep their meaning: between nodes, and within one. Nodes keep their own links and their names.
+
+        Parameters
+        ----------
+        seats
+            The place of each rank.
+
+        Returns
+        -------
+        RankGroup
+            The ranks at these places.
+        """
+        known = dict(zip(seats.nodes.tolist(), self.seats.nodes.tolist(), strict=True))
+        own = {node: self.links.nodes[before] for node, before in known.items() if before in self.links.nodes}
+        named = {node: self.names[before] for node, before in known.items() if before < len(self.names)}
+        names = tuple(named.get(node, f"node {node}") for node in range(int(seats.nodes.max(initial=-1)) + 1))
+        links = replace(self.links.onto(self.seats, seats), nodes=own)
+        return replace(self, seats=seats, links=links, names=names if self.names else ())
+
     def node(self, rank: int) -> str:
         """Return the name of a rank's node.
 

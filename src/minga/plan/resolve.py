@@ -25,7 +25,7 @@ from minga.options import AUTO
 from minga.plan.busy import busy_ranks, owned_by, plan_on, unequal_weights, weighted
 from minga.plan.links import Links
 from minga.plan.machine.resources import total_memory
-from minga.plan.placement import MAPPINGS, place_all
+from minga.plan.placement import place_all
 from minga.plan.plan import Plan, duration
 from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
@@ -162,8 +162,8 @@ def resolve(
         expected = _expected(model, comm, options, _seconds_of_messages(model, comm, seats))
         reason = _unplanned(comm, options, expected)
     resolved = (
-        _planned(model, comm, options, (seats, described), busy, None if reason else expected, cpus, stop)
-        if reason is None or (reason.endswith((_TOO_SHORT, _VIRTUAL)) and unequal_weights(options))
+        _planned(model, comm, options, (seats, described), busy, (expected, reason), cpus, stop)
+        if reason is None or unequal_weights(options)
         else _as_told(model, busy, options, seats, reason)
     )
     _check_memory(model, resolved, comm)
@@ -180,7 +180,7 @@ def _seats(comm: Comm, topology: str | None) -> tuple[Tree, bool]:
     if topology.strip().endswith(".conf"):
         from minga.plan.slurm import read_switches
 
-        switches = read_switches(Path(topology.strip()))
+        switches = _agreed(comm, lambda: read_switches(Path(topology.strip())))
         host = platform.node()
         known = np.array([host in switches or host.partition(".")[0] in switches], np.int64)
         comm.allreduce(known, "min")
@@ -273,20 +273,23 @@ def equal_group(seats: Tree) -> RankGroup:
         np.zeros(ranks, np.int64),
         np.full(ranks, _USUAL_MEMORY, np.int64),
         seats,
-        Links.uniform(len(seats.levels), _USUAL_LINKS),
+        _uniform_links(seats, *_USUAL_LINKS),
     )
+
+
+def _uniform_links(seats: Tree, network: tuple[float, float], memory: tuple[float, float]) -> Links:
+    """Return links with one (alpha, beta) between all nodes, and one within nodes."""
+    return Links.uniform(len(seats.levels), (*[network] * (seats.above + 1), memory))
 
 
 def _as_told(model: Model, busy: Ints, options: RunOptions, seats: Tree, source: str) -> ResolvedPlan:
     """Keep the chosen settings and resolve the others without measuring."""
     layout = "cartesian" if options.run.layout == AUTO else options.run.layout
-    mapping = options.run.mapping if options.run.mapping in MAPPINGS or options.run.mapping != AUTO else "sequential"
-    near = Tree(seats.levels, seats.paths[busy])
-    layouts = place_all(model.layouts(layout, len(busy)), near, mapping)
+    layouts = place_all(model.layouts(layout, len(busy)), seats.part(busy), options.run.mapping)
     return ResolvedPlan(
         {grid: owned_by(one, busy, len(seats)) for grid, one in layouts.items()},
         layout,
-        mapping,
+        options.run.mapping,
         1 if isinstance(options.run.halo_depth, str) else int(options.run.halo_depth),
         True if isinstance(options.run.overlap, str) else bool(options.run.overlap),
         seats,
@@ -300,21 +303,21 @@ def _planned(
     options: RunOptions,
     placed: tuple[Tree, bool],
     busy: Ints,
-    expected: float | None,
+    purpose: tuple[float, str | None],
     cpus: Sequence[int] | None,
     stop: Callable[[], bool] | None,
 ) -> ResolvedPlan:
     """Measure the machine or read its file, and make a plan on rank 0 for the ranks that own cells.
 
-    Nothing is measured if ``expected``, the time of the run, is None: then weights alone say what ranks get.
-    ``placed`` as from :func:`_seats`.
+    ``purpose`` is the expected time of the run, and the reason why nothing is measured, or None: with a reason, weights
+    alone say what ranks get. ``placed`` as from :func:`_seats`.
     """
     from minga.plan.cost import work_of
 
     work = work_of(model)
-    seats, described = placed
-    seconds = 0.0 if expected is None else min(_MOST, _SHARE * expected)
-    measured = options.run.machine is None and expected is not None
+    (seats, described), (expected, reason) = placed, purpose
+    seconds = min(_MOST, _SHARE * expected)
+    measured = options.run.machine is None and reason is None
     if options.run.machine is not None:
         file = Path(options.run.machine)
         group = _group_of_file(file, work, comm, busy, options.run.threads)
@@ -333,12 +336,12 @@ def _planned(
         )
         source = "measured by the ranks"
     else:
-        free = Links.uniform(len(seats.levels), tuple((0.0, 0.0) for _ in _USUAL_LINKS))
-        group, source = replace(equal_group(seats), links=free), "a run too short to measure"
+        group = replace(equal_group(seats), links=_uniform_links(seats, (0.0, 0.0), (0.0, 0.0)))
+        source = str(reason)
     if options.run.topology is not None or options.run.machine is None:
-        group = replace(group, seats=seats)
+        group = group.at(seats)
     if unequal_weights(options):
-        group = replace(weighted(group, options.run.weights or ()), seats=group.seats)
+        group = weighted(group, options.run.weights or ())
         source = f"run.weights; {source}"
     plan: Plan = _agreed(comm, lambda: _plan(work, group, busy, options, source))
     if measured and not unequal_weights(options):

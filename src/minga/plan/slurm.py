@@ -17,11 +17,13 @@ from typing import Final
 
 from minga.errors import LayoutError
 
-__all__ = ["names_in", "padded", "read_switches", "switch_levels", "switches_here"]
+__all__ = ["Switches", "names_in", "padded", "read_switches", "switch_levels", "switches_here"]
 
 Switches = tuple[str, ...]
+"""Names of the switches that lead to a node, the outermost first."""
 
-_MOST_NAMES: Final = 1 << 20
+_MOST_NAMES: Final = 1 << 17
+"""Maximum number of names in a list: a range such as [1-999999999] is a mistake."""
 _RANGE: Final = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 _ENTRY: Final = re.compile(r"([A-Za-z]+)\s*=\s*(\S+)")
 _REMEDY: Final = (
@@ -35,11 +37,11 @@ def names_in(text: str) -> list[str]:
     Raises
     ------
     LayoutError
-        If the list is invalid, or has more than a million names.
+        If the list is invalid, or has more than 131072 names.
     """
     found: list[str] = []
     for word in re.split(r",(?![^\[]*\])", text.strip()):
-        pieces = [list(_numbers(piece[1:-1], text)) if piece[:1] == "[" else [piece] for piece in _pieces(word, text)]
+        pieces = [_choices(piece, text) for piece in _pieces(word, text)]
         for names in itertools.product(*pieces):
             if len(found) == _MOST_NAMES:
                 raise LayoutError(f"the list {text[:60]!r} has more than {_MOST_NAMES} names")
@@ -53,6 +55,11 @@ def _pieces(word: str, text: str) -> list[str]:
     if "".join(pieces) != word or not word:
         raise LayoutError(f"{text[:60]!r} is not a list of names", remedy="write such as node[1-3,07],login")
     return pieces
+
+
+def _choices(piece: str, text: str) -> list[str]:
+    """Return what a part of a name stands for, with one name too many if there are more than a list may have."""
+    return list(itertools.islice(_numbers(piece[1:-1], text), _MOST_NAMES + 1)) if piece[:1] == "[" else [piece]
 
 
 def _numbers(inside: str, text: str) -> Iterator[str]:
@@ -151,6 +158,8 @@ def _lines(text: str, path: Path) -> Iterator[tuple[int, dict[str, str]]]:
         if not whole:
             continue
         entries = {key.lower(): value for key, value in _ENTRY.findall(whole)}
+        if set(entries) == {"blocksizes"}:
+            continue
         entries.setdefault("switchname", entries.get("blockname", ""))
         if not entries["switchname"]:
             raise LayoutError(f"{whole[:60]!r} does not describe a switch", where=(str(path), first), remedy=_REMEDY)

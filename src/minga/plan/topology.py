@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from minga.engine.traffic import Traffic
 from minga.plan.network import Network
-from minga.plan.slurm import padded, switch_levels, switches_here
+from minga.plan.slurm import Switches, padded, switch_levels, switches_here
 from minga.space.boxes import Ints
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ NODE: Final = "node"
 
 _SYSTEM: Final = Path("/sys/devices/system")
 Processors = tuple[int, ...]
-Switches = tuple[str, ...]
-"""Names of the switches that lead to a node, the outermost first."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -144,6 +144,21 @@ def test_the_search_finds_the_cheapest_of_all_placements(problem: dict[str, Any]
     assert best.cost.total == least
 
 
+@pytest.mark.parametrize("nodes", [(0, 1, 2, 4, 5, 10), (0, 1, 2, 3, 7, 11)])
+def test_part_of_a_torus_is_not_symmetric(nodes: tuple[int, ...]) -> None:
+    """Some nodes of a torus of 4 x 4: it matters to which of them the first block goes."""
+    whole = Tree.parse("torus 4x4")
+    assert whole.network is not None
+    paths = whole.paths[: len(nodes)]
+    seats = Tree(whole.levels, paths, whole.network.part(np.array(nodes)))
+    layout = cartesian(mg.Grid((12, 10)).box, (3, 2), granule=1)
+    kinds = np.zeros(len(nodes), np.int64)
+    pricing = Pricing(edges_of(layout, (False, False)), seats, None)
+    found = cheaper(pricing, kinds, MUCH)
+    assert found is not None
+    assert pricing.cost(found).total == enumerated(layout, (False, False), seats, None, kinds)
+
+
 def test_more_ranks_are_left_to_heuristics() -> None:
     layout, seats = cartesian(mg.Grid((26,)).box, (13,), granule=1), Tree.parse("13x1")
     assert "exact" not in {candidate.mapping for candidate in portfolio(layout, seats)}

@@ -125,7 +125,7 @@ class _Agent:
             self._end(0.0)
 
     def _say_farewell(self) -> None:
-        """Report once more, so that nobody waits for this host, until the report is answered."""
+        """Repeat the last report until it is answered, so that the watch does not miss this host."""
         self._socket.settimeout(_MOMENT)
         for _ in range(_FAREWELLS if self._order.calls else 0):
             self._report()
@@ -165,7 +165,7 @@ class _Agent:
                     self._poll.register(self._awaited[process.pid], select.POLLIN)
 
     def _leave(self, patience: float, reason: str | None) -> None:
-        """End the ranks of this host, and itself; note the reason in the run's directory if nobody else will."""
+        """End the ranks of this host and this agent, and note a given reason in the directory of the run."""
         self._over = True
         self._end(patience)
         if reason is not None:

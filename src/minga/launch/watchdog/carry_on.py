@@ -69,7 +69,7 @@ def carry_on(
 
 
 def with_cost(loss: Loss, directory: RunDirectory) -> tuple[Loss, str]:
-    """Return a loss with the number of steps that the run itself has reported, if larger, and its cost in words."""
+    """Return a loss with the larger of its steps and those that the run has reported, and a message with its cost."""
     progress = read_progress(directory)
     complete = replace(loss, step=max(loss.step, progress["step"] if progress else 0))
     return complete, f"{loss.cause}; {complete.cost(_newest_checkpoint(directory))}"

@@ -134,14 +134,14 @@ class Judge:
     def look(self, now: float) -> list[Event]:
         """Return what has happened since the last look; after a loss nothing more is of interest."""
         stalled = now - self._looked
-        if stalled > _SUSPECT * self._limit:  # this process itself did not run, and heard nobody
+        if stalled > _SUSPECT * self._limit:  # this process was suspended, and received no report
             self._excuse(stalled)
         self._looked = now
         news, self._news = self._news, []
         return news + list(self._found(now))
 
     def _excuse(self, seconds: float) -> None:
-        """Let a time pass in which nobody could be heard."""
+        """Discount a time in which no report could be received."""
         for host in self._hosts.values():
             for silence in (host.silence, *host.signs.values()):
                 silence.since += seconds

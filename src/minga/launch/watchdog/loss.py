@@ -16,7 +16,7 @@ class Loss:
     Attributes
     ----------
     cause
-        The loss in words: "host bee was lost: it has been silent for 10 s".
+        Message that says what was lost and why: "host bee was lost: it has been silent for 10 s".
     host
         Name of the host; None if it is not known.
     step
@@ -34,7 +34,7 @@ class Loss:
     starting: bool = False
 
     def cost(self, checkpoint: int | None) -> str:
-        """Return in words what the loss costs, given the step of the newest checkpoint, None if there is none."""
+        """Return a message about the steps to repeat from a newest checkpoint's step, None without one."""
         back = (
             "its beginning, as no checkpoint was written"
             if checkpoint is None

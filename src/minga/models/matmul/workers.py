@@ -249,8 +249,7 @@ def described(machine: Machine, dtype: np.dtype[Any], ranks: int | None = None, 
                 remedy=f'add "{kernel}": "10 Gcells/s", where a cell is one multiply-add of one core',
             )
     group = group_on(machine, hosts, kernel) if hosts else machine.rank_group(ranks, kernel)
-    link = group.links.levels[0] if len(set(group.seats.nodes.tolist())) > 1 else group.links.levels[-1]
-    wire, route = _expected(link, group.ranks, group.links.shared)
+    wire, route = _expected(group.links.widest(group.seats), group.ranks, group.links.shared)
     origin = f"from {machine.source or machine.name}"
     return Workers(group, (_UNMEASURED,) * group.ranks, (0.0,) * group.ranks, wire, origin, route)
 
@@ -338,7 +337,7 @@ def _network(comm: Comm, seats: Tree, seconds: float, route: str | None, panel: 
     links = links_of(comm, seats, min(0.3, seconds))
     if comm.size == 1:
         return links, "auto", Wire(0.0, 0.0, 1), 0.0
-    link = links.levels[0] if len(np.unique(seats.nodes)) > 1 else links.levels[-1]
+    link = links.widest(seats)
     medium, over_mpi = "hub" if links.shared else "switch", isinstance(comm, MPIComm)
     best = best_route(panel, comm.size - 1, link, medium, group=links.shared and over_mpi, mpi=over_mpi)
     chosen = route or str(comm.bcast(best.route))

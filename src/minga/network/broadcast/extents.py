@@ -100,7 +100,7 @@ def pieces(ranges: Iterable[Range], length: Callable[[], int]) -> Iterator[Range
 def confirmed(
     size: int, claims: Sequence[Sequence[Extent]], digest: Callable[[int, int], bytes]
 ) -> tuple[list[list[Range]], int]:
-    """Compare the extents that receivers have with the content of today.
+    """Compare the extents that receivers have with the present content.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from minga.errors import CaseError, RunError
 from minga.network.broadcast.extents import Extent, Range, covers
 from minga.network.broadcast.keys import Buffer
 from minga.network.broadcast.manifest import Entry, Kind, Manifest
-from minga.network.broadcast.partial import Partial
+from minga.network.broadcast.partial import Partial, make_removable
 from minga.paths import check_free, plain_name
 
 __all__ = ["Arriving", "destination"]
@@ -221,6 +221,8 @@ class Arriving:
                     place.mkdir(mode=0o700)
                 place.chmod(0o700)
             elif entry.kind == "f":
+                if place.is_file() and not place.is_symlink():
+                    place.chmod(0o600)  # it may have its final mode from a transfer that could not give it its name
                 number = os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
                 try:
                     os.fchmod(number, 0o600)
@@ -269,6 +271,7 @@ class Arriving:
         except OSError:
             old.rename(self.path)
             raise
+        make_removable(old)
         shutil.rmtree(old)
 
 

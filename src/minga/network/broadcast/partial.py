@@ -20,7 +20,7 @@ from typing import Any, Final, TextIO
 from minga.errors import RunError
 from minga.network.broadcast.extents import Extent
 
-__all__ = ["Partial"]
+__all__ = ["Partial", "make_removable"]
 
 _VERSION: Final = 1
 
@@ -88,7 +88,7 @@ class Partial:
         self.claims = []
         self._noted = 0
         if self.content.is_dir() and not self.content.is_symlink():
-            _writable(self.content)
+            make_removable(self.content)
             shutil.rmtree(self.content)
         else:
             self.content.unlink(missing_ok=True)
@@ -109,7 +109,7 @@ class Partial:
         assert self._journal is not None
         lines = self._journal.read().splitlines()
         head = _parsed(lines[0]) if lines else None
-        fits = head == {"version": _VERSION, "manifest": manifest}
+        fits = head == {"version": _VERSION, "manifest": manifest} and not self._named()
         self.changed = resume and head is not None and not fits
         if fits and resume:
             with contextlib.suppress(RunError):  # the line in which the last transfer was interrupted
@@ -122,6 +122,13 @@ class Partial:
         self._write({"version": _VERSION, "manifest": manifest})
         for one in claims:
             self.note(one)
+
+    def _named(self) -> bool:
+        """Return True if the content already has its name, from a transfer that was killed before it could end."""
+        with contextlib.suppress(OSError):
+            state = self.content.lstat()
+            return stat.S_ISREG(state.st_mode) and state.st_nlink > 1
+        return False
 
     def _write(self, entry: Any) -> None:
         assert self._journal is not None
@@ -140,7 +147,7 @@ class Partial:
             self._journal = None
 
 
-def _writable(directory: Path) -> None:
+def make_removable(directory: Path) -> None:
     """Let the owner remove what is in a tree, whatever permissions its directories have."""
     for place, _, _ in os.walk(directory):
         with contextlib.suppress(OSError):

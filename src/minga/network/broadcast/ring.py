@@ -317,7 +317,7 @@ class Ring:
 
     def _look_at_clock(self) -> None:
         now = self.clock()
-        if now - self._looked_at > self.patience / 2:  # this member was itself stopped, and could hear nobody
+        if now - self._looked_at > self.patience / 2:  # this member was suspended, and received nothing
             self._heard = dict.fromkeys(self._heard, now)
         self._looked_at = now
         for link in (self.previous, self.next):

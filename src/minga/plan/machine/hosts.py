@@ -7,16 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from minga.errors import CaseError, suggest
+from minga.errors import CaseError, listed, suggest
 from minga.plan.machine.machine import Machine, NodeKind
 from minga.plan.ranks import RankGroup
 from minga.plan.speed import Speed
 from minga.plan.topology import NODE, Tree
 
 __all__ = ["group_on"]
-
-_MOST = 6
-"""Maximum number of names in a message."""
 
 
 def group_on(
@@ -99,14 +96,10 @@ def _alone(kind: NodeKind, host: str) -> NodeKind:
 def _other_hosts(machine: Machine, missing: Sequence[str]) -> CaseError:
     names = list(machine.names)
     return CaseError(
-        f"the machine file describes {_some(names)}, but ranks run on {_some(missing)}",
+        f"the machine file describes {listed(names)}, but ranks run on {listed(missing)}",
         key="run.machine",
         where=machine.source or None,
         suggestion=suggest(missing[0], names),
         remedy="measure these hosts (minga measure), add them to the file, or leave run.machine out, so that the ranks "
         "are timed when the run begins",
     )
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")

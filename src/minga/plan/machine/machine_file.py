@@ -304,6 +304,10 @@ def machine_of(data: object, source: str = "") -> Machine:
     names = [name for kind in nodes for name in kind.names]
     if settings.switches is not None and settings.network is not None:
         raise CaseError("both switches and a network are given", key="network", where=where, remedy="keep one of them")
+    if settings.medium == "hub" and settings.switches is not None:
+        raise CaseError(
+            "nodes at a hub have no switches between them", key="medium", where=where, remedy="keep one of them"
+        )
     switches = None if settings.switches is None else switches_of(settings.switches, names, where, folder)
     machine = Machine(
         nodes=nodes,

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from minga.errors import CaseError, LayoutError, suggest
+from minga.errors import CaseError, LayoutError, listed, suggest
 from minga.plan.links import HOP
 from minga.plan.machine.quantities import Rate, Time
 from minga.plan.network import Network
@@ -120,13 +120,12 @@ def switches_of(given: SwitchSettings | str, names: Sequence[str], where: str | 
     of = np.full((len(names), len(given.levels)), -1, np.int64)
     numbers = {name: number for number, name in enumerate(names)}
     counted = 0
-    for path, key, entry in _leaves(given.groups, len(given.levels), where):
+    for path, key, entry in _below(given.groups, (), len(given.levels), "switches.groups", where):
         if isinstance(entry, int):
-            members = range(counted, counted + entry)
+            nodes = list(range(counted, counted + entry))
             counted += entry
         else:
-            members = range(0)
-        nodes = [*members] if isinstance(entry, int) else [_node(name, numbers, key, where) for name in entry]
+            nodes = [_node(name, numbers, key, where) for name in entry]
         for node in nodes:
             if node >= len(names) or of[node, 0] >= 0:
                 raise CaseError(
@@ -140,7 +139,9 @@ def switches_of(given: SwitchSettings | str, names: Sequence[str], where: str | 
             of[node] = path
     missing = [name for name, row in zip(names, of[:, 0].tolist(), strict=True) if row < 0]
     if missing:
-        raise CaseError(f"no switch leads to {_some(missing)}", key="switches.groups", where=where, remedy=_REMEDY)
+        raise CaseError(
+            f"no switch leads to {listed(missing, _SHOWN)}", key="switches.groups", where=where, remedy=_REMEDY
+        )
     return Switches(given.levels, of, tuple(_beta(given.uplinks.get(level)) for level in given.levels))
 
 
@@ -172,16 +173,10 @@ def network_of(given: NetworkSettings, nodes: int, where: str | None) -> Network
     return network
 
 
-def _leaves(
-    groups: Sequence[Any], depth: int, where: str | None
-) -> Iterator[tuple[tuple[int, ...], str, int | list[str]]]:
-    """Yield the path of each innermost group, its key, and its number of nodes or their names."""
-    yield from _below(groups, (), depth, "switches.groups", where)
-
-
 def _below(
     groups: Any, path: tuple[int, ...], depth: int, key: str, where: str | None
 ) -> Iterator[tuple[tuple[int, ...], str, int | list[str]]]:
+    """Yield the path of each innermost group, its key, and its number of nodes or their names."""
     if len(path) < depth:
         if not isinstance(groups, list | tuple) or not groups:
             raise _invalid(groups, key, where, f"expected a list of groups, {depth - len(path)} deep")
@@ -210,7 +205,7 @@ def _node(name: str, numbers: Mapping[str, int], key: str, where: str | None) ->
             key=key,
             where=where,
             suggestion=suggest(name, numbers),
-            remedy=f"its nodes are {_some(list(numbers))}",
+            remedy=f"its nodes are {listed(list(numbers), _SHOWN)}",
         )
     return numbers[name]
 
@@ -224,7 +219,7 @@ def _of_slurm(path: Path, names: Sequence[str], where: str | None) -> Switches:
     missing = [name for name, chain in zip(names, found, strict=True) if chain is None]
     if missing:
         raise CaseError(
-            f"{path.name} names no switch of {_some(missing)}",
+            f"{path.name} names no switch of {listed(missing, _SHOWN)}",
             key="switches",
             where=where,
             suggestion=suggest(missing[0], known),
@@ -241,7 +236,3 @@ def _of_slurm(path: Path, names: Sequence[str], where: str | None) -> Switches:
 
 def _beta(rate: float | None) -> float:
     return 0.0 if rate is None else 1 / rate
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")

@@ -7,6 +7,7 @@ placement that is known already, or if another one differs from it only by an ex
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -112,16 +113,18 @@ def _placed(problem: _Problem, front: _Front, depth: int, limit: int) -> _Front:
     kept = cost + problem.rest[depth + 1] < limit
     row, place, cost = row[kept], place[kept], cost[kept]
     taken = front.taken[row] | bits[place]
-    future = front.future[row] + problem.costs[:, vertex][:, :, place].transpose(2, 0, 1)
     free = (taken[:, None] & bits) == 0
     bound = cost + problem.rest[depth + 1]
     for other in later.tolist():
-        bound = bound + np.where(free & problem.allowed[other], future[:, other], _NEVER).min(axis=1)
+        there = front.future[row, other] + problem.costs[other, vertex][:, place].T
+        bound = bound + np.where(free & problem.allowed[other], there, _NEVER).min(axis=1)
     kept_rows = np.flatnonzero(bound < limit)
     if len(kept_rows) > _MOST_KEPT:
         kept_rows = np.sort(kept_rows[np.argsort(bound[kept_rows], kind="stable")[:_MOST_KEPT]])
-    places = np.column_stack((front.places[row[kept_rows]], place[kept_rows]))
-    return _Front(places, taken[kept_rows], cost[kept_rows], future[kept_rows])
+    row, place = row[kept_rows], place[kept_rows]
+    places = np.column_stack((front.places[row], place))
+    future = front.future[row] + problem.costs[:, vertex][:, :, place].transpose(2, 0, 1)
+    return _Front(places, taken[kept_rows], cost[kept_rows], future)
 
 
 def _order(weights: Ints) -> Ints:
@@ -181,5 +184,6 @@ class _Symmetries:
         network, node = self.seats.network, self.seats.nodes
         if network is None or network.table is not None or not all(network.lengths):
             return np.ones(len(node), bool)
-        alike = len(self.nodes) == len(network) and len(set(self.nodes.values())) == 1
+        whole = len(self.nodes) == len(network) == math.prod(network.lengths)
+        alike = whole and len(set(self.nodes.values())) == 1
         return node == node[0] if alike else np.ones(len(node), bool)

@@ -141,7 +141,7 @@ def known_speed(model: Model, ranks: int, threads: int = 1) -> Speed | None:
 
 def probe_beyond(
     model: Model, comm: Comm, group: RankGroup, planned: Ints, *, threads: int = 1, seconds: float = 0.5,
-    cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None, seats: Tree | None = None,
+    cpus: Sequence[int] | None = None, stop: Callable[[], bool] | None = None,
 ) -> RankGroup:  # fmt: skip
     """Measure ranks at the sizes that a plan gives them, if these are beyond the measured sizes.
 

@@ -195,7 +195,7 @@ class Agents:
         """Decide which agents have nothing more to report: they are silent, or wait for one that has ended."""
         now = time.monotonic()
         talking = self._talking()
-        if now - self.judged > _STOPPED:  # the beginning, or this process was itself stopped, and heard nobody
+        if now - self.judged > _STOPPED:  # the beginning, or this process was suspended, and received no report
             for agent in talking:
                 agent.heard = now
         self.judged = now

@@ -38,7 +38,8 @@ def bcast(request: BroadcastRequest) -> dict[str, Any]:
     BroadcastError
         If some hosts do not have the file in the end; the message names them.
     """
-    source, *waiting = members(request)
+    source, *receivers = members(request)
+    waiting = receivers
     order(request, [source[0]], 0, "")  # checks the options before anything is started
     begin = time.monotonic()
     rounds: list[list[Outcome]] = []
@@ -48,14 +49,14 @@ def bcast(request: BroadcastRequest) -> dict[str, Any]:
         if outcomes:
             late += [one.host for one in outcomes[1:] if rounds and one.done is not None]
             rounds.append(outcomes)
-        waiting = [member for member in waiting if member[0].name in absent]
+            waiting = [member for member in waiting if member[0].name in absent]
         over = time.monotonic() - begin
         if not waiting or over > request.late or request.file == PIPE or not _whole(rounds):
             break
         time.sleep(_RETRY)
     if waiting and request.late:
         absent = {name: _missed(name, error, over) for name, error in absent.items()}
-    if (error := failure(rounds, absent)) is not None:
+    if (error := failure(rounds, absent, [host.name for host, _ in receivers])) is not None:
         raise error
     return result(rounds, late)
 

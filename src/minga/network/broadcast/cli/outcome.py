@@ -11,11 +11,12 @@ from minga.network.broadcast.cli.agents import Outcome
 __all__ = ["BroadcastError", "as_json", "failure", "result", "text"]
 
 _REPORTED = ("kind", "files", "bytes", "sent_bytes", "packed_bytes", "seconds", "passed_over", "sha256")
+_ALONE = "others did not take part"
 _REMEDY = (
-    "send it again when these hosts are available, which goes on where it was; --on-loss exclude sends it to the others"
+    "send it again when these hosts are available, which resumes the transfer; --on-loss exclude sends it to the others"
 )
 """Remedy where no host has the file."""
-_TO_THE_REST = "send it to the others alone when they are available, which goes on where it was"
+_TO_THE_REST = "send it to the others alone when they are available, which resumes the transfer"
 """Remedy where some hosts have it."""
 
 
@@ -72,7 +73,9 @@ def result(rounds: Sequence[Sequence[Outcome]], late: Sequence[str]) -> dict[str
     }
 
 
-def failure(rounds: Sequence[Sequence[Outcome]], absent: Mapping[str, MingaError]) -> BroadcastError | None:
+def failure(
+    rounds: Sequence[Sequence[Outcome]], absent: Mapping[str, MingaError], receivers: Sequence[str]
+) -> BroadcastError | None:
     """Return an error that names the hosts without the file, and the reasons; None if all have it.
 
     Hosts that vanished take precedence over those that failed by themselves, and these over those that only saw others
@@ -84,6 +87,8 @@ def failure(rounds: Sequence[Sequence[Outcome]], absent: Mapping[str, MingaError
         Outcomes of all transfers.
     absent
         Hosts that did not begin, with the errors.
+    receivers
+        Names of all hosts that should get the file.
     """
     gone: dict[str, str] = {}
     own: dict[str, Outcome] = {}
@@ -93,12 +98,14 @@ def failure(rounds: Sequence[Sequence[Outcome]], absent: Mapping[str, MingaError
         for number, one in enumerate(outcomes):
             if one.done is not None:
                 continue
-            failed[one.host] = one.failed or ("it was lost" if number in named else "others did not take part")
+            failed[one.host] = one.failed or ("it was lost" if number in named else _ALONE)
             if one.vanished or number in named:
                 gone[one.host] = failed[one.host]
             elif one.failed and not one.lost:
                 own[one.host] = one
     failed |= {name: error.message for name, error in absent.items()}
+    begun = {one.host for outcomes in rounds for one in outcomes}
+    failed |= {name: _ALONE for name in receivers if name not in begun and name not in failed}
     if not failed:
         return None
     received = _received(rounds)
