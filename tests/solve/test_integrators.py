@@ -302,3 +302,13 @@ def test_what_cannot_be_recorded() -> None:
         mg.solve.integrator("rk4").record(mg.Program(), rates, (mg.Field("u", POINTS, slots=2),))
     with pytest.raises(mg.ProgramError, match="takes no noise"):
         mg.pde("u", POINTS, noise=1.0, dt=0.1, integrator="rk4")
+    two = mg.Field("u", POINTS, slots=2), mg.Field("v", POINTS, slots=2)
+    both = mg.solve.Rates(lambda cells, _, t: [cells[0][0], cells[1][0]])
+    for absolute, message in (
+        ((1e-9,), "1 absolute errors for 2 fields"),
+        (-1.0, "absolute=-1"),
+        (True, "absolute=True"),
+    ):
+        with pytest.raises(mg.ProgramError, match=message):
+            mg.solve.integrator("dp5").record(mg.Program(), both, two, absolute=absolute)
+    mg.solve.integrator("dp5").record(mg.Program(), both, two, absolute=np.float32(0))

@@ -62,8 +62,10 @@ SPIRALS = {"psi": "psi + (1 + 0.5*I)*laplace(psi) - (1 - 0.9*I)*abs(psi)**2*psi"
             (SPIRALS, {"initial": {"psi": "0.3*cos(pi*x/3.2)*cos(pi*y/3) + 0.2*I"}, "dtype": "c16"}),
             ("(1 + 0.5*cos(pi*y/3))*laplace(u) + 2*(cos(pi*x/3.2) - 1)*u - u**3", {"initial": "cos(pi*x/3.2)"}),
             ("laplace(u**3 - u - 0.2*laplace(u))", {"initial": "0.5*cos(pi*x/3.2)"}),
+            ("laplace(u) + 2*u*(1 - mean(u))", {"initial": "1.2 + cos(pi*x/3.2)"}),
         ],
         (SPIRALS, {"initial": {"psi": "0.3*cos(pi*x/3.2)*cos(pi*y/3) + 0.2*I"}, "dtype": "c16"}),
+        ("laplace(u) + 2*u*(1 - mean(u))", {"initial": "1.2 + cos(pi*x/3.2)"}),
     ),
 )
 def test_order(equations: Equations, options: dict[str, Any]) -> None:

@@ -178,7 +178,7 @@ def fitting(target: Field, given: Any) -> np.ndarray:
         raise LayoutError(
             f"field {target.name!r} is set to None",
             remedy="gather gives the whole field on rank 0 and None elsewhere: change the cells of each rank through "
-            "engine.blocks, or send the array to all ranks with engine.comm.bcast; a function of a box returns "
+            "engine.blocks, or give the whole array back with engine.scatter; a function of a box returns "
             "that box's values",
         )
     values = np.asarray(given)

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.compile.elementwise import evaluated
+from minga.errors import KernelError
 from minga.lang.derivative import derivative
 from minga.lang.graph import topological
 from minga.lang.weights import uniform_weights
-from minga.space.boundary import Side, trace_fill
+from minga.space.boundary import Fill, Side, dirichlet, trace_fill
 from minga.space.field import Field
 
 __all__ = ["widening"]
@@ -56,22 +57,39 @@ def widening(fields: Sequence[Field], reach: Mapping[tuple[int, int], int]) -> t
 
 
 def _closures(item: Field, axis: int, side: Side, layers: int) -> Closures:
-    """Return for each layer of ghost cells the cells inside that it depends on, and the factors; nothing if unknown."""
+    """Return for each layer of ghost cells the cells inside that it depends on, and the factors.
+
+    A condition whose factors are not numbers, such as Robin's with a function of the place, counts as Dirichlet's of
+    its order, which widens more than Robin's with any factor that is not negative.
+    """
     found: list[tuple[tuple[int, float], ...]] = []
     for layer in range(1, layers + 1):
         fill = trace_fill(item, axis, side, layer)
         if fill is None:
             return ((),) * layers
-        value = fill.graph.stores[0].value
-        factors: list[tuple[int, float]] = []
-        for node in topological([value]):
-            if node.op == "read" and fill.operands[node.data[0]] is item:
-                factor = derivative(value, node)
-                if any(each.op != "const" for each in topological([factor]) if not each.args):
-                    return ((),) * layers
-                factors.append((abs(node.data[2][axis]) - layer, float(evaluated(factor, {}))))
-        found.append(tuple(factors))
+        factors = _factors(fill, item, axis, layer)
+        if factors is None:
+            order = max(2, fill.depth + fill.depth % 2)
+            wall = Field("wall", item.grid, centre=item.centre, boundary={axis: dirichlet(0.0, order)})
+            return _closures(wall, axis, side, layers)
+        found.append(factors)
     return tuple(found)
+
+
+def _factors(fill: Fill, item: Field, axis: int, layer: int) -> tuple[tuple[int, float], ...] | None:
+    """Return the cells inside that a ghost cell depends on, with their factors; None if these are not numbers."""
+    value = fill.graph.stores[0].value
+    factors: list[tuple[int, float]] = []
+    for node in topological([value]):
+        if node.op == "read" and fill.operands[node.data[0]] is item:
+            try:
+                factor = derivative(value, node)
+            except KernelError:
+                return None
+            if any(each.op != "const" for each in topological([factor]) if not each.args):
+                return None
+            factors.append((abs(node.data[2][axis]) - layer, float(evaluated(factor, {}))))
+    return tuple(factors)
 
 
 def _spectrum(ends: Sequence[Closures], cells: int) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from minga.engine.program import Program
 from minga.lang.cell import Reduced
 from minga.lang.expr import Node, as_node, cast, extreme, where
 from minga.lang.functions import max as largest
+from minga.solve.rates import most
 from minga.space.field import Field, Register
 
 __all__ = ["PermittedErrors", "sizes"]
@@ -61,7 +62,8 @@ class PermittedErrors:
             error, value = (_of(found, word, number) for word in (errors, values))
             permitted = self.tolerance * extreme("max", (register.node, value)) + floor
             shares.append(where(error == 0.0, 0.0, error / permitted))
-        return _most(shares)
+        longest: Node = most(shares)
+        return longest
 
     def fastest(self, found: Any, rates: str) -> Node:
         """Return the largest rate of change in units of the values; fields that have always been zero do not count."""
@@ -70,7 +72,8 @@ class PermittedErrors:
             size = register.node
             rate = _of(found, rates, number) / where(size > 0.0, size, 1.0)
             found_rates.append(where(size > 0.0, rate, 0.0))
-        return _most(found_rates)
+        quickest: Node = most(found_rates)
+        return quickest
 
 
 def sizes(word: str, values: Sequence[Any]) -> dict[str, Reduced]:
@@ -81,7 +84,3 @@ def sizes(word: str, values: Sequence[Any]) -> dict[str, Reduced]:
 def _of(found: Any, word: str, number: int) -> Node:
     register: Register = getattr(found, f"{word}_{number}")
     return register.node
-
-
-def _most(values: Sequence[Node]) -> Node:
-    return values[0] if len(values) == 1 else extreme("max", tuple(values))

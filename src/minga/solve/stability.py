@@ -14,26 +14,26 @@ import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import KernelError
-from minga.lang.derivative import derivative
-from minga.lang.expr import Node, as_node, extreme, where
+from minga.lang.expr import Node, as_node, where
 from minga.lang.functions import max as largest
-from minga.lang.graph import topological
-from minga.lang.trace import current_trace
-from minga.lang.without_locals import without_locals
 from minga.solve.closures import widening
 from minga.solve.integrators import Integrator
-from minga.solve.rates import Rates, rates_kernel
+from minga.solve.rates import Rates, most, rates_kernel
+from minga.solve.row_entries import row_entries
 from minga.space.field import TIME, Field
 from minga.space.layout import Layout
 
 __all__ = ["Bounds", "largest_rates", "stable_step"]
+
+_MOST: Final = 1 << 20
+"""Most operations of a rate that is derived: no limit in practice, as this is done once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def largest_rates(rates: Rates, fields: Sequence[Field], values: Mapping[str, An
         for number, row in enumerate(rows):
             reach.update({(number, axis): cells for axis, cells in row.reach.items()})
         words = ("even", "odd", "cross", "ratio")
-        return {word: largest(_most([getattr(row, word) for row in rows])) for word in words}
+        return {word: largest(most([getattr(row, word) for row in rows])) for word in words}
 
     program = Program("limit")
     kernel = rates_kernel(compute, "limit", rates, step=False)
@@ -156,12 +156,7 @@ class _Row:
 
 def _row(value: Node, own: int, count: int) -> _Row:
     """Return the sums for the rate of field `own`."""
-    reads: dict[tuple[int, tuple[int, ...]], Node] = {}
-    value = without_locals(value, current_trace("a stable step"))
-    for node in topological([value]):
-        if node.op == "read" and node.data[0] < count:
-            reads.setdefault((node.data[0], node.data[2]), node)
-    entries = {key: derivative(value, node) for key, node in reads.items()}
+    entries = row_entries(value, range(count), _MOST)
     mine = {offsets: entry for (number, offsets), entry in entries.items() if number == own}
     evens = {offsets: abs(_half(operator.add, mine, offsets)) for offsets in _both(mine)}
     odds = {offsets: abs(_half(operator.sub, mine, offsets)) for offsets in _both(mine)}
@@ -171,7 +166,7 @@ def _row(value: Node, own: int, count: int) -> _Row:
     shares = {offsets: size for offsets, size in evens.items() if any(offsets)}
     damped = _total(list(shares.values()))
     ratios: list[Node] = []
-    axes = range(len(next(iter(reads))[1])) if reads else range(0)
+    axes = range(len(next(iter(entries))[1])) if entries else range(0)
     for axis in axes:
         wave = _total([size for offsets, size in waves if offsets[axis]])
         along = _total([size / float(sum(map(bool, at))) for at, size in shares.items() if at[axis]])
@@ -196,7 +191,3 @@ def _half(combine: Any, entries: Mapping[tuple[int, ...], Node], offsets: tuple[
 
 def _total(terms: Sequence[Node]) -> Node:
     return functools.reduce(operator.add, terms) if terms else as_node(np.float64(0.0))
-
-
-def _most(values: Sequence[Node]) -> Node:
-    return values[0] if len(values) == 1 else extreme("max", tuple(values))

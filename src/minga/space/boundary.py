@@ -210,12 +210,15 @@ def reflect(about: Literal["edge", "cell"] = "edge") -> Condition:
 def zero_gradient() -> Condition:
     """Return the condition by which every ghost cell repeats the last cell inside.
 
+    In `mg.pde` with operators of higher order, it is `neumann(0.0)` of their order.
+
     Returns
     -------
     Condition
         The boundary condition.
     """
-    return Condition("zero_gradient()", lambda edge: edge[0], homogeneous=True)
+    repeats = Condition("zero_gradient()", lambda edge: edge[0], homogeneous=True)
+    return replace(repeats, ordered=lambda order: neumann(0.0, order))
 
 
 def custom(function: Callable[[Edge], object], name: str | None = None) -> Condition:

@@ -334,6 +334,28 @@ def test_a_stable_step_beside_walls(order: int, wall: mg.Condition, factor: floa
     assert found == pytest.approx(2.785294 * 0.05**2 / factor, rel=5e-3)
 
 
+def test_a_wall_with_factors_of_the_place_counts_as_the_widest() -> None:
+    grid = mg.Grid((8, 40), spacing=0.05, periodic=(True, False))
+
+    def step(wall: mg.Condition) -> Any:
+        return stable("laplace(u)", grid, "rk4", order=4, boundary={"x": wall})
+
+    found = step(mg.robin(lambda y: 2.0 + y, 0.0))
+    assert found == pytest.approx(step(mg.dirichlet(0.0)))
+    assert found < 0.9 * step(mg.neumann(0.0))
+
+
+def test_a_zero_gradient_has_the_order_of_the_equations() -> None:
+    def ended(wall: mg.Condition) -> Any:
+        model = mg.pde(
+            "laplace(u)", mg.Grid((20,), spacing=0.05), initial="x*x", order=4, boundary=wall, integrator="rk4", dt=5e-4
+        )
+        return mg.run(model, 20, progress=False).u.values[-1]
+
+    np.testing.assert_array_equal(ended(mg.zero_gradient()), ended(mg.neumann(0.0, 4)))
+    assert (ended(mg.zero_gradient()) != ended(mg.neumann(0.0, 2))).any()
+
+
 def test_a_solution_that_becomes_infinite_ends_with_its_time() -> None:
     model = mg.pde("u**2", mg.Grid((4,), periodic=True), initial={"u": 1.0}, integrator="dp5")
     with pytest.raises(mg.RunError, match=r"dp5: at time 1\.0000\d* even a step of"):

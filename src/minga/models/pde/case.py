@@ -14,7 +14,7 @@ from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_wall
 from minga.models.pde.model import pde
 from minga.models.pde.settings import PdeSettings
-from minga.space.boundary import Condition, antiperiodic, dirichlet, neumann, robin, zero_gradient
+from minga.space.boundary import Condition, antiperiodic, dirichlet, neumann, robin
 from minga.space.grid import Grid
 
 __all__ = ["make"]
@@ -46,7 +46,7 @@ def make(settings: PdeSettings, grid: GridSettings, directory: Path) -> Model:
             space,
             parameters=settings.parameters,
             initial=settings.initial,
-            boundary=_boundary(settings, space, _of_equations(ends.conditions) if grid.boundary is not None else {}),
+            boundary=_boundary(settings, space, ends.conditions if grid.boundary is not None else {}),
             integrator=settings.integrator,
             dt=settings.dt,
             noise=settings.noise,
@@ -65,14 +65,6 @@ def make(settings: PdeSettings, grid: GridSettings, directory: Path) -> Model:
     except MingaError as error:
         key = next((key for start, key in _KEYS.items() if error.message.startswith(start)), "pde")
         raise CaseError(error.message, key=key, remedy=error.remedy) from error
-
-
-def _of_equations(ends: Mapping[str | int, tuple[Condition, Condition]]) -> dict[str | int, tuple[Condition, ...]]:
-    """Return the conditions of a grid, of which "zero-gradient" has the order of the equations."""
-    repeated = zero_gradient().name
-    return {
-        axis: tuple(neumann(0.0) if each.name == repeated else each for each in pair) for axis, pair in ends.items()
-    }
 
 
 def _boundary(settings: PdeSettings, grid: Grid, ends: Mapping[str | int, object]) -> dict[str, Any]:

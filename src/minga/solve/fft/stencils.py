@@ -126,7 +126,11 @@ class _Stencils:
         parts = [self._constant_part(arg) for arg in entry.args]
         known = [part for part in parts if part is not None]
         if entry.op in ("add", "sub", "neg"):
-            signed = [-part if part is parts[-1] and entry.op != "add" else part for part in known]
+            signed = [
+                -part if entry.op == "neg" or (entry.op == "sub" and at) else part
+                for at, part in enumerate(parts)
+                if part is not None
+            ]
             return functools.reduce(operator.add, signed) if signed else None
         if len(known) < 2 or not any(map(self._is_constant, entry.args[entry.op == "div" :])):
             return None
@@ -140,7 +144,11 @@ class _Stencils:
         )
 
     def _given(self, name: str) -> bool:
-        return name.startswith("@") or name in self.rates.scalars
+        """Return True for scalars that stay the same during a step: neither the time nor an integral of the fields."""
+        if name not in self.rates.scalars:
+            return name.startswith("@")
+        value = self.rates.scalars[name]
+        return value is not TIME and (self.rates.prepare is None or not isinstance(value, Register))
 
     def _terms(
         self, state: Sequence[Any], rows: Sequence[Mapping[Any, Node]], chosen: Sequence[Stencil], number: int

@@ -142,6 +142,7 @@ class _Imex:
                 target[here] = value
             return largest(most([abs(value) for value in values]))
 
+        # The reduction ends the run where the residual is not finite, before the solver fails to converge.
         kernel = rates_kernel(compute, f"{self.name}-residual", linear)
         program.apply(kernel, state, right, linear.constants, systems.right, dt=scale, **linear.scalars)
         unsolved = Register(f"{systems.name}.unsolved", "i8")

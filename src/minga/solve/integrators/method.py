@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
 
 from minga.engine.program import Program
-from minga.errors import ProgramError
+from minga.errors import ProgramError, shown
 from minga.solve.integrators.workspace import Recorded
 from minga.solve.modal_rates import ModalRates
 from minga.solve.permitted import PermittedErrors
@@ -116,7 +119,12 @@ class Integrator:
                     f"{self.name}: field {item.name!r} has a single slot", remedy="declare it with slots=2"
                 )
         self._check(rates)
-        floors = (float(absolute),) * len(fields) if isinstance(absolute, int | float) else tuple(absolute)
+        floors = _floors(absolute, len(fields))
+        if len(floors) != len(fields) and not self.modal:  # fields in the space of modes have companions
+            raise ProgramError(
+                f"{self.name}: {len(floors)} absolute errors for {len(fields)} fields",
+                remedy="give one for each",
+            )
         permitted = PermittedErrors(program.name, fields, tolerance, floors)
         return self.recorder(program, rates, tuple(fields), dt=dt, target=target, permitted=permitted)
 
@@ -139,3 +147,14 @@ class Integrator:
                 f"integrator {self.name!r} with rates that depend on more than the cells around",
                 remedy="use an explicit method: integrals and spectral derivatives have no derivative by cells",
             )
+
+
+def _floors(absolute: Any, count: int) -> tuple[float, ...]:
+    """Return the permitted absolute error of each field; raise ProgramError for what is none."""
+    floors = (absolute,) * count if isinstance(absolute, Real) else tuple(absolute)
+    known = all(isinstance(each, Real) and not isinstance(each, bool) for each in floors)
+    if not known or any(not 0.0 <= float(each) < math.inf for each in floors):
+        raise ProgramError(
+            f"absolute={shown(absolute)}", remedy="give 0, or a positive number in the unit of the field"
+        )
+    return tuple(map(float, floors))
