@@ -126,6 +126,19 @@ def test_the_machine_file_is_kept_with_the_run() -> None:
     result_of("small.toml", "--set", "run.machine=two-ages")
 
 
+def test_a_file_of_the_topology_lies_beside_the_case_and_is_kept() -> None:
+    Path("cases").mkdir()
+    Path("cases/topology.conf").write_text("SwitchName=s Nodes=a,b\n")
+    small = Path("small.toml").read_text().replace("[run]\n", '[run]\ntopology = "topology.conf"\n', 1)
+    Path("cases/small.toml").write_text(small)
+    Path("topology.conf").write_text("not this one\n")
+    run = result_of("cases/small.toml")["run"]
+    assert tomllib.loads(Path(run, "case.toml").read_text())["run"]["topology"] == "inputs/topology.conf"
+    assert Path(run, "inputs/topology.conf").read_text() == "SwitchName=s Nodes=a,b\n"
+    Path("cases/topology.conf").unlink()
+    assert result_of(run)["digest"] == result_of("small.toml")["digest"]
+
+
 def test_options_win_over_set_which_wins_over_the_file() -> None:
     assert result_of("small.toml", "--set", "run.threads=3", "--threads", "2")["threads"] == 2
     assert result_of("small.toml", "--set", "run.steps=3", "--set", "run.steps=4")["steps"] == 4

@@ -9,8 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 
 import minga as mg
+from command_line import SMALL
+from minga.cli import sweep
 
 RATE = 2.0
 """A global name that functions use."""
@@ -186,3 +189,32 @@ def test_errors_say_what_is_wrong(call: Any, message: str) -> None:
 def test_what_cannot_be_sent() -> None:
     with open(os.devnull) as file, pytest.raises(mg.CaseError, match=r"cannot be sent to other processes: "):
         mg.sweep(lambda D: file.read(), {"D": [1, 2]}, steps=1, workers=2)  # type: ignore[arg-type, return-value]
+
+
+def test_a_run_without_samples_has_none_of_another_one() -> None:
+    """Samples at receivers have a dimension of their own, which a run that died does not fill."""
+    time = xarray.DataArray([0.0, 0.1], dims="receiver_time")
+    samples = xarray.Dataset(
+        {"samples": (("receiver_time", "receiver"), np.ones((2, 1)))}, coords={"receiver_time": time, "receiver": [0]}
+    )
+    tasks = [sweep._Task("case", {"n": number}, {}) for number in range(3)]
+    longer = samples.reindex(receiver_time=[0.0, 0.1, 0.2], fill_value=2.0)
+    answers = [sweep._Answer(samples), sweep._Answer(None, "it died"), sweep._Answer(longer)]
+    found = sweep._combined(tasks, answers, {"n": [0, 1, 2]})
+    assert found.samples.dims[:1] == ("n",)
+    assert np.isnan(found.samples.sel(n=1)).all()
+    assert found.samples.sel(n=2).values[:, 0].tolist() == [1.0, 1.0, 2.0]
+    assert np.isnan(found.samples.sel(n=0).values[2])
+
+
+def test_a_case_for_several_ranks(in_tmp_path: Path) -> None:
+    """What a case says about ranks, the watchdog and files beside it does not stop a sweep."""
+    Path("cases").mkdir()
+    Path("cases/topology.conf").write_text("SwitchName=s Nodes=a,b\n")
+    text = SMALL.replace("ranks = 1\n", 'watch = "9 s"\non_loss = "continue"\ntopology = "topology.conf"\n')
+    Path("cases/small.toml").write_text(text)
+    history = mg.sweep("cases/small.toml", {"automaton.rule": ["B3/S23"]}, steps=2, workers=1)
+    assert history.steps.values.tolist() == [2]
+    Path("cases/small.toml").write_text(text + "\n[observers.finite]\n")
+    with pytest.raises(mg.CaseError, match="does not run the observers of a case"):
+        mg.sweep("cases/small.toml", {"automaton.rule": ["B3/S23"]}, steps=2, workers=1)

@@ -83,7 +83,7 @@ def test_a_run_in_a_job_uses_all_nodes_unless_few_ranks_are_asked_for(
     assert "Slurm has given this job 2 nodes (node1, node2), and this run uses one of them" in said.err
     with ranks_here(read_case("small.toml", options={"run.ranks": 3}), inside=False) as start:
         assert start.ranks == 3
-        assert "3 ranks on the 2 nodes that Slurm has given" in start.notes[0]
+        assert "3 ranks on nodes of the 2 that Slurm has given" in start.notes[0]
         assert start.prepare is not None
         assert "-launcher" not in start.prepare(RunDirectory(in_tmp_path)).start
 

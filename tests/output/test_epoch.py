@@ -10,7 +10,7 @@ import pytest
 
 import minga as mg
 from minga.errors import RunError
-from minga.output.epoch import begin_epoch
+from minga.output.epoch import begin_epoch, epoch_number
 
 
 def test_the_last_one_that_begins_may_write(tmp_path: Path) -> None:
@@ -44,3 +44,19 @@ def test_an_earlier_process_writes_neither_frames_nor_checkpoints(tmp_path: Path
         steps = [int(step) for step in mg.open(run)["step"].values]
         assert max(steps) <= 10
         shutil.rmtree(run)
+
+
+def test_a_host_with_an_old_run_at_the_same_path_checks_nothing(tmp_path: Path) -> None:
+    """Hosts that share no files: the epoch of rank 0 says nothing about a directory that another one has there."""
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    there.mkdir()
+    begin_epoch(there / "epoch")
+    mine = begin_epoch(here / "epoch")
+    assert mine.at(here / "epoch") == mine
+    for elsewhere in (there / "epoch", tmp_path / "nowhere"):
+        assert mine.at(elsewhere).lasts
+        mine.at(elsewhere).check()
+    begin_epoch(here / "epoch")
+    assert not mine.lasts
+    assert epoch_number(here / "epoch") == 2

@@ -100,9 +100,8 @@ class Case:
 
     @property
     def located(self) -> RunOptions:
-        """Settings of the run, with the resolved path of the machine file."""
-        named = None if self.machine is None else str(self.machine)
-        return self.options.model_copy(update={"run": self.run.model_copy(update={"machine": named})})
+        """Settings of the run, with the resolved paths of its files."""
+        return self.options.model_copy(update={"run": _located_run(self.run, self.source)})
 
     @property
     def machine(self) -> Path | None:
@@ -113,7 +112,7 @@ class Case:
     def files(self) -> list[Path]:
         """Files that the case names."""
         words = [self.table.get(key) for key in ("model", self.section)]
-        return named([*words, self.run.machine], self.source.path.parent)
+        return named([*words, self.run.machine, self.run.topology], self.source.path.parent)
 
     def save(self, directory: RunDirectory, ranks: int) -> None:
         """Write the resolved case into the run's directory, with copies of the files that it names."""
@@ -126,8 +125,9 @@ class Case:
                 for k in ("model", self.section)
                 if k in table
             }
-            if self.run.machine is not None:
-                table["run"]["machine"] = keep(self.run.machine, self.source.path.parent, directory.inputs)
+            for key in ("machine", "topology"):
+                if table["run"][key] is not None:
+                    table["run"][key] = keep(table["run"][key], self.source.path.parent, directory.inputs)
         table |= kept
         shape = " x ".join(map(str, self.model.grid.shape))
         write_whole(directory.case, f"# The case as it was run, on a grid of {shape} cells.\n" + dump(table))
@@ -302,13 +302,21 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     computing = None if run.ranks is None else computing_ranks(run.ranks, options)
     if computing is not None or ":" not in run.layout:  # otherwise it depends on the number of ranks, checked later
         check_layout(run.layout, model, computing or 1)
-    check_mapping(run, model, computing)
+    check_mapping(_located_run(run, source), model, computing)
     if run.machine is not None:
         from minga.plan.machine.machine import read_machine
 
         read_machine(_machine_path(run.machine, source))
     observers = named_observers(table.get("observers", {}))
     return Case(str(table.get("name", source.name)), source, table, model, options, observers)
+
+
+def _located_run(run: RunSettings, source: Source) -> RunSettings:
+    """Return settings with the paths of the machine file and of a file of the topology, which lie next to the case."""
+    machine = None if run.machine is None else str(_machine_path(run.machine, source))
+    beside = None if run.topology is None else source.path.parent / run.topology
+    topology = str(beside) if beside is not None and beside.is_file() else run.topology
+    return run.model_copy(update={"machine": machine, "topology": topology})
 
 
 def _machine_path(name: str, source: Source) -> Path:

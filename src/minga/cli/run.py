@@ -84,9 +84,7 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
     watch_limit(case.run.watch)
     with contextlib.ExitStack() as held:
         start = held.enter_context(_start(request, case, inside=job is not None))
-        computing = computing_ranks(start.ranks, start.options(case))
-        check_layout(case.run.layout, case.model, computing)
-        check_mapping(case.run, case.model, computing)
+        _check_shares(start, case)
         directory = _make_directory(request, case, start.ranks)
         with progress_display(case.name, case.run.steps) as listener:
             _serve(request, directory, listener)
@@ -98,6 +96,13 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
                 result = _launched(start, held, request, case, directory, listener)
     finish(case, directory, result)
     return result, status_of(result["ended"]["reason"])
+
+
+def _check_shares(start: Start, case: Case) -> None:
+    """Raise CaseError if the ranks cannot share the cells in the way that the case asks for."""
+    computing = computing_ranks(start.ranks, start.options(case))
+    check_layout(case.run.layout, case.model, computing)
+    check_mapping(case.located.run, case.model, computing)
 
 
 def _start(
@@ -238,6 +243,7 @@ def _launched(
         again = held.enter_context(_start(request, case, barred=barred))
         for note in again.notes:
             listener.note(note)
+        _check_shares(again, case)
         return _started(again, request, case, directory, listener, True)
 
     try:
@@ -263,10 +269,13 @@ def _started(
     from minga.launch.launch import launch
 
     counts = {"run.ranks": start.ranks, "run.threads": case.run.threads}
+    # A run that is resumed has all of its case in its directory; the user's file may have changed.
+    given: tuple[Path, Sequence[str], Mapping[str, Any]] = (directory.case, (), {})
+    target, overrides, options = given if resume else (case.source.path, request.overrides, request.options)
     order = {
-        "target": str(case.source.path),
-        "overrides": list(request.overrides),
-        "options": request.options | counts | ({} if start.weights is None else {"run.weights": start.weights}),
+        "target": str(target.absolute()),
+        "overrides": list(overrides),
+        "options": {**options, **counts} | ({} if start.weights is None else {"run.weights": start.weights}),
         "run": str(directory.path.absolute()),
         "resume": resume,
     }
@@ -347,7 +356,7 @@ def _case_of_job(request: RunRequest, job: Job) -> Case:
     case = read_case(_source(request), request.overrides, request.options)
     computing = computing_ranks(job.size, case.options)
     check_layout(case.run.layout, case.model, computing)
-    check_mapping(case.run, case.model, computing)
+    check_mapping(case.located.run, case.model, computing)
     return case
 
 

@@ -89,7 +89,7 @@ def _ranks_of_job(given: Allocation, case: Case) -> Start:
     """Return the ranks of a run on the nodes of an allocation."""
     ranks, launcher = case.run.ranks or given.ranks, find_launcher()
     start = start_on(given, launcher.path, launcher.vendor, ranks)
-    note = f"minga: {ranks} ranks on the {len(given.slots)} nodes that {given.system} has given to this job"
+    note = f"minga: {ranks} ranks on nodes of the {len(given.slots)} that {given.system} has given to this job"
     return Start(ranks, _starting(Ranks(launcher, ranks, start=tuple(start))), notes=(note,))
 
 

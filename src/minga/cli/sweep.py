@@ -16,6 +16,7 @@ from minga.cli.case import read_case
 from minga.engine.model import Model
 from minga.engine.pin import available_cores
 from minga.errors import CaseError, MingaError, RunError, shown
+from minga.options import COMMAND as COMMAND_ONLY
 from minga.options import ON_DISK, OutputSettings, RunSettings, marked
 from minga.output.dataset import OBSERVED, RECEIVER
 from minga.output.provenance import COMMAND
@@ -33,8 +34,12 @@ Make = Callable[..., Model]
 Value = bool | int | float | str
 _OF_ONE_RUN: Final = ("comm", "out", "resume", "observers", "callback", "checkpoint", "progress")
 """Arguments of `mg.run` that have no meaning for many runs in other processes."""
+_GROWING: Final = (TIME, OBSERVED, f"{RECEIVER}_{TIME}")
+"""Dimensions that are longer in runs of more steps."""
 _OF_EACH: Final = ("digest", "ended", "steps")
 """Attributes that differ from run to run, and become variables."""
+_OF_RANKS: Final = {"ranks", "threads", "weights", "topology", "mapping"}
+"""Settings of a case that one rank with one thread has no use for."""
 _NAMED: Final = 3
 """Most failed runs that an error names."""
 
@@ -174,12 +179,17 @@ def _model(task: _Task) -> tuple[Model, dict[str, Any]]:
     if not isinstance(task.make, str):
         return task.make(**task.point), {}
     case = read_case(task.make, options=task.point)
-    on_disk = {name for _, name in marked(ON_DISK)}
+    if case.observers:
+        raise CaseError(
+            "a sweep does not run the observers of a case",
+            key="observers",
+            remedy="leave them out, or call mg.run in a loop with observers=",
+        )
+    elsewhere = {name for mark in (ON_DISK, COMMAND_ONLY) for _, name in marked(mark)} | _OF_RANKS
     found: dict[str, Any] = {}
     for table, kind in (("run", RunSettings), ("output", OutputSettings)):
-        given = getattr(case.options, table)
-        names = (given.model_fields_set & set(kind.model_fields)) - on_disk - {"ranks", "threads"}
-        found |= {name: getattr(given, name) for name in names}
+        names = (getattr(case.options, table).model_fields_set & set(kind.model_fields)) - elsewhere
+        found |= {name: getattr(getattr(case.located, table), name) for name in names}
     if found.get("until") is not None:
         found.pop("steps", None)  # an estimate
     stop = case.options.stop.model_dump(exclude_unset=True)
@@ -190,7 +200,7 @@ def _check_names(task: _Task, model: Model) -> None:
     """Raise CaseError for a parameter whose dimension would have the name of a variable or an axis of the runs."""
     variables = variables_of(model.visible)
     axes = {coordinate.name for variable in variables for coordinate in variable.coordinates}
-    taken = {TIME, STEP, OBSERVED, RECEIVER, *_OF_EACH, *axes, *model.observables, *(each.name for each in variables)}
+    taken = {*_GROWING, STEP, RECEIVER, *_OF_EACH, *axes, *model.observables, *(each.name for each in variables)}
     for key, name in zip(task.point, _dimensions(task.point), strict=True):
         if name in taken:
             raise CaseError(
@@ -284,7 +294,7 @@ def _combined(tasks: Sequence[_Task], answers: Sequence[_Answer], values: Mappin
     for task, dataset in known[1:]:
         _check_alike(known[0], (task, dataset))
     first = known[0][1]
-    nothing = first.isel({name: slice(0, 0) for name in (TIME, OBSERVED) if name in first.dims}).drop_attrs(deep=False)
+    nothing = first.isel({name: slice(0, 0) for name in _GROWING if name in first.dims}).drop_attrs(deep=False)
     nested: Any = [
         _with_outcome(nothing if answer.dataset is None else answer.dataset, answer.failure) for answer in answers
     ]
@@ -333,7 +343,7 @@ def _with_outcome(dataset: xarray.Dataset, failure: str) -> xarray.Dataset:
 def _check_alike(one: tuple[_Task, xarray.Dataset], other: tuple[_Task, xarray.Dataset]) -> None:
     """Raise CaseError if two runs have different fields or grids."""
     (task, first), (another, second) = one, other
-    axes = [name for name in first.dims if name not in (TIME, OBSERVED)]
+    axes = [name for name in first.dims if name not in _GROWING]
     same = set(first.data_vars) == set(second.data_vars) and all(
         name in second.dims and first[name].equals(second[name]) for name in axes
     )

@@ -177,7 +177,8 @@ def _identity() -> dict[str, Any]:
 def _compare(order: Mapping[str, Any]) -> dict[str, Any]:
     """Return whether this host sees a folder with a token in it, and which files it has with the same content.
 
-    A file counts as the same if its size and, in a folder that both see, its time of change agree, else by its digest.
+    A file counts as the same if its size and its digest agree; on a host that sees the folder, the time of change may
+    take the place of the digest, which is not given then.
     """
     shares = False
     with contextlib.suppress(OSError):
@@ -186,9 +187,9 @@ def _compare(order: Mapping[str, Any]) -> dict[str, Any]:
     for path, size, changed, digest in order["files"]:
         try:
             there = Path(path).stat()
-            alike.append(
-                there.st_size == size and ((shares and there.st_mtime_ns == changed) or digest_of(Path(path)) == digest)
-            )
+            same = shares and there.st_mtime_ns == changed
+            same = same or (digest is not None and digest_of(Path(path)) == digest)
+            alike.append(there.st_size == size and same)
         except OSError:
             alike.append(False)
     return {"shares": shares, "alike": alike, "directory": Path(order["directory"]).is_dir()}

@@ -34,7 +34,7 @@ from minga.output.versions import CLOCK_SECONDS, versions_here
 __all__ = ["Fault", "HostAgent", "HostAgents", "fault_table", "host_agents"]
 
 _AGENT: Final = "minga.launch.host_agent"
-_PATIENCE: Final = 6.0
+_PATIENCE: Final = 9.0
 """Seconds in which a host must have been checked."""
 _COPYING: Final = 600.0
 """Seconds of silence of a host that receives files, after which it counts as lost."""
@@ -162,8 +162,8 @@ class HostAgents:
             If a host cannot take part; the message is a table of all faults.
         """
         library()  # so that its version is among those of this machine
-        deadline = time.monotonic() + _PATIENCE
         with _answering(own_address([agent.host for agent in self.each], self.shell)) as (back, token):
+            deadline = time.monotonic() + _PATIENCE
 
             def conversation(number: int) -> list[Fault]:
                 return list(self._faults(self.each[number], launcher, back, token, deadline))

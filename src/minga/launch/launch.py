@@ -15,7 +15,7 @@ from minga.launch.events import ANSWER, dispatch
 from minga.launch.exit_codes import INTERRUPTED, OK, REPORTED
 from minga.launch.jobs import end_jobs, start_job
 from minga.launch.last_words import collected
-from minga.launch.launcher_output import lost_at, pass_on
+from minga.launch.launcher_output import KEPT, lost_at, pass_on
 from minga.launch.processes import descendants, stopped
 from minga.launch.ranks import Ranks
 from minga.launch.reach import not_started
@@ -29,8 +29,6 @@ __all__ = ["ask_to_stop", "launch"]
 
 _PATIENCE: Final = 5.0
 """Seconds in which the last lines of ranks must come."""
-_LINES: Final = 60
-"""Number of last lines that are kept."""
 _REPORT: Final = 1.5
 """Seconds in which the watchdog reports why a job has ended."""
 _BLAMED: Final = re.compile(r"\bPID (\d+)\b")
@@ -83,12 +81,14 @@ def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener, watche
                 if request.asked:
                     ask_to_stop(jobs)
                 with _passing_on(job, said, shown):
-                    _listen(job, listener, request, (said, shown), lambda: watch is None or watch.loss is None)
+                    heard = _listen(job, listener, request, (said, shown), lambda: watch is None or watch.loss is None)
                     status = job.wait()
             if status == INTERRUPTED or (status != OK and (request.asked or interrupted())):
                 raise KeyboardInterrupt
             if status not in (OK, *REPORTED) or (status != OK and watch is not None and watch.loss is not None):
                 raise LossError(_loss(ranks, status, said, shown, watch))
+            if status != OK and not heard:
+                _check_started(ranks, said)
             return status
         finally:
             _end(jobs, request.late)
@@ -100,20 +100,26 @@ def _loss(ranks: Ranks, status: int, said: Sequence[str], shown: Sequence[str], 
     If nothing else explains it, the lines of the launcher that were not shown are shown after all.
     """
     host = lost_at(said, ranks.hosts)
-    if ranks.places and host is None and (fault := not_started(said)) is not None:
-        raise LaunchError(
-            f"no rank could be started: {fault}",
-            remedy="address=ADDRESS in the hosts file sets the address of a host; `minga doctor` shows the launcher",
-        )
     blamed = [int(found[1]) for line in said if (found := _BLAMED.search(line))]
     known = None if watch is None else watch.settle(_REPORT, blamed)
     if known is not None:
         return known
+    if host is None:
+        _check_started(ranks, said)
     if ranks.places and host is None:
         sys.stderr.write("".join(line for line in said if line not in shown))
     cause = f"the run on {ranks_text(ranks.count)} ended with status {status}"
     cause += "" if host is None else f": a rank was lost on host {host}"
     return Loss(cause, host, step=0 if watch is None else watch.step)
+
+
+def _check_started(ranks: Ranks, said: Sequence[str]) -> None:
+    """Raise LaunchError if a launcher says why it started no rank on hosts."""
+    if ranks.places and (fault := not_started(said)) is not None:
+        raise LaunchError(
+            f"no rank could be started: {fault}",
+            remedy="address=ADDRESS in the hosts file sets the address of a host; `minga doctor` shows the launcher",
+        )
 
 
 @contextlib.contextmanager
@@ -142,23 +148,26 @@ def _listen(
     request: StopRequest,
     lines: tuple[list[str], list[str]],
     whole: Callable[[], bool],
-) -> None:
-    """Pass on what ranks report; after a loss the ranks are not `whole`.
+) -> bool:
+    """Pass on what ranks report, and return whether they have reported anything; after a loss they are not `whole`.
 
     Of other `lines` the last ones are kept: all of them, and those that were shown.
     """
     said, shown = lines
+    heard = False
     assert job.stdout is not None
     for line in job.stdout:
         event = dispatch(line, listener)
+        heard = heard or event is not None
         if event == ANSWER:
             request.answer()
         elif event is None:
             said.append(line)
-            del said[:-_LINES]
+            del said[:-KEPT]
             if not request.asked and whole():  # else launchers report ranks that were ended
                 shown.append(line)
                 sys.stderr.write(line)
+    return heard
 
 
 def _end(jobs: list[subprocess.Popen[str]], late: bool) -> None:

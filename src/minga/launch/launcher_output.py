@@ -8,11 +8,11 @@ from typing import IO, Final
 
 from minga.launch.hosts import Host
 
-__all__ = ["INNER", "lost_at", "pass_on"]
+__all__ = ["INNER", "KEPT", "lost_at", "pass_on"]
 
 INNER: Final = ("[mpiexec@", "[proxy:")
 """Beginnings of lines of MPICH's launcher about itself, which are shown only if nothing else helps."""
-_LAST: Final = 60
+KEPT: Final = 60
 """Number of last lines that are kept."""
 _ENDINGS: Final = ("=====", "-----", "YOUR APPLICATION TERMINATED", "mpiexec noticed", "mpirun noticed")
 _LOST_AT: Final = (re.compile(r"RUNNING AT (\S+)"), re.compile(r"on node (\S+)"))
@@ -27,12 +27,12 @@ def pass_on(lines: Iterable[str], target: IO[str], said: list[str], shown: list[
     dying = False
     for line in lines:
         said.append(line)
-        del said[:-_LAST]
+        del said[:-KEPT]
         dying = dying or line.startswith(_ENDINGS)
         if line.strip() and not dying and not line.startswith(INNER):
             if shown is not None:
                 shown.append(line)
-                del shown[:-_LAST]
+                del shown[:-KEPT]
             target.write(line)
             target.flush()
 

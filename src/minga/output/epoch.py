@@ -7,13 +7,13 @@ Before a frame or a checkpoint counts, a run therefore checks that it is still t
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from minga.errors import RunError
 from minga.output.directory import write_whole
 
-__all__ = ["Epoch", "begin_epoch"]
+__all__ = ["Epoch", "begin_epoch", "epoch_number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +23,14 @@ class Epoch:
     Attributes
     ----------
     path
-        The file.
+        The file; None on a host that does not see it, where nothing is checked.
     number
         Number of the epoch, from 1.
     mark
         Random text: two processes that begin the same epoch at the same time differ.
     """
 
-    path: Path
+    path: Path | None
     number: int
     mark: str
 
@@ -40,8 +40,17 @@ class Epoch:
 
         A host that does not see the file cannot tell, and one that sees an earlier number reads an old copy of it.
         """
+        if self.path is None:
+            return True
         number, mark = _content(self.path)
         return number < self.number or (number, mark) == (self.number, self.mark)
+
+    def at(self, path: Path) -> Epoch:
+        """Return the same right for a process that sees the file at a path, or does not see it.
+
+        It is to be called when the epoch has just begun. Hosts that share no files may have an old run there.
+        """
+        return replace(self, path=path if _content(path) == (self.number, self.mark) else None)
 
     def check(self) -> None:
         """Raise an error if another process has begun to write the run.
@@ -51,7 +60,7 @@ class Epoch:
         RunError
             If so: this process must not write there any more.
         """
-        if not self.lasts:
+        if self.path is not None and not self.lasts:
             raise RunError(
                 f"another process has resumed the run in {self.path.parent}; this one writes nothing more there",
                 remedy="leave the run to the other process",
@@ -79,6 +88,11 @@ def begin_epoch(path: Path) -> Epoch:
     epoch = Epoch(path, _content(path)[0] + 1, secrets.token_hex(8))
     write_whole(path, f"{epoch.number} {epoch.mark}\n")
     return epoch
+
+
+def epoch_number(path: Path) -> int:
+    """Return the number of the present epoch of a run, 0 before the first one."""
+    return _content(path)[0]
 
 
 def _content(path: Path) -> tuple[int, str]:

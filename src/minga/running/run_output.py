@@ -200,7 +200,7 @@ def _begun(comm: Comm, directory: RunDirectory) -> Epoch:
             answer = error
     answer = comm.bcast(answer)
     if isinstance(answer, Epoch):
-        return answer
+        return answer.at(directory.epoch)
     raise answer
 
 

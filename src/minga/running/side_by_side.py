@@ -118,8 +118,9 @@ def _process(living: set[subprocess.Popen[bytes]]) -> Iterator[subprocess.Popen[
 
 def _end(waiting: queue.SimpleQueue[int], living: set[subprocess.Popen[bytes]]) -> None:
     """Leave no task waiting and no process at work; nothing is left to do after the last result."""
-    while not waiting.empty():
-        waiting.get()
+    with suppress(queue.Empty):
+        while True:
+            waiting.get_nowait()
     for process in list(living):
         process.kill()
 

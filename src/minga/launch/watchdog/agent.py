@@ -26,6 +26,10 @@ from minga.launch.watchdog.beacon import LONGEST, Sign, Signs
 from minga.launch.watchdog.lookout import Lookout
 from minga.launch.watchdog.order import END, MARK, OVER, Order
 from minga.launch.watchdog.pulse import pulse_folder
+from minga.output.directory import RunDirectory
+from minga.output.epoch import epoch_number
+from minga.output.progress import OVER as STATES
+from minga.output.progress import note_state, read_progress
 
 __all__ = ["main"]
 
@@ -60,8 +64,10 @@ class _Agent:
     def __init__(self, order: Order) -> None:
         self._order = order
         self._folder = pulse_folder(order.token)
+        self._run = RunDirectory(Path(order.directory))
         self._folder.mkdir(mode=0o700, exist_ok=True)
         self._lookout = Lookout(self._folder, Path(order.directory))
+        self._epoch = epoch_number(self._run.epoch)
         self._input = _Input()
         self._signs = Signs(order.key)
         self._beacons = order.beacons
@@ -177,14 +183,11 @@ class _Agent:
         end(lambda: [*processes_marked(mark), *(process.pid for process in self._lookout.processes())], patience)
 
     def _note(self, reason: str) -> None:
-        from minga.output.directory import RunDirectory
-        from minga.output.progress import OVER as STATES
-        from minga.output.progress import note_state, read_progress
-
-        directory = RunDirectory(Path(self._order.directory))
-        progress = read_progress(directory)
-        if progress is not None and progress["state"] not in STATES:
-            note_state(directory, "lost", reason)
+        """Note that the run was lost, unless it is over, or others have resumed it since this agent was started."""
+        progress = read_progress(self._run)
+        resumed = epoch_number(self._run.epoch) > self._epoch + 1
+        if progress is not None and progress["state"] not in STATES and not resumed:
+            note_state(self._run, "lost", reason)
 
 
 def main() -> int:

@@ -91,7 +91,7 @@ class Judge:
     @property
     def step(self) -> int:
         """Steps that all ranks have done, as far as known."""
-        steps = [rank.step for host in self._hosts.values() for rank in host.ranks.values()]
+        steps = [rank.step for host in list(self._hosts.values()) for rank in list(host.ranks.values())]
         return min(steps, default=0)
 
     def heard_sign(self, name: str, now: float) -> None:
@@ -121,8 +121,8 @@ class Judge:
 
     def lost_process(self, pid: int) -> Loss | None:
         """Return the loss of the rank that had a process, None if no rank that is gone had it."""
-        for host in self._hosts.values():
-            for rank in host.ranks.values():
+        for host in list(self._hosts.values()):  # another thread may add to both
+            for rank in list(host.ranks.values()):
                 if rank.pid == pid and rank.state == GONE:
                     return self._killed(rank, host.name)
         return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from minga.engine.comm import Comm
@@ -51,7 +50,7 @@ def _agent(offer: Mapping[str, Any] | None, comm: Comm) -> Iterator[None]:
         yield
         return
     agents: list[HostProcess] = []
-    order = replace(Order.from_dict(offer["order"]), name=name)
+    order = Order.from_dict(offer["order"]).on(name)
     with contextlib.suppress(LaunchError, OSError):
         agents.append(start(Host(name), AGENT, None, lambda message: None, ""))
         agents[0].tell(order.as_dict())

@@ -145,7 +145,7 @@ class Watch:
         limit = None if launcher is None else self._watched.limit
         order = self._order(limit, [] if address is None else [address])
         with contextlib.suppress(OSError):  # its end is noticed
-            agent.tell(replace(order, name=host.name).as_dict())
+            agent.tell(order.on(host.name).as_dict())
 
     def _watch(self) -> None:
         due = time.monotonic()

@@ -52,7 +52,8 @@ def case_of(case: Path, inputs: Path) -> dict[str, Any]:
     files = sorted(path for path in inputs.rglob("*") if path.is_file()) if inputs.is_dir() else []
     for file in files:
         name = f"{inputs.name}/{file.relative_to(inputs).as_posix()}"
-        if "__pycache__" not in file.parts and name != table.get("run", {}).get("machine"):
+        run = table.get("run", {})
+        if "__pycache__" not in file.parts and name not in (run.get("machine"), run.get("topology")):
             with file.open("rb") as stream:
                 found[name] = hashlib.file_digest(stream, "sha256").hexdigest()[:16]
     return found
