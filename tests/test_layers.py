@@ -42,7 +42,7 @@ def modules_imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[
 
     ``from a import b`` yields both ``a.b`` only, as ``b`` may be a module of ``a``.
     """
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 yield node.lineno, tuple(alias.name.split("."))
@@ -51,6 +51,15 @@ def modules_imported(tree: ast.AST, package: tuple[str, ...]) -> Iterator[tuple[
             inside = tuple(node.module.split(".")) if node.module else ()
             for alias in node.names:
                 yield node.lineno, (*base, *inside, alias.name)
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all statements in it, at any depth of nesting: imports are nowhere else."""
+    yield node
+    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+        inner = getattr(node, name, None)
+        for statement in inner if isinstance(inner, list) else ():
+            yield from _statements(statement)
 
 
 @functools.cache

@@ -103,6 +103,7 @@ def test_the_page_shows_the_package() -> None:
 NAMES = ("model.py", "warm.toml", "observer.py", "text.py", "command.py")
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_its_model_runs_on_any_ranks(site: Path) -> None:
     options = ("--json", "--set", "output.pictures=0", "--set", "output.report=false")

@@ -207,6 +207,7 @@ def model():
     assert Path("runs/broken/fields.zarr/u/c.0.0.0").exists()
 
 
+@pytest.mark.slow
 def test_what_ranks_print_does_not_meet_the_result() -> None:
     Path("talk.py").write_text("""\
 import os

@@ -358,6 +358,7 @@ def test_a_full_disk_is_one_clear_error(in_tmp_path: Path) -> None:
 
 
 # Ranks --------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow  # tests/models/matmul/cli kills a rank as well
 @pytest.mark.mpi
 def test_a_rank_that_is_killed_ends_the_run_which_goes_on_with_fewer() -> None:
     seldom = ("--set", "output.every=200", "--set", "output.observe=100")

@@ -53,6 +53,7 @@ def test_each_run_has_its_parameters() -> None:
     assert not {"digest", "steps", "ended", "largest_u", "command"} & set(history.attrs)
 
 
+@pytest.mark.slow
 def test_the_number_of_workers_changes_nothing() -> None:
     """Also functions that no other process can import arrive there, and so do values that they capture."""
     base = 3.0

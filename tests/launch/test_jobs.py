@@ -191,7 +191,7 @@ FAR = '#!/bin/sh\nshift\nexec ./mpiexec "$@"\n'
     "words",
     [
         pytest.param(("measure", "--network", "--seconds", "5", "--json"), marks=pytest.mark.slow),
-        ("measure", "--hosts", "hosts", "--shell", "./far"),
+        pytest.param(("measure", "--hosts", "hosts", "--shell", "./far"), marks=pytest.mark.slow),
         ("matmul", "square.npy", "square.npy", "-o", "product.npy", "-n", "2"),
         pytest.param(("bcast", "data", "--hosts", "hosts", "--to", "out", "--shell", "./far"), marks=pytest.mark.slow),
         pytest.param(("doctor",), marks=pytest.mark.slow),

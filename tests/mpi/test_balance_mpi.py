@@ -13,6 +13,7 @@ from mpi_launch import run_ranks
 pytestmark = pytest.mark.mpi
 
 
+@pytest.mark.slow  # tests/plan/test_balance.py has a run of ranks of one process
 def test_work_leaves_a_slow_rank() -> None:
     job = run_ranks(3, Path(slow_ranks.__file__)).check()
     still, balanced, unseen, rarely = json.loads(job.out[0])

@@ -154,6 +154,7 @@ def iterated(values: dict[str, np.ndarray], held: np.ndarray, ranks: int) -> tup
     return result
 
 
+@pytest.mark.slow
 def test_iterations_on_any_ranks() -> None:
     values, held = currents((10, 13))
     found, count, unsolved = iterated(values, held, 1)

@@ -279,6 +279,7 @@ def energy(c: np.ndarray) -> float:
     return float((2 * math.pi / n) ** 2 * ((1 - c * c) ** 2 / 4 + 0.02 * squares).sum())
 
 
+@pytest.mark.slow
 def test_cahn_hilliard() -> None:
     assert energy(cahn_hilliard(32, 1 / 40, 20)) == pytest.approx(7.2071449, abs=0.01)
 
@@ -290,7 +291,8 @@ def test_cahn_hilliard_on_a_fine_grid() -> None:
     assert c[0, 0] == pytest.approx(0.9616294, abs=1e-4)
 
 
-@pytest.mark.parametrize("n", thinned([32, 128], 32))
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [32, 128])
 def test_long_steps_of_fourth_derivatives(n: int) -> None:
     """Cahn and Hilliard's equation with steps of 100 to 400 times the explicit limit: order 2."""
     limit = 2 / (64 / 0.25**4)
@@ -316,7 +318,8 @@ def mixed(method: str, dt: float = 2.0) -> mg.Model:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("method", thinned(METHODS, "sbdf2"))
+@pytest.mark.slow  # test_implicit.py has the same systems on ranks
+@pytest.mark.parametrize("method", METHODS)
 def test_same_bits_on_ranks(method: str) -> None:
     def run(comm: mg.SerialComm) -> list[np.ndarray | None]:
         model = mixed(method)

@@ -9,7 +9,6 @@ import pytest
 from scipy.optimize import root
 
 import minga as mg
-from thinned import thinned
 
 
 def test_bratu_problem() -> None:
@@ -76,7 +75,8 @@ def test_roll_of_the_swift_hohenberg_equation() -> None:
     assert h * np.sum((u * shifted - 0.1 * u**2) / 2 + u**4 / 4) == pytest.approx(-0.010475608772, abs=2e-8)
 
 
-@pytest.mark.parametrize("count", thinned([2, 3], 3))
+@pytest.mark.slow  # those of implicit steps have the same solver
+@pytest.mark.parametrize("count", [2, 3])
 def test_same_bits_on_ranks(count: int) -> None:
     grid = mg.Grid((6, 24), spacing=0.1)
 

@@ -314,6 +314,7 @@ def test_real_and_complex_fields_together(dealias: float) -> None:
     assert all(np.abs(same[name] - others[name]).max() < 1e-4 for name in ("psi_re", "psi_im", "n"))
 
 
+@pytest.mark.slow
 def test_real_and_complex_fields_have_the_same_bits_on_ranks() -> None:
     for integrator in ("etdrk4", "heun"):
         assert_same(

@@ -12,6 +12,7 @@ from mpi_launch import run_ranks
 RANKS = Path(__file__).with_name("network_ranks.py")
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_job_measures_itself(tmp_path: Path) -> None:
     run_ranks(3, RANKS, tmp_path / "found").check()
