@@ -60,7 +60,7 @@ def main(case: str, folder: Path, seed: int, kills: int) -> dict[str, object]:
     expected = left(reference)
     done = resumed = complete = 0
     differing: list[str] = []
-    while done < kills or run.exists():
+    while done < kills or run.exists() or not complete:  # the last kill may come before there is a run
         if not (run / "case.toml").exists():
             shutil.rmtree(run, ignore_errors=True)
         words = ["--resume", str(run)] if run.exists() else [case, "--out", str(run)]
