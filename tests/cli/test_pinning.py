@@ -58,6 +58,7 @@ def test_memory_comes_after_the_core(monkeypatch: pytest.MonkeyPatch) -> None:
     assert happened == ["pinned", "allocates"]
 
 
+@pytest.mark.slow
 @two_cores
 @pytest.mark.mpi
 def test_where_a_launcher_bound_ranks_they_stay(in_tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ def test_this_machine_is_timed() -> None:
     assert planned("small.toml")["ranks"] == 1  # so few cells are not worth more
 
 
+@pytest.mark.slow  # tests/cli/test_ranks.py has a run whose ranks are timed
 @pytest.mark.mpi
 def test_the_ranks_of_a_job_are_timed() -> None:
     job = run_ranks(2, "minga.cli.main", "plan", "small.toml", "--json", env={"MPIR_CVAR_NUM_CLIQUES": "2"}).check()

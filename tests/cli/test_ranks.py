@@ -88,6 +88,7 @@ def test_a_run_that_takes_a_while_is_planned_and_the_plan_is_told() -> None:
     assert "A step was predicted to take" in page
 
 
+@pytest.mark.slow  # tests/output has the comparison of versions
 def test_inside_a_job_a_host_with_another_version_ends_it(in_tmp_path: Path) -> None:
     Path("odd.py").write_text("""\
 import importlib.metadata, os, sys

@@ -89,6 +89,7 @@ def test_a_machine_file_of_other_hosts_is_refused_once(quick: Cluster, words: li
     assert not (in_tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_host_with_another_case_is_named(quick: Cluster, in_tmp_path: Path) -> None:
     """Nodes of a lab share files, so the name of the host makes the difference here."""
     (in_tmp_path / "case.toml").write_text(SMALL.replace("ranks = 1\n", ""))

@@ -23,6 +23,7 @@ def test_the_native_loop_equals_the_interpreter(ranks: int) -> None:
     assert job.out == ["ok\n"] * ranks
 
 
+@pytest.mark.slow  # three ranks are as good
 def test_two_ranks() -> None:
     checks = (
         "functions_are_found",

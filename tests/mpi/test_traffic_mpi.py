@@ -45,6 +45,7 @@ def test_blocks_are_moved_to_where_the_ranks_are() -> None:
     assert dealt["levels"]["inter-node"][0] == 40
 
 
+@pytest.mark.slow  # tests/plan/placement has the costs
 def test_automatic_placement_counts_on_what_is_sent() -> None:
     """6 ranks dealt out to two nodes: 3 x 2 blocks, of which each node best gets a column of three."""
     (dealt,) = answers(6, "auto", TWO_IN_TURN, "native")

@@ -96,6 +96,7 @@ def burgers(method: str, dt: float, modes: int = 64) -> np.ndarray:
     return stepped(model, round(1 / dt))
 
 
+@pytest.mark.slow  # tests/physics/test_equations.py has their orders
 def test_errors_for_burgers_equation() -> None:
     """The known errors of steps of 1/20 and 1/40, with which explicit methods overflow or come close to it."""
     reference = burgers("rk4", 1 / 640)
