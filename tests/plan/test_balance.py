@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from dataclasses import replace
 from typing import Any
@@ -178,12 +179,13 @@ def test_noise_costs_less_than_a_hundredth(noise: float, lasting: float) -> None
         assert ratio < 1.01, (seed, moves, took)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("lasting", [0.0, 0.5, 0.9, 0.98])
-@pytest.mark.parametrize("noise", [0.02, 0.1, 0.3, 0.6])
+@pytest.mark.parametrize(
+    ("noise", "lasting"),
+    thinned(itertools.product([0.02, 0.1, 0.3, 0.6], [0.0, 0.5, 0.9, 0.98]), (0.6, 0.9)),
+)
 def test_noise_of_any_kind_costs_less_than_a_twentieth(noise: float, lasting: float) -> None:
-    """In 20 runs of each kind, balancing never makes a run more than 1.05 times as long."""
-    ratios = [balanced(seed, noise, lasting, [1.0] * 4)[2] for seed in range(20)]
+    """Even where speeds change by a factor of two every ten checks, balancing costs less than a twentieth of a run."""
+    ratios = [balanced(seed, noise, lasting, [1.0] * 4)[2] for seed in range(12)]
     assert max(ratios) < 1.05, ratios
 
 

@@ -11,7 +11,7 @@ from minga.plan.hindsight import Hindsight
 def test_equal_prices_have_no_regret_with_equal_parts() -> None:
     record = Hindsight()
     for _ in range(5):
-        record.record(10, np.array([2.0, 2.0]), np.array([100.0, 100.0]))
+        record.record(10, np.array([2.0, 2.0]), *[np.array([100.0, 100.0])] * 2)
     regret = record.regret(moving=3.0)
     assert regret is not None
     assert regret.steps == 50
@@ -27,7 +27,7 @@ def test_the_best_fixed_cut_is_that_of_a_search(intervals: int) -> None:
     speeds = np.repeat(1 + rng.random((parts, 2)), intervals // parts, axis=0)
     record, cost = Hindsight(), np.array([60.0, 40.0])
     for price in speeds:
-        record.record(2, price * cost, cost)
+        record.record(2, price * cost, cost, cost)
     regret = record.regret()
     assert regret is not None
     shares = np.linspace(0, 1, 20001)
@@ -41,7 +41,7 @@ def test_the_best_fixed_cut_is_that_of_a_search(intervals: int) -> None:
 def test_a_cut_that_follows_may_be_better_than_any_fixed_one() -> None:
     record = Hindsight()
     for prices, cost in (([1.0, 3.0], [75.0, 25.0]), ([3.0, 1.0], [25.0, 75.0])):
-        record.record(10, np.array(prices) * cost, np.array(cost))
+        record.record(10, np.array(prices) * cost, np.array(cost), np.array([75.0, 25.0]))
     regret = record.regret(moving=50.0)
     assert regret is not None
     assert regret.spent == pytest.approx(1500.0)
@@ -52,10 +52,10 @@ def test_a_cut_that_follows_may_be_better_than_any_fixed_one() -> None:
 def test_ranks_without_work_and_times_are_left_out() -> None:
     record = Hindsight()
     assert record.regret() is None
-    record.record(0, np.ones(2), np.ones(2))
-    record.record(5, np.zeros(2), np.ones(2))
+    record.record(0, np.ones(2), np.ones(2), np.ones(2))
+    record.record(5, np.zeros(2), np.ones(2), np.ones(2))
     assert record.regret() is None
-    record.record(5, np.array([1.0, 0.0, 1.0]), np.array([10.0, 0.0, 10.0]))
+    record.record(5, np.array([1.0, 0.0, 1.0]), *[np.array([10.0, 0.0, 10.0])] * 2)
     regret = record.regret()
     assert regret is not None
     assert regret.best == pytest.approx(5 * 20 * 0.1 / 3)
@@ -67,7 +67,7 @@ def test_work_that_grows_is_no_regret() -> None:
     record = Hindsight()
     for work in (1.0, 2.0):
         cost = work * np.array([50.0, 50.0])
-        record.record(10, 0.01 * cost, cost)
+        record.record(10, 0.01 * cost, cost, cost)
     regret = record.regret()
     assert regret is not None
     assert (regret.spent, regret.kept, regret.best) == pytest.approx((15.0, 15.0, 15.0))

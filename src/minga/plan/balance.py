@@ -5,7 +5,8 @@ A rank's pace is its measured time divided by the time expected from its speed: 
 smoothed, so that a hiccup moves nothing but the loss of half a node does. If the slowest rank takes longer than the
 best cut allows, twice in a row, the cuts move (:mod:`minga.plan.recut`) part of the way, provided that this saves more
 in the remaining steps than moving costs. The time of later steps shows whether the move helped; if it did not, work is
-moved back, and an imbalance of that size is ignored. Like the load balancer of HOOMD-blue
+moved back, and an imbalance of that size is ignored. If all moves together have lost against the first cut, work goes
+back to it for a while. Like the load balancer of HOOMD-blue
 (``hoomd.tune.LoadBalancer``), this one is kept stable by a tolerance and by small moves; it also weighs the cost of
 moving.
 """
@@ -64,6 +65,12 @@ _CURED: Final = 0.25
 """Share of the expected gain that must be seen in the time of steps after a move."""
 _DOUBT: Final = 32
 """Number of checks for which an imbalance that a move did not cure is ignored; doubled each time."""
+_LOST: Final = 0.015
+"""Share of the time with the first cut that all moves together may lose before work returns to that cut."""
+_RETURN: Final = 0.1
+"""Largest share of the remaining time that the return may take."""
+_REST: Final = 16
+"""Number of checks for which nothing moves then; doubled each time."""
 _WORSE: Final = 1.03
 """Factor by which steps must take longer after a move for the move to be undone."""
 _SLOWED: Final = 1.1
@@ -147,6 +154,11 @@ class Balancer:
         self._certainty = Certainty()
         self._budget = Budget()
         self._hindsight = Hindsight()
+        self._first: Layout | None = None
+        self._rest, self._next_rest = 0, _REST
+        """Number of checks for which nothing moves, now and the next time."""
+        self._latest = 0.0
+        """Expected seconds of the last move."""
 
     @property
     def interval(self) -> int | None:
@@ -246,12 +258,16 @@ class Balancer:
         if self._calm > _QUIET * self._patience:
             self._patience, self._calm = max(_PATIENCE, self._patience // 2), 0
         weights = self._weights(layout, times)
-        self._hindsight.record(times.steps, times.seconds, _costs(layout, weights))
+        self._first = self._first or layout
+        self._hindsight.record(times.steps, times.seconds, _costs(layout, weights), _costs(self._first, weights))
         pace = self._learn(self._expected(layout, weights), times.seconds)
         now = pace * self._expected(layout, weights)
+        self._rest -= 1
         if times.step > 0.0:
             self._steps.append(times.step)
             self._budget.record(times.step, times.steps)
+            if self._has_lost():
+                return self._returned(layout, now, remaining)
             if self._trial is not None:
                 return self._judge(layout, remaining)
         # No cut is better by more than this factor.
@@ -260,7 +276,7 @@ class Balancer:
         self._strikes = self._strikes + 1 if above > self._tolerance and sure else 0
         self._shifts = self._shifts + 1 if self._strikes and above >= _SHIFT else 0
         self._idle -= times.step * times.steps
-        if self._idle > 0.0 or (self._strikes < self._patience and self._shifts < 2 * _PATIENCE):
+        if self._rest > 0 or self._idle > 0.0 or (self._strikes < self._patience and self._shifts < 2 * _PATIENCE):
             return None
         if self._shifts and self._shifts < _PATIENCE:
             return None  # times that have only just begun to change have not settled yet
@@ -278,6 +294,23 @@ class Balancer:
             self._trial = Trial(layout, usual, proposal.gain, proposal.imbalance, pace, noise)
         self._patience = min(2 * self._patience, _MOST_PATIENCE)
         return self._begun(proposal)
+
+    def _has_lost(self) -> bool:
+        """Return True if all moves have lost against the first cut; the last one has yet to earn its cost."""
+        lost = self._hindsight.loss + self._budget.spent - self._latest
+        return self._budget.spent > 0.0 and lost > _LOST * self._hindsight.kept
+
+    def _returned(self, layout: Layout, now: Floats, remaining: int) -> Proposal | None:
+        """Return the way back to the first cut, and let nothing move for a while; None if it is in use."""
+        self._trial = None
+        if self._rest <= 0:
+            self._rest, self._next_rest = self._next_rest, 2 * self._next_rest
+        assert self._first is not None
+        if layout == self._first:
+            return None
+        step = float(now.max())
+        back = self._proposal(layout, self._first, 1.0, 0.0, step)
+        return self._begun(back) if _RETURN * step * remaining > back.expected else None
 
     def _search(self, layout: Layout, weights: Weights | None, pace: Floats) -> Proposal | None:
         """Return the best cut, or a cut part of the way to it if it is not much better."""
@@ -303,6 +336,7 @@ class Balancer:
         self._calm = self._strikes = self._shifts = 0
         self._steps.clear()
         self._budget.begin(proposal.expected)
+        self._latest = proposal.expected
         return proposal
 
     def _judge(self, layout: Layout, remaining: int) -> Proposal | None:

@@ -62,20 +62,45 @@ class Hindsight:
         self._steps: list[int] = []
         self._prices: list[Floats] = []
         """Seconds per step that each rank would take for all cells; NaN for ranks without work."""
-        self._costs: list[Floats] = []
-        self._spent = 0.0
+        self._firsts: list[Floats] = []
+        """Share of each rank in the costs with the first cut."""
+        self._spent = self._kept = 0.0
 
-    def record(self, steps: int, seconds: Floats, cost: Floats) -> None:
-        """Add an interval of some steps: each rank's seconds per step, and the cost of its cells; shape (ranks,)."""
-        if steps < 1 or not (seconds > 0).any() or not (cost > 0).any():
+    @property
+    def loss(self) -> float:
+        """Seconds by which computing took longer than with the first cut, without moves; negative if it took less."""
+        return self._spent - self._kept
+
+    @property
+    def kept(self) -> float:
+        """Seconds that the first cut would have taken so far, as far as known."""
+        return self._kept
+
+    def record(self, steps: int, seconds: Floats, cost: Floats, first: Floats) -> None:
+        """Add an interval of some steps.
+
+        Parameters
+        ----------
+        steps
+            Number of steps.
+        seconds
+            Seconds per step of each rank, shape (ranks,).
+        cost
+            Cost of the cells of each rank, shape (ranks,).
+        first
+            The same with the first cut.
+        """
+        if steps < 1 or not ((seconds > 0) & (cost > 0)).any():
             return
-        cost = cost / cost.sum()  # masks change the sum, and so do costs that are measured in place of declared ones
+        # Sums change with masks, and where measured costs take the place of declared ones.
+        cost, first = cost / cost.sum(), first / first.sum()
         price = np.full(len(cost), np.nan)
         np.divide(seconds, cost, out=price, where=(cost > 0) & (seconds > 0))
         self._spent += steps * float(seconds.max())
+        self._kept += steps * float(np.nanmax(price * first))
         self._steps.append(steps)
         self._prices.append(price)
-        self._costs.append(np.array(cost, float))
+        self._firsts.append(first)
         if len(self._steps) > _MOST:
             self._halve()
 
@@ -84,7 +109,7 @@ class Hindsight:
         if not self._steps:
             return None
         steps, prices = np.array(self._steps), self._filled()
-        kept = float(steps @ (prices * self._costs[0]).max(axis=1))
+        kept = float(steps @ (prices * np.array(self._firsts)).max(axis=1))
         best = min(kept, _least(*_coarsened(steps.astype(float), prices)))
         return Regret(int(steps.sum()), self._spent, moving, kept, best)
 
@@ -95,7 +120,7 @@ class Hindsight:
         groups: list[tuple[int, ...]] = [*pairs, *last]
         weights = [np.array([self._steps[at] for at in group], float) for group in groups]
         self._prices = [_mean([self._prices[at] for at in g], w) for g, w in zip(groups, weights, strict=True)]
-        self._costs = [_mean([self._costs[at] for at in g], w) for g, w in zip(groups, weights, strict=True)]
+        self._firsts = [_mean([self._firsts[at] for at in g], w) for g, w in zip(groups, weights, strict=True)]
         self._steps = [sum(self._steps[at] for at in group) for group in groups]
 
     def _filled(self) -> Floats:
