@@ -158,6 +158,7 @@ def test_a_deposit_that_reaches_the_anode_ends_the_run() -> None:
     assert (after[-1] == CATHODE).sum() == 1
 
 
+@pytest.mark.slow
 def test_a_deposit_along_one_axis_ends_the_run_before_the_anode() -> None:
     """The last cell of solution has none beside it that could take its ions: it stays, and the run is over."""
     grid = Grid((8,), axes=("y",), spacing=20e-6, units="m")
