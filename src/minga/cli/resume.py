@@ -48,8 +48,10 @@ def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
     return directory
 
 
-def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
+def check_resumed(case: Case, directory: RunDirectory, ranks: int, *, elsewhere: bool = False) -> list[str]:
     """Check that a run can be resumed as ``case``, and return notes for the user.
+
+    With ``elsewhere``, hosts may have checkpoints that this machine does not have.
 
     Raises
     ------
@@ -79,7 +81,9 @@ def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
     notes = [f"minga: checkpoint {fault}" for fault in faults]
     if heads:
         return [*notes, f"minga: resuming after step {heads[0].step}{goal.whole}"]
-    return [*notes] if faults else ["minga: no checkpoint was written yet; the run begins with its first step"]
+    if faults or elsewhere:
+        return notes
+    return ["minga: no checkpoint was written yet; the run begins with its first step"]
 
 
 def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | None:
@@ -101,8 +105,9 @@ def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | 
 
 
 def write_case(case: Case, directory: RunDirectory, ranks: int) -> None:
-    """Write the case with which the run is resumed into its directory."""
+    """Write the case with which the run is resumed into its directory, which is that of the run from now on."""
     case.save(directory, ranks)
+    directory.host_mark.unlink(missing_ok=True)
 
 
 def resume_hint(directory: RunDirectory) -> str | None:

@@ -285,10 +285,17 @@ class Keeper:
         self.written += 1
         self._kept = position.step
 
+    @property
+    def apart(self) -> bool:
+        """True on all ranks if checkpoints may lie in several places."""
+        return self._known is not None and len(self._known.leaders) > 1
+
     def discard(self) -> None:
-        """Remove the checkpoints of a complete run; on rank 0."""
-        if not self.schedule.at_end:
-            shutil.rmtree(self.path, ignore_errors=True)
+        """Remove the checkpoints of a complete run in this rank's place; on the leaders of places."""
+        if not self.schedule.at_end and (self._known is None or self.comm.rank in self._known.leaders):
+            shutil.rmtree(self.path.resolve(), ignore_errors=True)
+            if self.path.is_symlink():
+                self.path.unlink(missing_ok=True)
 
     def _write(self, engine: Engine, position: Position, observers: Mapping[str, Any]) -> None:
         assert self._state is not None, "resume comes before keep"
