@@ -168,7 +168,7 @@ def test_a_run_is_resumed_on_other_hosts(nodes: Nodes, case: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_whatever_ends_a_run_leaves_nothing_on_hosts(nodes: Nodes, case: Path, number: int) -> None:
+def test_whatever_ends_a_run_leaves_nothing_on_hosts_but_its_checkpoint(nodes: Nodes, case: Path, number: int) -> None:
     out = case.parent / "run"
     nodes.listed("bee:1\n")
     words = ["run", case, "--out", out, "--hosts", nodes.folder / "hosts"]
@@ -181,15 +181,23 @@ def test_whatever_ends_a_run_leaves_nothing_on_hosts(nodes: Nodes, case: Path, n
         assert nodes.on_bee(nodes.ranks_on_bee)
         os.killpg(job.pid, number)
         assert job.wait(100) == (130 if number == signal.SIGINT else -number)
-        while nodes.left_on_bee() and time.monotonic() < limit:
+        while nodes.on_bee(nodes.ranks_on_bee) and time.monotonic() < limit:
             time.sleep(0.1)
-        assert nodes.left_on_bee() == ""
+        assert nodes.on_bee(nodes.ranks_on_bee) == ""
         if number == signal.SIGINT:
             assert state_of(out) == "stopped"
-            assert (out / "checkpoints").exists()
     finally:
         job.kill()
         job.wait()
+    (kept,) = nodes.scratch.iterdir()
+    assert kept.name == (out / "id").read_text().strip()
+    (head,) = out.glob("checkpoints/*/checkpoint.json")
+    (twin,) = kept.glob("checkpoints/*/checkpoint.json")
+    assert head.read_bytes() == twin.read_bytes()
+    steps = json.loads(head.read_text())["checkpoint"]["step"] + 10
+    done = nodes.minga("run", "--resume", out, "--set", f"run.steps={steps}", "--hosts", nodes.folder / "hosts")
+    assert done.returncode == 0, done.stderr
+    assert nodes.left_on_bee() == ""
 
 
 def state_of(run: Path) -> str:
