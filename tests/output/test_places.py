@@ -14,7 +14,7 @@ import pytest
 import minga as mg
 from minga.engine.comm import Comm, run_virtual
 from minga.engine.state import state_of
-from minga.errors import RunError
+from minga.errors import CaseError, RunError
 from minga.output.checkpoint.keeper import Checkpointing, Keeper
 from minga.output.checkpoint.places import Places, places_of, ring
 from minga.output.checkpoint.sets import Offer, sets_of
@@ -220,6 +220,24 @@ def test_what_an_earlier_epoch_has_left_is_not_newer(tmp_path: Path, whole: byte
     three = [tmp_path / "ant", tmp_path / "new", tmp_path / "late"]
     assert go(three, 30, resumes=True, epoch=3, notes=notes) == (10, whole)
     assert notes == []
+
+
+def test_checkpoints_in_another_directory(tmp_path: Path) -> None:
+    fast = tmp_path / "fast"
+
+    def run(steps: int, at_end: bool) -> Any:
+        checkpoint = {"every": 10, "directory": str(fast), "at_end": at_end}
+        return mg.run(model(), steps=steps, out=tmp_path / "run", checkpoint=checkpoint, resume=True)
+
+    run(15, at_end=True)
+    (kept,) = fast.iterdir()
+    assert kept.name == (tmp_path / "run/id").read_text().strip()
+    assert sorted(path.name for path in kept.iterdir()) == ["a", "b"]
+    assert run(20, at_end=False).attrs["digest"] == mg.run(model(), steps=20).attrs["digest"]
+    assert list(fast.iterdir()) == []
+    assert not os.path.lexists(tmp_path / "run/checkpoints")
+    with pytest.raises(CaseError, match="another place on each host"):
+        mg.run(model(), steps=1, out=tmp_path / "other", checkpoint={"directory": "fast"})
 
 
 def test_hosts_with_one_folder_keep_one_copy(tmp_path: Path) -> None:

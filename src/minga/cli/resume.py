@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -99,7 +98,7 @@ def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | 
     if longer:
         return None
     if not case.options.checkpoint.at_end:
-        shutil.rmtree(directory.checkpoints, ignore_errors=True)
+        directory.discard_checkpoints()
     say([f"minga: all steps of {directory.path} were done; writing the pictures and the report"])
     return result
 

@@ -105,8 +105,7 @@ class StandIn:
         except OSError:
             return
         if mine and not any(run.checkpoints.glob(f"*/{_KEPT}")):
-            if run.checkpoints.is_symlink():
-                shutil.rmtree(run.checkpoints.resolve(), ignore_errors=True)
+            run.discard_checkpoints()
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def _try(self, action: Callable[[], object]) -> None:

@@ -234,6 +234,12 @@ class RunDirectory:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
+    def discard_checkpoints(self) -> None:
+        """Remove all checkpoints, which may lie in another place."""
+        shutil.rmtree(self.checkpoints.resolve(), ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.checkpoints.unlink()  # a link; it is gone otherwise
+
     def discard(self) -> bool:
         """Remove a run that never began, and the directories made for it, and return whether it was removed.
 
@@ -246,8 +252,9 @@ class RunDirectory:
         for path in (self.case, self.progress, self.epoch, self.id, self.plan, self.preflight, manifest):
             with contextlib.suppress(OSError):
                 path.unlink()
-        for folder in (self.inputs, self.fields, self.checkpoints):
+        for folder in (self.inputs, self.fields):
             shutil.rmtree(folder, ignore_errors=True)
+        self.discard_checkpoints()
         with contextlib.suppress(OSError):
             for folder in (self.path, *self.parents):
                 folder.rmdir()
@@ -280,6 +287,7 @@ def _make_empty(path: Path, replace: bool) -> None:
                 key="--out",
                 remedy="name another directory" + (", or replace the run with --force" if is_run else ""),
             )
+        RunDirectory(path).discard_checkpoints()
         shutil.rmtree(path)
     path.mkdir(parents=True, exist_ok=True)
 

@@ -72,7 +72,7 @@ class _Traffic:
             receives = {rank: buffer for rank in self._sources if (buffer := self._piece(rank, number)).size}
             sends = {}
             if sent is not None and (piece := self._piece(self._comm.rank, number)).size:
-                sent.readinto(piece)  # type: ignore[attr-defined]
+                sent.readinto(piece.data)
                 sends[self._target] = piece
             exchange(self._comm, sends, receives)  # type: ignore[arg-type]
             for rank, buffer in receives.items():
@@ -98,7 +98,7 @@ class _Traffic:
         """Append a piece to a copy; after an error the copy is given up, while its pieces still arrive."""
         if descriptor is None:
             return None
-        content = memoryview(buffer)
+        content = buffer.data
         try:
             while len(content):
                 content = content[os.write(descriptor, content) :]

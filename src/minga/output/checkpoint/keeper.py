@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.metadata
 import secrets
-import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,6 +25,7 @@ from minga.output.checkpoint.places import Places, places_of
 from minga.output.checkpoint.restore import DamagedParts, restore
 from minga.output.checkpoint.sets import CheckpointSet, offers
 from minga.output.checkpoint.slots import begin, beginning_of, complete, digests, write_slots
+from minga.output.directory import RunDirectory
 
 if TYPE_CHECKING:
     from minga.options import RunOptions
@@ -77,6 +77,12 @@ def checkpointing_of(options: RunOptions) -> Checkpointing:
         If its settings exclude each other or are invalid.
     """
     said, wall_time = options.checkpoint, options.run.wall_time
+    if said.directory is not None and not Path(said.directory).is_absolute():
+        raise CaseError(
+            f"found {said.directory!r}, which may be another place on each host",
+            key="checkpoint.directory",
+            remedy="write an absolute path, beginning with /",
+        )
     limit = None if wall_time is None else duration(wall_time, "run.wall_time")
     if said.every == "off":
         if limit is not None:
@@ -293,9 +299,7 @@ class Keeper:
     def discard(self) -> None:
         """Remove the checkpoints of a complete run in this rank's place; on the leaders of places."""
         if not self.schedule.at_end and (self._known is None or self.comm.rank in self._known.leaders):
-            shutil.rmtree(self.path.resolve(), ignore_errors=True)
-            if self.path.is_symlink():
-                self.path.unlink(missing_ok=True)
+            RunDirectory(self.path.parent).discard_checkpoints()
 
     def _write(self, engine: Engine, position: Position, observers: Mapping[str, Any]) -> None:
         assert self._state is not None, "resume comes before keep"

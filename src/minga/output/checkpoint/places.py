@@ -83,7 +83,8 @@ class Places:
     def keepers(self, rank: int) -> tuple[str, ...]:
         """Return the hosts that keep the part of a rank, first the one that writes it."""
         home = self.homes[rank]
-        return tuple(self.hosts[leader] for leader in (home, self.partners.get(home)) if leader in self.hosts)
+        partner = [self.partners[home]] if home in self.partners else []
+        return tuple(self.hosts[leader] for leader in (home, *partner) if leader in self.hosts)
 
     def _members(self, leader: int) -> list[int]:
         return [rank for rank, home in enumerate(self.homes) if home == leader and rank not in self.blind]
