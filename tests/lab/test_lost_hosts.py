@@ -212,6 +212,7 @@ def test_a_disk_that_is_lost_and_two_that_are_too_many(nodes: Nodes, case: Path)
     assert again.returncode == 0, err
     assert json.loads(out)["digest"] == json.loads(alone.out)["digest"]
     assert json.loads((run / "ledger.json").read_text())["sessions"][-1]["first"] >= 1000
+    assert ", from what other hosts have kept" in err
     assert all(nodes.on(node, f"ls {work}").stdout == "" for node in (1, 2))
 
 

@@ -201,6 +201,8 @@ class Keeper:
             if head is None:
                 continue
             self._say_faults(faults, f"the checkpoint of step {head.step} is used")
+            if self.note is not None and self.comm.rank == 0 and each.key not in mine:
+                self.note(f"minga: resuming after step {head.step}, from what other hosts have kept")
             self._start = Position(head.step, head.seconds)
             self._kept = head.step
             self.sessions, self.observers = head.sessions, head.observers
