@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -169,15 +170,18 @@ def test_a_run_goes_on_without_any_one_host(tmp_path: Path, whole: bytes, lost: 
     assert go(left, 30, resumes=True, cut=columns) == (20, whole)
 
 
-def test_two_neighbours_are_too_many(tmp_path: Path) -> None:
+def test_two_neighbours_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = [tmp_path / name for name in ("ant", "bee", "cat")]
+    monkeypatch.setattr("minga.output.checkpoint.places.platform.node", lambda: threading.current_thread().name[-1])
     go(hosts, 28)
     for name in ("bee", "cat"):
         shutil.rmtree(tmp_path / name)
+    monkeypatch.undo()
     with pytest.raises(RunError) as caught:
         go([tmp_path / "ant", tmp_path / "dog"], 30, resumes=True)
-    assert "b, of step 20, lacks the parts of rank 1 (kept on" in str(caught.value)
-    assert "a, of step 10, lacks the parts of rank 1 (kept on" in str(caught.value)
+    assert "b, of step 20, lacks the parts of rank 1 (kept on 1 and 2)" in str(caught.value)
+    assert "a, of step 10, lacks the parts of rank 1 (kept on 1 and 2)" in str(caught.value)
+    assert "resume it with the hosts that have the missing parts" in str(caught.value)
 
 
 def test_damaged_parts_are_read_from_their_copies(tmp_path: Path, whole: bytes) -> None:

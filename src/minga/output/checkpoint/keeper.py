@@ -211,9 +211,12 @@ class Keeper:
             self._last = time.monotonic()
             return self._start
         if faults:
+            hosts = {name for each in sets for names in each.hosts.values() for name in names}
             raise RunError(
                 f"no checkpoint in {self.path} can be used:\n  " + "\n  ".join(faults),
-                remedy=f"to do the run again from its first step, remove {self.path} and resume it",
+                remedy="resume it with the hosts that have the missing parts, or do it again as a new run"
+                if len(hosts) > 1
+                else f"to do the run again from its first step, remove {self.path} and resume it",
             )
         return None
 
