@@ -404,5 +404,5 @@ def test_settings_of_checkpoints_are_in_the_resolved_case() -> None:
     Path("small.toml").write_text(SMALL)
     result = json.loads(run("small.toml").out)
     table = tomllib.loads(Path(result["run"], "case.toml").read_text())
-    assert table["checkpoint"] == {"seconds": 300.0, "at_end": False}
+    assert table["checkpoint"] == {"seconds": 300.0, "at_end": False, "place": "partner"}
     assert not Path(result["run"], "checkpoints").exists()

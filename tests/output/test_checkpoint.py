@@ -20,7 +20,7 @@ import minga as mg
 from minga.engine.comm import Comm, run_virtual
 from minga.engine.state import Position, state_of
 from minga.errors import CaseError, RunError
-from minga.output.checkpoint import slots
+from minga.output.checkpoint import places
 from minga.output.checkpoint.blocks import Block, DamagedCheckpoint, read_block, write_blocks
 from minga.output.checkpoint.head import heads_of
 from minga.output.checkpoint.identity import case_of, changed_entries
@@ -131,12 +131,12 @@ def test_a_run_goes_on_with_the_same_bits(tmp_path: Path, before: int, after: in
 
 def test_ranks_whose_machine_does_not_share_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = go(tmp_path / "whole", 30, schedule=Checkpointing(off=True))
-    content = slots._content
+    content = places._content
 
-    def look(file: Path) -> bytes | None:
+    def look(file: Path) -> str | None:
         return None if threading.current_thread().name in ("virtual rank 1", "virtual rank 3") else content(file)
 
-    monkeypatch.setattr(slots, "_content", look)
+    monkeypatch.setattr(places, "_content", look)
     go(tmp_path / "cut", 28, 4)
     assert sorted(path.name for path in (tmp_path / "cut/b").glob("*.bin")) == [
         "blocks-000000.bin",
@@ -267,7 +267,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], None]]] = {
     "a bit of a block": ("has changed at byte 0", lambda folder: flip(folder / "blocks-000000.bin", 100)),
     "a bit of the head": ("checkpoint.json has changed", lambda folder: flip(folder / "checkpoint.json", 300)),
     "a short file": ("shorter than it was", lambda folder: os.truncate(folder / "blocks-000001.bin", 5000)),
-    "no file": ("No such file", lambda folder: (folder / "blocks-000001.bin").unlink()),
+    "no file": ("lacks the parts of rank 1", lambda folder: (folder / "blocks-000001.bin").unlink()),
     "half a head": ("checkpoint.json has changed", lambda folder: os.truncate(folder / "checkpoint.json", 700)),
 }
 
