@@ -158,6 +158,7 @@ def test_a_host_that_returns_is_taken_up_again(nodes: Nodes, case: Path) -> None
         wait_for(lambda: (progress(run)["state"], progress(run)["ranks"]) == ("running", 2) or job.poll() is not None)
         nodes.link(2, "up")
         wait_for(lambda: (progress(run)["state"], progress(run)["ranks"]) == ("running", 3) or job.poll() is not None)
+        assert progress(run)["ranks"] == 3
         os.killpg(job.pid, signal.SIGINT)
         _, err = job.communicate(timeout=100)
     finally:
@@ -166,7 +167,8 @@ def test_a_host_that_returns_is_taken_up_again(nodes: Nodes, case: Path) -> None
     assert "minga: the run continues with host cat" in err
     rest = in_process("run", "--resume", run, "-n", 1, "--json")
     assert json.loads(rest.out)["digest"] == json.loads(alone.out)["digest"]
-    assert [session["ranks"] for session in json.loads((run / "ledger.json").read_text())["sessions"]] == [3, 2, 3, 1]
+    sessions = [session["ranks"] for session in json.loads((run / "ledger.json").read_text())["sessions"]]
+    assert (sessions[:2], sessions[-1]) == ([3, 2], 1)  # the third start may be too short for a step
 
 
 def test_a_short_cut_heals(nodes: Nodes, case: Path) -> None:
