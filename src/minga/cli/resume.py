@@ -48,7 +48,7 @@ def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
     return directory
 
 
-def check_resumed(case: Case, directory: RunDirectory, ranks: int) -> list[str]:
+def check_resumed(case: Case, directory: RunDirectory, ranks: int | None) -> list[str]:
     """Check that a run can be resumed as ``case``, and return notes for the user.
 
     Raises

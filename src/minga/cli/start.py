@@ -69,7 +69,8 @@ def ranks_here(case: Case, *, inside: bool) -> Iterator[Start]:
     A number of ranks that the first node of a job takes stays on this machine. Inside a job of MPI, a run has one rank
     by default.
     """
-    given = None if inside else allocation()
+    given = None if inside else allocation(threads=case.run.threads)
+    given = given and given.limited(_most_ranks(case))
     if given is not None and len(given.slots) > 1 and (case.run.ranks is None or case.run.ranks > given.first):
         yield _ranks_of_job(given, case)
         return
