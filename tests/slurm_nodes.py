@@ -31,7 +31,7 @@ ClusterName=lab
 SlurmctldHost={first}({address})
 AuthType=auth/munge
 CredType=cred/munge
-AuthInfo=socket={folder}/munge.socket
+AuthInfo=socket={folder}/munge.socket,cred_expire=5
 SlurmUser=root
 StateSaveLocation={folder}/state
 SlurmdSpoolDir={folder}/spool.%n
@@ -133,7 +133,6 @@ def slurm_nodes(
             "PYTHONPATH": os.pathsep.join((str(Path(minga.__file__).parents[1]), os.environ.get("PYTHONPATH", ""))),
         }
         slurm = Slurm(cluster, folder, environment)
-        held.callback(_end_steps, folder)
         for node, program in _daemons(len(names), folder):
             held.enter_context(_running(cluster.command(node, program, environment)))
         slurm.until(lambda: _idle(slurm) == len(names), _PATIENCE, "not all nodes are ready")
@@ -178,10 +177,6 @@ def _running(command: Sequence[str]) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             daemon.kill()
             daemon.wait()
-
-
-def _end_steps(folder: Path) -> None:
-    """Kill what jobs have left: it is marked by the configuration in its environment."""
 
 
 def _idle(slurm: Slurm) -> int:
