@@ -165,6 +165,25 @@ def test_a_requeued_job_continues_its_run(
     assert read(run)["digest"] == whole["digest"]
 
 
+def test_a_job_goes_on_after_a_node_has_failed(
+    slurm: Slurm, folder: Path, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm kills the job at once, and starts it again without being asked."""
+    monkeypatch.setenv("PACE", "0.01")
+    run = folder / "run"
+    words = ["-N", 2, "--time", "1h", "--out", run, "--json", "--set", "checkpoint.every=50"]
+    job = result_of(slurm.minga("submit", folder / "slow.py", *words).stdout)["job"]
+    wait_for_step(slurm, run, 100)
+    slurm.told("scontrol", "update", "NodeName=bee", "State=DOWN", "Reason=test")
+    slurm.wait(job, "PENDING")
+    slurm.told("scontrol", "update", "NodeName=bee", "State=RESUME")
+    assert slurm.wait(job) == "COMPLETED", (run / "job.log").read_text()
+    first, second = read(run, "jobs.json")["jobs"]
+    assert (first["then"], second["then"]) == ("", "complete")
+    assert second["first"] >= 50
+    assert read(run)["digest"] == whole["digest"]
+
+
 def test_a_cancelled_job_ends_with_a_checkpoint(
     slurm: Slurm, folder: Path, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -50,6 +50,26 @@ def test_nodes_and_ranks_of_batch_systems(tmp_path: Path) -> None:
     assert allocation({}) is None
 
 
+def test_a_job_of_slurm_that_asks_for_nodes_only_gets_ranks_for_their_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minga.launch.allocation.available_cores", lambda: ((0, 2), (1, 3)))  # two processors a core
+    nodes = SBATCH | {"SLURM_JOB_CPUS_PER_NODE": "8,4"}
+    given = allocation(nodes)
+    assert given is not None
+    assert (given.slots, given.assumed) == ({"node1": 4, "node2": 2}, True)
+    assert start_on(given, Path("mpiexec"), "MPICH", 6) == ["env", "SLURM_TASKS_PER_NODE=4,2", "mpiexec", "-n", "6"]
+    assert given.limited(3).slots == {"node1": 2, "node2": 1}
+    assert given.limited(1).slots == {"node1": 1, "node2": 1}
+    threads = allocation(nodes, threads=2)
+    assert threads is not None
+    assert threads.slots == {"node1": 2, "node2": 1}
+    for asked in ({"SLURM_NTASKS": "2"}, {"SLURM_TASKS_PER_NODE": "2,1"}, {"SLURM_JOB_CPUS_PER_NODE": "8"}):
+        tasks = allocation(nodes | asked)
+        assert tasks is not None
+        assert not tasks.assumed
+        assert tasks.limited(1) == tasks
+        assert tasks.first == (2 if "SLURM_TASKS_PER_NODE" in asked else 1)
+
+
 @pytest.mark.parametrize(
     ("system", "vendor", "words"),
     [
