@@ -62,12 +62,11 @@ def test_a_job_of_slurm_that_asks_for_nodes_only_gets_ranks_for_their_cores(monk
     threads = allocation(nodes, threads=2)
     assert threads is not None
     assert threads.slots == {"node1": 2, "node2": 1}
-    for asked in ({"SLURM_NTASKS": "2"}, {"SLURM_TASKS_PER_NODE": "2,1"}, {"SLURM_JOB_CPUS_PER_NODE": "8"}):
+    for asked in ({"SLURM_NTASKS": "2"}, {"SLURM_CPUS_PER_TASK": "4"}, {"SLURM_JOB_CPUS_PER_NODE": "8"}):
         tasks = allocation(nodes | asked)
         assert tasks is not None
-        assert not tasks.assumed
+        assert (tasks.slots, tasks.assumed) == ({"node1": 1, "node2": 1}, False)
         assert tasks.limited(1) == tasks
-        assert tasks.first == (2 if "SLURM_TASKS_PER_NODE" in asked else 1)
 
 
 @pytest.mark.parametrize(

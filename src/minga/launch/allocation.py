@@ -125,7 +125,7 @@ def _given_by_slurm(environment: Mapping[str, str], threads: int) -> Allocation 
     except LayoutError:
         return None
     tasks = _counts(environment.get("SLURM_TASKS_PER_NODE", ""), len(names))
-    asked = any(name.startswith("SLURM_NTASKS") for name in environment) or any(count > 1 for count in tasks or ())
+    asked = any(name.startswith(("SLURM_NTASKS", "SLURM_CPUS_PER_TASK")) for name in environment)
     processors = _counts(environment.get("SLURM_JOB_CPUS_PER_NODE", ""), len(names))
     if processors is None or asked:
         return Allocation("Slurm", dict(zip(names, tasks or [1] * len(names), strict=True)))

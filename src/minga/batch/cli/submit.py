@@ -129,9 +129,8 @@ def _place(request: SubmitRequest, case: Case) -> Path:
 
 def _resumed(request: SubmitRequest) -> RunDirectory:
     """Return the directory of an interrupted run, if no job is to continue it already."""
-    directory = open_resumed(request.target, request.out, request.force)
-    _check_no_job(directory.path)
-    return directory
+    _check_no_job(Path(request.target))
+    return open_resumed(request.target, request.out, request.force)
 
 
 def _check_no_job(run: Path) -> None:
