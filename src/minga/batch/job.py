@@ -28,6 +28,7 @@ from minga.launch.signals import STOP_SIGNAL
 from minga.output.checkpoint.head import heads_of
 from minga.output.directory import RunDirectory
 from minga.output.progress import is_active, note_state, read_progress
+from minga.running.run_output import finished_result
 
 __all__ = ["main", "work"]
 
@@ -63,6 +64,8 @@ def work(run: Path, margin: float, environment: Mapping[str, str] = os.environ) 
     status, told = _computed(run, margin)
     last = _newest(directory)
     found = verdict_of(directory, status, told, entry.first, last)
+    if found.then == "complete" and (result := finished_result(directory)) is not None:
+        last = result["steps"]  # a complete run has no checkpoints
     note_entry(run, replace(entry, ended=time.time(), last=last, status=status, then=found.then))
     _say(job, found.text)
     _follow(found, directory, job)

@@ -7,7 +7,7 @@
 ``began``  time of its start, in seconds since 1970
 ``ended``  time of its end; None before, and for ever if it was killed
 ``first``  step of the checkpoint from which it has continued the run; None if there was none
-``last``   step of the newest checkpoint at its end
+``last``   step of the newest checkpoint at its end, or the last step of a complete run
 ``status`` exit status of ``minga run``
 ``then``   what followed: ``next``, ``complete``, ``ended``, ``failed`` or ``stuck``
 ========== ==================================================================================
