@@ -5,6 +5,8 @@ A backend belongs to one binding: it creates the commands that call kernels, and
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -13,6 +15,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from minga.compile.llvm import Compiled, compile_kernel
+from minga.compile.target import Target, host_target
 from minga.engine import command as cmd
 from minga.engine.comm import Channel
 from minga.engine.device import Helper
@@ -110,6 +113,29 @@ class Backend(Protocol):
 
 
 @dataclass(slots=True)
+class _Recent:
+    """The kernels that any engine of this process used last: the next engine does not read and link them again."""
+
+    most: int
+    known: OrderedDict[tuple[str, bool, Target], Compiled] = field(default_factory=OrderedDict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def compiled(self, graph: KernelGraph, reductions: bool) -> Compiled:
+        key = (graph.code_digest(), reductions, host_target())
+        with self.lock:
+            found = self.known.pop(key, None)
+        found = found or compile_kernel(graph, reductions=reductions)
+        with self.lock:
+            self.known[key] = found
+            while len(self.known) > self.most:
+                self.known.popitem(last=False)
+        return found
+
+
+_RECENT: Final = _Recent(256)
+
+
+@dataclass(slots=True)
 class Host:
     """The processor: kernels are complete when their command ends, and Python accesses all memory directly."""
 
@@ -124,7 +150,7 @@ class Host:
         reductions = reductions and bool(graph.reductions)
         key = (graph.code_digest(), reductions)
         if key not in self.kernels:
-            self.kernels[key] = compile_kernel(graph, reductions=reductions)
+            self.kernels[key] = _RECENT.compiled(graph, reductions)
         return self.kernels[key]
 
     def address(self, array: np.ndarray) -> int:

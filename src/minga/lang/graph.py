@@ -101,9 +101,9 @@ class KernelGraph:
         """Numbers of the parameters that the kernel stores into."""
         return frozenset(store.param for store in self.stores)
 
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> tuple[Node, ...]:
         """Return all nodes, arguments before users."""
-        return list(topological(self.roots))
+        return _nodes(self)
 
     def digest(self) -> str:
         """Return the SHA-256 of the graph's meaning (the author's file and line do not count)."""
@@ -112,6 +112,11 @@ class KernelGraph:
     def code_digest(self) -> str:
         """Return the SHA-256 of everything but names, so that kernels that differ only in names share machine code."""
         return _code_digest(self)
+
+
+@functools.lru_cache(maxsize=1024)
+def _nodes(graph: KernelGraph) -> tuple[Node, ...]:
+    return tuple(topological(graph.roots))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -131,17 +136,19 @@ def topological(roots: Iterable[Node]) -> Iterator[Node]:
     """
     seen: set[int] = set()
     for root in roots:
-        stack: list[tuple[Node, bool]] = [(root, False)]
+        stack = [root]
         while stack:
-            node, expanded = stack.pop()
+            node = stack[-1]
             if id(node) in seen:
+                stack.pop()
                 continue
-            if expanded:
-                seen.add(id(node))
-                yield node
+            waiting = [arg for arg in node.args if id(arg) not in seen]
+            if waiting:
+                stack += reversed(waiting)
                 continue
-            stack.append((node, True))
-            stack.extend((arg, False) for arg in reversed(node.args) if id(arg) not in seen)
+            stack.pop()
+            seen.add(id(node))
+            yield node
 
 
 class Interner:

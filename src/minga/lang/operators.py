@@ -5,8 +5,7 @@ constants times a scalar of the grid where cells have one width, and tables alon
 supplies both, so nobody passes a spacing. Sums go from the nearest points outwards, in pairs: mirrored data give
 mirrored bits.
 
-Sources: B. Fornberg, Math. Comp. 51 (1988) 699 (weights). B. van Leer, J. Comput. Phys. 14 (1974) 361, 32 (1979) 101.
-G.-S. Jiang, C.-W. Shu, J. Comput. Phys. 126 (1996) 202 (WENO5).
+Source: B. Fornberg, Math. Comp. 51 (1988) 699 (weights).
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from minga.errors import shown
 from minga.lang.cell import CellReader, Local
 from minga.lang.expr import Node, as_node, author_error, cast, where
 from minga.lang.graph import topological
+from minga.lang.limited import van_leer, van_leer_unequal, weno5, weno5_unequal
 from minga.lang.shift import shifted
 from minga.lang.signed import signed_sum
 from minga.lang.trace import Trace, current_trace
@@ -458,7 +458,7 @@ def advect(velocity: Sequence[object], u: object, scheme: str = "upwind", conser
     Raises
     ------
     KernelError
-        For an unknown scheme, and for "van_leer" and "weno5" on a stretched axis.
+        For an unknown scheme.
     """
     trace = _trace("mg.advect")
     if scheme not in _SCHEMES:
@@ -506,16 +506,21 @@ def _sides(u: object, axis: int, scheme: str, trace: Trace) -> tuple[Node, Node 
         low, high = _STENCILS[scheme]
         left = _averaged(u, axis, low, high, trace)
         return left, None if low == -high else _averaged(u, axis, low, high, trace, mirrored=True)
-    if not _uniform(trace, axis):
-        raise author_error(
-            f"mg.advect: {scheme} along the stretched axis {trace.axis_names[axis]!r}",
-            "use up3 or up5 there, or a uniform axis",
-        )
     low, high = (-2, 0) if scheme == "van_leer" else (-3, 1)
-    from_below = [*_values(u, axis, low, high, trace).values()]
-    from_above = [*_values(u, axis, -1 - high, -1 - low, trace).values()][::-1]
-    function = _van_leer if scheme == "van_leer" else _weno5
-    return function(*from_below), function(*from_above)
+    from_below, from_above = range(low, high + 1), range(-1 - low, -2 - high, -1)
+    return _limited(u, axis, scheme, from_below, trace), _limited(u, axis, scheme, from_above, trace)
+
+
+def _limited(u: object, axis: int, scheme: str, offsets: Sequence[int], trace: Trace) -> Node:
+    """Return the value on the lower face by a limited scheme, from cells in the order in which the flow passes them."""
+    values = _values(u, axis, min(offsets), max(offsets), trace)
+    if _uniform(trace, axis):
+        return (van_leer if scheme == "van_leer" else weno5)(*(values[k] for k in offsets))
+
+    def table(kind: str, *numbers: int) -> Node:
+        return _cast(trace.table(f"@{kind}{axis}_{'_'.join(map(_name, numbers))}", axis), values[0])
+
+    return (van_leer_unequal if scheme == "van_leer" else weno5_unequal)(values, offsets, table)
 
 
 _BETWEEN: Final = {"upwind": 2, "van_leer": 2, "c2": 2, "up3": 4, "c4": 4, "up5": 6, "weno5": 6}
@@ -540,31 +545,6 @@ def _averaged(u: object, axis: int, low: int, high: int, trace: Trace, mirrored:
     stem = f"@average{axis}_{_name(first)}_{_name(last + 1)}"
     outwards = sorted(values, key=lambda k: abs(2 * k + 1))
     return _sum([values[k] * _cast(trace.table(f"{stem}_{_name(place[k])}", axis), values[k]) for k in outwards])
-
-
-def _van_leer(behind: Node, here: Node, ahead: Node) -> Node:
-    """Return the value on the face ahead of a cell, with van Leer's harmonic slope."""
-    a, b = here - behind, ahead - here
-    product = a * b
-    return here + where(product > 0.0, product / (a + b), 0.0)
-
-
-def _weno5(a: Node, b: Node, c: Node, e: Node, f: Node) -> Node:
-    """Return the value on the face between c and e, by Jiang and Shu's fifth-order scheme."""
-    candidates = ((2.0 * a - 7.0 * b) + 11.0 * c, (5.0 * c - b) + 2.0 * e, (2.0 * c + 5.0 * e) - f)
-    curved, tilted = 13.0 / 12.0, 0.25
-    bends = (a - 2.0 * b + c, b - 2.0 * c + e, c - 2.0 * e + f)
-    tilts = ((a - 4.0 * b) + 3.0 * c, b - e, (3.0 * c - 4.0 * e) + f)
-    total: Node | None = None
-    value: Node | None = None
-    for candidate, bend, tilt, ideal in zip(candidates, bends, tilts, (0.1, 0.6, 0.3), strict=True):
-        smooth = 1e-6 + (curved * (bend * bend) + tilted * (tilt * tilt))
-        weight = ideal / (smooth * smooth)
-        total = weight if total is None else total + weight
-        value = weight * candidate if value is None else value + weight * candidate
-    assert total is not None
-    assert value is not None
-    return value / (total * 6.0)
 
 
 # Helpers -------------------------------------------------------------------------------------------------------------

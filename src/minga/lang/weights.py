@@ -65,13 +65,13 @@ def uniform_weights(derivative: int, positions: tuple[Fraction, ...]) -> tuple[F
     return tuple(fornberg(positions, derivative))
 
 
-def average_weights(faces: Sequence[Any]) -> list[Any]:
-    """Return the weights by which averages over adjacent cells give the value at 0.
+def average_weights(faces: Sequence[Any], derivative: int = 0) -> list[Any]:
+    """Return the weights by which averages over adjacent cells give the value at 0, or a derivative.
 
     `faces` are the ends of the cells, one more than cells, relative to the point. The value is the derivative of the
     integral, which is known at the faces.
     """
-    of_faces = fornberg(faces, 1)
+    of_faces = fornberg(faces, derivative + 1)
     weights, total = [], faces[0] * 0
     for low, high, weight in zip(reversed(faces[:-1]), reversed(faces[1:]), reversed(of_faces[1:]), strict=True):
         total = total + weight

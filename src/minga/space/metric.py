@@ -14,6 +14,12 @@ name                                      value
 ``@weightA_N_ST_LO_HI_K``                 weight of the value at offset K in the derivative of order N, at points T
                                           from points S (c cells, f faces) at the offsets LO to HI
 ``@averageA_LO_HI_K``                     weight of cell K's average in the value at the lower face, from cells LO to HI
+``@idealA_LO_HI_K``                       share of the parabola through cells K to K + 2 in that value from LO to HI
+``@tiltA_LO_HI_C_K``                      weight of cell K's average in h times the slope at the centre of cell C, of
+                                          width h, of the parabola from cells LO to HI
+``@bendA_LO_HI_C_K``                      the same for h**2 times its second derivative
+``@reachA_C_K``                           distance of the centres of cells C and C + K by half the width of cell C
+``@per_reachA_C_K``                       its inverse
 ``@areaA``                                factor of the area of the lower face
 ``@measureA``                             the same of the cell's volume
 ``@volumeA``                              its inverse
@@ -139,6 +145,46 @@ def _average(grid: Grid, axis: int, numbers: np.ndarray, low: str, high: str, nu
     return np.asarray(average_weights(faces)[_offset(number) - first])
 
 
+def _ideal(grid: Grid, axis: int, numbers: np.ndarray, low: str, high: str, number: str) -> Floats:
+    """Return the share of one of three parabolas in the value of fifth order on a face.
+
+    The cells at the ends are in one parabola each, from which its share follows; the one in the middle has the rest.
+    """
+    first, last = _offset(low), _offset(high)
+
+    def share(outermost: int, start: int, end: int) -> Floats:
+        whole = _average(grid, axis, numbers, low, high, str(outermost))
+        return np.asarray(whole / _average(grid, axis, numbers, str(start), str(end), str(outermost)))
+
+    lowest, highest = share(first, first, first + 3), share(last - 1, last - 3, last)
+    return (lowest, 1.0 - lowest - highest, highest)[_offset(number) - first]
+
+
+def _of_parabola(derivative: int) -> Callable[..., Floats]:
+    def weights(grid: Grid, axis: int, numbers: np.ndarray, low: str, high: str, centre: str, number: str) -> Floats:
+        first, last, at = _offset(low), _offset(high), numbers + _offset(centre)
+        _check_length(grid, axis, last - first)
+        here, width = _points(grid, axis, "c", at), _width(grid, axis, at)
+        faces = [_points(grid, axis, "f", numbers + n) - here for n in range(first, last + 1)]
+        return np.asarray(average_weights(faces, derivative)[_offset(number) - first] * width**derivative)
+
+    return weights
+
+
+def _width(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
+    return np.asarray(_points(grid, axis, "f", numbers + 1) - _points(grid, axis, "f", numbers))
+
+
+def _reach(grid: Grid, axis: int, numbers: np.ndarray, centre: str, number: str) -> Floats:
+    at = numbers + _offset(centre)
+    distance = _points(grid, axis, "c", at + _offset(number)) - _points(grid, axis, "c", at)
+    return np.asarray(2.0 * np.abs(distance) / _width(grid, axis, at))
+
+
+def _per_reach(grid: Grid, axis: int, numbers: np.ndarray, centre: str, number: str) -> Floats:
+    return 1.0 / _reach(grid, axis, numbers, centre, number)
+
+
 def _area(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
     faces = _points(grid, axis, "f", numbers)
     if grid.axes[axis] == "theta":
@@ -223,5 +269,6 @@ def _check_length(grid: Grid, axis: int, points: int) -> None:
 
 _TABLES: Final[dict[str, Callable[..., Any]]] = {
     "spacing": _spacing, "weight": _weight, "average": _average, "area": _area, "measure": _measure, "volume": _volume,
-    "scale": _scale, "per_scale": _per_scale, "cotangent": _cotangent,
+    "scale": _scale, "per_scale": _per_scale, "cotangent": _cotangent, "ideal": _ideal, "tilt": _of_parabola(1),
+    "bend": _of_parabola(2), "reach": _reach, "per_reach": _per_reach,
 }  # fmt: skip
