@@ -107,6 +107,24 @@ def test_a_run_in_a_job_uses_all_nodes_unless_few_ranks_are_asked_for(
         assert "-launcher" not in start.prepare(RunDirectory(in_tmp_path)).start
 
 
+def test_a_run_in_a_job_has_few_ranks_for_few_cells_and_one_for_each_gpu(
+    in_tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("small.toml").write_text(SMALL.replace("ranks = 1\n", ""))
+    for name, value in {**SBATCH, "SLURM_JOB_CPUS_PER_NODE": "64(x2)"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("minga.launch.allocation.available_cores", lambda: ((0,),))
+    monkeypatch.setattr("minga.cli.devices._devices", lambda: 3)
+    for overrides, ranks in (
+        ([], 2),
+        (["grid.shape=[256, 160]"], 10),
+        (["grid.shape=[2048, 1024]"], 128),
+        (["run.device=gpu"], 6),
+    ):
+        with ranks_here(read_case("small.toml", overrides), inside=False) as start:
+            assert start.ranks == ranks
+
+
 def test_processes_of_srun_that_do_not_find_each_other() -> None:
     with pytest.raises(LaunchError) as caught:
         check_world(1, 2, "srun")

@@ -1,4 +1,4 @@
-"""What follows after a job, by how the run in it has ended."""
+"""The decision after a job: whether another one follows, by how the run in it has ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Told", "Verdict", "verdict_of"]
 
 @dataclass(slots=True)
 class Told:
-    """What Slurm has told a job: that its time limit is near, or that it is ended (by a person, or to be requeued)."""
+    """News from Slurm to a job: its time limit is near, or it is ended (by a person, or to be requeued)."""
 
     limit: bool = False
     ended: bool = False
@@ -21,7 +21,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What follows after a job.
+    """The decision after a job.
 
     Attributes
     ----------
