@@ -217,6 +217,7 @@ def test_a_cancelled_job_ends_with_a_checkpoint(
     assert slurm.wait(job) == "CANCELLED"
     slurm.until(lambda: read(run, "progress.json")["state"] == "stopped", 30, "the run has not stopped")
     assert (run / "checkpoints" / "a" / "checkpoint.json").is_file()
+    assert "watchdog" not in (run / "job.log").read_text()  # it gets the signal, too, and goes on to watch
     monkeypatch.delenv("PACE")
     said = slurm.minga("submit", run, "--resume", "-N", 1, "--time", "1h", "--json")
     assert slurm.wait(result_of(said.stdout)["job"]) == "COMPLETED", (run / "job.log").read_text()

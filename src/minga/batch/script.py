@@ -89,7 +89,7 @@ class JobScript:
     partition
         Partition of the cluster; None for the default one.
     ranks, threads
-        Number of ranks, None for as many as the nodes have processors, and threads of each.
+        Number of ranks, None for as many as the nodes have cores, and threads of each.
     extra
         More options of sbatch, a line each.
     python

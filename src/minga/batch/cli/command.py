@@ -34,7 +34,7 @@ def submit(
     ranks: Annotated[
         int | None,
         typer.Option(
-            "-n", "--ranks", min=1, help="Number of ranks; by default the jobs use all processors of their nodes."
+            "-n", "--ranks", min=1, help="Number of ranks; by default the jobs use all cores of their nodes."
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of each rank.")] = None,
