@@ -224,6 +224,20 @@ def test_a_cancelled_job_ends_with_a_checkpoint(
     assert read(run)["digest"] == whole["digest"]
 
 
+def test_a_step_has_time_to_end_in_a_cancelled_job(slurm: Slurm, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than the limit of the watchdog, which gets Slurm's signal as well, and must not take the run for lost."""
+    monkeypatch.setenv("PACE", "6")
+    run, log = folder / "run", folder / "log"
+    words = ["run", folder / "slow.py", "--out", run, "--set", "run.watch=3 s"]
+    job = slurm.batch(minga(*words), "-N2", f"--output={log}")
+    wait_for_step(slurm, run)
+    slurm.told("scancel", job)
+    assert slurm.wait(job) == "CANCELLED"
+    slurm.until(lambda: read(run, "progress.json")["state"] in ("stopped", "lost"), 40, "the run has not ended")
+    assert read(run, "progress.json")["state"] == "stopped", log.read_text()
+    assert list((run / "checkpoints").glob("*/checkpoint.json")), log.read_text()
+
+
 def test_a_time_limit_ends_a_plain_run_with_a_checkpoint(
     slurm: Slurm, folder: Path, whole: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,9 +33,7 @@ def submit(
     ] = None,
     ranks: Annotated[
         int | None,
-        typer.Option(
-            "-n", "--ranks", min=1, help="Number of ranks; by default the jobs use all cores of their nodes."
-        ),
+        typer.Option("-n", "--ranks", min=1, help="Number of ranks; by default the jobs use all cores of their nodes."),
     ] = None,
     threads: Annotated[int | None, typer.Option("--threads", min=1, help="Threads of each rank.")] = None,
     margin: Annotated[
