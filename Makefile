@@ -71,7 +71,9 @@ PATIENT = --timeout 0 -o faulthandler_timeout=0
 test: .venv/.ready-dev
 	$(MAKE) --no-print-directory -j2 lint tests
 
+# Workers begin at once, and each would rewrite the assertions of all tests where Python has not kept them.
 tests: .venv/.ready-dev
+	@[ -d tests/__pycache__ ] || $(BIN)/python -m pytest --collect-only --quiet > /dev/null || true
 	$(PYTEST) -n $(WORKERS) --dist loadgroup -m "not slow and not gpu"
 
 verify: export HYPOTHESIS_PROFILE = explore

@@ -54,7 +54,10 @@ def ssh_nodes(
     for name in ("key", "host"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
     (folder / "client").write_text(_CLIENT.format(folder=folder) + aliases)
-    (folder / "server").write_text(_SERVER.format(folder=folder))
+    sources = os.environ.get("PYTHONPATH")
+    (folder / "server").write_text(
+        _SERVER.format(folder=folder) + (f"SetEnv PYTHONPATH={sources}\n" if sources else "")
+    )
     (folder / "etc-hosts").write_text("127.0.0.1 localhost\n" + known)
     (folder / "work").mkdir()
     Path("/run/sshd").mkdir(exist_ok=True)

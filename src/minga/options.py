@@ -192,6 +192,21 @@ class CheckpointSettings(BaseModel):
         float, Field(gt=0, description="seconds from one to the next; more if writing one takes over 2 % of that")
     ] = 300.0
     at_end: Annotated[bool, Field(description="save one at the last step, so that the run can be extended")] = False
+    place: Annotated[
+        Literal["partner", "local", "gathered"],
+        Field(
+            description="where they lie if hosts do not share the directory of the run: each host keeps the parts of "
+            'its ranks and a copy of those of another host ("partner"), or its own parts only ("local"), or the host '
+            'of rank 0 has all parts ("gathered")'
+        ),
+    ] = "partner"
+    directory: Annotated[
+        str | None,
+        Field(
+            description="a directory for them on every host, with an absolute path, such as one that all hosts share; "
+            "left out, they are in the directory of the run"
+        ),
+    ] = None
 
 
 class OutputSettings(BaseModel):

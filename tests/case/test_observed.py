@@ -46,6 +46,7 @@ def test_so_have_those_that_a_case_asks_for(name: str) -> None:
     check(shipped(name, *CHANGES[name]))
 
 
+@pytest.mark.slow
 def test_those_of_the_pointwise_scheme_and_of_lines() -> None:
     quiet = ['photodiode.scheme="pointwise"', "photodiode.gain=false"]
     check(shipped("apd", *quiet))

@@ -61,6 +61,7 @@ def test_how_it_is_run_changes_nothing(override: str) -> None:
     assert "threads" in override or on_their_cores(result["run"])
 
 
+@pytest.mark.slow
 def test_a_run_that_takes_a_while_is_planned_and_the_plan_is_told() -> None:
     """The guess of how long it takes is by all steps; it ends early."""
     words = ["--set", "run.steps=100000000", "--set", "stop.when=step >= 20", "--set", "output.report=true"]
@@ -119,6 +120,7 @@ def test_inside_a_job_it_runs_in_place(in_tmp_path: Path) -> None:
     assert len(list(Path("runs").iterdir())) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "text"),
     [

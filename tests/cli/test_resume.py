@@ -260,6 +260,7 @@ def test_frames_that_are_missing_are_told() -> None:
     assert left(Path("gone"))["digest"] == expected["digest"]
 
 
+@pytest.mark.slow
 def test_a_run_that_cannot_begin_again_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     interrupted()
     shutil.rmtree("cut/checkpoints")
@@ -310,6 +311,7 @@ def test_settings_that_cannot_be_meant(in_tmp_path: Path, settings: list[str], e
 @pytest.mark.parametrize(
     ("seed", "kills"), [(1, 2), pytest.param(2, 60, marks=[pytest.mark.slow, pytest.mark.timeout(3600)])]
 )
+@pytest.mark.slow
 def test_kills_at_any_moment_change_nothing(in_tmp_path: Path, seed: int, kills: int) -> None:
     script = Path(__file__).parents[1] / "killing.py"
     words = [sys.executable, str(script), "noisy.toml", str(in_tmp_path), str(seed), str(kills)]
@@ -402,5 +404,5 @@ def test_settings_of_checkpoints_are_in_the_resolved_case() -> None:
     Path("small.toml").write_text(SMALL)
     result = json.loads(run("small.toml").out)
     table = tomllib.loads(Path(result["run"], "case.toml").read_text())
-    assert table["checkpoint"] == {"seconds": 300.0, "at_end": False}
+    assert table["checkpoint"] == {"seconds": 300.0, "at_end": False, "place": "partner"}
     assert not Path(result["run"], "checkpoints").exists()

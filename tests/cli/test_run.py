@@ -375,7 +375,7 @@ def model():
 """
 
 
-@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=pytest.mark.mpi)])
+@pytest.mark.parametrize("ranks", [1, pytest.param(2, marks=[pytest.mark.mpi, pytest.mark.slow])])
 def test_an_interrupted_run_leaves_what_was_computed(ranks: int) -> None:
     Path("slow.py").write_text(SLOW % ranks)
     process = subprocess.Popen(
@@ -423,6 +423,7 @@ def model():
 """
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_run_that_was_ended_while_ranks_are_timed_can_begin_again() -> None:
     words = ["--set", "run.ranks=2", "--set", "run.steps=1000000000000"]
@@ -442,6 +443,7 @@ def test_a_run_that_was_ended_while_ranks_are_timed_can_begin_again() -> None:
     assert json.loads(Path("runs/probed/progress.json").read_text())["state"] == "stopped"
 
 
+@pytest.mark.slow
 def test_an_interrupt_that_ranks_cannot_hear_yet_ends_the_run(in_tmp_path: Path) -> None:
     """What the launcher says of ranks that died of the signal is not the person's business."""
     fake = in_tmp_path / "mpiexec"

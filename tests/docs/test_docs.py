@@ -46,9 +46,10 @@ def test_every_block_says_what_it_is() -> None:
 def slow_where_it_takes_long(block: Block) -> object:
     """Each entry of the gallery compiles a rule of its own; the same cases run in tests/case/test_examples.py.
 
-    What a page says of migration is tested in tests/models/waves/test_wave_migration.py.
+    What a page says of migration is tested in tests/models/waves/test_wave_migration.py, of sweeps and implicit steps
+    in tests/cli/test_sweep.py and tests/solve/test_implicit.py.
     """
-    slow = block.page.name == "gallery.md" or "migrate(" in block.text
+    slow = block.page.name == "gallery.md" or any(word in block.text for word in ("migrate(", "mg.sweep(", "tr-bdf2"))
     return pytest.param(block, marks=[pytest.mark.slow] if slow else [], id=str(block))
 
 

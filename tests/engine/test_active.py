@@ -90,6 +90,7 @@ def test_ends_that_look_deep_inside(monkeypatch: pytest.MonkeyPatch) -> None:
     compare(shift, [c], {c: start}, [Layout.single(c.grid.box, 1)], [2], [30])
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patience")
 def test_one_and_three_axes() -> None:
     c = field((700,))

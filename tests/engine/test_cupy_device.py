@@ -225,6 +225,7 @@ def _heat(u, new):
     return mg.max(u[0, 0])
 
 
+@pytest.mark.slow
 def test_memory_is_zero_known_and_counted(cuda: Cuda) -> None:
     device = CupyDevice()
     before = device.memory

@@ -189,9 +189,7 @@ def test_a_wider_program_later() -> None:
 
 @pytest.mark.parametrize(
     "settings",
-    thinned(
-        [{"native": False}, {"overlap": False}, {"threads": 2}, {"halo_depth": 4}], {"threads": 2}, {"halo_depth": 4}
-    ),
+    thinned([{"native": False}, {"overlap": False}, {"threads": 2}, {"halo_depth": 4}], {"threads": 2}),
 )
 def test_settings_change_nothing(settings: dict[str, Any]) -> None:
     u = mg.Field("u", GRID, slots=2)

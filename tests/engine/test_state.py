@@ -17,7 +17,8 @@ from minga.engine.program import Program
 from minga.engine.state import State, state_of
 from minga.errors import ProgramError
 from minga.output.checkpoint.head import Head, heads_of
-from minga.output.checkpoint.slots import begin, complete, restore, write_slots
+from minga.output.checkpoint.restore import restore
+from minga.output.checkpoint.slots import begin, complete, write_slots
 
 from .worlds import Way, World, ways, worlds
 
@@ -65,7 +66,7 @@ def save(folder: Path, engine: mg.Engine, state: State) -> None:
     blocks = write_slots(folder, engine, state)
     if engine.comm.rank == 0:
         dtypes = {name: slot.field.dtype for name, slot in state.changing.items()}
-        complete(folder, Head(2, 0.0, (), state.registers(engine), dtypes, blocks, {}, {}, {}, ""), engine.comm.size)
+        complete(folder, Head(2, 0.0, (), state.registers(engine), dtypes, blocks, {}, {}, {}, ""))
     engine.comm.barrier()
 
 

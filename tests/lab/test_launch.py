@@ -103,6 +103,7 @@ def test_ranks_are_where_they_should_be_and_talk_over_the_links(name: str, clust
     wait_for(lambda: nobody(cluster))
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", ["mpich", *(pytest.param(m, marks=pytest.mark.slow) for m in ("openmpi", "impi"))])
 def test_a_run_on_the_nodes_has_the_bits_of_a_run_alone(name: str, cluster: Cluster, tmp_path: Path) -> None:

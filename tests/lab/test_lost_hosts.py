@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -44,6 +45,11 @@ class Nodes:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
         )
 
+    def on(self, node: int, command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command on a node as ssh does, asked by the last node."""
+        words = ["ssh", "-F", str(self.folder / "client"), f"10.77.0.{node + 1}", command]
+        return self.cluster.execute(2, words, capture_output=True, text=True, timeout=100)
+
     def link(self, node: int, state: str) -> None:
         """Cut the cable of a node, or put it back."""
         self.cluster.execute(node, ["ip", "link", "set", "eth0", state], check=True)
@@ -64,7 +70,8 @@ class Nodes:
 @pytest.fixture
 def nodes(rights: dict[str, Any], tmp_path: Path) -> Iterator[Nodes]:
     known = "".join(f"10.77.0.{number} {name}\n" for number, name in enumerate(NAMES, 1))
-    (tmp_path / "hosts").write_text("ant:1\nbee:1\ncat:1\n")
+    own = tmp_path / "work"  # which is another directory on each node
+    (tmp_path / "hosts").write_text("".join(f"{name}:1 directory={own}\n" for name in NAMES))
     with ssh_nodes(NAMES, tmp_path, rights, known) as (cluster, own):
         yield Nodes(cluster, tmp_path, own)
 
@@ -150,6 +157,63 @@ def test_a_short_cut_heals(nodes: Nodes, case: Path) -> None:
         job.wait()
     assert job.returncode == 0, err
     assert json.loads(out)["digest"] == json.loads(alone.out)["digest"]
+
+
+def test_a_run_goes_on_elsewhere_when_the_host_that_started_it_is_lost(nodes: Nodes, case: Path) -> None:
+    """With the copies of its parts on the hosts that are left, to the same bits; the frames were on the lost host."""
+    run, work = case.parent / "run", case.parent
+    alone = in_process("run", *long(case, work / "alone"), "-n", 1)
+    job = nodes.start(*long(case, run))
+    try:
+        wait_for(lambda: kept(run) or job.poll() is not None)
+        assert job.poll() is None
+        nodes.link(0, "down")
+        for pid in (job.pid, *nodes.ranks(0)):
+            os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not nodes.ranks(1) and not nodes.ranks(2), 20)
+    finally:
+        job.kill()
+        job.communicate()
+    name = nodes.on(1, f"ls {work}").stdout.strip()
+    assert name.startswith("run-")
+    hosts = f"bee:1 directory={work}\\ncat:1 directory={work}\\n"
+    again = f"{sys.executable} -m minga run --resume {work}/{name} --hosts {work}/hosts --json"
+    done = nodes.on(1, f"printf '{hosts}' > {work}/hosts && {again} --shell 'ssh -F {nodes.folder}/client'")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["digest"] == json.loads(alone.out)["digest"]
+    assert int(done.stderr.split("resuming after step ")[1].split()[0]) >= 1000
+    assert "with it the frames up to step" in done.stderr
+    assert nodes.on(2, f"ls {work}").stdout == ""
+    assert "result.json" in nodes.on(1, f"ls {work}/{name}").stdout
+
+
+def test_a_disk_that_is_lost_and_two_that_are_too_many(nodes: Nodes, case: Path) -> None:
+    run, work = case.parent / "run", case.parent
+    alone = in_process("run", *long(case, work / "alone"), "-n", 1)
+    job = nodes.start(*long(case, run))
+    try:
+        wait_for(lambda: kept(run) or job.poll() is not None)
+        os.killpg(job.pid, signal.SIGINT)
+        job.communicate(timeout=100)
+    finally:
+        job.kill()
+        job.wait()
+    assert job.returncode == 130
+    name = (run / "id").read_text().strip()
+    shutil.rmtree(run / "checkpoints")
+    nodes.on(1, f"mv {work}/{name} {work}/away")
+    again = nodes.start("--resume", run, "--json")
+    _, err = again.communicate(timeout=100)
+    assert again.returncode == 1
+    assert "lacks the parts of rank 0 (kept on ant and bee)" in err
+    assert nodes.on(1, f"rm -rf {work}/{name} && mv {work}/away {work}/{name}").returncode == 0
+    again = nodes.start("--resume", run, "--json")
+    out, err = again.communicate(timeout=100)
+    assert again.returncode == 0, err
+    assert json.loads(out)["digest"] == json.loads(alone.out)["digest"]
+    assert json.loads((run / "ledger.json").read_text())["sessions"][-1]["first"] >= 1000
+    assert ", from what other hosts have kept" in err
+    assert all(nodes.on(node, f"ls {work}").stdout == "" for node in (1, 2))
 
 
 @pytest.mark.parametrize("node", [2, 0])

@@ -168,28 +168,41 @@ def test_a_run_is_resumed_on_other_hosts(nodes: Nodes, case: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_whatever_ends_a_run_leaves_nothing_on_hosts(nodes: Nodes, case: Path, number: int) -> None:
+def test_whatever_ends_a_run_leaves_nothing_on_hosts_but_its_checkpoint(nodes: Nodes, case: Path, number: int) -> None:
     out = case.parent / "run"
     nodes.listed("bee:1\n")
     words = ["run", case, "--out", out, "--hosts", nodes.folder / "hosts"]
-    words += ["--set", "run.steps=1000000000", "--set", "output.every=1000000000"]
+    words += ["--set", "run.steps=1000000000", "--set", "output.every=1000000000", "--set", "checkpoint.every=1000"]
     job = nodes.start(*words)
     try:
         limit = time.monotonic() + 100
-        while state_of(out) != "running" and time.monotonic() < limit:
+        while not heads(out) and time.monotonic() < limit:
             time.sleep(0.1)
         assert nodes.on_bee(nodes.ranks_on_bee)
         os.killpg(job.pid, number)
         assert job.wait(100) == (130 if number == signal.SIGINT else -number)
-        while nodes.left_on_bee() and time.monotonic() < limit:
+        while nodes.on_bee(nodes.ranks_on_bee) and time.monotonic() < limit:
             time.sleep(0.1)
-        assert nodes.left_on_bee() == ""
+        assert nodes.on_bee(nodes.ranks_on_bee) == ""
         if number == signal.SIGINT:
             assert state_of(out) == "stopped"
-            assert (out / "checkpoints").exists()
     finally:
         job.kill()
         job.wait()
+    (kept,) = nodes.scratch.iterdir()
+    assert kept.name == (out / "id").read_text().strip()
+    found = heads(kept)
+    assert found if number == signal.SIGKILL else found == heads(out)
+    steps = max(found) + 5000
+    done = nodes.minga("run", "--resume", out, "--set", f"run.steps={steps}", "--hosts", nodes.folder / "hosts")
+    assert done.returncode == 0, done.stderr
+    assert nodes.left_on_bee() == ""
+
+
+def heads(run: Path) -> set[int]:
+    """Return the steps of the checkpoints in a directory."""
+    files = run.glob("checkpoints/*/checkpoint.json")
+    return {json.loads(file.read_text())["checkpoint"]["step"] for file in files}
 
 
 def state_of(run: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import signal
 import time
@@ -106,12 +107,13 @@ def sent(agent: host_agent._Agent, name: str, content: bytes) -> None:
 
 def test_files_arrive_as_they_were_and_are_removed(tmp_path: Path) -> None:
     agent = host_agent._Agent()
-    folder = Path(agent.carry_out({"do": "begin", "directory": str(tmp_path)})["folder"])
+    folder = Path(agent.carry_out({"do": "begin", "directory": str(tmp_path), "name": "run-1"})["folder"])
     sent(agent, "inputs/a.bin", b"\x00\xffabc")
-    assert (folder / "inputs/a.bin").read_bytes() == b"\x00\xffabc"
-    digest = digest_of(folder / "inputs/a.bin")
+    digest = hashlib.sha256(b"\x00\xffabc").hexdigest()
     assert agent.carry_out({"do": "staged", "digests": {"inputs/a.bin": digest}}) == {"fault": None}
-    fault = agent.carry_out({"do": "staged", "digests": {"inputs/a.bin": "0"}})["fault"]
+    assert (folder / "inputs/a.bin").read_bytes() == b"\x00\xffabc"
+    sent(agent, "inputs/a.bin", b"\x00\xffab")
+    fault = agent.carry_out({"do": "staged", "digests": {"inputs/a.bin": digest}})["fault"]
     assert fault == "inputs/a.bin did not arrive as it was sent"
     agent.carry_out({"do": "end"})
     before = signal.getsignal(signal.SIGTERM)
@@ -122,11 +124,14 @@ def test_files_arrive_as_they_were_and_are_removed(tmp_path: Path) -> None:
 
 def test_a_host_without_room_says_so(tmp_path: Path) -> None:
     agent = host_agent._Agent()
-    assert "No such file" in agent.carry_out({"do": "begin", "directory": str(tmp_path / "none")})["fault"]
-    folder = Path(agent.carry_out({"do": "begin", "directory": str(tmp_path)})["folder"])
-    (folder / "a").mkdir()
-    sent(agent, "a", b"abc")
-    assert "Is a directory" in agent.carry_out({"do": "staged", "digests": {}})["fault"]
+    assert (
+        "No such file"
+        in agent.carry_out({"do": "begin", "directory": str(tmp_path / "none"), "name": "run-1"})["fault"]
+    )
+    folder = Path(agent.carry_out({"do": "begin", "directory": str(tmp_path), "name": "run-1"})["folder"])
+    (folder / "a").write_text("")
+    sent(agent, "a/b", b"abc")
+    assert "a/b: " in agent.carry_out({"do": "staged", "digests": {"a/b": "0"}})["fault"]
 
 
 def test_files_that_a_host_has_already(tmp_path: Path) -> None:

@@ -118,6 +118,7 @@ def test_other_rules_are_watched_by_how_far_they_look(rule, step):
     assert facts.get("edge_step") == step
 
 
+@pytest.mark.slow
 def test_chance_is_watched_where_dead_cells_stay_dead():
     @mg.rule(states=2, neighbourhood=mg.von_neumann(1))
     def eden(cell, near):

@@ -143,6 +143,7 @@ def test_the_avalanche_of_a_full_box(n: int) -> None:
     assert found["avalanche_sizes"] == [int(k == size.bit_length() - 1) for k in range(32)]
 
 
+@pytest.mark.slow
 def test_avalanches_of_changing_cells() -> None:
     """Four cells in a row become a beehive, in steps that change fewer and fewer cells, then none."""
     cells = np.zeros((12, 66), np.uint8)

@@ -111,6 +111,7 @@ def test_a_variable_may_be_declared_again(tmp_path: Path) -> None:
     assert evolve(rule(tmp_path, text, 1), np.array([1, 0, 0, 2, 0, 0], "u1"), 1).tolist() == [1, 2, 1, 2, 0, 0]
 
 
+@pytest.mark.slow
 def test_langtons_loop() -> None:
     """The published counts of cells that are not 0 (C. G. Langton, Physica D 10 (1984) 135; bgolly agrees)."""
     pattern = read_pattern(SHIPPED / "patterns" / "langtons-loop.rle")
@@ -180,6 +181,7 @@ def test_diagrams_and_their_tables_agree(seed: int, states: int, count: int) -> 
     assert np.array_equal(node, whole(values))
 
 
+@pytest.mark.slow
 def test_large_rules_take_several_tables(tmp_path: Path) -> None:
     """Thirty states and eight neighbours: a full table would have 2e13 entries."""
     transitions = "0,9,9,a,a,a,a,a,a,5\n5,x,x,x,x,x,x,x,x,6\n9,u,v,w,x,y,p,q,r,9"

@@ -92,6 +92,7 @@ def test_all_cells_awake_is_synchronous_with_the_same_draws() -> None:
     assert_same(plain, run_model(mg.automaton(chancy, start.shape, init=start, seed=3, update=mg.Asynchronous(1.0)), 5))
 
 
+@pytest.mark.slow
 def test_an_awake_cell_draws_what_it_would_in_a_synchronous_step() -> None:
     start = seed_cells((12, 66))
     whole = run_model(mg.automaton(chancy, start.shape, init=start, seed=3), 1).cell
@@ -114,7 +115,7 @@ def test_a_checkerboard(boundary: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "shape", "strides", "boundary"),
     [
-        (life_like("B3/S23"), (12, 70), (2, 2), "periodic"),
+        pytest.param(life_like("B3/S23"), (12, 70), (2, 2), "periodic", marks=pytest.mark.slow),
         pytest.param(life_like("B3/S23"), (7, 33), (2, 2), "fixed", marks=pytest.mark.slow),
         pytest.param(lopsided, (8, 66), (2, 3), "periodic", marks=pytest.mark.slow),
         pytest.param(deep, (4, 3, 34), (2, 1, 2), "periodic", marks=pytest.mark.slow),
@@ -130,6 +131,7 @@ def test_colours_by_stride(rule: Rule, shape: tuple[int, ...], strides: tuple[in
     assert np.array_equal(same_everywhere(model, 3), cells)
 
 
+@pytest.mark.slow
 def test_colours_in_random_order() -> None:
     start, seed = seed_cells((12, 34)), 5
     cells, orders = start, set()

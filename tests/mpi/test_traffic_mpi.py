@@ -23,6 +23,7 @@ def answers(ranks: int, mapping: str, env: dict[str, str], *ways: str) -> list[A
     return found
 
 
+@pytest.mark.slow
 def test_the_counters_of_mpi_ranks() -> None:
     """2 x 2 blocks of 16 x 16 cells, open: eight faces of 16 numbers at each of ten exchanges."""
     for found in answers(4, "sequential", TWO_ONE_AFTER_THE_OTHER, "native", "interpreted"):

@@ -114,6 +114,7 @@ def wet_cell(steps: int, flow: bool) -> Problem:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flow", [False, pytest.param(True, marks=SLOW)])
 def test_a_thousand_steps_conserve(flow: bool, evidence: Evidence) -> None:
     problem = wet_cell(1000, flow)

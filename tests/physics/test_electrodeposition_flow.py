@@ -214,6 +214,7 @@ def test_a_gradient_of_concentration_in_a_thin_cell(evidence: Evidence) -> None:
     evidence.between("slot", "order of that, 12 to 24 cells", np.log2(errors[0] / errors[1]), 1.74, 2.3)
 
 
+@pytest.mark.slow
 def test_fluid_at_rest_stays_at_rest(evidence: Evidence) -> None:
     """A stable stratification, and a density that is uniform but not the bulk's, around a solid."""
     grid = mg.Grid((10, 12), axes=("y", "z"), spacing=(1e-4, 5e-5), units="m")

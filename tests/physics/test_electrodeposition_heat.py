@@ -120,6 +120,7 @@ def compare(evidence: Evidence, rayleigh: float, cells: str, coarse: HeatedBox, 
         evidence.relative("heat", f"{words.get(name, name)}, Ra {rayleigh:.0e}, {cells}", found, expected, within)
 
 
+@pytest.mark.slow
 def test_a_box_heated_from_the_side(evidence: Evidence) -> None:
     """Ra 1e3, against de Vahl Davis (Int. J. Numer. Methods Fluids 3, 1983)."""
     coarse, fine = heated_box(12, 1e3, 0.01, 40), heated_box(24, 1e3, 0.01, 40)

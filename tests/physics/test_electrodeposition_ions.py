@@ -275,6 +275,7 @@ def test_more_than_there_is_cannot_be_taken_out() -> None:
     assert caught.value.remedy
 
 
+@pytest.mark.slow
 def test_a_run_that_would_take_for_ever_ends_with_a_reason() -> None:
     """Beyond the limiting current a layer of charge grows at the cathode, at kilovolts, in steps of microseconds."""
     surface = ButlerVolmer(30.0, 100.0)
@@ -286,6 +287,7 @@ def test_a_run_that_would_take_for_ever_ends_with_a_reason() -> None:
     assert "2 times the limiting one, 55.19 A/m2" in str(caught.value.remedy)
 
 
+@pytest.mark.slow
 def test_kinetics_reach_the_voltage_that_they_and_the_bath_need(evidence: Evidence) -> None:
     """In the steady state the concentration is linear, 1 + (i/i_lim)(2y/L - 1), and each electrode follows its law."""
     current, length, exchange = 2.0, 4e-4, 30.0

@@ -171,6 +171,7 @@ def open_mesh() -> Measured:
     return measure(parity2, (64, 64), False, SEQUENTIAL, ROUND_ROBIN, PAIRS, TILES, AUTO)
 
 
+@pytest.mark.slow
 def test_messages_on_a_torus(torus: Measured) -> None:
     """Ten, sixteen and eight messages leave a node; the paper's figure 5."""
     assert torus.messages(SEQUENTIAL) == torus.faces(SEQUENTIAL) == (160, 32, 64)

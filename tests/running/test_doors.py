@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import json
 import re
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,8 @@ GIVEN: dict[str, Any] = {
     "run.device": "cpu", "run.poll": "off", "run.wall_time": 3600.0, "run.watch": 30.0,
     "run.on_loss": "continue", "stop.when": "population < 0",
     "stop.fixed_point": True, "stop.period": 2, "stop.wall_time": 3600.0, "stop.every": 2, "checkpoint.every": 2,
-    "checkpoint.seconds": 100.0, "checkpoint.at_end": True, "output.every": 2, "output.observe": 2,
+    "checkpoint.seconds": 100.0, "checkpoint.at_end": True, "checkpoint.place": "local",
+    "checkpoint.directory": f"{tempfile.gettempdir()}/minga-doors", "output.every": 2, "output.observe": 2,
     "output.fields": ["cell"], "output.pictures": 0, "output.report": False, "output.trace": True,
     "output.region": {"x": [0, 8]}, "output.decimate": 2, "output.codec": "blosc", "output.accuracy": 1e-3,
     "output.buffers": 2, "output.policy": "raise", "output.durable": True, "output.direct": False, "output.writers": 0,

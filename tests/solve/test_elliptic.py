@@ -230,6 +230,7 @@ def bits(found: Solved) -> tuple[int, bytes]:
     return found.iterations, found.x.tobytes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", thinned(UNEVEN, "weighted"))
 def test_layouts(layout: str) -> None:
     found = solve_elliptic(problem(), rough(problem()), UNEVEN[layout](), cells_per_rank=128, solids=True)

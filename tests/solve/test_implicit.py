@@ -161,6 +161,7 @@ def exact_stiff(end: float, n: int = 24) -> np.ndarray:
     return solve_ivp(rates, (0, end), start, method="Radau", rtol=1e-10, atol=1e-12).y[:n, -1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", thinned(METHODS, "bdf2"))
 def test_chosen_steps_follow_the_tolerance(method: str) -> None:
     exact = exact_stiff(0.5)

@@ -41,6 +41,7 @@ def products(equations: object, ratio: float, boundary: object = None, **options
         return float(engine.read(count)) / 3, values
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("equation", "boundary", "options"),
     thinned(
@@ -63,6 +64,7 @@ HELD = ("-biharmonic(u)", (32, 40), mg.dirichlet(0.0))
 """An equation, the cells of its grid, and its walls."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("equation", "shape", "boundary"),
     thinned(

@@ -29,6 +29,7 @@ def test_bratu_problem() -> None:
     assert math.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.1)
 
 
+@pytest.mark.slow
 def test_coupled_fields_with_walls_in_two_dimensions() -> None:
     """Against SciPy's solution of the same equations."""
     ny, nx = 5, 7

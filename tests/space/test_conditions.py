@@ -234,7 +234,7 @@ STRETCHED = (np.linspace(0.4, 1.1, 24), np.linspace(1.0, 0.6, 20))
     [
         pytest.param(WALLS["value"], {}, marks=pytest.mark.slow),
         pytest.param(WALLS["slope"], {"spacing": STRETCHED}, marks=pytest.mark.slow),
-        (WALLS["mixed"], {"spacing": STRETCHED}),
+        pytest.param(WALLS["mixed"], {"spacing": STRETCHED}, marks=pytest.mark.slow),
         (None, {"periodic": True, "spacing": STRETCHED}),
         pytest.param({"y": mg.antiperiodic()}, {"periodic": True, "spacing": STRETCHED}, marks=pytest.mark.slow),
         ({"y": mg.antiperiodic(), "x": mg.dirichlet(1.0, 4)}, {"periodic": (True, False)}),

@@ -124,10 +124,12 @@ def _perform(
     except BaseException:
         kept.abandon(case.model)  # write all output that was taken, whatever happened
         raise
-    if comm.rank != 0:
-        return None
-    live.close(outcome.steps, outcome.seconds)
-    return kept.finish(case.model, outcome, comm.size, case.run.threads)
+    result = None
+    if comm.rank == 0:
+        live.close(outcome.steps, outcome.seconds)
+        result = kept.finish(case.model, outcome, comm.size, case.run.threads)
+    kept.leave(outcome, comm)
+    return result
 
 
 def _place_on_node(comm: Comm) -> tuple[int, int]:

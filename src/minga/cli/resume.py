@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import tomllib
 from collections.abc import Sequence
@@ -48,8 +47,10 @@ def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
     return directory
 
 
-def check_resumed(case: Case, directory: RunDirectory, ranks: int | None) -> list[str]:
+def check_resumed(case: Case, directory: RunDirectory, ranks: int | None, *, elsewhere: bool = False) -> list[str]:
     """Check that a run can be resumed as ``case``, and return notes for the user.
+
+    With ``elsewhere``, hosts may have checkpoints that this machine does not have.
 
     Raises
     ------
@@ -79,7 +80,9 @@ def check_resumed(case: Case, directory: RunDirectory, ranks: int | None) -> lis
     notes = [f"minga: checkpoint {fault}" for fault in faults]
     if heads:
         return [*notes, f"minga: resuming after step {heads[0].step}{goal.whole}"]
-    return [*notes] if faults else ["minga: no checkpoint was written yet; the run begins with its first step"]
+    if faults or elsewhere:
+        return notes
+    return ["minga: no checkpoint was written yet; the run begins with its first step"]
 
 
 def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | None:
@@ -95,14 +98,15 @@ def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | 
     if longer:
         return None
     if not case.options.checkpoint.at_end:
-        shutil.rmtree(directory.checkpoints, ignore_errors=True)
+        directory.discard_checkpoints()
     say([f"minga: all steps of {directory.path} were done; writing the pictures and the report"])
     return result
 
 
-def write_case(case: Case, directory: RunDirectory, ranks: int) -> None:
-    """Write the case with which the run is resumed into its directory."""
+def write_case(case: Case, directory: RunDirectory, ranks: int | None) -> None:
+    """Write the case with which the run is resumed into its directory, which is that of the run from now on."""
     case.save(directory, ranks)
+    directory.host_mark.unlink(missing_ok=True)
 
 
 def resume_hint(directory: RunDirectory) -> str | None:

@@ -129,7 +129,7 @@ def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory
     """Create the directory of the run with the resolved case in it; leave nothing behind in case of an error."""
     if request.resume:
         directory = open_resumed(request.target, request.out, request.force)
-        notes = check_resumed(case, directory, ranks)
+        notes = check_resumed(case, directory, ranks, elsewhere=request.hosts is not None)
         write_case(case, directory, ranks)
         announce(case, ranks, directory)
         note_state(directory, "starting")

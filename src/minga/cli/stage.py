@@ -1,8 +1,8 @@
 """Copies of a run's case for hosts that do not see the files of this machine.
 
 The directory of a run holds its resolved case, with copies of the files that it names, except for large ones. A host
-that sees the directory reads it there. Others get the same files in a folder of their own, and of the large ones those
-that they do not have under the same path.
+that sees the directory reads it there. Others get the same files in a directory of their own
+(:mod:`minga.launch.stand_in`), and of the large ones those that they do not have under the same path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from minga.cli.toml import dump
 from minga.errors import CaseError
 from minga.launch.host_agent import digest_of
 from minga.launch.host_agents import HostAgents
-from minga.output.directory import RunDirectory, disk_errors
+from minga.output.directory import RunDirectory, disk_errors, run_id
 
 __all__ = ["Copy", "stage"]
 
@@ -67,7 +67,7 @@ class _Files:
                 )
         names = {path: f"large/{number}/{path.name}" for number, path in enumerate(sorted(lacking))}
         table = tomllib.loads(self.directory.case.read_text(encoding="utf-8"))
-        found: dict[str, Path | str] = {"case.toml": dump(renamed(table, names))}
+        found: dict[str, Path | str] = {"case.toml": dump(renamed(table, names)), "id": f"{run_id(self.directory)}\n"}
         inputs = self.directory.inputs
         found |= {f"inputs/{file.name}": file for file in (sorted(inputs.iterdir()) if inputs.is_dir() else ())}
         for path, name in names.items():
@@ -97,7 +97,7 @@ def stage(agents: HostAgents, numbers: Sequence[int], directory: RunDirectory) -
     CaseError, LaunchError
         If a host cannot store the files.
     """
-    files = _files(directory)
+    files, name = _files(directory), run_id(directory)
     token, text = directory.path.resolve() / _TOKEN, secrets.token_hex()
     with disk_errors(token):
         token.write_text(text)
@@ -117,7 +117,7 @@ def stage(agents: HostAgents, numbers: Sequence[int], directory: RunDirectory) -
         missing = {file for file, alike in zip(files.every_large, answer["alike"], strict=True) if not alike}
         if answer["shares"] and not missing:
             return Copy(f"{there}/case.toml", there, str(Path.cwd()) if answer["directory"] else there)
-        folder = agents.each[number].send(files.for_host(missing))
+        folder = agents.each[number].send(files.for_host(missing), name)
         return Copy(f"{folder}/case.toml", there if answer["shares"] else folder, folder)
 
     return agents.at_once(list(numbers), copied)

@@ -132,7 +132,7 @@ class _Seat:
 def ranks_on_hosts(
     case: Case, file: Path, shell: str, ranks: int | None, barred: Collection[str] | None = None
 ) -> Iterator[Start]:
-    """Check the hosts of a file, and yield the ranks of a run on them; the hosts are left clean afterwards.
+    """Check the hosts of a file, and yield the ranks of a run on them; only checkpoints stay there.
 
     Parameters
     ----------

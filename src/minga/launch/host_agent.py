@@ -2,7 +2,7 @@
 
 It reports what the host has, and receives copies of files. At the end of its standard input it waits until the ranks of
 the run on this host are gone, ends those that are left, and removes the copies: so nothing stays, whatever happens to
-the process that started it.
+the process that started it, but the checkpoints of a run that is not complete.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ import hashlib
 import json
 import os
 import platform
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +27,7 @@ from minga.launch.launcher import library
 from minga.launch.machine_id import machine_id
 from minga.launch.processes import end, processes_marked
 from minga.launch.ranks import MARK
+from minga.launch.stand_in import StandIn
 from minga.output.versions import versions_here
 
 __all__ = ["GREETING", "digest_of", "main"]
@@ -76,8 +75,7 @@ class _Agent:
 
     def __init__(self) -> None:
         self.mark = ""
-        self.folder: Path | None = None
-        self.fault: str | None = None
+        self.copy: StandIn | None = None
         self.patience = _PATIENCE
         self.orders: dict[str, Callable[[Mapping[str, Any]], Any]] = {
             "check": self.check,
@@ -105,35 +103,25 @@ class _Agent:
     def begin(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Make the folder for copies; return it, or why that is not possible."""
         try:
-            self.folder = Path(tempfile.mkdtemp(prefix="minga-run-", dir=order["directory"]))
+            self.copy = StandIn.made(order["directory"], order["name"])
         except OSError as error:
-            return {"fault": f"{order['directory'] or tempfile.gettempdir()}: {error.strerror}"}
-        return {"folder": str(self.folder)}
+            return {"fault": f"{error.filename}: {error.strerror}"}
+        return {"folder": str(self.copy.folder)}
 
     def file(self, order: Mapping[str, Any]) -> None:
         """Begin a file; its content follows in the orders "bytes"."""
-        assert self.folder is not None
-        self.path = self.folder / order["name"]
-        self._try(lambda: self.path.parent.mkdir(parents=True, exist_ok=True))
-        self._try(lambda: self.path.write_bytes(b"") and None)
+        assert self.copy is not None
+        self.copy.begin(order["name"])
 
     def add(self, order: Mapping[str, Any]) -> None:
         """Append bytes to the present file."""
-
-        def append() -> None:
-            with self.path.open("ab") as stream:
-                stream.write(base64.b64decode(order["data"]))
-
-        self._try(append)
+        assert self.copy is not None
+        self.copy.append(base64.b64decode(order["data"]))
 
     def staged(self, order: Mapping[str, Any]) -> dict[str, Any]:
         """Return which files did not arrive as they were sent, by their digests, and why."""
-        assert self.folder is not None
-        if self.fault is None:
-            for name, digest in order["digests"].items():
-                if digest_of(self.folder / name) != digest:
-                    self.fault = f"{name} did not arrive as it was sent"
-        return {"fault": self.fault}
+        assert self.copy is not None
+        return {"fault": self.copy.settle(order["digests"], digest_of)}
 
     def end(self, order: Mapping[str, Any]) -> None:
         """Note that the run is over, so that nothing is waited for."""
@@ -147,16 +135,8 @@ class _Agent:
             while processes_marked(mark) and time.monotonic() < deadline:
                 time.sleep(_PAUSE)
             end(lambda: processes_marked(mark))
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _try(self, action: Callable[[], object]) -> None:
-        """Do something with a file; after the first error only that is remembered, as more orders are on their way."""
-        if self.fault is None:
-            try:
-                action()
-            except OSError as error:
-                self.fault = f"{self.path}: {error.strerror}"
+        if self.copy is not None:
+            self.copy.leave()
 
 
 def _identity() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The hosts of a run before and after it: all are checked at once, receive copies of files, and keep nothing."""
+"""The hosts of a run before and after it: all are checked at once, receive copies of files, and keep checkpoints."""
 
 from __future__ import annotations
 
@@ -103,15 +103,15 @@ class HostAgent:
         said = self.process.last_words()
         return said or f"the connection {self.process.how_it_ended()}"
 
-    def send(self, files: Mapping[str, Path | str]) -> str:
-        """Copy files, given as paths or as text by their names there, into a new folder, and return the folder.
+    def send(self, files: Mapping[str, Path | str], name: str) -> str:
+        """Copy files, given as paths or as text by their names there, into a folder for a run, and return the folder.
 
         Raises
         ------
         LaunchError
             If the host cannot store them.
         """
-        begun = self.ask({"do": "begin", "directory": self.host.directory}, _PATIENCE)
+        begun = self.ask({"do": "begin", "directory": self.host.directory, "name": name}, _PATIENCE)
         if "folder" not in begun:
             raise self._refusal(begun["fault"])
         digests = {name: self._send(name, content) for name, content in files.items()}
@@ -234,7 +234,7 @@ class HostAgents:
         return {number: result.result() for number, result in zip(numbers, results, strict=True)}
 
     def end(self) -> None:
-        """End all agents, which remove what they have stored."""
+        """End all agents, which remove what they have stored, but for checkpoints."""
         self._end(self.each)
 
     def _end(self, agents: Sequence[HostAgent]) -> None:

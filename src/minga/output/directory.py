@@ -17,6 +17,8 @@
 ``epoch``                 who writes the run: :mod:`minga.output.epoch`
 ``job.sh``, ``job.log``   the job of a batch system that continues the run, what it says, and
 ``job.id``, ``jobs.json`` its number, and its jobs so far: :mod:`minga.batch.record`
+``id``                    a name that hosts know the run by, if it has been on hosts
+``.host``                 says that this is a host's stand-in for the directory: :mod:`minga.launch.stand_in`
 ``checkpoints/``          the state, from which the run can be resumed: :mod:`minga.output.checkpoint`
 ``pictures/``             the output fields as PNG
 ``report.html``           all of it for people, in one file
@@ -33,15 +35,16 @@ import itertools
 import json
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minga.errors import CaseError, DiskError, RunError
+from minga.errors import CaseError, DiskError, DiskFullError, RunError
 
-__all__ = ["RunDirectory", "appearing", "disk_errors", "noticing_removal", "write_whole"]
+__all__ = ["RunDirectory", "appearing", "disk_errors", "noticing_removal", "run_id", "write_whole"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,21 @@ class RunDirectory:
     def epoch(self) -> Path:
         """Number and mark of the process that may write the run: see :mod:`minga.output.epoch`."""
         return self.path / "epoch"
+
+    @property
+    def id(self) -> Path:
+        """Name of the run on hosts that do not see the directory."""
+        return self.path / "id"
+
+    @property
+    def host_mark(self) -> Path:
+        """File that makes this a host's stand-in for the directory, which has only the case and checkpoints."""
+        return self.path / ".host"
+
+    @property
+    def stands_in(self) -> bool:
+        """True if this is a host's stand-in for the directory."""
+        return self.host_mark.is_file()
 
     @property
     def checkpoints(self) -> Path:
@@ -233,6 +251,12 @@ class RunDirectory:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
+    def discard_checkpoints(self) -> None:
+        """Remove all checkpoints, which may lie in another place."""
+        shutil.rmtree(self.checkpoints.resolve(), ignore_errors=True)
+        with contextlib.suppress(OSError):
+            self.checkpoints.unlink()  # a link; it is gone otherwise
+
     def discard(self) -> bool:
         """Remove a run that never began, and the directories made for it, and return whether it was removed.
 
@@ -242,11 +266,12 @@ class RunDirectory:
             return False
         self.settle()
         manifest = self.fields.with_suffix(".manifest.jsonl")
-        for path in (self.case, self.progress, self.epoch, self.plan, self.preflight, manifest):
+        for path in (self.case, self.progress, self.epoch, self.id, self.plan, self.preflight, manifest):
             with contextlib.suppress(OSError):
                 path.unlink()
-        for folder in (self.inputs, self.fields, self.checkpoints):
+        for folder in (self.inputs, self.fields):
             shutil.rmtree(folder, ignore_errors=True)
+        self.discard_checkpoints()
         with contextlib.suppress(OSError):
             for folder in (self.path, *self.parents):
                 folder.rmdir()
@@ -260,9 +285,27 @@ def _numbered(name: str, parent: Path) -> Iterator[Path]:
         yield parent / (stem if number == 1 else f"{stem}-{number}")
 
 
+def run_id(directory: RunDirectory) -> str:
+    """Return the name by which hosts know a run; it is made where it does not exist.
+
+    Raises
+    ------
+    RunError
+        If the disk refuses.
+    """
+    with contextlib.suppress(OSError):
+        if known := directory.id.read_text(encoding="utf-8").strip():
+            return known
+    stem = re.sub(r"[^\w.+-]+", "-", directory.path.resolve().name).strip("-.") or "run"
+    name = f"{stem}-{secrets.token_hex(4)}"
+    write_whole(directory.id, f"{name}\n")
+    return name
+
+
 def _make_empty(path: Path, replace: bool) -> None:
     RunDirectory.check_empty(path, replace)
     if path.is_dir() and any(path.iterdir()):
+        RunDirectory(path).discard_checkpoints()
         shutil.rmtree(path)
     path.mkdir(parents=True, exist_ok=True)
 
@@ -296,7 +339,7 @@ def appearing(path: Path) -> Iterator[Path]:
     Raises
     ------
     DiskError
-        If the file system refuses.
+        If the file system refuses; a DiskFullError if there is no room.
     """
     temporary = path.with_name(f".{path.name}.partial")
     with disk_errors(path):
@@ -310,12 +353,12 @@ def appearing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn errors of the file system into one clear DiskError."""
+    """Turn errors of the file system into one clear DiskError, or a DiskFullError."""
     try:
         yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise DiskError(
+        raise (DiskFullError if full else DiskError)(
             f"cannot write {path}: {error.strerror or error}",
             remedy="make room on the disk, or choose another, such as with --out; what was written before is intact"
             if full

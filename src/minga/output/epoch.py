@@ -6,6 +6,7 @@ Before a frame or a checkpoint counts, a run therefore checks that it is still t
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,14 +67,28 @@ class Epoch:
                 remedy="leave the run to the other process",
             )
 
+    def spread(self, path: Path) -> None:
+        """Begin the same epoch at a path on a host that has the run in a directory of its own.
 
-def begin_epoch(path: Path) -> Epoch:
+        A disk that refuses is no error: the host then cannot tell an earlier process from a later one.
+        """
+        with contextlib.suppress(RunError):
+            write_whole(path, self._text)
+
+    @property
+    def _text(self) -> str:
+        return f"{self.number} {self.mark}\n"
+
+
+def begin_epoch(path: Path, after: int = 0) -> Epoch:
     """Begin to write a run: earlier processes lose their right to.
 
     Parameters
     ----------
     path
         The file, :attr:`minga.output.directory.RunDirectory.epoch`.
+    after
+        Latest epoch that other hosts know.
 
     Returns
     -------
@@ -85,8 +100,8 @@ def begin_epoch(path: Path) -> Epoch:
     RunError
         If the disk refuses.
     """
-    epoch = Epoch(path, _content(path)[0] + 1, secrets.token_hex(8))
-    write_whole(path, f"{epoch.number} {epoch.mark}\n")
+    epoch = Epoch(path, max(after, _content(path)[0]) + 1, secrets.token_hex(8))
+    write_whole(path, epoch._text)
     return epoch
 
 

@@ -154,6 +154,7 @@ def run_in_directory(
         with noticing_removal(directory.path):
             live.close(outcome.steps, outcome.seconds)
             kept.finish(model, outcome, comm.size, options.run.threads)
+    kept.leave(outcome, comm)
     return outcome, kept.series.series
 
 

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import platform
 import shutil
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from minga.engine.comm import Comm
@@ -20,8 +23,8 @@ from minga.errors import CaseError, MingaError
 from minga.options import RunOptions
 from minga.output.checkpoint.head import Head, heads_of
 from minga.output.checkpoint.keeper import UNFINISHED, Keeper, checkpointing_of
-from minga.output.directory import RunDirectory, disk_errors, write_whole
-from minga.output.epoch import Epoch, begin_epoch
+from minga.output.directory import RunDirectory, disk_errors, run_id, write_whole
+from minga.output.epoch import Epoch, begin_epoch, epoch_number
 from minga.output.provenance import origin_of
 from minga.output.series import SeriesFile
 from minga.output.snapshots.archive import describe, manifest_of
@@ -30,6 +33,7 @@ from minga.output.tables import tables_of, write_tables
 from minga.output.trace import write_trace
 from minga.output.traces import write_traces
 from minga.output.variables import model_attributes
+from minga.plan.slurm import read_switches, switches_here
 from minga.running.goal import Goal
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
@@ -102,6 +106,8 @@ class RunOutput:
             As :class:`Snapshots` does.
         """
         epoch = _begun(comm, directory)
+        if options.checkpoint.directory is not None:
+            _lead_elsewhere(comm, directory, Path(options.checkpoint.directory))
         about = {**model_attributes(model), **origin_of(model), **(attributes or {})}
         every, observe = options.output.every, options.output.observe
         snapshots = Snapshots(
@@ -144,6 +150,10 @@ class RunOutput:
             note=note,
             check=epoch.check,
             remembers=remembers,
+            own=directory.stands_in or options.checkpoint.directory is not None,
+            place=options.checkpoint.place,
+            switch=_switch(options.run.topology),
+            epoch=epoch.number,
         )
         return cls(directory, snapshots, series, keeper, Series(series.add, intervals), epoch)
 
@@ -183,6 +193,13 @@ class RunOutput:
             self.keeper.discard()
         return result
 
+    def leave(self, outcome: Outcome, comm: Comm) -> None:
+        """Remove the checkpoints of a complete run on other hosts once rank 0 has written the result; collective."""
+        if self.keeper.apart:
+            comm.barrier()
+            if comm.rank != 0 and outcome.ended.reason not in UNFINISHED:
+                self.keeper.discard()
+
 
 def _begun(comm: Comm, directory: RunDirectory) -> Epoch:
     """Return the right to write a run, which begins now, on all ranks; collective.
@@ -193,15 +210,63 @@ def _begun(comm: Comm, directory: RunDirectory) -> Epoch:
         On every rank, if the disk fails.
     """
     answer: Epoch | MingaError | None = None
-    if comm.rank == 0:
+    stands_in = directory.stands_in and comm.leads_node
+    known = comm.gather(epoch_number(directory.epoch) if stands_in else 0)
+    if known is not None:
         try:
-            answer = begin_epoch(directory.epoch)
+            answer = begin_epoch(directory.epoch, max(known))
         except MingaError as error:
             answer = error
     answer = comm.bcast(answer)
-    if isinstance(answer, Epoch):
-        return answer.at(directory.epoch)
-    raise answer
+    if not isinstance(answer, Epoch):
+        raise answer
+    if stands_in and comm.rank != 0:
+        answer.spread(directory.epoch)
+    comm.barrier()
+    return answer.at(directory.epoch)
+
+
+def _lead_elsewhere(comm: Comm, directory: RunDirectory, place: Path) -> None:
+    """Let the checkpoints of a run lie in another place, unless some are here already; collective.
+
+    Raises
+    ------
+    RunError
+        On every rank, if the disk of rank 0 refuses.
+    """
+    answer: str | MingaError | None = None
+    if comm.rank == 0:
+        try:
+            answer = run_id(directory)
+        except MingaError as error:
+            answer = error
+    answer = comm.bcast(answer)
+    if isinstance(answer, MingaError):
+        raise answer
+    assert answer is not None
+    fault: MingaError | None = None
+    if comm.leads_node:
+        try:
+            with disk_errors(place):
+                (place / answer).mkdir(parents=True, exist_ok=True)
+                if (comm.rank == 0 or directory.stands_in) and not os.path.lexists(directory.checkpoints):
+                    directory.checkpoints.symlink_to(place / answer)
+        except MingaError as error:
+            fault = error
+    if (fault := comm.bcast(fault)) is not None:  # others have no folder then, and rank 0 writes for them
+        raise fault
+
+
+def _switch(topology: str | None) -> str:
+    """Return the name of the switch that this host is connected to, as far as a file or Slurm says; else no text."""
+    here, known = platform.node(), None
+    if topology is None:
+        known = switches_here()
+    elif topology.strip().endswith(".conf"):
+        with contextlib.suppress(MingaError):  # which is reported where the run is planned
+            every = read_switches(Path(topology.strip()))
+            known = every.get(here, every.get(here.partition(".")[0]))
+    return known[-1] if known else ""
 
 
 def _loss(directory: RunDirectory, gone: bool, damaged: Sequence[int], step: int) -> str:
@@ -213,7 +278,7 @@ def _loss(directory: RunDirectory, gone: bool, damaged: Sequence[int], step: int
 
 
 def has_checkpoints(comm: Comm, directory: RunDirectory) -> bool:
-    """Return True if a resumed run has checkpoints, complete or not; otherwise remove its files. Collective.
+    """Return True if a resumed run has checkpoints anywhere, complete or not; otherwise remove its files. Collective.
 
     Raises
     ------
@@ -221,10 +286,13 @@ def has_checkpoints(comm: Comm, directory: RunDirectory) -> bool:
         On every rank, if the disk fails.
     """
     answer: bool | MingaError = False
-    if comm.rank == 0:
+    asked = comm.rank == 0 or (directory.stands_in and comm.leads_node)
+    mine = asked and any(map(bool, heads_of(directory.checkpoints)))
+    found = comm.gather(mine)
+    if found is not None:
         try:
             with disk_errors(directory.path):
-                answer = any(map(bool, heads_of(directory.checkpoints)))
+                answer = any(found)
                 if not answer:
                     _begin_anew(directory)
         except MingaError as error:

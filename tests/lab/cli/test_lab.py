@@ -109,9 +109,7 @@ def test_a_lab_that_is_up_is_used_and_kept(lab: Path) -> None:
     assert (other.status, "another description" in other.err) == (1, True)
 
 
-@pytest.mark.parametrize(
-    "number", thinned([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], signal.SIGINT, signal.SIGTERM)
-)
+@pytest.mark.parametrize("number", thinned([signal.SIGINT, signal.SIGTERM, signal.SIGHUP], signal.SIGINT))
 def test_an_interrupted_run_leaves_nothing(lab: Path, number: signal.Signals) -> None:
     words = command("lab", "run", lab, "--node", "old", *QUOTA, "--", "sh", "-c", "echo begun; exec sleep 60")
     pipe = subprocess.PIPE

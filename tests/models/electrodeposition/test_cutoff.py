@@ -27,6 +27,7 @@ def run(**said: Any) -> Result:
         return drive(model, engine, model.steps or 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("condition", thinned(["reversible", "butler-volmer"], "reversible"))
 def test_a_run_past_sands_time_ends_at_its_cut_off(condition: str) -> None:
     """In good order: with what was computed, and the reason."""
@@ -73,6 +74,7 @@ def test_a_cut_off_goes_with_a_given_current() -> None:
         run(voltage=0.1, cutoff=2.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("bath", "told"),
     [

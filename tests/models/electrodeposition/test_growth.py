@@ -32,7 +32,8 @@ from minga.models.electrodeposition.problem import (
 )
 from minga.output.cells import gather_cells
 from minga.output.checkpoint.head import Head, heads_of
-from minga.output.checkpoint.slots import begin, complete, restore, write_slots
+from minga.output.checkpoint.restore import restore
+from minga.output.checkpoint.slots import begin, complete, write_slots
 from minga.running.loop import Result, drive
 from minga.space.boundary import fixed
 from minga.space.cuts import slabs
@@ -122,7 +123,7 @@ def test_a_run_that_moves_and_resumes_while_it_grows_changes_no_bit(grown: Left,
             if comm.rank == 0:
                 dtypes = {name: slot.field.dtype for name, slot in state.changing.items()}
                 head = Head(2, 0.0, (), state.registers(engine), dtypes, blocks, {}, {}, {}, "")
-                complete(tmp_path / "a", head, comm.size)
+                complete(tmp_path / "a", head)
             comm.barrier()
             return observe(model, engine)["deposit_cells"]
 
@@ -158,6 +159,7 @@ def test_a_deposit_that_reaches_the_anode_ends_the_run() -> None:
     assert (after[-1] == CATHODE).sum() == 1
 
 
+@pytest.mark.slow
 def test_a_deposit_along_one_axis_ends_the_run_before_the_anode() -> None:
     """The last cell of solution has none beside it that could take its ions: it stays, and the run is over."""
     grid = Grid((8,), axes=("y",), spacing=20e-6, units="m")

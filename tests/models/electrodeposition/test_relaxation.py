@@ -126,6 +126,7 @@ def test_orders_agree() -> None:
             np.testing.assert_allclose(fields[name], found[0][name], atol=1e-9)
 
 
+@pytest.mark.slow
 def test_the_steady_current() -> None:
     """J/J_lim at V = 4 and a Debye length of 0.1, within the error of the grid; blocked ions stay."""
     problem = scaled(line(16), 0.1, 0.2, voltage=4.0)

@@ -100,6 +100,7 @@ def test_a_stokes_flow_in_a_box() -> None:
     assert max(coarse[1], fine[1]) < 1e-14
 
 
+@pytest.mark.slow
 def test_a_coarse_box() -> None:
     error, divergence = stokes((6, 6, 6), "lexicographic")
     assert error < 0.4

@@ -362,6 +362,7 @@ def test_a_solution_that_becomes_infinite_ends_with_its_time() -> None:
         mg.run(model, 400)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", thinned(["euler", "bs3"], "bs3"))
 def test_same_bits_on_three_ranks(integrator: str) -> None:
     def make() -> mg.Model:

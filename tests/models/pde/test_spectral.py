@@ -363,7 +363,11 @@ def placed(*shape: int, **options: Any) -> mg.Model:
 
 @pytest.mark.parametrize(
     ("shape", "integrator"),
-    [((12, 16), "etdrk4"), ((12, 16), "heun"), pytest.param((8, 6, 10), "etdrk4", marks=pytest.mark.slow)],
+    [
+        ((12, 16), "etdrk4"),
+        pytest.param((12, 16), "heun", marks=pytest.mark.slow),
+        pytest.param((8, 6, 10), "etdrk4", marks=pytest.mark.slow),
+    ],
 )
 def test_same_bits_on_any_number_of_ranks(shape: tuple[int, ...], integrator: str) -> None:
     model = placed(*shape, integrator=integrator)

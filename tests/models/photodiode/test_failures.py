@@ -32,6 +32,7 @@ def test_where_gummels_iteration_fails_it_is_not_the_dopings_fault() -> None:
     assert "doping" not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_run_ends_well_at_breakdown() -> None:
     found = mg.run(photodiode(apd(10), Problem((-60.0, -70.0, -80.0))), steps=3)
     assert "breakdown at 66.5" in found.attrs["ended"]

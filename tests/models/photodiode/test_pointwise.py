@@ -40,6 +40,7 @@ def short(device: Device, how: Pointwise, voltage: float = -5.0, *, ionisation: 
     return pointwise(device, Problem((voltage,), ("lit",), ionisation), replace(how, limit=60))
 
 
+@pytest.mark.slow
 def test_iterations_are_those_of_the_reference(device: Device) -> None:
     assert solve(device, -60.0, "dark", Pointwise()).iterations == 3179
 

@@ -52,6 +52,7 @@ def test_data_that_do_not_fit_are_refused(data: np.ndarray) -> None:
         migrate(waves, SHOT, SPREAD, data)
 
 
+@pytest.mark.slow
 def test_the_example_images_a_fold_as_migrate_does() -> None:
     """One model that goes there and back, on ranks of its own: the same bits as two Programs one after the other."""
     path, shape, steps = example("rtm"), (24, 6, 20), 170

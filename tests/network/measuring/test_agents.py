@@ -103,14 +103,17 @@ def test_a_host_that_is_silent() -> None:
     ("change", "words"),
     [
         ("import importlib.metadata as m; m.version = lambda name: '9.9'", "host two has minga 9.9, but host one has"),
-        ("import platform; platform.python_version = lambda: '2.7.18'", "host two has Python 2.7"),
-        (
+        pytest.param(
+            "import platform; platform.python_version = lambda: '2.7.18'", "host two has Python 2.7",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
             "import minga.network.measuring.environment as e; e.mpi_library = lambda: 'LAM 7.1'",
-            "host two has MPI LAM 7.1",
+            "host two has MPI LAM 7.1", marks=pytest.mark.slow,
         ),
         ("real = time.time; time.time = lambda: real() + 7200", "s ahead of this machine's"),
     ],
-)
+)  # fmt: skip
 def test_hosts_that_differ(change: str, words: str) -> None:
     with pytest.raises(LaunchError) as caught, agents(PAIR, changed(change)):
         pass

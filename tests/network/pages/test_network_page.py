@@ -111,6 +111,7 @@ def test_a_page_of_one_machine(section: dict[str, Any]) -> None:
     assert "<img" not in text
 
 
+@pytest.mark.slow
 def test_panels_by_transport_and_encoding_with_a_curve_a_machine(section: dict[str, Any], tmp_path: Path) -> None:
     found = panels(section)
     assert list(found) == ["TCP", "TCP, XDR at both ends", "MPI, one node"]

@@ -266,6 +266,7 @@ def test_ranks_without_messages_have_shared_memory_between_them() -> None:
     assert not links.nodes
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_real_ranks_time_their_messages(tmp_path: Path) -> None:
     script = tmp_path / "ranks.py"

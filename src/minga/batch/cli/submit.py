@@ -13,7 +13,7 @@ from minga.batch.limit import limit_of, margin_of, slurm_time
 from minga.batch.script import LOG, SCRIPT, JobScript, directives
 from minga.cli.case import Case, find_source, read_case
 from minga.cli.layouts import check_ranks
-from minga.cli.resume import check_resumed, open_resumed
+from minga.cli.resume import check_resumed, open_resumed, write_case
 from minga.cli.run import check_replaced
 from minga.errors import CaseError
 from minga.output.checkpoint.keeper import checkpointing_of
@@ -150,7 +150,7 @@ def _directory(request: SubmitRequest, case: Case, ranks: int | None) -> Iterato
     if request.resume:
         directory = _resumed(request)
         check_resumed(case, directory, ranks)
-        case.save(directory, ranks)
+        write_case(case, directory, ranks)
         yield directory
         return
     if request.force and request.out is not None:

@@ -7,6 +7,7 @@ that minga runs on, rows of the last axis first.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import zlib
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from minga.output.directory import disk_errors
 from minga.space.box import Box
 
-__all__ = ["Block", "DamagedCheckpoint", "read_block", "write_blocks"]
+__all__ = ["Block", "DamagedCheckpoint", "copy_common", "read_block", "read_slabs", "slabs_of", "write_blocks"]
 
 Array = NDArray[Any]
 Pieces = Sequence[tuple[Box, Array]]
@@ -97,26 +98,51 @@ def read_block(path: Path, block: Block, dtype: str, into: Pieces) -> None:
     DamagedCheckpoint
         If the block is not as it was written; the copied data is then invalid.
     """
-    kind = np.dtype(dtype)
-    shape = block.box.shape
-    wanted = [(box, values) for box, values in into if not (box & block.box).empty]
-    crc = 0
-    try:
-        with path.open("rb", buffering=0) as stream:
-            stream.seek(block.at)
-            for first, count in _rows(shape, kind.itemsize):
-                rows = np.empty((count, *shape[1:]), kind)
-                _read(stream, _bytes(rows))
-                crc = zlib.crc32(_bytes(rows), crc)
-                low = block.box.lo[0] + first
-                slab = Box((low, *block.box.lo[1:]), (low + count, *block.box.hi[1:]))
-                for box, values in wanted:
-                    shared = slab & box
-                    if not shared.empty:
-                        values[shared.slices(box.lo)] = rows[shared.slices(slab.lo)]
-    except (OSError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DamagedCheckpoint(f"{path.parent.name}/{path.name} cannot be read: {reason}") from error
+    for slab, rows in read_slabs(path, block, dtype):
+        copy_common(slab, rows, into)
+
+
+def copy_common(slab: Box, rows: Array, into: Pieces) -> None:
+    """Copy the common part of a slab and some boxes to these boxes' arrays."""
+    for box, values in into:
+        shared = slab & box
+        if not shared.empty:
+            values[shared.slices(box.lo)] = rows[shared.slices(slab.lo)]
+
+
+def slabs_of(block: Block, dtype: str) -> Iterator[Box]:
+    """Yield the boxes of bounded size in which a block is read, in their order."""
+    lo, hi = block.box.lo, block.box.hi
+    for first, count in _rows(block.box.shape, np.dtype(dtype).itemsize):
+        yield Box((lo[0] + first, *lo[1:]), (lo[0] + first + count, *hi[1:]))
+
+
+def read_slabs(path: Path, block: Block, dtype: str) -> Iterator[tuple[Box, Array]]:
+    """Yield the slabs of a block with their values: always all of them, as others may wait for each.
+
+    Raises
+    ------
+    DamagedCheckpoint
+        After the last slab, if the block is not as it was written; the values are then invalid.
+    """
+    crc, fault = 0, None
+    with contextlib.ExitStack() as opened:
+        stream: Any = None
+        for slab in slabs_of(block, dtype):
+            rows = np.zeros(slab.shape, dtype)
+            try:
+                if stream is None and fault is None:
+                    stream = opened.enter_context(path.open("rb", buffering=0))
+                    stream.seek(block.at)
+                if fault is None:
+                    _read(stream, _bytes(rows))
+            except (OSError, EOFError) as error:
+                fault = error
+            crc = zlib.crc32(_bytes(rows), crc)
+            yield slab, rows
+    if fault is not None:
+        reason = getattr(fault, "strerror", None) or str(fault)
+        raise DamagedCheckpoint(f"{path.parent.name}/{path.name} cannot be read: {reason}") from fault
     if crc != block.crc:
         raise DamagedCheckpoint(f"{path.parent.name}/{path.name} has changed at byte {block.at}: slot {block.slot!r}")
 

@@ -77,6 +77,11 @@ class Head:
         Version of minga.
     observers
         Data kept by observers of the run, by name.
+    epoch, mark
+        Epoch of the run in which it was written, and random text: hosts have parts of the same checkpoint if they have
+        the same marks.
+    hosts
+        The hosts that keep each file of blocks, by its number: first the one that wrote it.
     """
 
     step: int
@@ -90,8 +95,16 @@ class Head:
     case: Mapping[str, Any]
     version: str
     observers: Mapping[str, Any] = field(default_factory=dict)
+    epoch: int = 0
+    mark: str = ""
+    hosts: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     slot: str = field(default="", compare=False)
     """Folder it was read from."""
+
+    @property
+    def files(self) -> frozenset[int]:
+        """Numbers of the files that hold its blocks."""
+        return frozenset(block.file for block in self.blocks)
 
 
 def write_head(folder: Path, head: Head) -> None:
@@ -115,6 +128,9 @@ def write_head(folder: Path, head: Head) -> None:
         "dtypes": dict(head.dtypes),
         "blocks": [block.as_list() for block in head.blocks],
         "observers": dict(head.observers),
+        "epoch": head.epoch,
+        "mark": head.mark,
+        "hosts": {str(number): list(names) for number, names in head.hosts.items()},
     }
     write_whole(folder / NAME, json.dumps({"checksum": _checksum(content), "checkpoint": content}) + "\n")
 
@@ -158,6 +174,9 @@ def read_head(folder: Path) -> Head | None:
         case=content["case"],
         version=content["version"],
         observers=content.get("observers", {}),
+        epoch=content.get("epoch", 0),
+        mark=content.get("mark", ""),
+        hosts={int(number): tuple(names) for number, names in content.get("hosts", {}).items()},
         slot=folder.name,
     )
 
@@ -174,7 +193,7 @@ def heads_of(path: Path) -> tuple[list[Head], list[str]]:
         else:
             if head is not None:
                 found.append(head)
-    return sorted(found, key=lambda head: head.step, reverse=True), faults
+    return sorted(found, key=lambda head: (head.epoch, head.step), reverse=True), faults
 
 
 def _checksum(content: Mapping[str, Any]) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib.metadata
-import shutil
+import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,12 +16,16 @@ from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.state import BEGINNING, Position, State
 from minga.engine.stop import Ended, Stop, duration
-from minga.errors import CaseError, RunError
+from minga.errors import CaseError, DiskFullError, RunError
 from minga.lang.types import itemsize
-from minga.output.checkpoint.blocks import DamagedCheckpoint
-from minga.output.checkpoint.head import SLOTS, Head, Session, heads_of
+from minga.output.checkpoint.copies import copy_parts
+from minga.output.checkpoint.head import SLOTS, Head, Session
 from minga.output.checkpoint.identity import INITIAL, changed_entries, identity_of
-from minga.output.checkpoint.slots import begin, beginning_of, complete, digests, restore, write_slots
+from minga.output.checkpoint.places import Places, places_of
+from minga.output.checkpoint.restore import DamagedParts, restore
+from minga.output.checkpoint.sets import CheckpointSet, offers
+from minga.output.checkpoint.slots import begin, beginning_of, complete, digests, write_slots
+from minga.output.directory import RunDirectory
 
 if TYPE_CHECKING:
     from minga.options import RunOptions
@@ -73,6 +77,12 @@ def checkpointing_of(options: RunOptions) -> Checkpointing:
         If its settings exclude each other or are invalid.
     """
     said, wall_time = options.checkpoint, options.run.wall_time
+    if said.directory is not None and not Path(said.directory).is_absolute():
+        raise CaseError(
+            f"found {said.directory!r}, which may be another place on each host",
+            key="checkpoint.directory",
+            remedy="write an absolute path, beginning with /",
+        )
     limit = None if wall_time is None else duration(wall_time, "run.wall_time")
     if said.every == "off":
         if limit is not None:
@@ -143,6 +153,15 @@ class Keeper:
     """Earlier sessions of the run."""
     observers: Mapping[str, Any] = field(default_factory=dict)
     """Data of observers in the checkpoint that was restored, by name."""
+    own: bool = False
+    """True if this rank's host may have a folder of its own in place of rank 0's, which it does not see."""
+    place: str = "gathered"
+    """Setting ``checkpoint.place``."""
+    switch: str = ""
+    """Name of the switch that leads to this host, if it is known."""
+    epoch: int = 0
+    """Number of the epoch of the run."""
+    _known: Places | None = None
     _state: State | None = None
     _identity: Mapping[str, str] = field(default_factory=dict)
     _constants: dict[str, str] | None = None
@@ -171,34 +190,73 @@ class Keeper:
         if self.remembers:
             self._constants = digests(engine, state.constant)
             self._identity = {**self._identity, INITIAL: beginning_of(engine, model, state)}
-        mine = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in state.changing.values())
-        self._cost = mine / _BYTES_A_SECOND
+        size = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in state.changing.values())
+        self._cost = size / _BYTES_A_SECOND
         self._last = time.monotonic()
         if not self.resumes:
             return None
-        heads, found = self.comm.bcast(heads_of(self.path) if self.comm.rank == 0 else None)
-        faults = list(found)
-        for head in heads:
-            self._check(head, engine)
-            try:
-                restore(self.path / head.slot, head, engine, state)
-            except DamagedCheckpoint as error:
-                faults.append(str(error))
+        sets, faults, mine = offers(self.path, self.comm, self._places())
+        for each in sets:
+            head = self._restored(each, mine.get(each.key), engine, state, faults)
+            if head is None:
                 continue
             self._say_faults(faults, f"the checkpoint of step {head.step} is used")
+            if self.note is not None and self.comm.rank == 0 and each.key not in mine:
+                self.note(f"minga: resuming after step {head.step}, from what other hosts have kept")
             self._start = Position(head.step, head.seconds)
             self._kept = head.step
             self.sessions, self.observers = head.sessions, head.observers
-            self._slot = 1 - SLOTS.index(head.slot)
+            self._slot = 1 - SLOTS.index(each.slot)
             self.rewind(head.step, head.step if model.clock is None else model.clock.read(head.step, engine))
             self._last = time.monotonic()
             return self._start
         if faults:
+            hosts = {name for each in sets for names in each.hosts.values() for name in names}
             raise RunError(
                 f"no checkpoint in {self.path} can be used:\n  " + "\n  ".join(faults),
-                remedy=f"to do the run again from its first step, remove {self.path} and resume it",
+                remedy="resume it with the hosts that have the missing parts, or do it again as a new run"
+                if len(hosts) > 1
+                else f"to do the run again from its first step, remove {self.path} and resume it",
             )
         return None
+
+    def _restored(
+        self, chosen: CheckpointSet, mine: Head | None, engine: Engine, state: State, faults: list[str]
+    ) -> Head | None:
+        """Restore a checkpoint from any of its copies, and return its description; None if it is not complete.
+
+        ``mine`` is the description in this rank's folder. Faults are added to those so far.
+        """
+        if chosen.missing:
+            faults.append(chosen.lack)
+            return None
+        known = self.comm.gather(mine if self.comm.rank == chosen.leaders[0] else None)
+        head: Head = self.comm.bcast(None if known is None else known[chosen.leaders[0]])
+        self._check(head, engine)
+        while not chosen.missing:
+            try:
+                restore(self.path / chosen.slot, head, engine, state, self._places(), chosen.sources)
+            except DamagedParts as error:
+                faults.extend(error.faults)
+                if not error.parts:
+                    return None
+                chosen = chosen.without(error.parts)
+            else:
+                return head
+        return None
+
+    def _places(self) -> Places:
+        """Return the places of all ranks; collective for the first time."""
+        if self._known is None:
+            self._known = places_of(self.comm, self.path, own=self.own, switch=self.switch)
+        return self._known
+
+    def _written_places(self) -> Places:
+        """Return the places in which checkpoints are written; collective for the first time."""
+        places = self._places()
+        if self.place == "gathered":
+            return places.gathered()
+        return places.alone() if self.place == "local" else places
 
     @property
     def identity(self) -> dict[str, str]:
@@ -231,35 +289,88 @@ class Keeper:
         if not self.keeps(position, ended):
             return
         started = time.monotonic()
-        self._write(engine, position, observers or {})
+        counts = self._write(engine, position, observers or {})
         self._last = time.monotonic()
         self._cost = self._last - started
         self.seconds += self._cost
-        self.written += 1
-        self._kept = position.step
+        if counts:
+            self.written += 1
+            self._kept = position.step
+
+    @property
+    def apart(self) -> bool:
+        """True on all ranks if checkpoints may lie in several places."""
+        return self._known is not None and len(self._known.leaders) > 1
 
     def discard(self) -> None:
-        """Remove the checkpoints of a complete run; on rank 0."""
-        if not self.schedule.at_end:
-            shutil.rmtree(self.path, ignore_errors=True)
+        """Remove the checkpoints of a complete run in this rank's place; on the leaders of places."""
+        if not self.schedule.at_end and (self._known is None or self.comm.rank in self._known.leaders):
+            RunDirectory(self.path.parent).discard_checkpoints()
 
-    def _write(self, engine: Engine, position: Position, observers: Mapping[str, Any]) -> None:
+    def _write(self, engine: Engine, position: Position, observers: Mapping[str, Any]) -> bool:
+        """Write a checkpoint; return whether it counts: not if a disk is full, and the one before stays."""
         assert self._state is not None, "resume comes before keep"
         state, folder = self._state, self.path / SLOTS[self._slot]
         if self._constants is None:
             self._constants = digests(engine, state.constant)
+        places, rank = self._written_places(), self.comm.rank
+        leads, several = rank in places.leaders, len(places.leaders) > 1
         self.check()
-        if self.comm.rank == 0:
-            begin(folder)
+        refused = None
+        if leads:
+            try:
+                begin(folder)
+            except DiskFullError as error:
+                refused = error
         self.flush(position.step)
         self.comm.barrier()  # the folder may not exist before this point
-        blocks = write_slots(folder, engine, state)
-        if self.comm.rank == 0:
+        try:
+            blocks = write_slots(folder, engine, state, places, refused)
+        except DiskFullError as error:  # on all ranks
+            self._say_no_room(position, error)
+            return False
+        self._say_lost_copies(position, copy_parts(folder, self.comm, places))
+        head = self._head(engine, position, blocks, observers, places) if rank == 0 else None
+        if several:
+            head = self.comm.bcast(head)
+            if head is not None and leads and rank != 0:
+                self.check()
+                refused = _completed(folder, head, places.kept_at(rank))
+            others = self.comm.gather(refused)  # the description that rank 0 writes is the last one
+            self._say_lost_copies(position, [error.message for error in others or () if error is not None])
+        refused = None
+        if head is not None and rank == 0:
             self.check()
-            complete(folder, self._head(engine, position, blocks, observers), self.comm.size)
+            refused = _completed(folder, head, places.kept_at(0))
+        refused = self.comm.bcast(refused)
+        if refused is not None:
+            self._say_no_room(position, refused)
+            return False
         self._slot = 1 - self._slot
+        return True
 
-    def _head(self, engine: Engine, position: Position, blocks: Any, observers: Mapping[str, Any]) -> Head:
+    def _say_no_room(self, position: Position, error: DiskFullError) -> None:
+        """Say that a checkpoint could not be written: the run continues, with the one before."""
+        if self.note is None or self.comm.rank != 0:
+            return
+        kept = "there is none yet" if self._kept is None else f"that of step {self._kept} stays"
+        self.note(
+            f"minga: the checkpoint of step {position.step} was not written, and {kept}: {error.message}; the run "
+            "continues, and the next one is tried when it is due"
+        )
+
+    def _say_lost_copies(self, position: Position, faults: list[str]) -> None:
+        """Say that copies of a checkpoint could not be stored: it counts without them."""
+        if faults and self.note is not None and self.comm.rank == 0:
+            more = f" and {len(faults) - 1} more" if len(faults) > 1 else ""
+            self.note(
+                f"minga: the checkpoint of step {position.step} has no second copy of all parts: {faults[0]}{more}; "
+                "it is lost if the host with the first one is"
+            )
+
+    def _head(
+        self, engine: Engine, position: Position, blocks: Any, observers: Mapping[str, Any], places: Places
+    ) -> Head:
         assert self._state is not None
         return Head(
             step=position.step,
@@ -273,6 +384,9 @@ class Keeper:
             case=self.case,
             observers=observers,
             version=_version(),
+            epoch=self.epoch,
+            mark=secrets.token_hex(8),
+            hosts={block.file: places.keepers(block.file) for block in blocks},
         )
 
     def sessions_of(self, engine: Engine, position: Position) -> list[dict[str, Any]]:
@@ -310,6 +424,15 @@ class Keeper:
         if self.note is not None and self.comm.rank == 0:
             for fault in faults:
                 self.note(f"minga: checkpoint {fault}; {comfort}")
+
+
+def _completed(folder: Path, head: Head, kept: Collection[int]) -> DiskFullError | None:
+    """Make a checkpoint count in a place; return the error if its disk is full."""
+    try:
+        complete(folder, head, kept)
+    except DiskFullError as error:
+        return error
+    return None
 
 
 def _version() -> str:

@@ -21,9 +21,9 @@ from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.elementary import clip, pow
-from minga.lang.expr import Node, as_node, extreme, where
-from minga.solve.integrators.adaptive import first_step
+from minga.lang.expr import Node, as_node, where
 from minga.solve.integrators.explicit import Given
+from minga.solve.integrators.step_control import StepControl
 from minga.solve.integrators.workspace import Recorded, like
 from minga.solve.jacobian import Vector
 from minga.solve.newton_krylov import MOST_PRODUCTS, NewtonKrylov
@@ -46,7 +46,8 @@ _GROWTH: Final = 2.0
 """Largest ratio of two steps of BDF2, which is stable up to 1 + sqrt(2)."""
 _FILTER: Final = 1e-2
 """Part to which the filter of the error is solved."""
-_ATTEMPTS: Final = 200
+_ORDER: Final = 3.0
+"""Order of the estimated error."""
 
 
 def chosen(multistep: bool) -> Callable[..., Recorded]:
@@ -196,32 +197,23 @@ class _Recording:
     # Steps that the method chooses ---------------------------------------------------------------------------------
     def chosen(self, dt: float | Register | None, target: Register | None) -> Recorded:
         """Record one accepted step of a length that the method chooses."""
-        program, name, h = self.program, self.program.name, self.h
-        wish = Register(f"{name}.wish", initial=0.0 if dt is None or isinstance(dt, Register) else dt)
-        rest, last = Register(f"{name}.rest"), Register(f"{name}.error_before")
-        going, done = Register(f"{name}.going", "i8"), Register(f"{name}.done", "i8")
-        error, shrunk = Register(f"{name}.error"), Register(f"{name}.shrunk", "i8")
+        program = self.program
+        control = StepControl(program, self.h, dt, target)
         program.let(self.start, TIME)
-        found = self._measure()
-        with program.when(going.node == 0):
-            program.let(wish, where(wish > 0.0, wish, first_step(self.permitted.fastest(found, "rate"))))
-            program.let(last, 1.0)
-            program.let(going, 1)
-        program.let(rest, math.inf if target is None else target - self.start)
-        near = rest <= wish * (1.0 + 1e-9)
-        program.let(h, where(near, rest, where(rest < 2.0 * wish, 0.5 * rest, wish)))
-        program.let(done, 0)
-        program.let(shrunk, 0)
-        with program.repeat(until=done > 0, limit=_ATTEMPTS, expected=1):
+        control.begin(self.permitted.fastest(self._measure(), "rate"), 1.0)
+        with control.attempts():
             self.attempt()
-            program.let(error, math.inf)
+            program.let(control.error, math.inf)
             with program.when(self.solved > 0), program.unchecked():
-                self._estimate(error)
-            self._control(error, wish, last, done, shrunk)
-        landed = h >= rest
-        program.let(TIME, where(landed, self.start if target is None else target, self.start + h))
+                self._estimate(control.error)
+            control.decide(0.7 / _ORDER, 0.4 / _ORDER, _GROWTH, self._reduced)
+        control.end()
         self.finish()
-        return replace(self.recorded, wish=wish)
+        return replace(self.recorded, wish=control.wish)
+
+    def _reduced(self, error: Node) -> Node:
+        """Return the factor by which a rejected attempt is shortened."""
+        return where(self.solved > 0, clip(0.9 * pow(error, -1.0 / _ORDER), 0.1, 0.9), 0.25)
 
     def _measure(self) -> Any:
         """Record the sizes of values and rates at the beginning of a step."""
@@ -258,26 +250,6 @@ class _Recording:
                     w=self.ratio,
                 )  # fmt: skip
                 program.let(error, self.permitted.share(found, "error", "size"))
-
-    def _control(self, error: Register, wish: Register, last: Register, done: Register, shrunk: Register) -> None:
-        """Record the decision on an attempt, and the length of the next one (PI control)."""
-        program, h, name = self.program, self.h, self.program.name
-        factor = Register(f"{name}.factor")
-        order = 3.0
-        finite = (error >= 0.0) & (error < math.inf)
-        safe = extreme("max", (where(finite, error, 1e10), 1e-10))
-        good = finite & (error <= 1.0) & (self.start + h > self.start)  # or the time would stand still
-        grown = 0.9 * pow(safe, -0.7 / order) * pow(last, 0.4 / order)
-        highest = where(shrunk > 0, 1.0, _GROWTH)
-        reduced = where(self.solved > 0, clip(0.9 * pow(safe, -1.0 / order), 0.1, 0.9), 0.25)
-        program.let(factor, where(good, extreme("min", (extreme("max", (grown, 0.2)), highest)), reduced))
-        program.let(last, where(good, extreme("max", (safe, 1e-4)), last))
-        # A step that was shortened to end at the target says nothing against the wish.
-        longer = where(h < wish, extreme("max", (wish, h * factor)), h * factor)
-        program.let(wish, where(good, where(shrunk > 0, h * factor, longer), h * factor))
-        program.let(done, where(good, 1, 0))
-        program.let(shrunk, where(good, shrunk, 1))
-        program.let(h, where(good, h, h * factor))
 
 
 # Kernels, of any number of fields ------------------------------------------------------------------------------------

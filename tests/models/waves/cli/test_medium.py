@@ -15,6 +15,7 @@ def here(in_tmp_path: Path) -> Path:
     return in_tmp_path
 
 
+@pytest.mark.slow
 def test_salt_into_a_store_with_a_picture(here: Path) -> None:
     words = ["medium", "salt", "salt.zarr", "--shape", "12,14,16", "--spacing", "5,10,10"]
     said = in_process(*words, "--picture", "a.png")

@@ -91,6 +91,7 @@ def test_the_way_to_the_second_host_is_looked_at_also_by_its_name(monkeypatch: p
     assert [order["address"] for order in orders] == ["berta", "10.0.0.1", None]
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_ranks_that_are_started_for_a_library() -> None:
     found, missing = measured_libraries([find_implementation("mpich")], 0.3)
