@@ -29,7 +29,7 @@ CORE = (
     "case",
     "cli",
 )
-SATELLITES = ("lab", "network", "models", "studies")
+SATELLITES = ("lab", "batch", "network", "models", "studies")
 """Rooms above the core, which finds what they add through entry points only."""
 LAYERS = (*CORE, *SATELLITES)
 # Modules of the root that all layers may import:

@@ -121,6 +121,37 @@ def test_one_signal_in_native_code_is_one_request(
         assert asked()
 
 
+@pytest.mark.parametrize("handled", [False, True], ids=["in native code", "before it"])
+def test_copies_that_arrive_in_native_code_are_one_request(monkeypatch: pytest.MonkeyPatch, handled: bool) -> None:
+    """Slurm sends SIGTERM to ranks, and their launcher other signals; handlers are called later for all of them."""
+    monkeypatch.setattr(signals, "_COPIES", 0.1)
+
+    def send() -> None:
+        for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGINT):
+            os.kill(os.getpid(), number)
+
+    sender = threading.Timer(0.02, send)
+    with StopRequest(late=lambda: None).listening() as stop:
+        if handled:
+            signal.raise_signal(signal.SIGTERM)
+        sender.start()
+        for _ in range(2):
+            hashlib.pbkdf2_hmac("sha256", b"", b"", 400_000)  # takes longer than copies do
+            sender.join()
+        assert stop()
+
+
+def test_the_first_termination_signal_after_a_request_to_stop_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Slurm sends one at the time limit, while a run still writes the checkpoint for which SIGUSR1 has asked."""
+    monkeypatch.setattr(signals, "_COPIES", 0.0)
+    with StopRequest(late=lambda: None).listening() as stop:
+        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGTERM)
+        assert stop()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+
+
 # The launcher -------------------------------------------------------------------------------------------------------
 DEAF = """#!/bin/sh
 case $* in *minga.cli.rank*) ;; *) exit;; esac

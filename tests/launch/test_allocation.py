@@ -50,6 +50,25 @@ def test_nodes_and_ranks_of_batch_systems(tmp_path: Path) -> None:
     assert allocation({}) is None
 
 
+def test_a_job_of_slurm_that_asks_for_nodes_only_gets_ranks_for_their_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minga.launch.allocation.available_cores", lambda: ((0, 2), (1, 3)))  # two processors a core
+    nodes = SBATCH | {"SLURM_JOB_CPUS_PER_NODE": "8,4"}
+    given = allocation(nodes)
+    assert given is not None
+    assert (given.slots, given.assumed) == ({"node1": 4, "node2": 2}, True)
+    assert start_on(given, Path("mpiexec"), "MPICH", 6) == ["env", "SLURM_TASKS_PER_NODE=4,2", "mpiexec", "-n", "6"]
+    assert given.limited(3).slots == {"node1": 2, "node2": 1}
+    assert given.limited(1).slots == {"node1": 1, "node2": 1}
+    threads = allocation(nodes, threads=2)
+    assert threads is not None
+    assert threads.slots == {"node1": 2, "node2": 1}
+    for asked in ({"SLURM_NTASKS": "2"}, {"SLURM_CPUS_PER_TASK": "4"}, {"SLURM_JOB_CPUS_PER_NODE": "8"}):
+        tasks = allocation(nodes | asked)
+        assert tasks is not None
+        assert (tasks.slots, tasks.assumed) == ({"node1": 1, "node2": 1}, False)
+        assert tasks.limited(1) == tasks
+
+
 @pytest.mark.parametrize(
     ("system", "vendor", "words"),
     [
@@ -86,6 +105,24 @@ def test_a_run_in_a_job_uses_all_nodes_unless_few_ranks_are_asked_for(
         assert "3 ranks on nodes of the 2 that Slurm has given" in start.notes[0]
         assert start.prepare is not None
         assert "-launcher" not in start.prepare(RunDirectory(in_tmp_path)).start
+
+
+def test_a_run_in_a_job_has_few_ranks_for_few_cells_and_one_for_each_gpu(
+    in_tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("small.toml").write_text(SMALL.replace("ranks = 1\n", ""))
+    for name, value in {**SBATCH, "SLURM_JOB_CPUS_PER_NODE": "64(x2)"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("minga.launch.allocation.available_cores", lambda: ((0,),))
+    monkeypatch.setattr("minga.cli.devices._devices", lambda: 3)
+    for overrides, ranks in (
+        ([], 2),
+        (["grid.shape=[256, 160]"], 10),
+        (["grid.shape=[2048, 1024]"], 128),
+        (["run.device=gpu"], 6),
+    ):
+        with ranks_here(read_case("small.toml", overrides), inside=False) as start:
+            assert start.ranks == ranks
 
 
 def test_processes_of_srun_that_do_not_find_each_other() -> None:

@@ -78,7 +78,7 @@ class Case:
         """Name of the table with the model's own settings."""
         return section_name(str(self.table["model"]))
 
-    def resolved(self, ranks: int) -> dict[str, Any]:
+    def resolved(self, ranks: int | None) -> dict[str, Any]:
         """Return the table with every setting of [run] and [output] spelled out."""
         from minga.engine.stop import stop_of
 
@@ -114,7 +114,7 @@ class Case:
         words = [self.table.get(key) for key in ("model", self.section)]
         return named([*words, self.run.machine, self.run.topology], self.source.path.parent)
 
-    def save(self, directory: RunDirectory, ranks: int) -> None:
+    def save(self, directory: RunDirectory, ranks: int | None) -> None:
         """Write the resolved case into the run's directory, with copies of the files that it names."""
         from minga.output.directory import disk_errors, write_whole
 

@@ -47,7 +47,7 @@ def open_resumed(target: str, out: Path | None, force: bool) -> RunDirectory:
     return directory
 
 
-def check_resumed(case: Case, directory: RunDirectory, ranks: int, *, elsewhere: bool = False) -> list[str]:
+def check_resumed(case: Case, directory: RunDirectory, ranks: int | None, *, elsewhere: bool = False) -> list[str]:
     """Check that a run can be resumed as ``case``, and return notes for the user.
 
     With ``elsewhere``, hosts may have checkpoints that this machine does not have.
@@ -103,7 +103,7 @@ def result_without_end(case: Case, directory: RunDirectory) -> dict[str, Any] | 
     return result
 
 
-def write_case(case: Case, directory: RunDirectory, ranks: int) -> None:
+def write_case(case: Case, directory: RunDirectory, ranks: int | None) -> None:
     """Write the case with which the run is resumed into its directory, which is that of the run from now on."""
     case.save(directory, ranks)
     directory.host_mark.unlink(missing_ok=True)

@@ -31,7 +31,7 @@ from minga.output.progress import is_active, note_state, read_progress
 from minga.running.finishing import reason_of
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
-__all__ = ["RunRequest", "run"]
+__all__ = ["RunRequest", "check_replaced", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory
         say(notes)
         return directory
     if request.force and request.out is not None:
-        _check_replaced(case, request.out)
+        check_replaced(case, request.out)
     directory = RunDirectory.create(request.out, case.name, request.force)
     try:
         case.save(directory, ranks)
@@ -150,7 +150,7 @@ def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory
     return directory
 
 
-def _check_replaced(case: Case, out: Path) -> None:
+def check_replaced(case: Case, out: Path) -> None:
     """Raise CaseError if the run in ``out`` must not be replaced: it is still active, or the case reads its files."""
     directory = RunDirectory(out)
     progress = read_progress(directory)

@@ -72,7 +72,7 @@ def ranks_here(case: Case, *, inside: bool) -> Iterator[Start]:
     A number of ranks that the first node of a job takes stays on this machine. Inside a job of MPI, a run has one rank
     by default.
     """
-    given = None if inside else allocation()
+    given = None if inside else _allocated(case)
     if given is not None and len(given.slots) > 1 and (case.run.ranks is None or case.run.ranks > given.first):
         yield _ranks_of_job(given, case)
         return
@@ -86,6 +86,16 @@ def ranks_here(case: Case, *, inside: bool) -> Iterator[Start]:
         notes.append(f"minga: {unused(given)}")
     launcher = find_launcher() if ranks > 1 else None
     yield Start(ranks, None if launcher is None else _starting(Ranks(launcher, ranks)), notes=tuple(notes))
+
+
+def _allocated(case: Case) -> Allocation | None:
+    """Return the allocation of this process; a job that has asked for no tasks gets ranks for its GPUs or its cells."""
+    given = allocation(threads=case.run.threads)
+    if given is None or not given.assumed:
+        return given
+    if (devices := ranks_by_device(case.run.device)) is not None:
+        return replace(given, slots=dict.fromkeys(given.slots, devices))
+    return given.limited(_most_ranks(case))
 
 
 def _ranks_of_job(given: Allocation, case: Case) -> Start:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import queue
 import signal
 import socket
 import threading
@@ -13,8 +15,11 @@ from typing import Final
 
 __all__ = ["GRACE", "bytes_written", "signals_in_thread", "wait_for_end"]
 
-GRACE: Final = 5.0
-"""Seconds after Ctrl-C or a termination signal in which a run has to end its step."""
+GRACE: Final = 20.0 if "SLURM_JOB_ID" in os.environ else 5.0
+"""Seconds after Ctrl-C or a termination signal in which a run has to end its step.
+
+Slurm kills the processes of a job 30 s after its termination signal, by default, so steps may take longer there.
+"""
 _WRITING: Final = 30.0
 """Seconds without output after which a run is given up that has ended its last step and writes its results."""
 _PAUSE: Final = 0.1
@@ -24,7 +29,9 @@ _BUSY: Final = 1 << 20
 
 
 @contextlib.contextmanager
-def signals_in_thread(receive: Callable[[bytes], bool]) -> Iterator[threading.Event]:
+def signals_in_thread(
+    receive: Callable[[bytes], bool], note: Callable[[bytes], object] | None = None
+) -> Iterator[threading.Event]:
     """Pass the numbers of arriving signals to a function that runs in a thread, inside the ``with`` block.
 
     Only signals for which Python has a handler arrive, and only the main thread may enter the block. The event that
@@ -34,20 +41,30 @@ def signals_in_thread(receive: Callable[[bytes], bool]) -> Iterator[threading.Ev
     ----------
     receive
         Called with the numbers of one or more signals, one byte each. It returns True to receive no more of them.
+    note
+        Called with the same at once, in another thread, even while `receive` waits.
     """
     reading, writing = socket.socketpair()
     over = threading.Event()
+    noted: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def watch() -> None:
         while not over.is_set():
-            numbers = reading.recv(64)
-            if numbers.strip(b"\0") and receive(numbers):
-                return
+            if numbers := reading.recv(64).strip(b"\0"):
+                if note is not None:
+                    note(numbers)
+                noted.put(numbers)
+        noted.put(b"")
+
+    def pass_on() -> None:
+        while (numbers := noted.get()) and not receive(numbers):
+            pass
 
     with reading, writing:
         writing.setblocking(False)
-        thread = threading.Thread(target=watch, name="signals", daemon=True)
-        thread.start()
+        threads = [threading.Thread(target=target, name="signals", daemon=True) for target in (watch, pass_on)]
+        for thread in threads:
+            thread.start()
         before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
         try:
             yield over
@@ -56,7 +73,8 @@ def signals_in_thread(receive: Callable[[bytes], bool]) -> Iterator[threading.Ev
             signal.set_wakeup_fd(before)
             with contextlib.suppress(BlockingIOError):
                 writing.send(b"\0")
-            thread.join()
+            for thread in threads:
+                thread.join()
 
 
 def wait_for_end(

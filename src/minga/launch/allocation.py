@@ -7,10 +7,11 @@ import re
 import shutil
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from minga.engine.pin import available_cores
 from minga.errors import LayoutError, listed
 from minga.plan.slurm import names_in
 
@@ -32,11 +33,14 @@ class Allocation:
         Number of ranks of each node, by its name.
     file
         File with a line for each rank, of systems that launchers of MPI do not know.
+    assumed
+        Whether the numbers of ranks are those of the processors, since the job has asked for no number of tasks.
     """
 
     system: str
     slots: Mapping[str, int]
     file: str | None = None
+    assumed: bool = False
 
     @property
     def ranks(self) -> int:
@@ -48,16 +52,25 @@ class Allocation:
         """Number of ranks on the first node."""
         return next(iter(self.slots.values()))
 
+    def limited(self, most: int) -> Allocation:
+        """Return the allocation with at most so many ranks, but one a node, unless the job has asked for tasks."""
+        if not self.assumed or self.ranks <= most:
+            return self
+        return replace(self, slots={host: max(1, count * most // self.ranks) for host, count in self.slots.items()})
+
 
 def srun(vendor: str) -> str:
     """Return the command with which Slurm starts ranks of an MPI library; by default they do not find each other."""
     return f"srun --mpi={'pmix' if vendor == 'Open MPI' else 'pmi2'}"
 
 
-def allocation(environment: Mapping[str, str] = os.environ) -> Allocation | None:
-    """Return the allocation of this process; None outside of the batch systems that are known."""
-    if "SLURM_JOB_ID" in environment and (nodes := _nodes_of_slurm(environment)):
-        return Allocation("Slurm", nodes)
+def allocation(environment: Mapping[str, str] = os.environ, threads: int = 1) -> Allocation | None:
+    """Return the allocation of this process; None outside of the batch systems that are known.
+
+    Where a job of Slurm has asked for nodes only, it gets a rank for each ``threads`` cores of them.
+    """
+    if "SLURM_JOB_ID" in environment and (given := _given_by_slurm(environment, threads)):
+        return given
     for system, variable in (("PBS", "PBS_NODEFILE"), ("OAR", "OAR_NODEFILE")):
         path = environment.get(variable)
         if found := _listed(path):
@@ -74,6 +87,9 @@ def start_on(given: Allocation, launcher: Path, vendor: str, ranks: int) -> list
     Launchers find the nodes of Slurm and PBS by themselves, unless they are told how to start processes.
     """
     start = [str(launcher)]
+    if given.assumed:
+        counts = ",".join(map(str, given.slots.values()))
+        start = ["env", f"SLURM_TASKS_PER_NODE={counts}", *start]
     if given.system == "LSF" and vendor != "Intel MPI":
         listed = ",".join(f"{host}:{count}" for host, count in given.slots.items())
         start += ["--host" if vendor == "Open MPI" else "-hosts", listed]
@@ -102,17 +118,28 @@ def _reached_by_oar(vendor: str) -> list[str]:
     return [f"-{word}", "ssh", f"-{word}-exec", program]
 
 
-def _nodes_of_slurm(environment: Mapping[str, str]) -> dict[str, int]:
-    """Return the ranks of each node; one each if the numbers are missing."""
+def _given_by_slurm(environment: Mapping[str, str], threads: int) -> Allocation | None:
+    """Return what Slurm has given to this job: ranks for its tasks, else for processors, one each if all is unknown."""
     try:
         names = names_in(environment.get("SLURM_JOB_NODELIST", ""))
     except LayoutError:
-        return {}
+        return None
+    tasks = _counts(environment.get("SLURM_TASKS_PER_NODE", ""), len(names))
+    asked = any(name.startswith(("SLURM_NTASKS", "SLURM_CPUS_PER_TASK")) for name in environment)
+    processors = _counts(environment.get("SLURM_JOB_CPUS_PER_NODE", ""), len(names))
+    if processors is None or asked:
+        return Allocation("Slurm", dict(zip(names, tasks or [1] * len(names), strict=True)))
+    each = threads * max((len(core) for core in available_cores()), default=1)  # a core may be two processors
+    return Allocation("Slurm", {name: max(1, n // each) for name, n in zip(names, processors)}, assumed=True)
+
+
+def _counts(text: str, nodes: int) -> list[int] | None:
+    """Return the numbers of a list such as ``2(x2),1``; None if these are not as many as there are nodes."""
     counts: list[int] = []
-    for part in environment.get("SLURM_TASKS_PER_NODE", "").split(","):
+    for part in text.split(","):
         if match := _COUNTS.fullmatch(part):
             counts += [int(match[1])] * int(match[2] or 1)
-    return dict(zip(names, counts if len(counts) == len(names) else [1] * len(names), strict=True))
+    return counts if len(counts) == nodes else None
 
 
 def _listed(path: str | None) -> dict[str, int]:

@@ -60,8 +60,13 @@ class StopRequest:
         self._told = told
         self._end = late or self._interrupt
         self._written = written
-        self._since = 0.0
-        self._answered = self._heard = self._handled = False
+        self._answered = self._heard = False
+        self._first: float | None = None
+        """Time at which the first Ctrl-C or termination signal has arrived."""
+        self._arrived: dict[int, float] = {}
+        """Times at which signals have arrived that the main thread has not handled yet."""
+        self._handled_early: set[int] = set()
+        """Signals that the main thread has handled before the thread could note them."""
         self._over = threading.Event()
 
     def __call__(self) -> bool:
@@ -75,30 +80,45 @@ class StopRequest:
     @contextlib.contextmanager
     def listening(self) -> Iterator[StopRequest]:
         """Receive the signals inside the ``with`` block."""
-        with signals_in_thread(self._receive) as self._over:
+        with signals_in_thread(self._receive, self._note) as self._over:
             before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
             try:
                 yield self
             finally:
                 _restore(before)
 
+    def _note(self, numbers: bytes) -> None:
+        """Note in a thread when signals arrive: the main thread may be in native code, and handle them much later."""
+        for number in _SIGNALS:
+            if number not in numbers:
+                continue
+            if number in self._handled_early:
+                self._handled_early.discard(number)
+            else:
+                self._arrived[number] = time.monotonic()
+
     def _ask(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal in the main thread, the only one that can be interrupted."""
-        # After a long time in native code, the handler is called for a signal that the thread has received before.
-        first, self._handled = not self._handled, True
+        now = time.monotonic()
+        arrived = self._arrived.pop(number, None)
+        if arrived is None:
+            self._handled_early.add(number)
         if self.late:
             raise KeyboardInterrupt
-        if not self.asked:
-            self.asked, self._since = True, time.monotonic()
-        elif not first and number != STOP_SIGNAL and time.monotonic() - self._since > _COPIES:
+        self.asked = True
+        if number == STOP_SIGNAL:
+            return
+        arrived = now if arrived is None else arrived
+        if self._first is None:
+            self._first = arrived
+        elif arrived - self._first > _COPIES:
             raise KeyboardInterrupt
 
     def _receive(self, numbers: bytes) -> bool:
         """Take note of signals, in the thread; return True once nothing more is to be received."""
         if not any(number in numbers for number in _SIGNALS):
             return False
-        first, self.asked, self._since = not self._heard, True, self._since or time.monotonic()
-        self._heard = True
+        first, self.asked, self._heard = not self._heard, True, True
         if self._told is not None and first:
             self._told()
         if signal.SIGINT not in numbers and signal.SIGTERM not in numbers:

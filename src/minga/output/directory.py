@@ -15,6 +15,8 @@
 ``receivers.zarr``        samples at points over time, of models that have receivers; ``xarray.open_zarr`` opens it
 ``progress.json``         the progress of the run, or its end; renewed once a second
 ``epoch``                 who writes the run: :mod:`minga.output.epoch`
+``job.sh``, ``job.log``   the job of a batch system that continues the run, what it says, and
+``job.id``, ``jobs.json`` its number, and its jobs so far: :mod:`minga.batch.record`
 ``id``                    a name that hosts know the run by, if it has been on hosts
 ``.host``                 says that this is a host's stand-in for the directory: :mod:`minga.launch.stand_in`
 ``checkpoints/``          the state, from which the run can be resumed: :mod:`minga.output.checkpoint`
@@ -172,9 +174,7 @@ class RunDirectory:
                 _make_empty(out, replace)
                 return cls(out, made)
             parent.mkdir(parents=True, exist_ok=True)
-            stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "run"
-            for number in itertools.count(1):
-                path = parent / (stem if number == 1 else f"{stem}-{number}")
+            for path in _numbered(name, parent):
                 with contextlib.suppress(FileExistsError):
                     path.mkdir()
                     return cls(path, made)
@@ -186,6 +186,23 @@ class RunDirectory:
                 remedy="name a writable directory with --out DIR",
             ) from error
         raise AssertionError("unreachable: numbers do not end")
+
+    @staticmethod
+    def free(name: str, parent: Path = Path("runs")) -> Path:
+        """Return the directory that a new run of this name would get without ``out``; nothing is made."""
+        return next(path for path in _numbered(name, parent) if not path.exists())
+
+    @staticmethod
+    def check_empty(path: Path, replace: bool = False) -> None:
+        """Raise CaseError if ``path`` is not empty, unless ``replace`` is set and it is a run."""
+        if path.is_dir() and any(path.iterdir()):
+            is_run = (path / "case.toml").exists()
+            if not (replace and is_run):
+                raise CaseError(
+                    f"{path} holds {'a run' if is_run else 'files'} already; nothing is overwritten",
+                    key="--out",
+                    remedy="name another directory" + (", or replace the run with --force" if is_run else ""),
+                )
 
     @classmethod
     def open(cls, path: Path) -> RunDirectory:
@@ -261,6 +278,13 @@ class RunDirectory:
         return True
 
 
+def _numbered(name: str, parent: Path) -> Iterator[Path]:
+    """Yield the directories that a run of this name may get, in the order in which they are tried."""
+    stem = re.sub(r"[^\w.+-]+", "-", name).strip("-.") or "run"
+    for number in itertools.count(1):
+        yield parent / (stem if number == 1 else f"{stem}-{number}")
+
+
 def run_id(directory: RunDirectory) -> str:
     """Return the name by which hosts know a run; it is made where it does not exist.
 
@@ -279,14 +303,8 @@ def run_id(directory: RunDirectory) -> str:
 
 
 def _make_empty(path: Path, replace: bool) -> None:
+    RunDirectory.check_empty(path, replace)
     if path.is_dir() and any(path.iterdir()):
-        is_run = (path / "case.toml").exists()
-        if not (replace and is_run):
-            raise CaseError(
-                f"{path} holds {'a run' if is_run else 'files'} already; nothing is overwritten",
-                key="--out",
-                remedy="name another directory" + (", or replace the run with --force" if is_run else ""),
-            )
         RunDirectory(path).discard_checkpoints()
         shutil.rmtree(path)
     path.mkdir(parents=True, exist_ok=True)

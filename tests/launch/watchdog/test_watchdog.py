@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,9 @@ import pytest
 
 from command_line import SMALL, Said, as_person, command, in_process
 from minga.launch.processes import descendants, process_here
+from minga.launch.watchdog.order import OVER, Order
 from minga.launch.watchdog.pulse import Pulse, PulseFile, pulse_folder, read_pulses
+from minga.launch.watchdog.watch import AGENT
 from minga.launch.watchdog.watched import watch_limit
 from mpi_launch import mpiexec
 
@@ -95,6 +99,26 @@ def test_pulses_are_read_as_they_were_written(tmp_path: Path) -> None:
         Pulse(1, os.getpid(), 5, 1 << 40, 7, "checkpoint"),
     ]
     assert read_pulses(tmp_path / "none") == []
+
+
+@pytest.mark.slow  # an agent reports once a second
+def test_an_agent_goes_on_to_watch_when_a_batch_system_ends_the_job(tmp_path: Path) -> None:
+    """SIGTERM reaches all processes of a job, and ranks have some time to end."""
+    order = Order(secrets.token_hex(8), str(tmp_path), None)
+    with subprocess.Popen(
+        [sys.executable, "-m", AGENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as agent:
+        try:
+            assert agent.stdin is not None
+            assert agent.stdout is not None
+            agent.stdin.write(json.dumps(order.as_dict()) + "\n")
+            assert json.loads(agent.stdout.readline())["ranks"] == []
+            agent.send_signal(signal.SIGTERM)
+            assert [json.loads(agent.stdout.readline())["ranks"] for _ in range(2)] == [[], []]
+            agent.stdin.write(json.dumps(OVER) + "\n")
+            assert agent.wait(30) == 0
+        finally:
+            agent.kill()
 
 
 def test_the_limit_is_a_setting(in_tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import sys
 import time
@@ -194,7 +195,11 @@ class _Agent:
 
 
 def main() -> int:
-    """Watch the ranks of this host, and return the exit status."""
+    """Watch the ranks of this host, and return the exit status.
+
+    Batch systems send SIGTERM to all processes of a job. Ranks then have some time to end, and are watched until then.
+    """
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     line = _first_line()
     if not line:
         return 0

@@ -1,0 +1,1 @@
+"""Runs in jobs of a batch system, one after another until they are complete."""
