@@ -21,6 +21,7 @@ from typing import Literal
 
 import numpy as np
 
+from minga.compile import portable
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.lang.cell import CellReader, Reduced
@@ -137,7 +138,7 @@ def best_weight(grid: Grid) -> float:
     float
         The weight, between 1 and 2.
     """
-    rate = sum(2.0 * part * np.cos(np.pi / (n + 1)) for part, n in zip(_parts(grid)[0], grid.shape, strict=True))
+    rate = sum(2.0 * part * portable.cos(np.pi / (n + 1)) for part, n in zip(_parts(grid)[0], grid.shape, strict=True))
     return float(2.0 / (1.0 + np.sqrt(1.0 - rate * rate)))
 
 
