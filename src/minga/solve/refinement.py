@@ -137,7 +137,7 @@ class _System:
         self.terms = [(term, *_halves(term.values)) for term in terms]
 
     def missing(self, parts: Sequence[Floats]) -> Floats:
-        """Return the right side minus the matrix times a sum of parts, in as many times the precision, at least twice."""
+        """Return the right side minus the matrix times a sum of parts, with that many times the digits, at least twice."""
         total = [self.right.copy(), *(np.zeros_like(self.right) for _ in parts[1:] or parts)]
         halves = [_halves(part) for part in parts]
         for term, first, last in self.terms:
