@@ -57,7 +57,7 @@ def rough_share(grid: Grid, factors: Point, solved: int | None = None) -> float:
     coupled = [n > 1 and axis != solved for axis, n in enumerate(grid.shape)]
     widest = [float(grid.widths(a).max()) for a in range(grid.ndim)]
     coupling = [1.0 / (h * h) if is_coupled else 0.0 for h, is_coupled in zip(widest, coupled, strict=True)]
-    total = sum(coupling)
+    total = math.fsum(coupling)
     return min((coupling[a] / total for a, f in enumerate(factors) if f > 1), default=1.0)
 
 

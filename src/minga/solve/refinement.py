@@ -60,6 +60,16 @@ class Term:
     there: tuple[slice, ...]
     values: Floats
 
+    @property
+    def row(self) -> tuple[int | slice, ...]:
+        """Index of the equations in arrays of shape (k, rows, columns)."""
+        return (self.equation, *self.inside)
+
+    @property
+    def column(self) -> tuple[int | slice, ...]:
+        """Index of the unknowns."""
+        return (self.unknown, *self.there)
+
 
 def refined(terms: Sequence[Term], right: Floats, solve: Solve) -> Floats:
     """Return the exact solution of a system, rounded once.
@@ -137,11 +147,11 @@ class _System:
         self.terms = [(term, *_halves(term.values)) for term in terms]
 
     def missing(self, parts: Sequence[Floats]) -> Floats:
-        """Return the right side minus the matrix times a sum of parts, with that many times the digits, at least twice."""
+        """Return the right side minus the matrix times a sum of parts, with as many times the digits; at least two."""
         total = [self.right.copy(), *(np.zeros_like(self.right) for _ in parts[1:] or parts)]
         halves = [_halves(part) for part in parts]
         for term, first, last in self.terms:
-            here, there = (term.equation, *term.inside), (term.unknown, *term.there)
+            here, there = term.row, term.column
             for part, (above, below) in zip(parts, halves, strict=True):
                 product = term.values * part[there]
                 _add(total, here, -product)
@@ -153,7 +163,7 @@ class _System:
         """Return the absolute matrix times the absolute solution, plus the absolute right side."""
         total = np.abs(self.right)
         for term, _, _ in self.terms:
-            total[(term.equation, *term.inside)] += np.abs(term.values * x[(term.unknown, *term.there)])
+            total[term.row] += np.abs(term.values * x[term.column])
         return total
 
 

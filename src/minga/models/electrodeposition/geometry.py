@@ -113,7 +113,8 @@ def widths_of(stretch: Stretch, cells: int, length: float, axis: str = "y") -> f
     if stretch == "uniform":
         return length / cells
     if stretch == "cosine":
-        return np.diff(0.5 * length * (1 - portable.cos(np.linspace(0, math.pi, cells + 1))))
+        faces: NDArray[np.float64] = 0.5 * length * (1 - portable.cos(np.linspace(0, math.pi, cells + 1)))
+        return np.diff(faces)
     assert isinstance(stretch, StretchSettings)
     number = np.arange(cells)
     steps = {"low": number, "high": number[::-1], "both": np.minimum(number, number[::-1])}[stretch.at]

@@ -91,7 +91,7 @@ def groups_of(species: Sequence[Species], constants: Constants, scales: Scales, 
 
 def conductivity(species: Sequence[Species], constants: Constants) -> float:
     """Return the conductivity of the bulk in S/m, (F^2/RT) sum z^2 D c, without ion pairing."""
-    carried = sum(s.charge**2 * s.diffusivity * s.bulk for s in species)
+    carried = math.fsum(s.charge**2 * s.diffusivity * s.bulk for s in species)
     return constants.faraday * constants.faraday / constants.thermal * carried
 
 
@@ -106,7 +106,7 @@ def permittivity_for(debye: float, species: Sequence[Species], constants: Consta
 
 
 def _ionic(species: Sequence[Species]) -> float:
-    return sum(s.charge**2 * s.bulk for s in species)
+    return math.fsum(s.charge**2 * s.bulk for s in species)
 
 
 def resolves_charge(problem: Problem) -> bool:

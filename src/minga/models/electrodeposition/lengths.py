@@ -62,4 +62,4 @@ class Lengths:
     def smoothest(self) -> float:
         """Sum of (pi / extent)**2 over the axes, 1/m2: minus the Laplacian of the smoothest wave between walls."""
         each = (math.pi / float(np.sum(self.grid.widths(axis))) for axis in range(self.ndim))
-        return sum(number * number for number in each)
+        return math.fsum(number * number for number in each)
