@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.compile.elementwise import evaluated
-from minga.lang import elementary, math
+from minga.lang import elementary
+from minga.lang import math as kernel_math
 from minga.lang.expr import Node
 
-__all__ = [
-    "arctan2", "asinh", "cbrt", "cos", "exp", "expm1", "log", "log1p", "log10", "power", "sin", "sinh", "tan", "tanh",
-]  # fmt: skip
+__all__ = ["asinh", "cbrt", "cos", "exp", "expm1", "log", "log1p", "power", "sin", "tan", "tanh"]
 
 _TOGETHER: Final = 1 << 14
 """Numbers that are computed together: intermediate results, which are many, stay in a cache."""
@@ -47,41 +46,24 @@ def _function(of: Callable[[object], Node]) -> Callable[[Any], Any]:
     """Return a function of the kernel language as one of a number, or of an array."""
     graph = functools.cache(lambda: of(_scalar("0")))
 
-    @functools.wraps(of)
     def function(value: Any) -> Any:
         return _values(graph(), (value,))
 
+    function.__name__ = function.__qualname__ = of.__name__
+    function.__doc__ = (of.__doc__ or "").replace("Node\n", "float or ndarray\n").replace("A number", "Numbers")
     return function
 
 
-cbrt = _function(math.cbrt)
-cos = _function(math.cos)
-exp = _function(math.exp)
-expm1 = _function(math.expm1)
-log = _function(math.log)
-log10 = _function(elementary.log10)
-log1p = _function(math.log1p)
-sin = _function(math.sin)
-tanh = _function(math.tanh)
+cbrt = _function(kernel_math.cbrt)
+cos = _function(kernel_math.cos)
+exp = _function(kernel_math.exp)
+expm1 = _function(kernel_math.expm1)
+log = _function(kernel_math.log)
+log1p = _function(kernel_math.log1p)
+sin = _function(kernel_math.sin)
+tanh = _function(kernel_math.tanh)
 asinh = _function(elementary.asinh)
-sinh = _function(elementary.sinh)
 tan = _function(elementary.tan)
-
-
-def arctan2(y: Any, x: Any) -> Any:
-    """Return the angle of the point (x, y) in radians, from -pi to pi.
-
-    Parameters
-    ----------
-    y, x
-        Coordinates: numbers, or arrays that broadcast.
-
-    Returns
-    -------
-    float or ndarray
-        The angle.
-    """
-    return _values(_of_two("atan2"), (y, x))
 
 
 def power(base: Any, exponent: Any) -> Any:
@@ -99,7 +81,7 @@ def power(base: Any, exponent: Any) -> Any:
     """
     if np.ndim(exponent) == 0:
         return _values(_power(float(exponent)), (base,))
-    return _values(_of_two("pow"), (base, exponent))
+    return _values(_any_power(), (base, exponent))
 
 
 @functools.lru_cache(maxsize=256)
@@ -108,6 +90,5 @@ def _power(exponent: float) -> Node:
 
 
 @functools.cache
-def _of_two(name: str) -> Node:
-    function: Callable[[object, object], Node] = getattr(elementary, name)
-    return function(_scalar("0"), _scalar("1"))
+def _any_power() -> Node:
+    return elementary.pow(_scalar("0"), _scalar("1"))
