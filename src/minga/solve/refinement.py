@@ -39,8 +39,10 @@ MARGIN: Final = 2.0**10
 """Factor between a correction and what is taken as the largest error that is left."""
 FLOOR: Final = 2.0**-98
 """Relative correction below which nothing is left to settle: a number half-way between two is rounded as it is."""
-NOTHING: Final = 2.0**-40
-"""Fraction of its first correction, which was a rounding error, below which an unsettled number is 0."""
+CANCELLED: Final = 2.0**-40
+"""Fraction of the rounding error of the first solution below which a number needs three times the precision."""
+NOTHING: Final = 2.0**-98
+"""The same fraction below which a number is 0: three times the precision leave noise of 2^-107."""
 _SPLITTER: Final = 2.0**27 + 1.0
 
 
@@ -86,13 +88,13 @@ def refined(terms: Sequence[Term], right: Floats, solve: Solve) -> Floats:
     Returns
     -------
     ndarray
-        The solution, of the shape of `right`; not finite where `solve` finds none.
+        The solution, of the shape of `right`; NaN if `solve` finds none.
     """
     system = _System(terms, right)
     with np.errstate(all="ignore"):
         found = solve(right)
         if not np.isfinite(found).all():
-            return found
+            return np.full_like(right, np.nan)
         settled = _settled(system, found, solve)
         return _plainly(system, found, solve) if settled is None else settled
 
@@ -100,7 +102,7 @@ def refined(terms: Sequence[Term], right: Floats, solve: Solve) -> Floats:
 def _settled(system: _System, x: Floats, solve: Solve) -> Floats | None:
     """Return the rounded solution; None if corrections do not become small enough."""
     parts = [x, np.zeros_like(x)]
-    first, before = np.zeros_like(x), np.inf
+    error, before = 2.0**-53 * system.sizes(x), np.inf
     for step in range(STEPS):
         if step == DOUBLE_STEPS:
             parts.append(np.zeros_like(x))
@@ -109,17 +111,28 @@ def _settled(system: _System, x: Floats, solve: Solve) -> Floats | None:
             return None
         parts = _added(parts, change)
         size = np.abs(change)
-        first = first if step else size
-        high, low, bound = parts[0], sum(parts[:0:-1], np.zeros_like(x)), MARGIN * size
-        sure = (high + (low + bound) == high) & (high + (low - bound) == high) | (size <= FLOOR * np.abs(high))
-        nothing = (np.abs(high) <= NOTHING * first) & ~sure
-        if (sure | nothing).all():
-            return np.where(nothing, 0.0, high) + 0.0  # no zero has a sign
-        left = float((size / np.where(first > 0.0, first, 1.0))[~sure & ~nothing].max())
+        error = error if step else np.maximum(error, size)
+        unsure = ~_sure(parts, size)
+        if step < DOUBLE_STEPS:
+            unsure |= (np.abs(parts[0]) <= CANCELLED * error) & (error > 0.0)
+        else:
+            parts[0] = np.where(np.abs(parts[0]) <= NOTHING * error, 0.0, parts[0])
+            unsure &= parts[0] != 0.0
+        if not unsure.any():
+            return parts[0] + 0.0  # no zero has a sign
+        left = float((size / np.where(error > 0.0, error, 1.0))[unsure].max())
         if step >= PATIENCE and left > 0.5 * before:
             return None
         before = left
     return None
+
+
+def _sure(parts: Sequence[Floats], size: Floats) -> NDArray[np.bool_]:
+    """Return which sums keep the first part as their rounded value, given the size of the last correction."""
+    high, low, bound = parts[0], _whole(parts[1:]), MARGIN * size
+    stays = (high + (low + bound) == high) & (high + (low - bound) == high)
+    found: NDArray[np.bool_] = stays | (size <= FLOOR * np.abs(high))
+    return found
 
 
 def _plainly(system: _System, x: Floats, solve: Solve) -> Floats:
@@ -156,8 +169,8 @@ class _System:
                 product = term.values * part[there]
                 _add(total, here, -product)
                 _add(total[1:], here, -_product_error(product, (first, last), (above[there], below[there])))
-        found: Floats = sum(reversed(total[:-1]), total[-1])
-        return found
+        _settle(total)  # they may cancel
+        return _whole(total)
 
     def sizes(self, x: Floats) -> Floats:
         """Return the absolute matrix times the absolute solution, plus the absolute right side."""
@@ -180,9 +193,23 @@ def _added(parts: Sequence[Floats], change: Floats) -> list[Floats]:
     for part in parts:
         total, change = _sum(part, change)
         found.append(total)
-    for k in (*range(len(found) - 2, -1, -1), *range(1, len(found) - 1)):
-        found[k], found[k + 1] = _sum(found[k], found[k + 1])
+    _settle(found)
     return found
+
+
+def _settle(parts: list[Floats]) -> None:
+    """Let the first of several arrays be their rounded sum, the next one that of the rest, and so on."""
+    for _ in parts[1:]:
+        for k in range(len(parts) - 2, -1, -1):
+            parts[k], parts[k + 1] = _sum(parts[k], parts[k + 1])
+
+
+def _whole(parts: Sequence[Floats]) -> Floats:
+    """Return the sum of several arrays, the last ones first."""
+    total = parts[-1]
+    for part in parts[-2::-1]:
+        total = part + total
+    return total
 
 
 def _sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:

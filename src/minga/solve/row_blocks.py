@@ -69,7 +69,7 @@ def _solved(matrix: FivePoint, values: Mapping[Field, Floats], right: Sequence[F
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rows:
-    """What is left of the blocks of all rows after their elimination; unknowns of a row are numbered cell by cell.
+    """Blocks of all rows after their elimination; unknowns of a row are numbered cell by cell.
 
     below    blocks of each cell that couple it with the cell before, (rows, cells, k, k)
     inverse  inverse of the pivot of each row, (rows, k * cells, k * cells)
