@@ -260,6 +260,7 @@ __all__ = [
 
 PUBLIC: Final = (
     "minga",
+    "minga.compile.portable",
     "minga.extend",
     "minga.lab",
     "minga.models",

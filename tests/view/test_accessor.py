@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
+import threading
 from base64 import b64decode
 from pathlib import Path
 from typing import Any
@@ -11,8 +13,10 @@ from typing import Any
 import numpy as np
 import PIL.Image
 import pytest
+import xarray
 
 import minga as mg
+from minga.view import accessor
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +109,23 @@ def test_errors_say_what_is_wrong(history: Any, call: Any, message: str) -> None
 def test_a_run_that_is_opened_has_pictures(in_tmp_path: Path) -> None:
     made = mg.run(mg.automaton("B3/S23", (8, 8), init=np.eye(8, dtype="u1")), steps=2, out="run")
     assert mg.open("run").mg.show().png == made.mg.show().png
+
+
+def test_virtual_ranks_add_the_attribute_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each thread that registers waits for another one, so that two do if two can."""
+    both = threading.Barrier(2)
+    added = []
+
+    def register(name: str) -> Any:
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.2)
+        return added.append
+
+    monkeypatch.setattr(xarray, "register_dataset_accessor", register)
+    accessor._add.cache_clear()
+    threads = [threading.Thread(target=accessor.add_to_datasets) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert added == [accessor.DatasetView]

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 import minga as mg
+from minga.compile.portable import sin
 
 run = {"steps": 4000}
 output = {"every": 400}
@@ -36,10 +37,8 @@ def model(shape=(127, 127), *, r=0.2):
     seen = observe.apply(look, u)
 
     def mode(box):
-        waves = [
-            np.sin(math.pi * np.arange(low + 1, high + 1) / (n + 1)) for low, high, n in zip(box.lo, box.hi, shape)
-        ]
-        return np.multiply.outer(*waves)
+        along = [math.pi * np.arange(low + 1, high + 1) / (n + 1) for low, high, n in zip(box.lo, box.hi, shape)]
+        return np.multiply.outer(*map(sin, along))
 
     return mg.Model(
         name="heat", grid=grid, fields=(u,), step=step, initial={"u": mode}, output=("u",),

@@ -10,6 +10,7 @@ import functools
 import numpy as np
 
 import minga as mg
+from minga.compile.portable import exp
 from minga.models.waves import (
     Medium,
     PlaneSource,
@@ -44,7 +45,7 @@ def correlate(p, adjoint, image):
 def fold(shape):
     """Return the depth of the reflector over x, in cells: a fold in the middle, 12 % of the height of the model."""
     x = np.arange(shape[2]) / (shape[2] - 1) - 0.5
-    return shape[0] * (0.7 - 0.12 * np.exp(-np.square(6 * x)))
+    return shape[0] * (0.7 - 0.12 * exp(-np.square(6 * x)))
 
 
 def survey(shape, steps, wavelet):

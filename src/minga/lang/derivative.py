@@ -142,8 +142,8 @@ _FUNCTIONS: Final[dict[str, Callable[..., Tangent | None]]] = {
     "asinh": lambda d, x, value: d.times(1.0 / square_root(x * x + 1.0)),
     "acosh": lambda d, x, value: d.times(1.0 / square_root((x - 1.0) * (x + 1.0))),
     "atanh": lambda d, x, value: d.times(1.0 / ((1.0 - x) * (1.0 + x))),
-    "log2": lambda d, x, value: d.times(1.0 / (x * math.log(2.0))),
-    "log10": lambda d, x, value: d.times(1.0 / (x * math.log(10.0))),
+    "log2": lambda d, x, value: d.times(1.0 / (x * 0.6931471805599453)),
+    "log10": lambda d, x, value: d.times(1.0 / (x * 2.302585092994046)),
     "pow": lambda d, e, x, y, value: plus(
         times(d, lambda: y * pow(x, y - 1.0)), times(e, lambda: where(value == 0.0, 0.0, value * log(x)))
     ),

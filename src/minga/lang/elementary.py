@@ -37,6 +37,7 @@ __all__ = [
 _hex = float.fromhex
 _ZERO, _HALF, _ONE, _TWO = (const(value, "f8") for value in (0.0, 0.5, 1.0, 2.0))
 _SIGN: Final = 1 << 63
+_LN2: Final = _hex("0x1.62e42fefa39efp-1")
 _PI: Final = (_hex("0x1.921fb54442d18p+1"), _hex("0x1.1a62633145c07p-53"))
 """pi as a sum of two numbers; parts of it are exact multiples of these by powers of two."""
 _TAN_EIGHTH: Final = 0.41421356237309503
@@ -286,7 +287,7 @@ def asinh(value: object) -> Node:
         kept = where(huge, _ONE, size)
         square = kept * kept
         near = log1p(kept + square / (_ONE + square_root(_ONE + square)))
-        far = log(where(huge, size, _ONE)) + const(math.log(2.0), "f8")
+        far = log(where(huge, size, _ONE)) + const(_LN2, "f8")
         return _with_sign(where(huge, far, near), x)
 
     return _in_f8("asinh", of, value)
@@ -310,7 +311,7 @@ def acosh(value: object) -> Node:
         huge = x > const(2.0**28, "f8")
         t = where(huge, _ONE, x) - _ONE
         near = log1p(t + square_root(_TWO * t + t * t))
-        return where(huge, log(where(huge, x, _ONE)) + const(math.log(2.0), "f8"), near)
+        return where(huge, log(where(huge, x, _ONE)) + const(_LN2, "f8"), near)
 
     return _in_f8("acosh", of, value)
 

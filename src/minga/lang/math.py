@@ -114,6 +114,8 @@ F4: Final = _Format(
     exp_range=(-104.0, 89.0), expm1_low=-32.0, tanh_one=10.0,
 )  # fmt: skip
 _TANH_SMALL: Final = 0.55
+_ROOTS: Final = (_hex("0x1.428a2f98d728bp+0"), _hex("0x1.965fea53d6e3dp-1"))
+"""Cube roots of 2 and of 1/2."""
 _LOG2_E: Final = _hex("0x1.71547652b82fep+0")
 # log(x) splits x into 2**k * m with sqrt(1/2) <= m < sqrt(2). These are the bits of sqrt(1/2), rounded down.
 _SQRT_HALF: Final[dict[DType, int]] = {"f8": 0x3FE6A09E00000000, "f4": 0x3F3504F3}
@@ -329,7 +331,7 @@ def cbrt(value: object) -> Node:
     rest = k - f.const(3.0) * third
     up, down = rest > f.const(0.0), rest < f.const(0.0)
     a = m * where(up, f.const(2.0), where(down, f.const(0.5), f.const(1.0)))
-    root_of_rest = where(up, f.const(2 ** (1 / 3)), where(down, f.const(0.5 ** (1 / 3)), f.const(1.0)))
+    root_of_rest = where(up, f.const(_ROOTS[0]), where(down, f.const(_ROOTS[1]), f.const(1.0)))
     # Half of the digits are kept, so that the square is exact; one step of Halley's iteration triples the correct ones.
     # What remains are the roundings of the sum (1/2 ulp) and of the quotient (1/6 ulp, just below a power of 2 1/3).
     kept = f.bits((1 << f.width) - (1 << (f.mantissa + 2) // 2))

@@ -8,7 +8,7 @@ up, down and rest are not negative, neither is the solution for a right side tha
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -18,9 +18,11 @@ from minga.engine.program import Program
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
 from minga.solve.five_point import Direct, FivePoint
+from minga.solve.five_point_parts import scales
 from minga.solve.laplacian import step
 from minga.solve.lines import Lines
-from minga.solve.sparse_factors import REFINEMENTS, Structure, factorised
+from minga.solve.refinement import Term, refined
+from minga.solve.sparse_factors import Structure
 from minga.space.field import Field, Slot
 from minga.space.grid import Grid
 
@@ -36,8 +38,8 @@ class Balances:
 
     With one axis it subtracts nothing (:mod:`minga.solve.lines`), so that every number of the solution is accurate.
     With two axes it uses sparse factors. A region that loses very little, such as one behind a junction, owes its level
-    to sums of columns that round-off of the diagonal would hide; so the solution is refined by the residual of each
-    cell's own balance, where the flow through a face is rounded once, leaves one cell and enters the other.
+    to sums of columns that round-off of the diagonal would hide; so the solution is refined by what is missing in each
+    cell's own balance, flow by flow, until it is the exact one, rounded (:mod:`minga.solve.refinement`).
 
     Parameters
     ----------
@@ -136,31 +138,22 @@ def _balanced(
         along[:-1] += up
         along[1:] += down
     whole = {**values, diagonal: total}
-    system, right = structure.system(whole, (b,))
-    solve = factorised(system)
+    scale = scales(structure.parts, whole, 1, b.shape)
+    solve = structure.solver(structure.matrix(whole, scale))
+    right = scale * b
     if solve is None or not np.isfinite(right).all():
         return np.full((1, *b.shape), np.nan)
-    scale = structure.scales(whole, 1, b.shape)
-    found, error = structure.placed(solve(right)), np.inf
-    for _ in range(REFINEMENTS):
-        missing = structure.lined_up(scale, (_missing(found[0], rest, flows, b),))
-        change = structure.placed(solve(missing))
-        size = np.abs(found)
-        before, error = error, float((np.abs(change) / np.where(size > 0.0, size, 1.0)).max())
-        if not error <= 0.5 * before:
-            break
-        found = found + change
-        if error <= np.finfo(np.float64).eps:
-            break
-    return found
+    return refined(list(_terms(rest, flows, scale[0])), right, solve)
 
 
-def _missing(c: Floats, rest: Floats, flows: Sequence[tuple[Floats, Floats]], b: Floats) -> Floats:
-    """Return what is missing in the balance of each cell."""
-    left = b - rest * c
+def _terms(rest: Floats, flows: Sequence[tuple[Floats, Floats]], scale: Floats) -> Iterator[Term]:
+    """Yield what flows into cells and out of them, with the equations scaled; nothing has been added up."""
+    every = tuple(slice(0, n) for n in rest.shape)
+    yield Term(0, 0, every, every, scale * rest)
     for axis, (up, down) in enumerate(flows):
-        along, cells = np.moveaxis(left, axis, 0), np.moveaxis(c, axis, 0)
-        through = up * cells[:-1] - down * cells[1:]
-        along[:-1] -= through
-        along[1:] += through
-    return left
+        low, high = ((*every[:axis], cut, *every[axis + 1 :]) for cut in (slice(0, -1), slice(1, None)))
+        up, down = (np.moveaxis(flow, 0, axis) for flow in (up, down))
+        yield Term(0, 0, low, low, scale[low] * up)
+        yield Term(0, 0, low, high, -scale[low] * down)
+        yield Term(0, 0, high, low, -scale[high] * up)
+        yield Term(0, 0, high, high, scale[high] * down)

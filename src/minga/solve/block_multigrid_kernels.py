@@ -8,6 +8,7 @@ stored beyond the last line of an odd number is stored nowhere, and what is read
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 
 from minga.lang import functions as mg
@@ -70,7 +71,7 @@ def only_free(count: int) -> Kernel:
                 kept = own * free[neighbours[number // count]]
                 # What lies beyond the grid may be anything.
                 item[HERE] = where(kept > 0.0, item[HERE], 0.0)
-        k = round(len(diagonal) ** 0.5)
+        k = math.isqrt(len(diagonal))
         for number, item in enumerate(diagonal):
             item[HERE] = where(own > 0.0, item[HERE], 1.0 if number % (k + 1) == 0 else 0.0)
 

@@ -15,6 +15,7 @@ from minga.errors import KernelError
 from minga.lang.derivative import derivative
 from minga.lang.graph import topological
 from minga.lang.weights import uniform_weights
+from minga.solve.eigenvalues import eigenvalues
 from minga.space.boundary import Fill, Side, dirichlet, trace_fill
 from minga.space.field import Field
 
@@ -106,11 +107,12 @@ def _spectrum(ends: Sequence[Closures], cells: int) -> tuple[float, float]:
             ghost = ends[0][-column - 1] if low else ends[1][column - count]
             for n, factor in ghost:
                 matrix[row, n if low else count - 1 - n] += weight * factor
-    values = np.linalg.eigvals(matrix) / sum(map(abs, weights))
-    wider, turned = float(np.abs(values).max()), float(np.abs(values.imag).max())
+    whole, values = math.fsum(map(abs, weights)), eigenvalues(matrix)
+    wider = math.sqrt(max(re * re + im * im for re, im in values)) / whole
+    turned = max(abs(im) for _, im in values) / whole
     return max(1.0, _up(wider)), _up(turned) if turned > 1.0 / _DIGITS else 0.0
 
 
 def _up(value: float) -> float:
-    """Return a value that is rounded up, so that it does not depend on the library that found it."""
+    """Return a value that is rounded up to three decimals."""
     return math.ceil(value * _DIGITS) / _DIGITS

@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from minga.compile import portable
 from minga.errors import LayoutError, ProgramError
 from minga.space.box import Point
 from minga.space.field import Field, Slot
@@ -54,8 +55,9 @@ def rough_share(grid: Grid, factors: Point, solved: int | None = None) -> float:
     share of that axis in the couplings (Trottenberg, Oosterlee and Schüller, Multigrid, 2001, section 2.1).
     """
     coupled = [n > 1 and axis != solved for axis, n in enumerate(grid.shape)]
-    coupling = [1.0 / float(grid.widths(a).max()) ** 2 if is_coupled else 0.0 for a, is_coupled in enumerate(coupled)]
-    total = sum(coupling)
+    widest = [float(grid.widths(a).max()) for a in range(grid.ndim)]
+    coupling = [1.0 / (h * h) if is_coupled else 0.0 for h, is_coupled in zip(widest, coupled, strict=True)]
+    total = math.fsum(coupling)
     return min((coupling[a] / total for a, f in enumerate(factors) if f > 1), default=1.0)
 
 
@@ -110,7 +112,7 @@ def chebyshev_weights(low: float, high: float, steps: int) -> tuple[float, ...]:
     Saad, Iterative Methods for Sparse Linear Systems (2nd edition, 2003), section 12.3.
     """
     middle, half = 0.5 * (high + low), 0.5 * (high - low)
-    return tuple(1.0 / (middle + half * math.cos(math.pi * (2 * k + 1) / (2 * steps))) for k in range(steps))
+    return tuple(1.0 / (middle + half * portable.cos(math.pi * (2 * k + 1) / (2 * steps))) for k in range(steps))
 
 
 def follow_levels(

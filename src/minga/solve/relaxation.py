@@ -16,11 +16,13 @@ function returns the register of the largest change, so that a loop can end::
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
+from minga.compile import portable
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.lang.cell import CellReader, Reduced
@@ -137,7 +139,8 @@ def best_weight(grid: Grid) -> float:
     float
         The weight, between 1 and 2.
     """
-    rate = sum(2.0 * part * np.cos(np.pi / (n + 1)) for part, n in zip(_parts(grid)[0], grid.shape, strict=True))
+    parts = zip(_parts(grid)[0], grid.shape, strict=True)
+    rate = math.fsum(2.0 * part * portable.cos(np.pi / (n + 1)) for part, n in parts)
     return float(2.0 / (1.0 + np.sqrt(1.0 - rate * rate)))
 
 
@@ -167,7 +170,7 @@ def _parts(grid: Grid) -> tuple[tuple[float, ...], float]:
         widths.append(width)
     finest = min(widths)
     ratios = [(finest / width) * (finest / width) for width in widths]
-    total = 2.0 * sum(ratios)
+    total = 2.0 * math.fsum(ratios)
     return tuple(ratio / total for ratio in ratios), -finest * finest / total
 
 

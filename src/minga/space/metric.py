@@ -41,6 +41,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from minga.compile import portable
 from minga.errors import ProgramError
 from minga.lang.trace import Metric
 from minga.lang.weights import average_weights, fornberg
@@ -166,7 +167,8 @@ def _of_parabola(derivative: int) -> Callable[..., Floats]:
         _check_length(grid, axis, last - first)
         here, width = _points(grid, axis, "c", at), _width(grid, axis, at)
         faces = [_points(grid, axis, "f", numbers + n) - here for n in range(first, last + 1)]
-        return np.asarray(average_weights(faces, derivative)[_offset(number) - first] * width**derivative)
+        scale = portable.power(width, derivative)
+        return np.asarray(average_weights(faces, derivative)[_offset(number) - first] * scale)
 
     return weights
 

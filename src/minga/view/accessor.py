@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DatasetView", "add_to_datasets"]
 
+_adding = threading.Lock()
 _COMPARED: Final = 16
 """Most frames that set the colours of a picture."""
 _KINDS: Final = {
@@ -111,9 +113,14 @@ def _field(frames: DatasetFrames, field: str | None) -> str:
     return frames.fields[0] if field is None else field
 
 
-@functools.cache
 def add_to_datasets() -> None:
-    """Give all datasets of xarray the attribute ``mg``."""
+    """Give all datasets of xarray the attribute ``mg``, once: virtual ranks are threads."""
+    with _adding:
+        _add()
+
+
+@functools.cache
+def _add() -> None:
     import xarray
 
     xarray.register_dataset_accessor("mg")(DatasetView)  # type: ignore[no-untyped-call]

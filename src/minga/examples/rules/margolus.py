@@ -34,7 +34,8 @@ def disc(shape, y, x):
     """Return a disc of random cells in the middle."""
     number = (y * shape[1] + x).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     number = (number ^ (number >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-    return ((number >> np.uint64(63)) == 1) & (np.hypot(y - shape[0] // 2, x - shape[1] // 2) < min(shape) / 6)
+    inside = (y - shape[0] // 2) ** 2 + (x - shape[1] // 2) ** 2 < (min(shape) / 6) ** 2
+    return ((number >> np.uint64(63)) == 1) & inside
 
 
 def table(shape, y, x):
@@ -43,6 +44,6 @@ def table(shape, y, x):
     for down in (0, 1):
         for right in (0, 1):
             middle = shape[0] * (1 + 2 * down) // 4, shape[1] * (1 + 2 * right) // 4
-            disc = np.hypot(y - middle[0], x - middle[1]) < min(shape) / 10
+            disc = (y - middle[0]) ** 2 + (x - middle[1]) ** 2 < (min(shape) / 10) ** 2
             cells = cells | (disc & (y % 2 == down) & (x % 2 == right))
     return cells

@@ -6,8 +6,6 @@ Try it:
     minga run my_rule.py --set "grid.shape=[600, 800]" --set parameters.turning=0.5 --set run.steps=1000
 """
 
-import numpy as np
-
 import minga as mg
 
 run = {"steps": 2000}  # entries of the tables [run] and [output] of a case; --set overrides them
@@ -38,7 +36,7 @@ def my_rule(block, *, turning=1.0):
 
 def start(shape, y, x):
     """Return the initial states of the cells with the indices `y` and `x`, here a full disc."""
-    return np.hypot(y - shape[0] / 2, x - shape[1] / 2) < min(shape) / 5
+    return (y - shape[0] / 2) ** 2 + (x - shape[1] / 2) ** 2 < (min(shape) / 5) ** 2
 
 
 # An observable, reported at every frame in addition to the usual ones: a number for the whole grid (mg.count, sum, min,

@@ -11,7 +11,6 @@ about a hundredth of the steps.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -253,7 +252,7 @@ def _stays_dead(step: Program) -> bool:
 def _keeps_dead(apply: Apply) -> bool:
     graph = apply.graph
     chance = any(scalar.name in _CLOCK for scalar in graph.scalars)
-    size = math.ceil(TRIED ** (1 / graph.ndim)) if chance else 2
+    size = next(n for n in range(2, TRIED + 1) if n**graph.ndim >= TRIED) if chance else 2
     beyond = max((abs(o) for found in reads(graph).values() for _, offsets in found for o in offsets), default=0)
     arrays = [
         BoundArray(np.zeros((size + 2 * beyond,) * len(param.axes), param.dtype), (-beyond,) * len(param.axes))

@@ -136,7 +136,7 @@ class Flow:
         """Return the Darcy friction of the narrowest gap between two walls, in kg/m3/s."""
         grid = self.problem.grid
         gaps = [float(grid.widths(a).sum()) for a in range(grid.ndim) if not grid.periodic[a]]
-        return 12.0 * self.problem.constants.viscosity / min(gaps) ** 2 if gaps else 0.0
+        return 12.0 * self.problem.constants.viscosity / (min(gaps) * min(gaps)) if gaps else 0.0
 
     # For Models ------------------------------------------------------------------------------------------------------
     @property

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.errors import CaseError, LayoutError
 from minga.models.electrodeposition.contacts import check_apart, check_joined
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, INSULATOR
@@ -112,18 +113,19 @@ def widths_of(stretch: Stretch, cells: int, length: float, axis: str = "y") -> f
     if stretch == "uniform":
         return length / cells
     if stretch == "cosine":
-        return np.diff(0.5 * length * (1 - np.cos(np.linspace(0, math.pi, cells + 1))))
+        faces: NDArray[np.float64] = 0.5 * length * (1 - portable.cos(np.linspace(0, math.pi, cells + 1)))
+        return np.diff(faces)
     assert isinstance(stretch, StretchSettings)
     number = np.arange(cells)
     steps = {"low": number, "high": number[::-1], "both": np.minimum(number, number[::-1])}[stretch.at]
-    exponent = steps * math.log(stretch.geometric)
-    if exponent.max() > math.log(1e6):
+    exponent = steps * portable.log(stretch.geometric)
+    if exponent.max() > portable.log(1e6):
         raise CaseError(
             f"{cells} cells along {axis} that grow by {stretch.geometric:g} each would differ by more than 1e6",
             key=f"electrodeposition.stretched.{axis}",
             remedy="use a factor nearer to 1",
         )
-    widths = np.exp(exponent)
+    widths = portable.exp(exponent)
     return np.asarray(length * widths / widths.sum())
 
 
@@ -183,7 +185,7 @@ def _put_finger(kinds: Kinds, finger: FingerSettings, grid: Grid, key: str) -> N
             )
     half = 0.5 * finger.size * (1 + 1e-9)
     if finger.form == "round":
-        inside = inside & (sum((d**2 for d in distances), np.zeros(1)) <= half**2)
+        inside = inside & (sum((d**2 for d in distances), np.zeros(1)) <= half * half)
     else:
         for distance in distances:
             inside = inside & (np.abs(distance) <= half)

@@ -91,7 +91,8 @@ def groups_of(species: Sequence[Species], constants: Constants, scales: Scales, 
 
 def conductivity(species: Sequence[Species], constants: Constants) -> float:
     """Return the conductivity of the bulk in S/m, (F^2/RT) sum z^2 D c, without ion pairing."""
-    return constants.faraday**2 / constants.thermal * sum(s.charge**2 * s.diffusivity * s.bulk for s in species)
+    carried = math.fsum(s.charge**2 * s.diffusivity * s.bulk for s in species)
+    return constants.faraday * constants.faraday / constants.thermal * carried
 
 
 def debye_length(species: Sequence[Species], constants: Constants) -> float:
@@ -101,11 +102,11 @@ def debye_length(species: Sequence[Species], constants: Constants) -> float:
 
 def permittivity_for(debye: float, species: Sequence[Species], constants: Constants) -> float:
     """Return the permittivity (F/m) at which the bulk has a given Debye length (m)."""
-    return (debye * constants.faraday) ** 2 * _ionic(species) / constants.thermal
+    return (debye * constants.faraday) * (debye * constants.faraday) * _ionic(species) / constants.thermal
 
 
 def _ionic(species: Sequence[Species]) -> float:
-    return sum(s.charge**2 * s.bulk for s in species)
+    return math.fsum(s.charge**2 * s.bulk for s in species)
 
 
 def resolves_charge(problem: Problem) -> bool:

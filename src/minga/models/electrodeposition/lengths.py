@@ -61,4 +61,5 @@ class Lengths:
     @property
     def smoothest(self) -> float:
         """Sum of (pi / extent)**2 over the axes, 1/m2: minus the Laplacian of the smoothest wave between walls."""
-        return sum((math.pi / float(np.sum(self.grid.widths(axis)))) ** 2 for axis in range(self.ndim))
+        each = (math.pi / float(np.sum(self.grid.widths(axis))) for axis in range(self.ndim))
+        return math.fsum(number * number for number in each)

@@ -170,7 +170,7 @@ def _choosing(linearised: _Linearised) -> tuple[str, str]:
     The slowest is that of the rest of the rates beside the linear part, or of diffusion across the whole grid.
     """
     longest = max(linearised.fields[0].grid.shape)
-    across = (0.5 * math.pi / longest) ** 2
+    across = (0.5 * math.pi / longest) * (0.5 * math.pi / longest)
     if across * _STIFF > 1.0:
         return "bs3", f"rates on {longest} cells along an axis are not stiff"
     found = linearised.bounds()

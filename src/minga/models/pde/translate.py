@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from minga.compile import portable
 from minga.errors import MingaError
 from minga.lang import elementary, operators
 from minga.lang import math as transcendental
@@ -337,7 +338,7 @@ class _Translation:
         value = base**exponent
         if isinstance(value, complex):
             raise self.source.error("the power of a negative number is complex", node)
-        return value
+        return portable.power(base, exponent)  # C's has other bits on other processors
 
     def _complex_power(self, node: ast.BinOp, base: Pair, exponent: Any) -> Any:
         """Return a whole power of a complex value."""

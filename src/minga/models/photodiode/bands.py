@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from minga.compile import portable
 from minga.engine.model import Model
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
@@ -51,8 +52,8 @@ def with_bands(model: Model, device: Device, curves: Sequence[Curve]) -> Model:
         fields += bands
     vt = device.thermal_voltage
     flat = {
-        edges[0]: vt * (np.log(device.nc / REFERENCE_DENSITY) - device.theta_n),
-        edges[1]: -vt * (np.log(device.nv / REFERENCE_DENSITY) + device.theta_p),
+        edges[0]: vt * (portable.log(device.nc / REFERENCE_DENSITY) - device.theta_n),
+        edges[1]: -vt * (portable.log(device.nv / REFERENCE_DENSITY) + device.theta_p),
     }
     return replace(
         model,

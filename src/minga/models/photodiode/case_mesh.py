@@ -31,7 +31,7 @@ _NODE_BYTES: Final = 800
 def check_size(settings: PhotodiodeSettings, layers: Sequence[Layer]) -> None:
     """Raise CaseError, before any array is made, for a mesh that does not fit into the memory of this machine."""
     mesh, across = settings.mesh, settings.mesh.across
-    length = sum(layer.thickness for layer in layers)
+    length = math.fsum(layer.thickness for layer in layers)
     if mesh.spacing is not None:
         along = float(sum(layer.rows or 1 for layer in layers))
     elif mesh.nodes is not None or mesh.positions is not None:

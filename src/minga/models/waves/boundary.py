@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.errors import CaseError
 from minga.lang.random import threefry
 from minga.models.waves.medium import Floats
@@ -113,7 +114,7 @@ class Sponge:
             Factors, f8 of shape (length,).
         """
         away = depth(np.arange(length), length, self.cells)
-        return _rounded(np.exp(-np.square(self.strength * away / self.cells)))
+        return _rounded(portable.exp(-np.square(self.strength * away / self.cells)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +172,9 @@ class Cpml:
         """
         width = self.cells * spacing
         away = depth(np.arange(length), length, self.cells) / self.cells
-        damping = -3 * fastest * math.log(self.reflection) / (2 * width) * away**2
+        damping = -3 * fastest * portable.log(self.reflection) / (2 * width) * (away * away)
         slow = math.pi * frequency * (1 - away)
-        b = np.exp(-(damping + slow) * dt)
+        b = portable.exp(-(damping + slow) * dt)
         with np.errstate(invalid="ignore"):
             a = np.where(damping > 0, damping / (damping + slow) * (b - 1), 0.0)
         return _rounded(a), _rounded(b)

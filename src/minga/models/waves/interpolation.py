@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 import numpy as np
 
+from minga.compile import portable
 from minga.errors import CaseError, suggest
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
@@ -26,6 +27,7 @@ Interpolation = Literal["sinc", "linear"]
 INTERPOLATIONS: Final = ("sinc", "linear")
 HALF_WIDTH: Final = 4
 KAISER: Final = 6.31
+_TERMS: Final = 30
 _ON_CELL: Final = 1e-6
 """Distance in cells up to which a point counts as lying on a cell: positions are rounded decimals."""
 
@@ -116,11 +118,20 @@ def _along(place: float, length: int, layers: int, interpolation: Interpolation)
     else:
         cells = np.arange(1 - HALF_WIDTH, 1 + HALF_WIDTH)
         away = cells - off
-        window = np.i0(KAISER * np.sqrt(np.maximum(0, 1 - np.square(away / HALF_WIDTH)))) / np.i0(KAISER)
-        weights = np.sinc(away) * window
+        window = _bessel(KAISER * np.sqrt(np.maximum(0, 1 - np.square(away / HALF_WIDTH)))) / _bessel(KAISER)
+        weights = portable.sin(np.pi * away) / (np.pi * away) * window
     cells = cells + below + layers
     kept = (cells >= 0) & (cells < length + 2 * layers)
     return int(cells[kept][0]), np.round(weights[kept], 12), below + layers
+
+
+def _bessel(x: Floats | float) -> Floats:
+    """Return the modified Bessel function I0 by its power series, for |x| <= 8."""
+    quarter: Floats = 0.25 * np.square(x)
+    total = np.ones_like(quarter)
+    for k in range(_TERMS, 0, -1):
+        total = 1.0 + quarter / (k * k) * total
+    return total
 
 
 def _metres(point: Sequence[float]) -> str:

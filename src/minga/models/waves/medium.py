@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.errors import CaseError
 from minga.space.box import Box
 
@@ -160,17 +161,17 @@ def axis_vector(theta: Any, phi: Any) -> tuple[Any, Any, Any]:
 
 
 def sine(angle: Any) -> Any:
-    """Return sin rounded to 12 decimals: libraries differ in further bits, and runs must not."""
-    return _each(math.sin, np.sin, angle)
+    """Return sin rounded to 12 decimals."""
+    return _rounded(portable.sin, angle)
 
 
 def cosine(angle: Any) -> Any:
     """Return cos rounded to 12 decimals."""
-    return _each(math.cos, np.cos, angle)
+    return _rounded(portable.cos, angle)
 
 
-def _each(of_number: Callable[[float], float], of_array: Callable[[Floats], Floats], angle: Any) -> Any:
-    return round(of_number(float(angle)), 12) if np.ndim(angle) == 0 else np.round(of_array(angle), 12)
+def _rounded(function: Callable[[Any], Any], angle: Any) -> Any:
+    return round(function(float(angle)), 12) if np.ndim(angle) == 0 else np.round(function(angle), 12)
 
 
 def _is_number(value: Quantity, number: float) -> bool:

@@ -237,7 +237,7 @@ def prepare(
     least = min(widths)
     equations = Equations(
         kind, form, Differences.of(order, [least / h for h in widths]), None if math.isinf(sigma) else sigma,
-        (dt / least) ** 2, _constants(medium, varying=scrambles),
+        (dt / least) * (dt / least), _constants(medium, varying=scrambles),
     )  # fmt: skip
     grid = Grid(
         tuple(n + 2 * ends.cells for n in lengths),
@@ -398,7 +398,7 @@ def _constants(medium: Medium, *, varying: bool) -> tuple[tuple[str, float], ...
     vp, theta, phi = (sampler.number(name) for name in ("vp", "theta", "phi"))
     found: dict[str, float] = {}
     if vp is not None and not varying:
-        found["vp2"] = vp**2
+        found["vp2"] = vp * vp
     for name in ("epsilon", "delta"):
         if (number := sampler.number(name)) is not None:
             found[name] = number

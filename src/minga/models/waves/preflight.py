@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from minga.models.waves.source import Source
-from minga.models.waves.stability import Extremes, sampling
+from minga.models.waves.stability import Extremes, sampling, two_digits
 
 __all__ = ["notes_of", "step_for"]
 
@@ -23,9 +22,7 @@ FEWEST: Final = 2.0
 
 def step_for(limit: float) -> float:
     """Return the time step for dt = "auto": a safe fraction of the limit, rounded down to two digits."""
-    wanted = SHARE * limit
-    unit = 10.0 ** (math.floor(math.log10(wanted)) - 1)
-    return float(f"{math.floor(wanted / unit + 1e-9) * unit:.6g}")
+    return two_digits(SHARE * limit)
 
 
 def notes_of(

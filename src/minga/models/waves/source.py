@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.compile.explain import Kernel
 from minga.engine.program import Program
 from minga.errors import CaseError
@@ -83,7 +84,7 @@ class Ricker:
             Values.
         """
         e = np.square(math.pi * self.frequency * (np.asarray(time) - self.starts))
-        return self.amplitude * (1 - 2 * e) * np.exp(-e)
+        return self.amplitude * (1 - 2 * e) * portable.exp(-e)
 
     def value(self, dt: float) -> Any:
         """Return the value at the present step, an expression of registers.
@@ -99,7 +100,7 @@ class Ricker:
             The value.
         """
         late = cast(as_node(STEP), "f8") * dt - self.starts
-        e = late * late * (math.pi * self.frequency) ** 2
+        e = late * late * (math.pi * self.frequency * (math.pi * self.frequency))
         return (1.0 - 2.0 * e) * exp(-e) * self.amplitude
 
 

@@ -15,11 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.waves.medium import Floats, Sampler, sampled_boxes
 from minga.models.waves.symbols import Corners, corners
@@ -36,11 +38,14 @@ __all__ = [
     "phase_velocities",
     "sampling",
     "survey",
+    "two_digits",
 ]
 
 
 _ROUNDING = 1e-9
 """Tolerance of inequalities: epsilon and delta are rounded numbers."""
+_ABOVE = 1.0 + 1e-12
+"""Factor of bounds that are interpolated, which must not be below what they bound by a rounding."""
 _TOGETHER = 1 << 14
 """Number of cells evaluated exactly at a time, such that intermediate results fit in a cache."""
 
@@ -51,7 +56,7 @@ def frequencies2(k1: Any, k2: Any, vp: Any, epsilon: Any, delta: Any, sigma: flo
     vpx2, vpn2 = vpz2 * (1 + 2 * np.asarray(epsilon)), vpz2 * (1 + 2 * np.asarray(delta))
     vsz2 = vpz2 * np.abs(np.asarray(epsilon) - delta) / sigma
     a, b, c, d = vpx2 * k2 + vsz2 * k1, (vpz2 - vsz2) * k1, (vpn2 - vsz2) * k2, vpz2 * k1 + vsz2 * k2
-    mean, root = (a + d) / 2, np.sqrt(np.maximum(((a - d) / 2) ** 2 + b * c, 0.0))
+    mean, root = (a + d) / 2, np.sqrt(np.maximum(np.square((a - d) / 2) + b * c, 0.0))
     return mean + root, mean - root
 
 
@@ -98,7 +103,7 @@ def _largest(ends: Corners, epsilon: Floats, delta: Floats, sigma: float, factor
     steps = np.linspace(0, float(across.max()), 33)
     rows = np.interp(across, steps, (k1 + steps[:, None] * k2).max(axis=1))  # upper bounds: these are convex in steps
     s = np.abs(epsilon - delta) / sigma
-    bound = np.where(s <= np.minimum(1.0, 1 + 2 * delta), rows, math.inf) * factor
+    bound = np.where(s <= np.minimum(1.0, 1 + 2 * delta), rows * _ABOVE, math.inf) * factor
     first = np.unravel_index(int(np.argmax(bound)), bound.shape)
     factors = np.broadcast_to(factor, bound.shape)
     found = float(largest_frequency2(ends, epsilon[first], delta[first], sigma) * factors[first])
@@ -112,7 +117,7 @@ def _largest(ends: Corners, epsilon: Floats, delta: Floats, sigma: float, factor
 
 def phase_velocities(angle: Any, vp: float, epsilon: float, delta: float, sigma: float) -> tuple[Any, Any]:
     """Return the phase velocities of P and SV at an angle between the wave vector and the symmetry axis, m/s."""
-    p2, s2 = frequencies2(np.cos(angle) ** 2, np.sin(angle) ** 2, vp, epsilon, delta, sigma)
+    p2, s2 = frequencies2(np.square(portable.cos(angle)), np.square(portable.sin(angle)), vp, epsilon, delta, sigma)
     return np.sqrt(p2), np.sqrt(np.maximum(s2, 0.0))
 
 
@@ -221,7 +226,7 @@ def survey(
         _check(box, vp, epsilon, delta, sigma)
         for name, value in (("theta", theta), ("phi", phi)):
             _refuse(box, name, value, ~np.isfinite(value), "an angle", "give angles in radians")
-        found2 = _largest(ends, epsilon, delta, sigma, 1.0 if scrambled else vp**2)
+        found2 = _largest(ends, epsilon, delta, sigma, 1.0 if scrambled else np.square(vp))
         largest2 = max(largest2, found2)
         across = vp * np.sqrt(1 + 2 * epsilon)
         top = max(top, float(vp.max()))
@@ -230,7 +235,7 @@ def survey(
         vsz = vp * np.sqrt(np.abs(epsilon - delta) / sigma)
         if (vsz > 0).any():
             shear = min(shear, float(vsz[vsz > 0].min()))
-    largest2 *= top**2 if scrambled else 1.0
+    largest2 *= top * top if scrambled else 1.0
     return Extremes(2 / math.sqrt(largest2), slow, fast, top, None if math.isinf(shear) else shear, above)
 
 
@@ -248,8 +253,14 @@ def check_step(dt: float, limit: float) -> None:
 
 def _below(limit: float) -> float:
     """Return about nine tenths of a limit, with two digits."""
-    unit = 10.0 ** (math.floor(math.log10(0.9 * limit)) - 1)
-    return math.floor(0.9 * limit / unit) * unit
+    return two_digits(0.9 * limit)
+
+
+def two_digits(value: float) -> float:
+    """Return a positive number rounded down to two digits, with a tolerance of 1e-9 of the last one."""
+    given = Decimal(value)
+    unit = Decimal(10) ** (given.adjusted() - 1)
+    return float((given / unit + Decimal("1e-9")).to_integral_value(ROUND_FLOOR) * unit)
 
 
 def _check(box: Box, vp: Floats, epsilon: Floats, delta: Floats, sigma: float) -> None:

@@ -11,11 +11,14 @@ determines the time step.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
+from minga.compile import portable
 from minga.models.waves.medium import Floats
 from minga.models.waves.stencils import first_weights, second_weights
 
@@ -27,6 +30,8 @@ Corners = tuple[tuple[float, float], ...]
 _WAVES: Final = 33
 """Number of wavenumbers sampled along each axis, from 0 to that of the shortest wave."""
 _DIRECTIONS: Final = 33
+_SWEEPS: Final = 6
+"""Sweeps of rotations, which converge quadratically."""
 _BETWEEN: Final = 1.001
 """Margin for waves between the sampled ones."""
 
@@ -49,26 +54,53 @@ def corners(order: int, spacing: tuple[float, ...], vertical: bool, divergence: 
     waves = np.linspace(0, np.pi, _WAVES)
     turns = np.arange(1, order // 2 + 1)[:, None] * waves
     middle, *sides = map(float, second_weights(order))
-    slopes: Floats = 2 * np.array(first_weights(order), np.float64) @ np.sin(turns)
-    bends: Floats = -middle - 2 * np.array(sides) @ np.cos(turns)
+    slopes = 2 * _weighted(first_weights(order), portable.sin(turns))
+    bends = -middle - 2 * _weighted(sides, portable.cos(turns))
     if vertical:
-        z, y, x = (float(bends[-1]) / h**2 for h in spacing)
+        z, y, x = (float(bends[-1]) / (h * h) for h in spacing)
         return ((z, y + x),)
     d = _grid([slopes / h for h in spacing])
-    s = _grid([bends / h**2 for h in spacing])
+    s = _grid([bends / (h * h) for h in spacing])
     total = s.sum(axis=1)
     if divergence:
         low, high = np.zeros(len(d)), np.square(d).sum(axis=1)
     else:
-        b = d[:, :, None] * d[:, None, :]
-        b[:, range(3), range(3)] = s
-        each = np.linalg.eigvalsh(b)
-        low, high = np.maximum(each[:, 0], 0.0), each[:, 2]
+        least, high = _eigenvalues(s.T.copy(), [d[:, 1] * d[:, 2], d[:, 0] * d[:, 2], d[:, 0] * d[:, 1]])
+        low = np.maximum(least, 0.0)
     along = np.concatenate([low, high])
     across = np.concatenate([total, total]) - along
     slack = np.full(len(along), _BETWEEN)
     slack[[len(low) - 1, -1]] = 1.0  # the shortest wave itself
     return _outermost(along * slack, across * slack)
+
+
+def _weighted(weights: Sequence[float | Fraction], values: Floats) -> Floats:
+    """Return the sum of values along the first axis with weights, one after the other."""
+    total = np.zeros(values.shape[1])
+    for weight, row in zip(weights, values, strict=True):
+        total = total + float(weight) * row
+    return total
+
+
+def _eigenvalues(own: Floats, beside: list[Floats]) -> tuple[Floats, Floats]:
+    """Return the least and the largest eigenvalue of symmetric matrices of three rows, by Jacobi's rotations.
+
+    own     diagonals, (3, matrices), which are overwritten
+    beside  the entries that couple two rows, by the number of the third
+    """
+    for _ in range(_SWEEPS):
+        for k in range(3):
+            i, j = (k + 1) % 3, (k + 2) % 3
+            apart, both = own[j] - own[i], 2 * beside[k]
+            root = np.sqrt(apart * apart + both * both)
+            below = np.where(apart < 0, apart - root, apart + root)
+            tangent = np.where(below != 0, both / np.where(below != 0, below, 1.0), 0.0)
+            cosine = 1 / np.sqrt(1 + tangent * tangent)
+            sine = tangent * cosine
+            own[i], own[j] = own[i] - tangent * beside[k], own[j] + tangent * beside[k]
+            beside[i], beside[j] = cosine * beside[i] + sine * beside[j], cosine * beside[j] - sine * beside[i]
+            beside[k] = np.zeros_like(root)
+    return own.min(axis=0), own.max(axis=0)
 
 
 def _grid(along: list[Floats]) -> Floats:
@@ -79,9 +111,8 @@ def _grid(along: list[Floats]) -> Floats:
 def _outermost(along: Floats, across: Floats) -> Corners:
     """Return the outermost points in directions between the axes."""
     angles = np.linspace(0, np.pi / 2, _DIRECTIONS)
-    found = {int(np.argmax(np.cos(a) * along + np.sin(a) * across)) for a in angles}
+    found = {int(np.argmax(portable.cos(a) * along + portable.sin(a) * across)) for a in angles}
     unit = float((along + across).max())
-    # Eigenvalues differ between libraries in further bits, and time steps must not.
     return tuple(sorted({(_rounded(along[k], unit), _rounded(across[k], unit)) for k in found}))
 
 

@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.errors import CaseError, suggest
 from minga.models.waves.noise import Floats, arctan, arctan2, lattice, noise, ripple
 from minga.space.box import Box
@@ -179,8 +180,8 @@ def _layered(lengths: Sequence[float], layers: Sequence[Layer], dip: float, azim
     for layer in layers:
         if not (math.isfinite(layer.vp) and layer.vp > 0):
             raise CaseError(f"velocities: expected m/s above 0, found {layer.vp}", key="velocities")
-    slope = math.tan(math.radians(dip))
-    to_x, to_y = slope * math.cos(math.radians(azimuth)), slope * math.sin(math.radians(azimuth))
+    slope = portable.tan(math.radians(dip))
+    to_x, to_y = slope * portable.cos(math.radians(azimuth)), slope * portable.sin(math.radians(azimuth))
     middle_y, middle_x = lengths[1] / 2, lengths[2] / 2
 
     def of(z: Floats, y: Floats, x: Floats) -> dict[str, Floats]:

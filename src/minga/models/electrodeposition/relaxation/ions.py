@@ -14,6 +14,7 @@ face f.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -338,5 +339,5 @@ class _Scales:
         largest = max(s.bulk for s in problem.species)
         ions = tuple(_IonScale(s.bulk or largest, s.diffusivity * wave) for s in problem.species)
         faraday, beta = problem.constants.faraday, problem.beta
-        sigma = faraday * beta * sum(s.charge**2 * s.diffusivity * s.bulk for s in problem.species)
+        sigma = faraday * beta * math.fsum(s.charge**2 * s.diffusivity * s.bulk for s in problem.species)
         return cls(ions, 1.0 / beta, problem.constants.permittivity * wave, sigma * wave)

@@ -348,7 +348,7 @@ class Scheme:
             )
         slowest = max(s.diffusivity for s in self.problem.species)
         extent = max(float(np.sum(self.problem.grid.widths(a))) for a in range(self.lengths.ndim))
-        return flow.sweep(program, [v.next for v in state.velocity], 1.0 / dt, slowest / extent**2)
+        return flow.sweep(program, [v.next for v in state.velocity], 1.0 / dt, slowest / (extent * extent))
 
 
 def start_values(problem: Problem, state: State) -> dict[Field, FieldValue]:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.program import Program
@@ -299,8 +300,8 @@ class Curve:
         """Return the initial values: charge neutrality everywhere, at zero voltage."""
         potential = neutral_potential(device)
         densities = (
-            REFERENCE_DENSITY * np.exp(potential + device.theta_n),
-            REFERENCE_DENSITY * np.exp(-potential - device.theta_p),
+            REFERENCE_DENSITY * portable.exp(potential + device.theta_n),
+            REFERENCE_DENSITY * portable.exp(-potential - device.theta_p),
         )
         found: dict[Any, Any] = {}
         for item, values in zip(self.state, (potential, *densities), strict=True):

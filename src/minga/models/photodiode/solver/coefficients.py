@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.models.photodiode.solver.fermi import activity_of
 from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY, VACUUM
 from minga.models.photodiode.structure.device import Device
@@ -175,7 +176,7 @@ class Coefficients:
         put(self, "nodes", NodeCoefficients(**{k: self._keep(k, v) for k, v in _node_values(device).items()}))
         degenerate = device.statistics == "fermi-dirac"
         bands = (("ln Nc", device.nc), ("ln Nv", device.nv)) if degenerate else ()
-        put(self, "states", tuple(self._keep(name, np.log(v / REFERENCE_DENSITY)) for name, v in bands))
+        put(self, "states", tuple(self._keep(name, portable.log(v / REFERENCE_DENSITY)) for name, v in bands))
         put(self, "edges", tuple(
             EdgeCoefficients(**{k: self._keep(k, v, axis) for k, v in _edge_values(device, axis).items()})
             for axis in axes
@@ -272,14 +273,15 @@ def on_edges(values: Floats, axis: int) -> Floats:
 def neutral_potential(device: Device) -> Floats:
     """Return the potential, kT/q, at which holes - electrons + doping = 0 at each node by itself, at zero bias."""
     middle = -0.5 * (device.theta_n + device.theta_p)
-    found: Floats = middle + np.arcsinh(device.doping / (2.0 * device.nie))
+    found: Floats = middle + portable.asinh(device.doping / (2.0 * device.nie))
     if device.statistics == "boltzmann":
         return found
     # Where one carrier is degenerate, the other is negligible; in between, Boltzmann statistics is accurate.
-    levels = np.log(device.nc / REFERENCE_DENSITY), np.log(device.nv / REFERENCE_DENSITY)
+    levels = portable.log(device.nc / REFERENCE_DENSITY), portable.log(device.nv / REFERENCE_DENSITY)
     for _ in range(100):
         eta_n, eta_p = found + device.theta_n - levels[0], -found - device.theta_p - levels[1]
-        n, p = (states * np.exp(eta + activity_of(eta)) for states, eta in ((device.nc, eta_n), (device.nv, eta_p)))
+        n = device.nc * portable.exp(eta_n + activity_of(eta_n))
+        p = device.nv * portable.exp(eta_p + activity_of(eta_p))
         change = (n - p - device.doping) / (n + p)
         found = found - np.clip(change, -0.5, 0.5)
         if float(np.abs(change).max()) < 1e-15:

@@ -8,13 +8,13 @@ beyond.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.lang import functions as mg
 from minga.lang.expr import Node
 from minga.lang.math import exp, log
@@ -49,9 +49,10 @@ PIECES: Final = (
     )),
 )  # fmt: skip
 """Ranges of eta: their ends, and the coefficients of ln gamma in powers of a variable from -1 to 1."""
-SOMMERFELD: Final = (1.0, math.pi**2 / 8.0, 7.0 * math.pi**4 / 640.0, 31.0 * math.pi**6 / 3072.0)
-"""Coefficients of F / (4/(3 sqrt(pi)) eta^1.5) in powers of 1/eta^2."""
-LEADING: Final = math.log(4.0 / (3.0 * math.sqrt(math.pi)))
+SOMMERFELD: Final = (1.0, 1.2337005501361697, 1.0654119331844014, 9.701518554959124)
+"""Coefficients of F / (4/(3 sqrt(pi)) eta^1.5) in powers of 1/eta^2: pi^2/8, 7 pi^4/640, 31 pi^6/3072."""
+LEADING: Final = -0.2846828704729191
+"""ln(4 / (3 sqrt(pi)))."""
 
 
 def activity(eta: Node) -> Node:
@@ -62,7 +63,7 @@ def activity(eta: Node) -> Node:
 
 def activity_of(eta: Floats) -> Floats:
     """Return ln gamma of an array."""
-    found: Floats = _activity(eta, np.exp, np.log, np.where, np.minimum, np.maximum)
+    found: Floats = _activity(eta, portable.exp, portable.log, np.where, np.minimum, np.maximum)
     return found
 
 
@@ -95,7 +96,7 @@ def _activity(
 def reduced_level(logarithm: Floats) -> Floats:
     """Return eta at which ln F has a given value, by Newton's method from the Boltzmann or Sommerfeld limit."""
     given = np.asarray(logarithm, np.float64)
-    eta = np.where(given < 0.0, given, np.exp((np.maximum(given, 0.0) - LEADING) / 1.5))
+    eta = np.where(given < 0.0, given, portable.exp((np.maximum(given, 0.0) - LEADING) / 1.5))
     for _ in range(60):
         step = 1e-5
         slope = 1.0 + (activity_of(eta + step) - activity_of(eta - step)) / (2.0 * step)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from minga.compile import portable
 from minga.models.photodiode.structure.materials import CaugheyThomas, Material
 
 __all__ = ["quaternary"]
@@ -31,7 +31,7 @@ def quaternary(y: float, materials: Mapping[str, Material]) -> Material:
     low, high, share = (inp, middle, y / _KNOWN) if y <= _KNOWN else (middle, ingaas, (y - _KNOWN) / (1 - _KNOWN))
     gap = 1.35 - 0.72 * y + 0.12 * y * y
     changes: dict[str, Any] = {
-        name: math.exp((1 - share) * math.log(getattr(low, name)) + share * math.log(getattr(high, name)))
+        name: portable.exp((1 - share) * portable.log(getattr(low, name)) + share * portable.log(getattr(high, name)))
         for name in ("nc", "nv", "tau_n", "tau_p", "radiative", "auger_n", "auger_p")
     }
     electrons = 5400.0 - 7750.0 * y + 14400.0 * y * y

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
@@ -30,7 +31,8 @@ def column(device: Device, values: Floats) -> Floats:
 def neutral_potential(device: Device) -> Floats:
     """Return the potential of neutral nodes at equilibrium with Boltzmann statistics, kT/q."""
     half = column(device, device.doping) / (2 * column(device, device.nie))
-    return np.arcsinh(half) - 0.5 * (column(device, device.theta_n) + column(device, device.theta_p))
+    found: Floats = portable.asinh(half) - 0.5 * (column(device, device.theta_n) + column(device, device.theta_p))
+    return found
 
 
 def built_in_voltage(device: Device) -> float:
@@ -94,7 +96,7 @@ class Depletion:
 
     def voltage(self, peak: float) -> float:
         """Return the voltage across the depleted part for a displacement at the junction."""
-        return float(np.dot(self.fields(peak), self.device.lengths[0][1:-1]))
+        return float((self.fields(peak) * self.device.lengths[0][1:-1]).sum())
 
     def peak_at(self, bias: float) -> float:
         """Return the displacement at the junction for a bias of the anode relative to the cathode."""
@@ -145,7 +147,7 @@ class Depletion:
         # Holes drift towards the anode; those that start at x = W: int beta exp(-int_x^W (beta - alpha)) dx.
         gained = (holes - electrons) * lengths
         beyond = np.concatenate((np.cumsum(gained[::-1])[::-1][1:], [0.0])) + 0.5 * gained
-        return float(np.dot(holes * np.exp(np.clip(-beyond, -700.0, 700.0)), lengths))
+        return float((holes * portable.exp(np.clip(-beyond, -700.0, 700.0)) * lengths).sum())
 
 
 def coefficient_on(edges: EdgeIonisation, fields: Floats) -> Floats:
@@ -159,7 +161,8 @@ def coefficient_on(edges: EdgeIonisation, fields: Floats) -> Floats:
             for v in (edges.a, edges.b, edges.m, edges.power, edges.to)
         )
         here = ~taken & (fields < to)
-        found = np.where(here, a * strength**power * np.exp(-((b / strength) ** m)), found)
+        value = a * portable.power(strength, power) * portable.exp(-portable.power(b / strength, m))
+        found = np.where(here, value, found)
         taken |= here
     return found
 

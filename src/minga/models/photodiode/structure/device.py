@@ -9,6 +9,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY, thermal_voltage
 from minga.models.photodiode.structure.emission import emission_of
@@ -346,16 +347,16 @@ def _emission(
     for terminal in terminals:
         metal |= terminal.nodes & (terminal.kind == "schottky")
     bands = (
-        (values["nc"], np.log(values["nc"] / REFERENCE_DENSITY) - values["theta_n"]),
-        (values["nv"], np.log(values["nv"] / REFERENCE_DENSITY) + values["theta_p"]),
+        (values["nc"], portable.log(values["nc"] / REFERENCE_DENSITY) - values["theta_n"]),
+        (values["nv"], portable.log(values["nv"] / REFERENCE_DENSITY) + values["theta_p"]),
     )
     return emission_of(bands, _spread_numbers(numbers, shape), metal, stack.temperature)
 
 
 def _held_by(barrier: float, values: dict[str, Floats], vt: float) -> Floats:
     """Return electrons minus holes, 1/cm3, at a metal with its Fermi level `barrier` eV below the conduction band."""
-    electrons: Floats = values["nc"] * np.exp(-barrier / vt)
-    held: Floats = electrons - values["nie"] ** 2 / electrons
+    electrons: Floats = values["nc"] * portable.exp(-barrier / vt)
+    held: Floats = electrons - values["nie"] * values["nie"] / electrons
     return held
 
 

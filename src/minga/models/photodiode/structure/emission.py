@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.models.photodiode.structure.constants import CHARGE, PLANCK, thermal_voltage
 
 __all__ = ["emission_of", "emission_velocity"]
@@ -29,7 +30,7 @@ SMALLEST_OFFSET: Final = 1.0
 def emission_velocity(states: Floats | float, temperature: float) -> Floats:
     """Return the emission velocity in cm/s of carriers with an effective density of states in 1/cm3."""
     rate = thermal_voltage(temperature) * CHARGE / PLANCK
-    return np.asarray(rate * np.cbrt(2.0 / np.asarray(states)))
+    return np.asarray(rate * portable.cbrt(2.0 / np.asarray(states)))
 
 
 def emission_of(

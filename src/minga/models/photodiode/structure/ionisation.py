@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from minga.compile import portable
 from minga.schema import validate
 
 __all__ = ["EdgeIonisation", "IonisationSet", "Piece", "SetSettings", "coefficient", "on_edges", "shipped_sets"]
@@ -101,7 +102,8 @@ def coefficient(pieces: Sequence[Piece], field: Floats | float) -> Floats:
     for piece in pieces:
         inside = (strength >= low) & (strength < piece.to) & (strength > 0)
         e = np.where(inside, strength, 1.0)
-        found = np.where(inside, piece.a * e**piece.power * np.exp(-((piece.b / e) ** piece.m)), found)
+        value = piece.a * portable.power(e, piece.power) * portable.exp(-portable.power(piece.b / e, piece.m))
+        found = np.where(inside, value, found)
         low = piece.to
     return found
 

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.errors import CaseError, suggest
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY, thermal_voltage
 from minga.models.photodiode.structure.ionisation import EdgeIonisation, IonisationSet, on_edges, shipped_sets
@@ -135,20 +136,21 @@ def _bands(temperature: float, materials: Sequence[Material]) -> dict[str, Float
     found: dict[Material, tuple[float, float, float, float, float]] = {}
     for material in dict.fromkeys(materials):
         gap = gap_at(material, temperature)
-        warm = (temperature / 300.0) ** 1.5
+        warm = portable.power(temperature / 300.0, 1.5)
         nc, nv = material.nc * warm, material.nv * warm
-        log_nie = 0.5 * np.log(nc) + 0.5 * np.log(nv) - 0.5 * gap / vt
+        log_nie = 0.5 * portable.log(nc) + 0.5 * portable.log(nv) - 0.5 * gap / vt
         exact = None
         if material.ni is not None:
-            log_nie = np.log(material.ni)
+            log_nie = portable.log(material.ni)
             exact = material.ni if temperature == 300.0 else None
             if temperature != 300.0:
-                log_nie += 1.5 * np.log(temperature / 300.0) - 0.5 * (gap / vt - material.gap / thermal_voltage(300.0))
+                wider = gap / vt - material.gap / thermal_voltage(300.0)
+                log_nie += 1.5 * portable.log(temperature / 300.0) - 0.5 * wider
         # As the material warms up, both band edges move towards the middle of the gap.
         affinity = material.affinity + 0.5 * (material.gap - gap)
-        theta_n = affinity / vt + np.log(nc / REFERENCE_DENSITY)
-        theta_p = theta_n - 2 * (log_nie - np.log(REFERENCE_DENSITY))
-        found[material] = (float(theta_n), float(theta_p), exact or float(np.exp(log_nie)), nc, nv)
+        theta_n = affinity / vt + portable.log(nc / REFERENCE_DENSITY)
+        theta_p = theta_n - 2 * (log_nie - portable.log(REFERENCE_DENSITY))
+        found[material] = (float(theta_n), float(theta_p), exact or float(portable.exp(log_nie)), nc, nv)
     zero = 0.5 * (found[materials[0]][0] + found[materials[0]][1])
     columns = np.array([found[m] for m in materials]).T
     return {

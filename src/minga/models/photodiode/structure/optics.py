@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
+import bisect
 
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.structure.constants import CHARGE, LIGHT_SPEED, PLANCK
 from minga.models.photodiode.structure.materials import Absorption, Material
@@ -50,7 +51,10 @@ def absorption_of(material: Material, wavelength: float, layer: str) -> float:
 def _between(wavelength: float, known: Absorption) -> float:
     if wavelength in known.wavelengths:
         return known.coefficients[known.wavelengths.index(wavelength)]
-    return math.exp(float(np.interp(wavelength, known.wavelengths, np.log(known.coefficients))))
+    k = bisect.bisect(known.wavelengths, wavelength)
+    low, high = known.wavelengths[k - 1 : k + 1]
+    first, last = map(portable.log, known.coefficients[k - 1 : k + 1])
+    return float(portable.exp(first + (wavelength - low) / (high - low) * (last - first)))
 
 
 def generation_of(flux: float, absorption: Floats, below: Floats, above: Floats, *, from_high: bool) -> Floats:
@@ -74,5 +78,5 @@ def generation_of(flux: float, absorption: Floats, below: Floats, above: Floats,
     whole = alpha * (near + far)
     depth = np.concatenate(([0.0], np.cumsum(whole)[:-1])) + alpha * near
     first = int(np.argmax(alpha > 0.0))
-    pairs: Floats = flux * alpha * np.exp(depth[first] - depth)
+    pairs: Floats = flux * alpha * portable.exp(depth[first] - depth)
     return pairs[::-1] if from_high else pairs

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.models.photodiode.structure.ionisation import IonisationSet
 from minga.models.photodiode.structure.materials import CaugheyThomas, Material, Saturation
 from minga.models.photodiode.structure.stack import Stack
@@ -26,21 +27,21 @@ def gap_at(material: Material, temperature: float) -> float:
         return material.gap
     alpha, beta = material.varshni
     room = REFERENCE_TEMPERATURE
-    return material.gap - alpha * (temperature**2 / (temperature + beta) - room**2 / (room + beta))
+    return material.gap - alpha * (temperature * temperature / (temperature + beta) - room * room / (room + beta))
 
 
 def lattice_share(model: CaugheyThomas | None, temperature: float) -> float:
     """Return the factor (300 K/T)^exponent of the mobility of pure material; 1 if its dependence is unknown."""
     if temperature == REFERENCE_TEMPERATURE or model is None or model.max_exponent is None:
         return 1.0
-    return float((REFERENCE_TEMPERATURE / temperature) ** model.max_exponent)
+    return float(portable.power(REFERENCE_TEMPERATURE / temperature, model.max_exponent))
 
 
 def with_impurities(model: CaugheyThomas, impurities: Floats, temperature: float) -> Floats:
     """Return the mobility, cm2/Vs, at an impurity density, 1/cm3; away from 300 K after Sotoodeh et al."""
     largest = model.max * lattice_share(model, temperature)
-    reference = model.reference * (temperature / REFERENCE_TEMPERATURE) ** model.reference_exponent
-    found: Floats = model.min + (largest - model.min) / (1 + (impurities / reference) ** model.exponent)
+    reference = model.reference * portable.power(temperature / REFERENCE_TEMPERATURE, model.reference_exponent)
+    found: Floats = model.min + (largest - model.min) / (1 + portable.power(impurities / reference, model.exponent))
     return found
 
 
@@ -48,7 +49,7 @@ def saturation_at(model: Saturation, temperature: float) -> Saturation:
     """Return the velocities at another temperature, scaled by (300 K/T)^exponent; unchanged if that is unknown."""
     if temperature == REFERENCE_TEMPERATURE or model.heat is None:
         return model
-    electrons, holes = ((REFERENCE_TEMPERATURE / temperature) ** exponent for exponent in model.heat)
+    electrons, holes = (portable.power(REFERENCE_TEMPERATURE / temperature, exponent) for exponent in model.heat)
     return Saturation(
         model.velocity_n * electrons, model.velocity_p * holes, model.exponent_n, model.exponent_p, model.heat
     )
