@@ -10,7 +10,7 @@ Source: C. T. Kelley, D. E. Keyes, SIAM J. Numer. Anal. 35 (1998) 508.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,8 @@ from minga.lang.cell import CellReader
 from minga.lang.elementary import clip
 from minga.lang.expr import as_node, extreme, where
 from minga.lang.functions import max as largest
+from minga.output.provenance import COMMAND
+from minga.running.call import said_call
 from minga.running.run import run
 from minga.solve.jacobian import Vector
 from minga.solve.krylov import copy
@@ -47,6 +49,8 @@ _WORSE: Final = 10.0
 """Growth of the residual with which a step counts as too long."""
 _GIVEN_UP: Final = 1e-9
 """Length of steps, in units of the first one, at which the iteration is given up."""
+_DEFAULTS: Final[Mapping[str, object]] = {"tolerance": 1e-8, "limit": 200, "dt": None, "time": 0.0}
+"""Arguments that the record of a call leaves out."""
 _ENDS: Final = {1: "the residual is below the tolerance", 2: "the steps have become too short"}
 
 
@@ -98,7 +102,9 @@ def steady(
     if dt is not None and not 0.0 < dt < math.inf:
         raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, or leave it out")
     search = _search(model, _evolution(model), tolerance, dt, time)
+    given = {"tolerance": tolerance, "limit": limit, "dt": dt, "time": time}
     history = run(search, limit, comm=comm, every=limit, observe=1)
+    history.attrs[COMMAND] = said_call("mg.solve.steady", {k: v for k, v in given.items() if v != _DEFAULTS[k]})
     known = history.attrs
     if not known["residual"] <= tolerance:
         raise RunError(
@@ -110,8 +116,14 @@ def steady(
     return _state(history, model)
 
 
-def _evolution(model: Model) -> Evolution:
+def _evolution(model: object) -> Evolution:
     """Return the evolution of a model that may have a steady state; raise ProgramError for others."""
+    if not isinstance(model, Model):
+        raise ProgramError(
+            f"expected a model, found {type(model).__name__}",
+            remedy="write mg.solve.steady(mg.pde(...)); steady begins with the initial values of the model: "
+            "mg.pde(..., initial={'u': found.u[-1].values})",
+        )
     found = model.evolution
     if not isinstance(found, Evolution):
         raise ProgramError(

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from minga.errors import LayoutError, shown, suggest
 from minga.markup import block, table
 from minga.space.box import Box, Point, Widths
+from minga.space.names import OF_RESULTS
 
 __all__ = ["Floats", "Grid"]
 
@@ -553,6 +554,9 @@ def _names(axes: Sequence[str] | None, ndim: int) -> tuple[str, ...]:
     names = tuple(axes) if axes is not None else tuple(_LETTERS[_MAX_NDIM - ndim :])
     if len(names) != ndim or len(set(names)) != ndim or not all(isinstance(n, str) and n for n in names):
         raise LayoutError(f"a grid of {ndim} axes needs {ndim} different axis names; found {shown(names)}")
+    for name in names:
+        if name in OF_RESULTS:
+            raise LayoutError(f"axis {name!r} has the name of {OF_RESULTS[name]} in results", remedy="rename the axis")
     return names
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from minga.errors import MingaError, suggest
 
-__all__ = ["EquationError", "Source", "name_problem", "parse", "unknown"]
+__all__ = ["EquationError", "Source", "name_problem", "normal_name", "parse", "unknown"]
 
 LONGEST: Final = 10_000
 """Characters of the longest text."""
@@ -280,17 +280,22 @@ def _syntax(label: str, text: str, python: str, places: tuple[int, ...], error: 
     return _error(label, text, f"this is not an expression ({error.msg})", where, remedy)
 
 
-def name_problem(name: object, reserved: Iterable[str]) -> str | None:
+def normal_name(name: object) -> str:
+    """Return the normal form of a name, which Python gives to the names in texts."""
+    return unicodedata.normalize("NFKC", str(name))
+
+
+def name_problem(name: object, meanings: Mapping[str, str]) -> str | None:
     """Return why a name cannot be one of a field or parameter, or None.
 
     Parameters
     ----------
     name
         The name.
-    reserved
-        Names that have a meaning.
+    meanings
+        What names mean in equations.
     """
-    if not isinstance(name, str) or not unicodedata.normalize("NFKC", name).isidentifier():
+    if not isinstance(name, str) or not normal_name(name).isidentifier():
         return "a name consists of letters, digits and _"
     try:
         tree = ast.parse(name, mode="eval").body
@@ -298,9 +303,8 @@ def name_problem(name: object, reserved: Iterable[str]) -> str | None:
         tree = None
     if not isinstance(tree, ast.Name):
         return "the name is a word of Python's syntax, which equations cannot contain"
-    if unicodedata.normalize("NFKC", name) in reserved:
-        return "the name has a meaning in equations"
-    return None
+    meaning = meanings.get(normal_name(name))
+    return None if meaning is None else f"in equations {name} is {meaning}"
 
 
 def unknown(source: Source, node: ast.AST, name: str, known: Iterable[str], kind: str = "name") -> EquationError:

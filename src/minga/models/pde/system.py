@@ -6,7 +6,6 @@ import ast
 import functools
 import inspect
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,8 +17,8 @@ from minga.lang.expr import as_node
 from minga.lang.functions import coordinate
 from minga.models.pde.complex_values import Pair, part_names
 from minga.models.pde.integrals import Integral, integrals_of
-from minga.models.pde.source import Source, name_problem, parse
-from minga.models.pde.translate import Names, reserved, translate
+from minga.models.pde.source import Source, name_problem, normal_name, parse
+from minga.models.pde.translate import Names, meanings, translate
 from minga.space.field import Register
 from minga.space.grid import Grid
 
@@ -85,11 +84,12 @@ class System:
         given = equations if isinstance(equations, Mapping) else {_ONLY: equations}
         if not given:
             raise ProgramError("there are no equations", remedy='write {"u": "laplace(u)"}')
-        unknowns = tuple(_normal(each) for each in given)
+        unknowns = tuple(normal_name(each) for each in given)
         types = _types(dtype, unknowns)
         pairs = tuple(each for each in unknowns if types[each].startswith("c"))
         fields = [(part, _KINDS[types[each]]) for each in unknowns for part in _parts(each, each in pairs)]
         names = tuple(name for name, _ in fields)
+        _check_axes(grid, bool(pairs))
         numbers, placed, of_pairs = _parameters(parameters, {*unknowns, *names})
         _check_names({"field": (*given, *names), "parameter": (*parameters, *numbers, *placed)}, grid, bool(pairs))
         if len(set(names)) < len(names):
@@ -221,17 +221,13 @@ def complex_rate(equation: object) -> ProgramError:
     )
 
 
-def _normal(name: object) -> str:
-    return unicodedata.normalize("NFKC", str(name))
-
-
 def _parts(name: str, is_complex: bool) -> tuple[str, ...]:
     return part_names(name) if is_complex else (name,)
 
 
 def _types(dtype: object, unknowns: Sequence[str]) -> dict[str, str]:
     """Return the type of each unknown."""
-    given = {_normal(name): kind for name, kind in dtype.items()} if isinstance(dtype, Mapping) else None
+    given = {normal_name(name): kind for name, kind in dtype.items()} if isinstance(dtype, Mapping) else None
     for name in given or ():
         if name not in unknowns:
             raise ProgramError(f"dtype of {name!r}, which is no field", remedy=f"the fields are {', '.join(unknowns)}")
@@ -242,9 +238,19 @@ def _types(dtype: object, unknowns: Sequence[str]) -> dict[str, str]:
     return types  # type: ignore[return-value]
 
 
+def _check_axes(grid: Grid, with_complex: bool) -> None:
+    """Raise an error for axes whose names have another meaning in equations."""
+    known = meanings((), with_complex)
+    for axis in grid.axes:
+        if axis in known:
+            raise ProgramError(
+                f"axis {axis!r}: in equations {axis} is {known[axis]}", remedy="give the axis of the grid another name"
+            )
+
+
 def _check_names(words: Mapping[str, Iterable[object]], grid: Grid, with_complex: bool) -> None:
     """Raise an error for names that fields or parameters cannot have."""
-    taken = reserved(grid.axes, with_complex)
+    taken = meanings(grid.axes, with_complex)
     for kind, names in words.items():
         for name in names:
             problem = name_problem(name, taken)
@@ -260,7 +266,7 @@ def _parameters(
     placed: dict[str, Any] = {}
     pairs: list[str] = []
     for word, value in given.items():
-        key = _normal(word)
+        key = normal_name(word)
         if isinstance(value, complex | np.complexfloating) or _is_complex_array(value):
             pairs.append(key)
             parts = dict(zip(part_names(key), (value.real, value.imag), strict=True))
@@ -317,8 +323,12 @@ def _amplitudes(noise: object, names: Sequence[str], pairs: Sequence[str]) -> tu
 def _amplitude(name: str, value: object) -> Source | float | None:
     if isinstance(value, str):
         return parse(value, f"noise of {name}")
-    if value is None or value == 0:
+    if value is None:
         return None
-    if isinstance(value, int | float) and math.isfinite(value):
-        return float(value)
-    raise ProgramError(f"noise of {name!r} is {shown(value)}", remedy="give a number, or a text")
+    if isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value):
+        return float(value) or None
+    raise ProgramError(
+        f"noise of {name!r} is {shown(value)}",
+        remedy="give a number or a text; an array or a function is a parameter with a name, which the text contains: "
+        'parameters={"amplitude": array}, noise="amplitude"',
+    )

@@ -22,7 +22,7 @@ from minga.models.pde.complex_values import Pair
 from minga.models.pde.operands import Vector, divergence_of_gradient, operand
 from minga.models.pde.source import Source, unknown
 
-__all__ = ["CONSTANTS", "FUNCTIONS", "OPERATORS", "Names", "reserved", "translate"]
+__all__ = ["CONSTANTS", "FUNCTIONS", "OPERATORS", "Names", "meanings", "translate"]
 
 SCHEMES: Final = ("upwind", "up3", "up5", "c2", "c4", "van_leer", "weno5")
 MEANS: Final = ("arithmetic", "harmonic")
@@ -70,6 +70,10 @@ OPERATORS: Final = (
     "integral", "laplace", "mean",
 )  # fmt: skip
 """Operators on fields by their names; `d_dx`, `d2_dx2`, `d2_dxdy` and the like come from the axes of the grid."""
+_ARGUMENTS: Final = {
+    "advect": "v, u", "curl": "v", "d": "u, x", "div": "v", "div_grad": "k, u", "dot": "v, w",
+}  # fmt: skip
+"""Arguments of operators in messages, where they are not those of laplace(u)."""
 _SYNONYMS: Final = {"divergence": "div", "gradient": "grad", "arctan2": "atan2", "laplacian": "laplace"}
 _OPTIONAL: Final = {"heaviside": 1}
 _UNLIMITED: Final = ("max", "min")
@@ -150,8 +154,8 @@ class Names:
         return first | {f"d{n}_d{axis}{n}" for axis in self.axes for n in (2, 3, 4)}
 
 
-def reserved(axes: Sequence[str], with_complex: bool = False) -> set[str]:
-    """Return the names that fields and parameters cannot have on a grid with these axes.
+def meanings(axes: Sequence[str], with_complex: bool = False) -> dict[str, str]:
+    """Return what names mean in equations on a grid with these axes: neither fields nor parameters can have them.
 
     Parameters
     ----------
@@ -159,9 +163,20 @@ def reserved(axes: Sequence[str], with_complex: bool = False) -> set[str]:
         Names of the axes.
     with_complex
         Whether there are complex values.
+
+    Returns
+    -------
+    dict
+        A description of each name.
     """
     names = Names({}, axes, time=0.0, complex=with_complex)
-    return names.known | names.callables | {*_SYNONYMS, "noise", "True", "False"}
+    found = dict.fromkeys(names.derivatives, "a derivative")
+    found |= {name: f"another name of {other}" for name, other in _SYNONYMS.items()}
+    found |= dict.fromkeys((*names.functions, *(complex_values.FUNCTIONS if with_complex else ())), "a function")
+    found |= {name: f"the operator {name}({_ARGUMENTS.get(name, 'u')})" for name in OPERATORS}
+    found |= {IMAGINARY_UNIT: "the imaginary unit"} if with_complex else {}
+    found |= {"t": "the time", "pi": "the number 3.14159...", "noise": "an argument of mg.pde"}
+    return found | dict.fromkeys(axes, "the coordinate along an axis of the grid")
 
 
 def translate(source: Source, names: Names, body: ast.expr | None = None) -> Any:

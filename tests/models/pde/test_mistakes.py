@@ -1,0 +1,174 @@
+"""Mistakes in the arguments of mg.pde: none changes a result silently, and each message names what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.errors import CaseError, LayoutError, MingaError, ProgramError
+
+LINE = mg.Grid((8,))
+PLANE = mg.Grid((4, 6))
+CLOSED = mg.Grid((8,), periodic=True)
+OF_RESULTS = ("time", "step", "observed", "time_observed", "receiver", "receiver_time")
+LEFT, RIGHT = mg.dirichlet(1.0), mg.neumann(0.0)
+
+
+def pde(equations: Any = "laplace(u)", grid: Any = LINE, **options: Any) -> mg.Model:
+    return mg.pde(equations, grid, **{"integrator": "rk4", "dt": 0.1, **options})
+
+
+def rate(model: mg.Model) -> np.ndarray:
+    """The rate of change of u, by one step of Euler's method of length 1."""
+    found = mg.run(model, 1).u.values
+    return np.asarray(found[1] - found[0])
+
+
+def refused(make: Callable[[], object]) -> MingaError:
+    """The error for a mistake."""
+    with pytest.raises(MingaError) as caught:
+        make()
+    return caught.value
+
+
+# Names ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", OF_RESULTS)
+def test_names_of_results_belong_to_no_axis_and_no_field(name: str) -> None:
+    assert "results" in refused(lambda: mg.Grid((4,), (name,))).message
+    assert "results" in refused(lambda: pde({name: "1"})).message
+
+
+def test_an_observable_and_a_field_keep_different_names() -> None:
+    assert {"integral_u", "integral_u_observed"} <= {*mg.run(pde({"u": "0", "integral_u": "0"}), 1).data_vars}
+    with pytest.raises(ProgramError, match="'integral_u' would be 'integral_u_observed'"):
+        pde({"u": "0", "integral_u": "0", "integral_u_observed": "0"})
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning"), [("t", "the time"), ("pi", "3.14"), ("d", "d(u, x)"), ("sin", "function")]
+)
+def test_axes_have_no_names_with_another_meaning(name: str, meaning: str) -> None:
+    assert meaning in refused(lambda: pde("u", mg.Grid((4,), (name,)))).message
+
+
+@pytest.mark.parametrize(
+    ("name", "meaning"),
+    [("d", "the operator d(u, x)"), ("x", "the coordinate along an axis"), ("laplacian", "another name of laplace")],
+)
+def test_the_meaning_of_a_reserved_name_is_said(name: str, meaning: str) -> None:
+    assert meaning in refused(lambda: pde("u", parameters={name: 1.0})).message
+
+
+# Parameters that nothing uses ----------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("equation", "parameters", "options", "remedy"),
+    [
+        ("-rate*u", {"rate": 1.0, "ratte": 2.0}, {}, "did you mean 'rate'?"),
+        ("-u", {"k": 1.0}, {}, "remove it"),
+        ("-D*u", {"D": "1 + x", "k": 1.0}, {}, "remove it"),
+        (lambda u, k: -k * u[0], {"k": 1.0, "q": 1.0}, {}, "remove it"),
+    ],
+)
+def test_parameters_that_nothing_uses(equation: Any, parameters: Any, options: Any, remedy: str) -> None:
+    error = refused(lambda: pde(equation, parameters=parameters, **options))
+    assert "is used by no equation" in error.message
+    assert remedy in str(error.remedy)
+
+
+@pytest.mark.parametrize(
+    ("equation", "options"),
+    [
+        ("-D*u", {"parameters": {"D": "k*x", "k": 1.0}}),
+        (lambda u, k: -k * u[0], {}),
+        ("-u", {"initial": {"u": "k*x"}}),
+        ("-u", {"boundary": mg.dirichlet("k*t")}),
+        ("-u", {"noise": "k", "integrator": "euler-maruyama"}),
+        ("re(k)*u", {"parameters": {"k": 1j}, "dtype": "c16"}),
+    ],
+)
+def test_parameters_are_used_by_more_than_equations(equation: Any, options: Any) -> None:
+    pde(equation, **{"parameters": {"k": 1.0}, **options})
+
+
+def test_a_sweep_over_a_misspelt_parameter(tmp_path: Any) -> None:
+    case = tmp_path / "case.toml"
+    case.write_text(
+        'model = "pde"\n[grid]\nshape = [8]\n[pde]\nequations = "-k*u"\nparameters = { k = 1.0 }\ndt = 0.1\n'
+    )
+    with pytest.raises(CaseError, match="did you mean 'k'"):
+        mg.read_case(str(case), ["pde.parameters.kk=3"])
+
+
+# Arguments -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: pde(units={"W": "K"}), ["units of 'W'", "the fields are u"]),
+        (lambda: pde(grid=(32, 32)), ["expected a grid, found (32, 32)", "mg.Grid((32, 32)"]),
+        (lambda: pde(noise=np.ones(8), integrator="euler-maruyama"), ["an array of shape (8,)", 'noise="amplitude"']),
+        (lambda: pde(grid=CLOSED, boundary=mg.dirichlet(1.0)), ["all axes of the grid are periodic"]),
+        (lambda: pde(boundary=mg.antiperiodic()), ["the grid closes along no axis"]),
+        (lambda: pde(boundary={"U": mg.dirichlet(1.0)}), ["'U', which is no field, and no axis", "did you mean 'u'"]),
+        (lambda: pde(grid=PLANE, boundary={"u": (LEFT, RIGHT)}), ["is a pair, and the grid has the axes y, x"]),
+        (lambda: mg.solve.steady(mg.run(pde(), 1)), ["expected a model, found Dataset", "initial"]),  # type: ignore[arg-type]
+    ],
+)
+def test_arguments(make: Callable[[], object], words: list[str]) -> None:
+    text = str(refused(make))
+    assert all(word in text for word in words), text
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), [1, 2], 1j])
+def test_values_of_conditions_are_checked_where_they_are_given(value: Any) -> None:
+    for make in (mg.dirichlet, mg.neumann, lambda each: mg.robin(each, 1.0), lambda each: mg.robin(1.0, each)):
+        with pytest.raises(LayoutError, match="a finite number"):
+            make(value)
+
+
+# Conditions ----------------------------------------------------------------------------------------------------------
+def test_a_pair_of_conditions_belongs_to_the_only_axis() -> None:
+    expected = rate(pde(boundary={"x": (LEFT, RIGHT)}, integrator="euler", dt=1.0))
+    for given in ((LEFT, RIGHT), {"u": (LEFT, RIGHT)}, {"u": [LEFT, RIGHT]}):
+        assert np.array_equal(rate(pde(boundary=given, integrator="euler", dt=1.0)), expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "function"),
+    [
+        (mg.dirichlet("k*sin(t + 1)"), mg.dirichlet(lambda t: 2.0 * mg.sin(t + 1.0))),
+        (mg.neumann("k*y"), mg.neumann(lambda y, x: 2.0 * y)),
+        (mg.robin("k + y", "y*t"), mg.robin(lambda y, x: 2.0 + y, lambda y, x, t: y * t)),
+    ],
+)
+def test_conditions_are_texts_as_well(text: Any, function: Any) -> None:
+    one, other = (
+        pde(
+            "k*laplace(u) + 0*k", PLANE, boundary=each, parameters={"k": 2.0}, initial="x*y", integrator="euler", dt=1.0
+        )
+        for each in (text, function)
+    )
+    assert np.abs(rate(other)).max() > 0
+    assert np.array_equal(rate(one), rate(other))
+
+
+@pytest.mark.parametrize("condition", [mg.dirichlet("x"), mg.robin(1, "x"), (LEFT, mg.neumann("t"))])
+def test_only_equations_read_texts(condition: Any) -> None:
+    for given in (condition, {"x": condition}):
+        with pytest.raises(LayoutError, match=r"which only mg\.pde reads"):
+            mg.Field("u", LINE, boundary=given)
+
+
+def test_an_unknown_name_in_the_text_of_a_condition() -> None:
+    error = refused(lambda: pde(boundary=mg.dirichlet("sin(q)")))
+    assert "boundary of u: unknown name 'q'" in error.message
+    assert error.remedy == "known are pi, t, x"
+
+
+def test_a_steady_state_records_the_call_that_made_it() -> None:
+    model = mg.pde("laplace(u) + 1", LINE, boundary=mg.dirichlet(0.0))
+    found = mg.solve.steady(model, tolerance=1e-7).attrs["command"]
+    assert found.startswith("mg.solve.steady(model, tolerance=1e-07)")
