@@ -542,7 +542,10 @@ class Grid:
 def _shape(shape: Sequence[int]) -> Point:
     if isinstance(shape, int):
         raise LayoutError(f"a grid's shape is a length for each axis; found {shape}", remedy=f"write ({shape},)")
-    lengths = tuple(int(n) for n in shape)
+    entries = tuple(shape)
+    if not all(hasattr(n, "__index__") for n in entries):
+        raise LayoutError(f"a grid's shape consists of whole numbers; found {shown(entries)}", remedy="count cells")
+    lengths = tuple(operator.index(n) for n in entries)
     if not 1 <= len(lengths) <= _MAX_NDIM:
         raise LayoutError(f"a grid has 1 to {_MAX_NDIM} axes; found shape {lengths}")
     if min(lengths) < 1:

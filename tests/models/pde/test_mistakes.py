@@ -168,7 +168,66 @@ def test_an_unknown_name_in_the_text_of_a_condition() -> None:
     assert error.remedy == "known are pi, t, x"
 
 
-def test_a_steady_state_records_the_call_that_made_it() -> None:
-    model = mg.pde("laplace(u) + 1", LINE, boundary=mg.dirichlet(0.0))
-    found = mg.solve.steady(model, tolerance=1e-7).attrs["command"]
-    assert found.startswith("mg.solve.steady(model, tolerance=1e-07)")
+# Texts ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [
+        ("np.sin(u)", "write sin(...) without np"),
+        ("v.grad(u)", "dot(v, grad(...))"),
+        ("laplace(u) - sin u", "write sin(u)"),
+        ("a u", "write a*u"),
+        ("9.81 m/s**2", "numbers have no units"),
+        ("h**3 grad(u)", "write 3*grad"),
+        ("d2_dt2(u)", "of first order in time"),
+        ("laplace(T)", 'the equation of a field T is written {"T": "..."}'),
+        ("u*time", "write t"),
+        ("-|u + 1|*u", "write abs(...)"),
+        ("u*'a'", "without quotes"),
+    ],
+)
+def test_texts_of_other_programs(text: str, remedy: str) -> None:
+    assert remedy in str(refused(lambda: pde(text)).remedy)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda u: u * (1 - u), ["field 'u'", "read a cell of it: u[0]"]),
+        (lambda u, k: u[0] * k, ["field 'k'", 'parameters={"k": 1.0}']),
+        (lambda u: u[0, 0], ["u[0, 0] has 2 offsets", "write u[0]"]),
+        (lambda u: None, ["returns nothing", "test_mistakes.py"]),
+        (lambda u: (u[0],), ["a tuple of 1", "the rate of u"]),
+        (lambda u: "laplace(u)", ["returns the text 'laplace(u)'", "as the equation"]),
+        (lambda u: u, ["returns the field u", "u[0]"]),
+    ],
+)
+def test_functions_of_equations(function: Any, words: list[str]) -> None:
+    given = {"k": np.ones(8)} if "field 'k'" in words else {}
+    text = str(refused(lambda: pde(function, parameters=given)))
+    assert all(word in text for word in words), text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"order": 3}, ["order=3", "2, 4, ... 16"]),
+        ({"seed": 1.5}, ["seed=1.5"]),
+        ({"tolerance": 0}, ["tolerance=0"]),
+        ({"integrator": "RK45"}, ["did you mean 'dp5'?"]),
+    ],
+)
+def test_numbers_and_names_of_methods(options: Any, words: list[str]) -> None:
+    text = str(refused(lambda: pde("u", **options)))
+    assert all(word in text for word in words), text
+
+
+def test_a_shape_of_fractions() -> None:
+    with pytest.raises(LayoutError, match="whole numbers"):
+        mg.Grid((4.5, 4))  # type: ignore[arg-type]
+    assert mg.Grid((np.int64(4), 4)).shape == (4, 4)
+
+
+@pytest.mark.parametrize("text", ["curl((u, u))", "div(curl(curl((u, u))))"])
+def test_curl_has_no_spectral_form(text: str) -> None:
+    error = refused(lambda: pde(text, mg.Grid((4, 4), periodic=True), space="spectral"))
+    assert "curl has no spectral form" in error.message

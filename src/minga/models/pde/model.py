@@ -139,6 +139,8 @@ def pde(
         "parameters": parameters, "initial": initial, "noise": noise, "space": space, "dealias": dealias,
         "absolute": absolute, "unit": unit, "units": units, "dtype": dtype,
     }  # fmt: skip
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0.0 < tolerance < math.inf:
+        raise ProgramError(f"tolerance={shown(tolerance)}", remedy="give a positive number, such as 1e-6")
     system = System.of(equations, _grid(grid), dict(parameters or {}), noise, order, seed, dtype)
     check_parameters(parameters or {}, system, texts_in(initial), conditions_in(boundary))
     for each in units or {}:

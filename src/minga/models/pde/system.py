@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import math
@@ -13,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from minga.errors import ProgramError, shown, suggest
+from minga.lang.cell import CellReader
 from minga.lang.expr import as_node
 from minga.lang.functions import coordinate
 from minga.models.pde.complex_values import Pair, part_names
@@ -85,6 +87,8 @@ class System:
         if not given:
             raise ProgramError("there are no equations", remedy='write {"u": "laplace(u)"}')
         unknowns = tuple(normal_name(each) for each in given)
+        _check_whole("order", order, ORDERS, "orders of accuracy are 2, 4, ... 16")
+        _check_whole("seed", seed, range(2**64), "give a whole number of at least 0")
         types = _types(dtype, unknowns)
         pairs = tuple(each for each in unknowns if types[each].startswith("c"))
         fields = [(part, _KINDS[types[each]]) for each in unknowns for part in _parts(each, each in pairs)]
@@ -151,11 +155,20 @@ class System:
 
     def _fields_of(self, name: str, value: Any) -> list[Any]:
         """Return the rates of the fields of an unknown."""
+        equation = self.equations[self.unknowns.index(name)]
         if name in self.complex:
-            pair = Pair(*value) if isinstance(value, tuple) and len(value) == 2 else Pair.of(value)
+            if isinstance(value, tuple) and len(value) != 2:
+                raise _returned(
+                    equation, f"a tuple of {len(value)}", f"return two, the rates of {' and '.join(part_names(name))}"
+                )
+            pair = Pair(*value) if isinstance(value, tuple) else Pair.of(value)
             return [as_node(pair.re), as_node(pair.im)]
-        if isinstance(value, Pair | tuple):
-            raise complex_rate(self.equations[self.unknowns.index(name)])
+        if isinstance(value, tuple):
+            raise _returned(
+                equation, f"a tuple of {len(value)}", f"return the rate of {name}: one value for each function"
+            )
+        if isinstance(value, Pair):
+            raise complex_rate(equation)
         return [as_node(value)]
 
     def _value(
@@ -164,8 +177,12 @@ class System:
     ) -> Any:  # fmt: skip
         if isinstance(equation, Source):
             return translate(equation, self.meanings(cells, constants, t, scalars))
-        readers = dict(zip((*self.names, *self.placed), (*cells, *constants), strict=True))
-        return _called(equation, {**readers, **_numbers(scalars), "t": t}, self.grid.axes)
+        readers = {
+            name: _named(reader, name, name in self.placed)
+            for name, reader in zip((*self.names, *self.placed), (*cells, *constants), strict=True)
+        }
+        value = _called(equation, {**readers, **_numbers(scalars), "t": t}, self.grid.axes)
+        return _checked(equation, value, self.grid.ndim)
 
     def meanings(
         self, cells: Sequence[Any], constants: Sequence[Any], t: Any, scalars: Mapping[str, Any]
@@ -213,6 +230,39 @@ def _called(function: Callable[..., object], known: Mapping[str, Any], axes: Seq
     return function(**{word: known[word] if word in known else coordinate(word) for word in words})
 
 
+def _named(reader: Any, name: str, parameter: bool) -> Any:
+    """Return the reader of a field or a parameter with its name in equations, for messages."""
+    if not isinstance(reader, CellReader):
+        return reader
+    numbers = f'give it as one: parameters={{"{name}": 1.0}}' if parameter else ""
+    return dataclasses.replace(reader, name=name, numbers=numbers)
+
+
+def _checked(function: Callable[..., object], value: object, ndim: int) -> object:
+    """Return what the function of an equation returned; raise ProgramError for what is no value of a cell."""
+    for each in value if isinstance(value, tuple) else (value,):
+        if each is None:
+            raise _returned(function, "nothing", "end it with `return` and the rate of change")
+        if isinstance(each, str):
+            raise _returned(function, f"the text {shown(each)}", "give the text itself as the equation")
+        if isinstance(each, CellReader):
+            cell = f"{each.name}[{', '.join(['0'] * ndim)}]"
+            raise _returned(function, f"the field {each.name}", f"return the value of a cell, {cell}")
+        if isinstance(each, list | np.ndarray | Mapping):
+            raise _returned(function, shown(each), "return the rate of change of one cell")
+    return value
+
+
+def _returned(function: object, what: str, remedy: str) -> ProgramError:
+    """Return the error for what the function of an equation returned."""
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__name__", "function")
+    return ProgramError(
+        f"the function {name} of an equation returns {what}",
+        where=None if code is None else (code.co_filename, code.co_firstlineno), remedy=remedy,
+    )  # fmt: skip
+
+
 def complex_rate(equation: object) -> ProgramError:
     """Return the error for a complex rate of a real field."""
     label = equation.label if isinstance(equation, Source) else getattr(equation, "__name__", "the function")
@@ -236,6 +286,13 @@ def _types(dtype: object, unknowns: Sequence[str]) -> dict[str, str]:
         if kind not in _KINDS:
             raise ProgramError(f"dtype={shown(kind)}", remedy=f"types are {', '.join(_KINDS)}")
     return types  # type: ignore[return-value]
+
+
+def _check_whole(name: str, value: object, known: range, remedy: str) -> None:
+    """Raise an error for an argument that is not one of some whole numbers."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value not in known:
+        raise ProgramError(f"{name}={shown(value)}", remedy=remedy)
 
 
 def _check_axes(grid: Grid, with_complex: bool) -> None:

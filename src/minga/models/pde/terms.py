@@ -125,6 +125,9 @@ def expand(source: Source, expansion: Expansion) -> list[Term]:
     return _Expander(source, expansion).terms(source.tree.body)
 
 
+_WITHOUT_CURL: Final = "write its derivatives, such as d_dx(v) - d_dy(u)"
+
+
 class _Expander:
     """The expansion of one text."""
 
@@ -262,7 +265,7 @@ class _Expander:
                 return self.divergence([_times(part, args[1]) for part in self.components(args[0])])
             case "advect":
                 return self.products(self.components(args[0]), self.gradient(args[1]))
-        raise self.source.error(f"{name} has no spectral form here", node, "write its derivatives: d_dx(v) - d_dy(u)")
+        raise self.source.error(f"{name} has no spectral form here", node, _WITHOUT_CURL)
 
     def divergence(self, parts: Sequence[ast.expr]) -> list[Term]:
         """Return the terms of the divergence of components."""
@@ -301,6 +304,8 @@ class _Expander:
             case ast.BinOp(op=ast.Mult() | ast.Div()) if self.is_vector(node.left):
                 parts = self.components(node.left)
                 return [ast.copy_location(ast.BinOp(part, node.op, node.right), node) for part in parts]
+        if isinstance(node, ast.Call) and self.name_of(node) == "curl":
+            raise self.source.error("curl has no spectral form here", node, _WITHOUT_CURL)
         if len(self.axes) == 1:
             return [node]
         names = ", ".join(f"v{axis}" for axis in self.axes)
