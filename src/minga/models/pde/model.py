@@ -71,7 +71,7 @@ def pde(
         The grid of all fields.
     parameters
         Values of names in the equations: numbers, registers, and, where the value depends on the place, arrays,
-        functions of the coordinates, or texts of them.
+        functions of the coordinates, or texts of them. Functions and texts may depend on the time ``t`` as well.
     initial
         Initial values by field: numbers, arrays, functions of the coordinates, or texts of them; 0 by default.
     boundary

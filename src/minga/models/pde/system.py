@@ -20,6 +20,7 @@ from minga.lang.functions import coordinate
 from minga.models.pde.complex_values import Pair, part_names
 from minga.models.pde.integrals import Integral, integrals_of
 from minga.models.pde.source import Source, name_problem, normal_name, parse
+from minga.models.pde.timed import Timed, timed
 from minga.models.pde.translate import Names, meanings, translate
 from minga.space.field import Register
 from minga.space.grid import Grid
@@ -56,6 +57,8 @@ class System:
         Parameters that depend on the place.
     pairs
         Parameters that are complex.
+    timed
+        Parameters that depend on the time.
     noise
         The amplitude of the noise of each field; empty where no field has any.
     order
@@ -73,6 +76,7 @@ class System:
     numbers: Mapping[str, Any]
     placed: Mapping[str, Any]
     pairs: tuple[str, ...]
+    timed: Mapping[str, Timed]
     noise: tuple[Source | float | None, ...]
     order: int
     seed: int
@@ -94,8 +98,9 @@ class System:
         fields = [(part, _KINDS[types[each]]) for each in unknowns for part in _parts(each, each in pairs)]
         names = tuple(name for name, _ in fields)
         _check_axes(grid, bool(pairs))
-        numbers, placed, of_pairs = _parameters(parameters, {*unknowns, *names})
-        _check_names({"field": (*given, *names), "parameter": (*parameters, *numbers, *placed)}, grid, bool(pairs))
+        _check_names({"field": (*given, *names), "parameter": (*parameters,)}, grid, bool(pairs))
+        numbers, placed, of_pairs, in_time = _parameters(parameters, {*unknowns, *names}, grid.axes)
+        _check_names({"parameter": (*numbers, *placed)}, grid, bool(pairs))
         if len(set(names)) < len(names):
             raise ProgramError(f"two fields have one name: {', '.join(names)}", remedy="rename one of them")
         if of_pairs and not pairs:
@@ -105,8 +110,8 @@ class System:
         parsed = tuple(_equation(each, value) for each, value in zip(unknowns, given.values(), strict=True))
         kinds = tuple(kind for _, kind in fields)
         return cls(
-            unknowns, names, kinds, pairs, parsed, grid, numbers, placed, of_pairs, _amplitudes(noise, names, pairs),
-            order, seed,
+            unknowns, names, kinds, pairs, parsed, grid, numbers, placed, of_pairs, in_time,
+            _amplitudes(noise, names, pairs), order, seed,
         )  # fmt: skip
 
     @property
@@ -181,22 +186,34 @@ class System:
             name: _named(reader, name, name in self.placed)
             for name, reader in zip((*self.names, *self.placed), (*cells, *constants), strict=True)
         }
-        value = _called(equation, {**readers, **_numbers(scalars), "t": t}, self.grid.axes)
+        in_time = self.timed_values(self.parameters_at(constants, scalars), t) if self.timed else {}
+        value = _called(equation, {**readers, **_numbers(scalars), **in_time, "t": t}, self.grid.axes)
         return _checked(equation, value, self.grid.ndim)
 
     def meanings(
         self, cells: Sequence[Any], constants: Sequence[Any], t: Any, scalars: Mapping[str, Any]
     ) -> Names:  # fmt: skip
         """Return the meaning of names in texts while a kernel is traced."""
-        readers = zip((*self.names, *self.placed), (*cells, *constants), strict=True)
         here = (0,) * self.grid.ndim
-        values = {each: reader[here] for each, reader in readers} | _numbers(scalars)
+        known = self.parameters_at(constants, scalars)
+        values = {each: reader[here] for each, reader in zip(self.names, cells, strict=True)} | known
+        values |= self.timed_values(known, t)
         for name in (*self.complex, *self.pairs):
             values[name] = Pair(*(values[part] for part in part_names(name)))
         integrals = {each.text: scalars[each.name] for each in self.integrals if each.name in scalars}
         return Names(
             values, self.grid.axes, as_node(t), self.order, complex=bool(self.complex), integrals=integrals
         )  # fmt: skip
+
+    def parameters_at(self, constants: Sequence[Any], scalars: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values at a cell of the parameters that do not depend on the time, while a kernel is traced."""
+        here = (0,) * self.grid.ndim
+        placed = {each: reader[here] for each, reader in zip(self.placed, constants, strict=True)}
+        return placed | _numbers(scalars)
+
+    def timed_values(self, parameters: Mapping[str, Any], t: Any) -> dict[str, Any]:
+        """Return the values of the parameters that depend on the time, given those of the others."""
+        return {name: each.value(parameters, t) for name, each in self.timed.items()}
 
     @functools.cached_property
     def widest(self) -> int:
@@ -316,12 +333,13 @@ def _check_names(words: Mapping[str, Iterable[object]], grid: Grid, with_complex
 
 
 def _parameters(
-    given: Mapping[str, Any], fields: set[str]
-) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:  # fmt: skip
-    """Return the parameters that are the same everywhere, those that depend on the place, and the complex ones."""
+    given: Mapping[str, Any], fields: set[str], axes: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...], dict[str, Timed]]:  # fmt: skip
+    """Return the parameters that are the same everywhere, those of the place, the complex ones, and those of time."""
     numbers: dict[str, Any] = {}
     placed: dict[str, Any] = {}
     pairs: list[str] = []
+    in_time: dict[str, Timed] = {}
     for word, value in given.items():
         key = normal_name(word)
         if isinstance(value, complex | np.complexfloating) or _is_complex_array(value):
@@ -332,7 +350,7 @@ def _parameters(
         for name, part in parts.items():
             if name in fields:
                 raise ProgramError(f"{name!r} is both a field and a parameter", remedy="rename one of them")
-            if name in numbers or name in placed:
+            if name in numbers or name in placed or name in in_time:
                 raise ProgramError(f"there are two parameters {name!r}", remedy="rename one of them")
             if isinstance(part, bool | int | float | np.integer | np.floating):
                 if not math.isfinite(part):
@@ -341,13 +359,14 @@ def _parameters(
             elif isinstance(part, Register):
                 numbers[name] = part
             elif callable(part) or isinstance(part, str | np.ndarray):
-                placed[name] = part
+                found = None if isinstance(part, np.ndarray) else timed(name, part, axes)
+                (placed if found is None else in_time)[name] = part if found is None else found
             else:
                 raise ProgramError(
                     f"parameter {word!r} is {shown(value)}",
                     remedy="give a number, a register, an array, a text or a function of the coordinates",
                 )
-    return numbers, placed, tuple(pairs)
+    return numbers, placed, tuple(pairs), in_time
 
 
 def _is_complex_array(value: object) -> bool:

@@ -70,7 +70,8 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
 _ELSEWHERE: Final = {
     "rk45": "dp5", "dopri5": "dp5", "ode45": "dp5", "dormand-prince": "dp5", "rk23": "bs3", "ode23": "bs3",
     "bdf": "bdf2", "lsoda": "tr-bdf2", "radau": "tr-bdf2", "ode15s": "tr-bdf2", "implicit": "tr-bdf2",
-    "crank-nicolson": "cnab2", "imex": "ars222", "rk2": "heun", "rk3": "ssprk3", "forward-euler": "euler", "explicit": "bs3", "etd": "etdrk4",
+    "crank-nicolson": "cnab2", "imex": "ars222", "rk2": "heun", "rk3": "ssprk3", "forward-euler": "euler",
+    "explicit": "bs3", "etd": "etdrk4",
 }  # fmt: skip
 """The integrators that are nearest to those of other programs, by their names there."""
 
