@@ -52,8 +52,8 @@ _GIVEN_UP: Final = 1e-9
 _DEFAULTS: Final[Mapping[str, object]] = {"tolerance": 1e-8, "limit": 200, "dt": None, "time": 0.0}
 """Arguments that the record of a call leaves out."""
 _NO_LEVEL: Final = (
-    "no condition at a wall fixes the level of the fields: unless the equations do, a steady state exists only if all that "
-    "flows in and is made cancels; "
+    "no condition at a wall fixes the level of the fields: unless the equations do, a steady state exists only if all "
+    "that flows in and is made cancels; "
 )
 _ENDS: Final = {1: "the residual is below the tolerance", 2: "the steps have become too short"}
 
@@ -116,8 +116,8 @@ def steady(
         raise RunError(
             f"no steady state of model {model.name!r} was found: after {known['iterations']} iterations the largest "
             f"rate of change is {known['residual']:.3g}, and the tolerance {tolerance:.3g}",
-            remedy=f"{level}the last step was {known['length']:.3g}: if the residual still falls, raise limit={limit}; if "
-            "rounding holds it, raise tolerance; otherwise begin nearer to a steady state, if there is one",
+            remedy=f"{level}the last step was {known['length']:.3g}: if the residual still falls, raise limit={limit}; "
+            "if rounding holds it, raise tolerance; otherwise begin nearer to a steady state, if there is one",
         )
     return _state(history, model)
 
@@ -147,7 +147,9 @@ def _evolution(model: object) -> Evolution:
 
 def _has_level(evolution: Evolution) -> bool:
     """Return whether a condition at a wall depends on the level of a field, as all but those of derivatives do."""
-    names = (str(side) for item in evolution.fields for pair in item.boundary.sides for side in pair if side is not None)
+    names = (
+        str(side) for item in evolution.fields for pair in item.boundary.sides for side in pair if side is not None
+    )
     return not all(name.startswith(("neumann", "reflect", "zero_gradient")) for name in names)
 
 
@@ -202,8 +204,8 @@ def _search(model: Model, evolution: Evolution, tolerance: float, dt: float | No
         hierarchies=newton.hierarchies,
         explain=lambda engine: RunError(
             f"the rates of change of model {model.name!r} are not finite at the initial values",
-            remedy="give initial values where the equations divide by no 0, and take no logarithm or root of a negative "
-            "value",
+            remedy="give initial values where the equations divide by no 0, and take no logarithm or root of a "
+            "negative value",
         ),
         over=Over(numbers.done, lambda engine: _ENDS[int(engine.read(numbers.done))]),
     )

@@ -276,6 +276,8 @@ def _check_node(source: Source, node: ast.AST) -> None:
         raise source.error("a number is called like a function", node, f"write {ast.unparse(node.func)}*(...)")
     if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
         raise _called_otherwise(source, node)
+    if isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Name):
+        return  # a component of a vector
     if type(node) not in _ALLOWED and not isinstance(node, ast.operator | ast.unaryop | ast.cmpop | ast.expr_context):
         what = _WORDS.get(type(node), type(node).__name__)
         raise source.error(f"{what} is not allowed in an equation", node, "use names, numbers, operators and functions")

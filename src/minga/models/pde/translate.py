@@ -22,7 +22,7 @@ from minga.models.pde.complex_values import Pair
 from minga.models.pde.operands import Vector, divergence_of_gradient, operand
 from minga.models.pde.source import Source, unknown
 
-__all__ = ["CONSTANTS", "FUNCTIONS", "OPERATORS", "Names", "meanings", "translate"]
+__all__ = ["CONSTANTS", "FUNCTIONS", "OPERATORS", "Names", "component_number", "meanings", "translate"]
 
 SCHEMES: Final = ("upwind", "up3", "up5", "c2", "c4", "van_leer", "weno5")
 MEANS: Final = ("arithmetic", "harmonic")
@@ -457,7 +457,7 @@ class _Translation:
                 return self.vector(node.args[0]).divergence(options["order"])
             case "div_grad":
                 options = self._options(node, name, 2, "order", "mean")
-                k, u = (self.scalar(part) for part in node.args)
+                k, u = self.coefficient(node.args[0]), self.scalar(node.args[1])
                 return divergence_of_gradient(k, u, options["order"], options.get("mean", "arithmetic"))
             case "dot":
                 self._options(node, name, 2)
@@ -485,6 +485,19 @@ class _Translation:
         if any(isinstance(part, Pair) for part in parts):
             raise self.source.error("this vector is complex where a real one is expected", node, "use re or im")
         return parts
+
+    def coefficient(self, node: ast.AST) -> Any:
+        """Return the first operand of div_grad: a scalar, or a real tensor as a tuple of numbers or of tuples."""
+        if not isinstance(node, ast.Tuple):
+            return self.scalar(node)
+        return tuple(
+            tuple(map(self.real, row.elts)) if isinstance(row, ast.Tuple) else self.real(row) for row in node.elts
+        )
+
+    def _subscript(self, node: ast.Subscript) -> Any:
+        """Return a component of a vector, by the number or the name of its axis."""
+        number = component_number(self.source, node, self.names.axes)
+        return self.vector(node.value).parts()[number]
 
     def vector(self, node: ast.AST) -> Vector:
         """Return the value of a part that must be a vector."""
@@ -525,6 +538,25 @@ class _Translation:
             "mean": ", ".join(MEANS),
         }
         raise self.source.error(f"an invalid value of {name}", node, f"write {forms[name]}")
+
+
+def component_number(source: Source, node: ast.Subscript, axes: Sequence[str]) -> int:
+    """Return the number of the component that a subscript of a vector names: a number from 0, or an axis.
+
+    Parameters
+    ----------
+    source, node
+        The text and the subscript in it.
+    axes
+        Names of the axes.
+    """
+    match node.slice:
+        case ast.Constant(value=int(number)) if not isinstance(number, bool) and number < len(axes):
+            return number
+        case ast.Name(id=axis) if axis in axes:
+            return list(axes).index(axis)
+    remedy = f"write the name of an axis, [{axes[-1]}], or a number from 0 to {len(axes) - 1}"
+    raise source.error("a component that the vector does not have", node.slice, remedy)
 
 
 def _truth(value: Any) -> Any:
