@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 import minga as mg
 from minga.errors import CaseError, LayoutError, MingaError, ProgramError
+from minga.models.pde.settings import PdeSettings
 
 LINE = mg.Grid((8,))
 PLANE = mg.Grid((4, 6))
@@ -94,7 +97,7 @@ def test_parameters_are_used_by_more_than_equations(equation: Any, options: Any)
     pde(equation, **{"parameters": {"k": 1.0}, **options})
 
 
-def test_a_sweep_over_a_misspelt_parameter(tmp_path: Any) -> None:
+def test_a_sweep_over_a_misspelt_parameter(tmp_path: Path) -> None:
     case = tmp_path / "case.toml"
     case.write_text(
         'model = "pde"\n[grid]\nshape = [8]\n[pde]\nequations = "-k*u"\nparameters = { k = 1.0 }\ndt = 0.1\n'
@@ -231,3 +234,104 @@ def test_a_shape_of_fractions() -> None:
 def test_curl_has_no_spectral_form(text: str) -> None:
     error = refused(lambda: pde(text, mg.Grid((4, 4), periodic=True), space="spectral"))
     assert "curl has no spectral form" in error.message
+
+
+# Parameters of time, tensors and components --------------------------------------------------------------------------
+def end(equation: Any, space: Any = "differences", **parameters: Any) -> np.ndarray:
+    """The values after a few steps."""
+    grid = mg.Grid((8,), spacing=2 * np.pi / 8, periodic=True)
+    model = pde(equation, grid, parameters=parameters, initial="cos(x)", integrator="heun", dt=0.01, space=space)
+    return np.asarray(mg.run(model, 3).u.values[-1])
+
+
+@pytest.mark.parametrize("space", ["differences", "spectral"])
+def test_parameters_depend_on_the_time(space: Any) -> None:
+    expected = end("(1 + sin(3*t)*(2 + x))*laplace(u)", space)
+    assert np.abs(expected - end("laplace(u)", space)).max() > 1e-3
+    for parameters in (
+        {"D": "1 + sin(k*t)*q", "k": 3.0, "q": "2 + x"},
+        {"D": lambda x, t: 1 + mg.sin(3 * t) * (2 + x)},
+        {"D": lambda t, x: 1 + mg.sin(3 * t) * (2 + x)},
+    ):
+        assert np.array_equal(end("D*laplace(u)", space, **parameters), expected)
+
+
+def test_functions_of_equations_take_parameters_of_time() -> None:
+    assert np.array_equal(end(lambda u, D: D * mg.laplace(u), D="1 + t"), end("(1 + t)*laplace(u)"))
+    assert "unknown name 'u'" in refused(lambda: pde("D*u", parameters={"D": "t*u"})).message
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("div_grad((1, 2), u)", "d2_dy2(u) + 2*d2_dx2(u)"),
+        ("div_grad(((1, 0.5), (0.5, 2)), u)", "d2_dy2(u) + 2*d2_dx2(u) + d2_dxdy(u)"),
+        ("grad(u)[0] - 3*(2*grad(u))[x]", "d_dy(u) - 6*d_dx(u)"),
+    ],
+)
+@pytest.mark.parametrize("space", ["differences", "spectral"])
+def test_tensors_and_components(text: str, same: str, space: Any) -> None:
+    grid = mg.Grid((8, 10), spacing=(2 * np.pi / 8, 2 * np.pi / 10), periodic=True)
+    one, other = (
+        rate(pde(each, grid, initial="sin(2*x + y)", integrator="euler", dt=1.0, space=space)) for each in (text, same)
+    )
+    assert np.abs(one).max() > 1
+    np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("grad(u)[2]", "a component that the vector does not have"), ("u[0]", "a subscript is not allowed")],
+)
+def test_components_that_there_are_not(text: str, message: str) -> None:
+    assert message in refused(lambda: pde(text, PLANE)).message
+
+
+# Runs ----------------------------------------------------------------------------------------------------------------
+def test_initial_values_of_complex_fields_in_a_run() -> None:
+    model = pde({"psi": "0*psi"}, dtype="c16", initial={"psi": "x"})
+    found = mg.run(model, 0, initial={"psi": np.full(8, 1 + 2j)})
+    assert found.psi_re.values[0].tolist() == [1.0] * 8
+    assert found.psi_im.values[0].tolist() == [2.0] * 8
+    for given, words in (("x", "is the text 'x'"), (lambda x: x, "is a function, and the field is complex")):
+        with pytest.raises(CaseError, match=words):
+            mg.run(model, 0, initial={"psi": given})
+    assert str(refused(lambda: mg.run(model, 0, initial={"phi": 1.0})).remedy) == "its fields are psi_re, psi_im"
+
+
+@pytest.mark.parametrize(
+    ("equation", "message"),
+    [
+        pytest.param("laplace(u) + 1", "fixes the level of the fields", marks=pytest.mark.slow),
+        ("laplace(u) + 1/u", "not finite at the initial values"),
+    ],
+)
+def test_what_has_no_steady_state(equation: str, message: str) -> None:
+    assert message in str(refused(lambda: mg.solve.steady(mg.pde(equation, mg.Grid((4,))), limit=3)))
+
+
+# Cases and texts of models -------------------------------------------------------------------------------------------
+def test_the_documentation_has_all_entries_of_the_table() -> None:
+    page = (Path(mg.__file__).parents[2] / "docs" / "equations.md").read_text()
+    rows = re.findall(r"^\| `(\w+)` \|", page.split("The table `[pde]`")[1].split("##")[0], re.MULTILINE)
+    assert sorted(rows) == sorted(PdeSettings.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("grid.spacing=0.1", "a setting of [pde]"),
+        ("grid.periodic=true", "no periodic"),
+        ("pde.order=3", "a multiple of 2"),
+    ],
+)
+def test_entries_of_cases(setting: str, message: str, tmp_path: Path) -> None:
+    case = tmp_path / "case.toml"
+    case.write_text('model = "pde"\n[grid]\nshape = [8]\n[pde]\nequations = "-u"\ndt = 0.1\n')
+    assert message in str(refused(lambda: mg.read_case(str(case), [setting])))
+
+
+def test_a_model_prints_its_equations_first() -> None:
+    lines = str(pde({"u": "laplace(u)"}, boundary=mg.dirichlet(0.0), integrator="tr-bdf2")).splitlines()
+    assert lines[1:3] == ["  equations of u: laplace(u)", "  boundary of u: x: dirichlet(0.0), dirichlet(0.0)"]
+    assert len(lines) < 30
