@@ -205,6 +205,7 @@ def fixed(value: object) -> Condition:
     Condition
         The boundary condition.
     """
+    _check_values("fixed", value, texts=False)
     if isinstance(value, np.ndarray) and value.ndim:
         values = value.copy()
         return Condition("fixed(array)", lambda edge: edge.array(values), reads=False, twin=_nothing)
@@ -407,16 +408,17 @@ def _of_any_order(
     return replace(make(2 if order is None else order), parsed=parsed, texts=texts)
 
 
-def _check_values(name: str, *values: object) -> None:
-    """Raise LayoutError for what cannot be the value of a condition."""
+def _check_values(name: str, *values: object, texts: bool = True) -> None:
+    """Raise LayoutError for what cannot be the value of a condition, of which some may be `texts`."""
     for value in values:
         number = isinstance(value, int | float | np.number | np.bool_) and not isinstance(value, np.complexfloating)
-        known = number or isinstance(value, str | np.ndarray | Arithmetic) or callable(value)
+        known = number or isinstance(value, np.ndarray | Arithmetic) or callable(value)
+        known = known or (texts and isinstance(value, str))
         if not known or (number and not np.isfinite(value)):  # type: ignore[call-overload]
             raise LayoutError(
                 f"{name}({', '.join(map(shown, values))})",
-                remedy="give a finite number, a register, an array over the face, or a function of the coordinates and "
-                "t; in mg.pde also a text of them",
+                remedy="give a finite number, a register, an array over the face, or a function of the coordinates"
+                + (" and t; in mg.pde also a text of them" if texts else ""),
             )
 
 
