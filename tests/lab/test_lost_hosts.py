@@ -142,6 +142,35 @@ def test_a_lost_host_is_named_and_the_run_continues(nodes: Nodes, case: Path, fa
     assert "cat" in next(line for line in err.splitlines() if "was lost" in line)
 
 
+def test_a_host_that_returns_is_taken_up_again(nodes: Nodes, case: Path) -> None:
+    """The run is so long that this pays; it is stopped at a checkpoint, and started again on all hosts.
+
+    The rest is done on one rank, which needs no messages.
+    """
+    run = case.parent / "run"
+    steps = ["--set", "run.steps=8000000", "--set", "output.every=8000000", "--set", "checkpoint.every=50000", "--json"]
+    alone = in_process("run", case, "--out", case.parent / "alone", *steps, "-n", 1)
+    job = nodes.start(case, "--out", run, *steps, "--set", 'run.on_loss="continue"')
+    try:
+        wait_for(lambda: kept(run) or job.poll() is not None)
+        nodes.link(2, "down")
+        wait_for(lambda: progress(run)["state"] == "waiting" or job.poll() is not None)
+        wait_for(lambda: (progress(run)["state"], progress(run)["ranks"]) == ("running", 2) or job.poll() is not None)
+        nodes.link(2, "up")
+        wait_for(lambda: (progress(run)["state"], progress(run)["ranks"]) == ("running", 3) or job.poll() is not None)
+        assert progress(run)["ranks"] == 3
+        os.killpg(job.pid, signal.SIGINT)
+        _, err = job.communicate(timeout=100)
+    finally:
+        job.kill()
+        job.wait()
+    assert "minga: the run continues with host cat" in err
+    rest = in_process("run", "--resume", run, "-n", 1, "--json")
+    assert json.loads(rest.out)["digest"] == json.loads(alone.out)["digest"]
+    sessions = [session["ranks"] for session in json.loads((run / "ledger.json").read_text())["sessions"]]
+    assert (sessions[:2], sessions[-1]) == ([3, 2], 1)  # the third start may be too short for a step
+
+
 def test_a_short_cut_heals(nodes: Nodes, case: Path) -> None:
     run = case.parent / "run"
     alone = in_process("run", *long(case, case.parent / "alone"), "-n", 1)

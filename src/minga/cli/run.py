@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,9 +20,10 @@ from minga.cli.preflight import announce
 from minga.cli.resume import check_resumed, open_resumed, result_without_end, resume_hint, say, write_case
 from minga.cli.start import Start, ranks_here, ranks_on_hosts
 from minga.errors import CaseError, RunError
-from minga.launch.exit_codes import INTERRUPTED, REPORTED, status_of
+from minga.launch.exit_codes import INTERRUPTED, OK, REPORTED, status_of
 from minga.launch.launcher import Job, surrounding_job, world
 from minga.launch.signals import GRACE, StopRequest
+from minga.launch.watchdog.comeback import Comeback, HostsBackError
 from minga.launch.watchdog.loss import LossError
 from minga.launch.watchdog.watched import Watched, watch_limit
 from minga.output.directory import RunDirectory
@@ -232,8 +234,6 @@ def _launched(
 
     What `held` holds for the ranks is replaced where others are started.
     """
-    import json
-
     from minga.launch.watchdog.carry_on import carry_on
 
     def start_them(barred: Collection[str] | None) -> int:
@@ -244,7 +244,11 @@ def _launched(
         for note in again.notes:
             listener.note(note)
         _check_shares(again, case)
-        return _started(again, request, case, directory, listener, True)
+        comeback = _comeback(again, request, case, directory)
+        status = _started(again, request, case, directory, listener, True, comeback)
+        if comeback is not None and comeback.back and status == OK and _was_asked(directory):
+            raise HostsBackError(", ".join(f"host {name}" for name in comeback.back))
+        return status
 
     try:
         status = carry_on(start_them, directory, listener.note, continues=case.run.on_loss == "continue")
@@ -262,8 +266,27 @@ def _launched(
     return result
 
 
+def _comeback(start: Start, request: RunRequest, case: Case, directory: RunDirectory) -> Comeback | None:
+    """Return the watch for the hosts that are missing; None if there are none, or the run keeps no checkpoints."""
+    if not start.absent or case.options.checkpoint.every == "off":
+        return None
+    missing = sum(host.ranks for host in start.absent)
+    return Comeback(start.absent, request.shell, directory, missing / (missing + start.ranks))
+
+
+def _was_asked(directory: RunDirectory) -> bool:
+    """Return whether the run has a result up to where it was asked to stop."""
+    return directory.result.exists() and json.loads(directory.result.read_text())["ended"]["reason"] == "asked"
+
+
 def _started(
-    start: Start, request: RunRequest, case: Case, directory: RunDirectory, listener: Listener, resume: bool
+    start: Start,
+    request: RunRequest,
+    case: Case,
+    directory: RunDirectory,
+    listener: Listener,
+    resume: bool,
+    comeback: Comeback | None = None,
 ) -> int:
     """Start the ranks of a run once, and return their status."""
     from minga.launch.launch import launch
@@ -282,7 +305,7 @@ def _started(
     assert start.prepare is not None
     ranks, limit = start.prepare(directory), watch_limit(case.run.watch)
     watched = None if limit is None else Watched.of(directory.path, limit, ranks)
-    return launch(ranks, order, listener, watched)
+    return launch(ranks, order, listener, watched, comeback)
 
 
 def _run_in_job(request: RunRequest, job: Job) -> tuple[dict[str, Any] | None, int]:

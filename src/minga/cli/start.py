@@ -48,12 +48,15 @@ class Start:
         Relative speeds of the ranks, as the hosts file says; None if it says nothing.
     notes
         Notes for the user.
+    absent
+        Hosts of the file that do not answer, without which the run continues.
     """
 
     ranks: int
     prepare: Preparing | None = None
     weights: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
+    absent: tuple[Host, ...] = ()
 
     def options(self, case: Case) -> RunOptions:
         """Return the settings of a case with these ranks."""
@@ -165,7 +168,9 @@ def ranks_on_hosts(
             places = _places(agents, seats, case, directory, count, weights)
             return Ranks(launcher, count, tuple(places), shell, agents.mark)
 
-        yield Start(count, prepare, weights, tuple(notes))
+        taking = {agent.host.name for agent in agents.each}
+        absent = tuple(host for host in hosts if host.name not in taking)
+        yield Start(count, prepare, weights, tuple(notes), absent)
 
 
 def _check_weights(hosts: Sequence[Host], file: Path) -> None:

@@ -20,6 +20,7 @@ from minga.launch.processes import descendants, stopped
 from minga.launch.ranks import Ranks
 from minga.launch.reach import not_started
 from minga.launch.signals import GRACE, STOP_SIGNAL, StopRequest, bytes_written
+from minga.launch.watchdog.comeback import Comeback
 from minga.launch.watchdog.loss import Loss, LossError
 from minga.launch.watchdog.watch import Watch, watching
 from minga.launch.watchdog.watched import Watched
@@ -35,7 +36,13 @@ _BLAMED: Final = re.compile(r"\bPID (\d+)\b")
 """Words with which launchers of MPI name a process that has ended."""
 
 
-def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener, watched: Watched | None = None) -> int:
+def launch(
+    ranks: Ranks,
+    order: Mapping[str, object],
+    listener: Listener,
+    watched: Watched | None = None,
+    comeback: Comeback | None = None,
+) -> int:
     """Start ranks, pass what they report to a listener, and return the exit status of the launcher.
 
     The first Ctrl-C or termination signal asks the ranks to stop after the current step and to keep what was computed.
@@ -51,6 +58,8 @@ def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener, watche
         Receives progress and notes.
     watched
         What the watchdog needs to know; None for ranks that are not watched.
+    comeback
+        Watch for hosts that are missing; if they answer again, it has the ranks stop as a person would.
 
     Raises
     ------
@@ -80,9 +89,11 @@ def launch(ranks: Ranks, order: Mapping[str, object], listener: Listener, watche
                 jobs.append(job)
                 if request.asked:
                     ask_to_stop(jobs)
-                with _passing_on(job, said, shown):
+                with _passing_on(job, said, shown), _returning(comeback, jobs):
                     heard = _listen(job, listener, request, (said, shown), lambda: watch is None or watch.loss is None)
                     status = job.wait()
+            if comeback is not None and request.asked:
+                comeback.back = ()
             if status == INTERRUPTED or (status != OK and (request.asked or interrupted())):
                 raise KeyboardInterrupt
             if status not in (OK, *REPORTED) or (status != OK and watch is not None and watch.loss is not None):
@@ -134,10 +145,22 @@ def _passing_on(job: subprocess.Popen[str], said: list[str], shown: list[str]) -
     thread.join(_PATIENCE)
 
 
+def _returning(
+    comeback: Comeback | None, jobs: Sequence[subprocess.Popen[str]]
+) -> contextlib.AbstractContextManager[None]:
+    """Watch for missing hosts while a job runs, which is asked to stop when they are back."""
+    return contextlib.nullcontext() if comeback is None else comeback.watching(lambda: _signal_stop(jobs))
+
+
 def ask_to_stop(jobs: Iterable[subprocess.Popen[str]]) -> None:
     """Ask the ranks of ``minga run`` that some launchers have started to stop after the current step."""
     for job in jobs:
         sys.stderr.write("\nStopping after this step; press Ctrl-C again to end at once.\n")
+        _signal_stop([job])
+
+
+def _signal_stop(jobs: Iterable[subprocess.Popen[str]]) -> None:
+    for job in jobs:
         with contextlib.suppress(ProcessLookupError):
             job.send_signal(STOP_SIGNAL)
 

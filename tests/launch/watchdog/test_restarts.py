@@ -31,10 +31,12 @@ def test_restarts_within_an_hour_are_limited() -> None:
     assert restarts.after(Loss("x"), 14, 3700.0).refusal is None
 
 
-def test_a_host_that_failed_twice_stays_out() -> None:
+def test_a_host_that_failed_twice_within_an_hour_stays_out_for_the_rest_of_it() -> None:
     restarts = Restarts()
     restarts.after(Loss("x", "bee"), 1, 0.0)
     restarts.after(Loss("x", "cat"), 2, 1.0)
-    assert restarts.barred == frozenset()
+    assert restarts.barred(1.0) == frozenset()
     restarts.after(Loss("x", "bee"), 3, 2.0)
-    assert restarts.barred == {"bee"}
+    assert restarts.barred(3.0) == {"bee"}
+    assert restarts.barred(3599.0) == {"bee"}
+    assert restarts.barred(3601.0) == frozenset()

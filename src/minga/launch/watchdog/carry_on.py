@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from minga.errors import LaunchError
 from minga.launch.signals import interruptible
+from minga.launch.watchdog.comeback import HostsBackError
 from minga.launch.watchdog.loss import Loss, LossError
 from minga.launch.watchdog.restarts import Restarts
 from minga.output.checkpoint.head import heads_of
@@ -30,7 +31,8 @@ def carry_on(
     ----------
     start
         Starts the ranks and returns their status. Its argument is None the first time; after a loss the ranks resume
-        the run, and it names the hosts that must stay out.
+        the run, and it names the hosts that must stay out. It raises HostsBackError where it has stopped the run to
+        continue with hosts that answer again.
     directory
         Directory of the run.
     tell
@@ -48,6 +50,11 @@ def carry_on(
     while True:
         try:
             return start(barred)
+        except HostsBackError as back:
+            tell(f"minga: the run continues with {back}")
+            note_state(directory, "starting")
+            barred = restarts.barred(time.monotonic())
+            continue
         except LossError as error:
             loss = error.loss
         except LaunchError as error:
@@ -65,7 +72,7 @@ def carry_on(
         with interruptible():
             time.sleep(restart.pause)
         note_state(directory, "starting")
-        barred = restarts.barred
+        barred = restarts.barred(time.monotonic())
 
 
 def with_cost(loss: Loss, directory: RunDirectory) -> tuple[Loss, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,7 +17,7 @@ _HOUR: Final = 3600.0
 _VAIN: Final = 2
 """Number of losses in a row without a new checkpoint after which a run is given up."""
 _FAILURES: Final = 2
-"""Number of losses after which a host stays out."""
+"""Number of losses within an hour after which a host stays out for the rest of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +49,12 @@ class Restarts:
     checkpoint: int | None = None
     _times: list[float] = field(default_factory=list)
     _vain: int = 0
-    _losses: Counter[str] = field(default_factory=Counter)
+    _losses: dict[str, list[float]] = field(default_factory=dict)
 
-    @property
-    def barred(self) -> frozenset[str]:
-        """Names of hosts that stay out, because they were lost too often."""
-        return frozenset(name for name, count in self._losses.items() if count >= _FAILURES)
+    def barred(self, now: float) -> frozenset[str]:
+        """Return the names of hosts that stay out at present, because they were lost too often within an hour."""
+        recent = {name: [time for time in times if now - time < _HOUR] for name, times in self._losses.items()}
+        return frozenset(name for name, times in recent.items() if len(times) >= _FAILURES)
 
     def after(self, loss: Loss, checkpoint: int | None, now: float) -> Restart:
         """Decide what follows a loss.
@@ -75,7 +74,7 @@ class Restarts:
             self._vain = 0 if gained else self._vain + 1
         self._times = [time for time in self._times if now - time < _HOUR]
         if loss.host is not None:
-            self._losses[loss.host] += 1
+            self._losses.setdefault(loss.host, []).append(now)
         if self._vain >= _VAIN:
             return Restart(refusal=f"{_VAIN} losses in a row, and no checkpoint was written between them")
         if len(self._times) >= _HOURLY:
