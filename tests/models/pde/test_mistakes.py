@@ -127,7 +127,8 @@ def test_arguments(make: Callable[[], object], words: list[str]) -> None:
 
 @pytest.mark.parametrize("value", [None, float("nan"), [1, 2], 1j])
 def test_values_of_conditions_are_checked_where_they_are_given(value: Any) -> None:
-    for make in (mg.fixed, mg.dirichlet, mg.neumann, lambda each: mg.robin(each, 1.0), lambda each: mg.robin(1.0, each)):
+    robin = (lambda each: mg.robin(each, 1.0), lambda each: mg.robin(1.0, each))
+    for make in (mg.fixed, mg.dirichlet, mg.neumann, *robin):
         with pytest.raises(LayoutError, match="a finite number"):
             make(value)
 
