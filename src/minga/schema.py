@@ -253,6 +253,8 @@ def _expected(fault: Any, known: _Limits) -> str:
     for name in _LIMITS:
         if kind.startswith(("greater_than", "less_than")) and name in limits:
             return _number(known, (name, limits[name]))
+    if kind == "multiple_of":
+        return f"a multiple of {limits['multiple_of']}"
     if kind == "literal_error":
         return f"one of {limits['expected']}"
     if kind == "too_short":

@@ -41,6 +41,7 @@ def test_coupled_fields_with_walls_in_two_dimensions() -> None:
         initial={"u": 1.0, "v": 1.0},
     )  # fmt: skip
     state = mg.solve.steady(model, tolerance=1e-10)
+    assert state.attrs["command"].startswith("mg.solve.steady(model, tolerance=1e-10)")
     x = (np.arange(nx) + 0.5) * h
 
     def laplace(wide: np.ndarray) -> np.ndarray:

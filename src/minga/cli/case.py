@@ -20,7 +20,7 @@ from minga.cli.memory import check_fields, check_shape
 from minga.cli.toml import dump, line_of, parse_value
 from minga.errors import CaseError, MingaError, Where, suggest
 from minga.options import OutputSettings, RunOptions, RunSettings
-from minga.schema import dotted, tables_of, validate
+from minga.schema import dotted, keys_of, tables_of, validate
 
 if TYPE_CHECKING:
     from minga.engine.model import Model
@@ -285,6 +285,8 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
     said = {key: table.get(key, {}) for key in RunOptions.model_fields}
     options = validate(RunOptions, said | {"run": run_entries(None, said["run"])})
     checkpointing_of(options)  # raises if its entries exclude each other
+    if python is None:
+        _check_grid(table.get("grid", {}), name, keys_of(model_spec(name).settings))
     grid = validate(GridSettings, table.get("grid", {}), "grid")
     check_shape(grid.shape, here, bytes_per_cell)
     if python is not None:
@@ -309,6 +311,21 @@ def _check(source: Source, table: dict[str, Any], here: bool, planning: bool) ->
         read_machine(_machine_path(run.machine, source))
     observers = named_observers(table.get("observers", {}))
     return Case(str(table.get("name", source.name)), source, table, model, options, observers)
+
+
+def _check_grid(grid: object, model: str, settings: Sequence[str]) -> None:
+    """Raise CaseError for entries of [grid] that belong elsewhere: into the table of the model, or into `boundary`."""
+    for key in grid if isinstance(grid, Mapping) else ():
+        if key in settings and key not in ("shape", "boundary"):
+            raise CaseError(
+                f"[grid] has no {key}: it is a setting of [{model}]", key=f"grid.{key}", remedy=f"write {model}.{key}"
+            )
+        if key == "periodic":
+            raise CaseError(
+                "[grid] has no periodic",
+                key="grid.periodic",
+                remedy='write boundary = "periodic", or an entry for each axis: ["zero-gradient", "periodic"]',
+            )
 
 
 def _located_run(run: RunSettings, source: Source) -> RunSettings:

@@ -18,11 +18,11 @@ from minga.engine.pin import available_cores
 from minga.errors import CaseError, MingaError, RunError, shown
 from minga.options import COMMAND as COMMAND_ONLY
 from minga.options import ON_DISK, OutputSettings, RunSettings, marked
-from minga.output.dataset import OBSERVED, RECEIVER
 from minga.output.provenance import COMMAND
-from minga.output.variables import STEP, TIME, variables_of
+from minga.output.variables import variables_of
 from minga.running.run import run
 from minga.running.side_by_side import side_by_side
+from minga.space.names import OBSERVED, OF_RESULTS, RECEIVER_TIMES, TIME
 from minga.view.accessor import add_to_datasets
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Make = Callable[..., Model]
 Value = bool | int | float | str
 _OF_ONE_RUN: Final = ("comm", "out", "resume", "observers", "callback", "checkpoint", "progress")
 """Arguments of `mg.run` that have no meaning for many runs in other processes."""
-_GROWING: Final = (TIME, OBSERVED, f"{RECEIVER}_{TIME}")
+_GROWING: Final = (TIME, OBSERVED, RECEIVER_TIMES)
 """Dimensions that are longer in runs of more steps."""
 _OF_EACH: Final = ("digest", "ended", "steps")
 """Attributes that differ from run to run, and become variables."""
@@ -200,7 +200,7 @@ def _check_names(task: _Task, model: Model) -> None:
     """Raise CaseError for a parameter whose dimension would have the name of a variable or an axis of the runs."""
     variables = variables_of(model.visible)
     axes = {coordinate.name for variable in variables for coordinate in variable.coordinates}
-    taken = {*_GROWING, STEP, RECEIVER, *_OF_EACH, *axes, *model.observables, *(each.name for each in variables)}
+    taken = {*OF_RESULTS, *_OF_EACH, *axes, *model.observables, *(each.name for each in variables)}
     for key, name in zip(task.point, _dimensions(task.point), strict=True):
         if name in taken:
             raise CaseError(

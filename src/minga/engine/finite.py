@@ -37,7 +37,8 @@ def check_finite(model: Model, engine: Engine, step: int) -> None:
     for slot, cell in first_not_finite(engine, [item.now for item in fields]):
         raise RunError(
             f"field {slot.field.name!r} is not finite at cell {cell} after step {step}",
-            remedy="use a smaller time step; the last frames show where it began",
+            remedy="use a smaller time step, or see whether the model divides by 0, or takes the root or the logarithm "
+            "of a negative value; the last frames show where it began",
         )
 
 

@@ -14,6 +14,7 @@ from minga.engine.engine import Engine, FieldValue
 from minga.engine.follow import Hierarchy, follow
 from minga.engine.model_check import check_model
 from minga.engine.model_html import model_html
+from minga.engine.model_text import model_text
 from minga.engine.presentation import Presentation
 from minga.engine.program import Program
 from minga.errors import LayoutError, ProgramError, RunError, shown
@@ -453,9 +454,7 @@ class Model:
         return self._followed(cut if anywhere else self._aligned(cut))
 
     def __repr__(self) -> str:
-        lines = [f"Model {self.name!r} on {self.grid!r}", *(f"  {item!r}" for item in self.fields)]
-        lines += [f"  {name}: {text}" for name, text in self.notes]
-        return "\n".join([*lines, *("  " + line for line in repr(self.step).splitlines())])
+        return model_text(self)
 
     def _repr_html_(self) -> str:
         return model_html(self)

@@ -18,6 +18,8 @@ from minga.lang.expr import Arithmetic, Node, as_node
 from minga.lang.graph import topological
 from minga.space.boundary import SIDES, trace_fill
 from minga.space.field import SEED, STEP, TIME, Field, Register, Slot
+from minga.space.names import OBSERVED, OF_RESULTS
+from minga.space.names import TIME as TIME_AXIS
 from minga.space.register import RegisterKey
 
 if TYPE_CHECKING:
@@ -32,6 +34,7 @@ _RESULT = re.compile(r"\.\d+\.")
 
 def check_model(model: Model) -> None:
     """Raise ProgramError for a model whose step or observables contain such a mistake."""
+    _check_names(model)
     check_levels(model.step.operations)
     _check_declared(model)
     _check_random(model)
@@ -42,6 +45,27 @@ def check_model(model: Model) -> None:
             _check_stored(model, item)
             _check_untouched(model, item)
             _check_start(model, item)
+
+
+# Names ---------------------------------------------------------------------------------------------------------------
+def _check_names(model: Model) -> None:
+    """Check that each output field and each observable keeps a name of its own in results."""
+    for name in model.output:
+        if name in OF_RESULTS:
+            raise ProgramError(
+                f"model {model.name!r}: the output field {name!r} has the name of {OF_RESULTS[name]} in results",
+                remedy="give the field another name",
+            )
+    fields = {*model.output, *model.grid.axes}
+    taken = {*fields, *OF_RESULTS} - {TIME_AXIS}
+    for name in model.observables:
+        variable = f"{name}_{OBSERVED}" if name in fields else name
+        if variable in taken or (variable != name and variable in model.observables):
+            raise ProgramError(
+                f"model {model.name!r}: the observable {name!r} would be {variable!r} in results, the name of "
+                f"{OF_RESULTS.get(variable, 'another variable')}",
+                remedy="give the observable, or the field, another name",
+            )
 
 
 # Fields --------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ class CellReader:
     dtype: DType
     axes: tuple[int, ...]
     strides: tuple[int, ...]
+    numbers: str = "declare it after * in the parameters"
+    """The remedy for a parameter that is meant to be a number, in messages; empty: none is."""
 
     def strided(self, *strides: int) -> CellReader:
         """Return the same field accessed at `stride * index + offset`, to couple grids of different resolution.
@@ -107,7 +109,7 @@ class CellReader:
         cell = f"{self.name}[{', '.join(['0'] * len(self.axes))}]"
         raise author_error(
             f"field {self.name!r} is used without an offset",
-            f"read a cell of it: {cell}; if {self.name} is a number, declare it after * in the parameters",
+            f"read a cell of it: {cell}" + (f"; if {self.name} is a number, {self.numbers}" if self.numbers else ""),
         )
 
     def _no_arithmetic(self, *_: object) -> Node:

@@ -14,25 +14,22 @@ from minga.engine.model import Model
 from minga.errors import MingaError
 from minga.output.directory import RunDirectory
 from minga.output.provenance import COMMAND, origin_of
-from minga.output.series import TIMES, Series
+from minga.output.series import Series
 from minga.output.traces import Recorded, samples_of
 from minga.output.variables import (
     CONVENTIONS,
-    STEP,
-    TIME,
     Variable,
     model_attributes,
     observable_attributes,
     step_attributes,
     time_attributes,
 )
+from minga.space.names import OBSERVED, OBSERVED_TIMES, RECEIVER, RECEIVER_TIMES, STEP, TIME
 
 if TYPE_CHECKING:
     import xarray
 
 __all__ = [
-    "OBSERVED",
-    "RECEIVER",
     "Frames",
     "SeriesContext",
     "attach_dataset",
@@ -41,11 +38,6 @@ __all__ = [
     "open_dataset",
     "with_series",
 ]
-
-OBSERVED = "observed"
-"""Dimension of observables over time."""
-RECEIVER = "receiver"
-"""Dimension of samples at points."""
 
 
 class Frames:
@@ -159,7 +151,7 @@ def with_series(dataset: xarray.Dataset, series: Series, context: SeriesContext)
         about = context.quantities.get(name, {})
         if context.samples is not None and context.sampled == name:
             dataset = dataset.assign_coords(_receivers(context.samples, context.axes))
-            dataset[name] = ((f"{RECEIVER}_{TIME}", RECEIVER), context.samples.samples, about)
+            dataset[name] = ((RECEIVER_TIMES, RECEIVER), context.samples.samples, about)
             continue
         array = np.asarray(values)
         if array.dtype == object:  # values that were not finite, from before the run was interrupted
@@ -174,14 +166,14 @@ def _observed(series: Series, context: SeriesContext) -> dict[str, Any]:
     found: dict[str, Any] = {OBSERVED: (OBSERVED, series.steps, step_attributes())}
     if None not in series.times:
         about = {"units": context.time_unit, "long_name": "time of the model"}
-        found[TIMES] = (OBSERVED, np.array(series.times), about)
+        found[OBSERVED_TIMES] = (OBSERVED, np.array(series.times), about)
     return found
 
 
 def _receivers(samples: Recorded, axes: Sequence[tuple[str, str]]) -> dict[str, Any]:
     """Return the times and positions of samples."""
-    when, about = f"{RECEIVER}_{TIME}", {"units": "s", "long_name": "time of the model"}
-    return {when: (when, samples.seconds, about)} | {
+    about = {"units": "s", "long_name": "time of the model"}
+    return {RECEIVER_TIMES: (RECEIVER_TIMES, samples.seconds, about)} | {
         f"{RECEIVER}_{axis}": (RECEIVER, samples.positions[:, number], {"units": unit})
         for number, (axis, unit) in enumerate(axes)
     }

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError, suggest
-from minga.output.dataset import OBSERVED
 from minga.output.frame_source import when_of
 from minga.output.variables import STEP, TIME, Coordinate
+from minga.space.names import OBSERVED
 
 if TYPE_CHECKING:
     import xarray

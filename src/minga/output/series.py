@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from minga.output.directory import RunDirectory, write_whole
+from minga.space.names import OBSERVED_TIMES, STEP
 
 __all__ = ["STEP", "TIMES", "Series", "SeriesFile"]
 
-STEP = "step"
-"""Name of the entry that counts steps."""
-TIMES = "time_observed"
+TIMES = OBSERVED_TIMES
 """Name of the entry with the times of the model, which models without a clock do not have."""
 
 _SECONDS = 0.5

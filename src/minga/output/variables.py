@@ -19,6 +19,9 @@ from minga.engine.presentation import FieldStyle, Presentation
 from minga.errors import RunError
 from minga.paths import plain_name
 from minga.space.field import Field
+from minga.space.names import OF_RESULTS
+from minga.space.names import STEP as STEP
+from minga.space.names import TIME as TIME
 
 __all__ = [
     "ALONG",
@@ -45,10 +48,6 @@ __all__ = [
 ]
 
 CONVENTIONS = "CF-1.11"
-TIME = "time"
-"""Dimension of frames; its coordinate is the time of the model, or the steps if the model has none."""
-STEP = "step"
-"""Coordinate of frames that counts steps."""
 SECTION = "section"
 """Attribute for the axis across which pictures cut a field, and the position of the cut."""
 ALONG = "drawn_along"
@@ -238,7 +237,7 @@ def variables_of(
     """
     looks = presentation or Presentation()
     variables = tuple(variable_of(field, looks.style(field.name)) for field in fields)
-    taken: dict[str, str] = {TIME: "the time axis", STEP: "the count of steps"}
+    taken: dict[str, str] = dict(OF_RESULTS)
     for variable in variables:
         for coordinate in variable.coordinates:
             taken.setdefault(coordinate.name, f"an axis of the grid of {variable.name}")

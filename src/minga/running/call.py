@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from minga.options import FIXED, RunOptions, marked
 from minga.running.goal import ending_time
 
-__all__ = ["call_of"]
+__all__ = ["call_of", "said_call"]
 
 
 def call_of(options: RunOptions, others: Mapping[str, object]) -> str:
@@ -31,10 +31,24 @@ def call_of(options: RunOptions, others: Mapping[str, object]) -> str:
         names = {name for of, name in marked(FIXED) if of == table}
         changed = getattr(options, table).model_dump(include=names, exclude_defaults=True)
         given |= changed if table == "output" else {table: changed} if changed else {}
-    words = [f"{name}={value!r}" for name, value in given.items()]
-    words += [f"{name}=..." for name, value in others.items() if value is not None]
+    return said_call("mg.run", given, [name for name, value in others.items() if value is not None])
+
+
+def said_call(function: str, given: Mapping[str, object], others: Sequence[str] = ()) -> str:
+    """Return a call of a function of a model as text.
+
+    Parameters
+    ----------
+    function
+        Name of the function.
+    given
+        Arguments by name.
+    others
+        Names of arguments that appear as dots.
+    """
+    words = [*(f"{name}={value!r}" for name, value in given.items()), *(f"{name}=..." for name in others)]
     script = _script()
-    return f"mg.run({', '.join(['model', *words])})" + (f"  # {script}" if script else "")
+    return f"{function}({', '.join(['model', *words])})" + (f"  # {script}" if script else "")
 
 
 def _script() -> str:

@@ -40,7 +40,7 @@ def with_initial(model: Model, initial: object) -> Model:
     values = _values(model, initial)
     packed = {one.cells.name: one for one in model.packed.values()}
     found: dict[Any, Any] = dict(model.given)
-    for key, value in values.items():
+    for key, value in _real_parts(model, values).items():
         name = key if isinstance(key, str) else key.name if isinstance(key, Field) else None
         if name in packed:
             planes = _planes(packed[name], value)
@@ -48,6 +48,30 @@ def with_initial(model: Model, initial: object) -> Model:
         else:
             found[key if isinstance(key, Slot) else _known(model, key)] = value
     return dataclasses.replace(model, initial=found)
+
+
+def _real_parts(model: Model, values: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return the values of fields, given those of complex ones, which are the two fields NAME_re and NAME_im."""
+    names = {field.name for field in model.visible}
+    result: dict[Any, Any] = {}
+    for key, value in values.items():
+        parts = (f"{key}_re", f"{key}_im")
+        if isinstance(value, str):
+            raise CaseError(
+                f"initial: {key!r} is the text {shown(value)}",
+                remedy="give a number, an array or a function of the coordinates, or the text to the model: "
+                "mg.pde(..., initial={...})",
+            )
+        if not isinstance(key, str) or key in names or not names.issuperset(parts):
+            result[key] = value
+        elif callable(value):
+            raise CaseError(
+                f"initial: {key!r} is a function, and the field is complex",
+                remedy=f"give functions of its parts, {' and '.join(parts)}, or an array",
+            )
+        else:
+            result.update(zip(parts, (np.real(value), np.imag(value)), strict=True))
+    return result
 
 
 def _values(model: Model, initial: object) -> Mapping[Any, Any]:
@@ -116,7 +140,7 @@ def _known(model: Model, key: Field | Slot | str) -> Slot:
             raise CaseError(
                 f"initial: model {model.name!r} has no field {key!r}",
                 suggestion=suggest(key, names),
-                remedy=f"its fields are {', '.join(names)}",
+                remedy=f"its fields are {', '.join(model.output)}",
             )
     return model._slot(key)
 

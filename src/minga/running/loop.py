@@ -200,7 +200,10 @@ def _failure(simulation: Simulation, outcome: Outcome) -> Exception:
     return known or RunError(
         f"the run ended after {simulation.step} of {simulation.steps} steps: {outcome.reason}",
         where=outcome.place or None,
-        remedy="use a smaller time step, or look at the last snapshot for where it began",
+        remedy="the rates of change are not finite at the initial values: does an equation divide by 0 there, or take "
+        "the logarithm of 0 or the root of a negative value?"
+        if outcome.reason == "not finite" and simulation.step == 0
+        else "use a smaller time step, or look at the last snapshot for where it began",
     )
 
 

@@ -10,7 +10,7 @@ Source: C. T. Kelley, D. E. Keyes, SIAM J. Numer. Anal. 35 (1998) 508.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -23,6 +23,8 @@ from minga.lang.cell import CellReader
 from minga.lang.elementary import clip
 from minga.lang.expr import as_node, extreme, where
 from minga.lang.functions import max as largest
+from minga.output.provenance import COMMAND
+from minga.running.call import said_call
 from minga.running.run import run
 from minga.solve.jacobian import Vector
 from minga.solve.krylov import copy
@@ -47,6 +49,12 @@ _WORSE: Final = 10.0
 """Growth of the residual with which a step counts as too long."""
 _GIVEN_UP: Final = 1e-9
 """Length of steps, in units of the first one, at which the iteration is given up."""
+_DEFAULTS: Final[Mapping[str, object]] = {"tolerance": 1e-8, "limit": 200, "dt": None, "time": 0.0}
+"""Arguments that the record of a call leaves out."""
+_NO_LEVEL: Final = (
+    "no condition at a wall fixes the level of the fields: unless the equations do, a steady state exists only if all "
+    "that flows in and is made cancels; "
+)
 _ENDS: Final = {1: "the residual is below the tolerance", 2: "the steps have become too short"}
 
 
@@ -97,21 +105,31 @@ def steady(
         raise ProgramError(f"tolerance={shown(tolerance)}", remedy="give a positive number, such as 1e-8")
     if dt is not None and not 0.0 < dt < math.inf:
         raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, or leave it out")
-    search = _search(model, _evolution(model), tolerance, dt, time)
+    found = _evolution(model)
+    search = _search(model, found, tolerance, dt, time)
+    given = {"tolerance": tolerance, "limit": limit, "dt": dt, "time": time}
     history = run(search, limit, comm=comm, every=limit, observe=1)
+    history.attrs[COMMAND] = said_call("mg.solve.steady", {k: v for k, v in given.items() if v != _DEFAULTS[k]})
     known = history.attrs
     if not known["residual"] <= tolerance:
+        level = "" if _has_level(found) else _NO_LEVEL
         raise RunError(
             f"no steady state of model {model.name!r} was found: after {known['iterations']} iterations the largest "
             f"rate of change is {known['residual']:.3g}, and the tolerance {tolerance:.3g}",
-            remedy=f"the last step was {known['length']:.3g}: if the residual still falls, raise limit={limit}; if "
-            "rounding holds it, raise tolerance; otherwise begin nearer to a steady state, if there is one",
+            remedy=f"{level}the last step was {known['length']:.3g}: if the residual still falls, raise limit={limit}; "
+            "if rounding holds it, raise tolerance; otherwise begin nearer to a steady state, if there is one",
         )
     return _state(history, model)
 
 
-def _evolution(model: Model) -> Evolution:
+def _evolution(model: object) -> Evolution:
     """Return the evolution of a model that may have a steady state; raise ProgramError for others."""
+    if not isinstance(model, Model):
+        raise ProgramError(
+            f"expected a model, found {type(model).__name__}",
+            remedy="write mg.solve.steady(mg.pde(...)); steady begins with the initial values of the model: "
+            "mg.pde(..., initial={'u': found.u[-1].values})",
+        )
     found = model.evolution
     if not isinstance(found, Evolution):
         raise ProgramError(
@@ -125,6 +143,14 @@ def _evolution(model: Model) -> Evolution:
         if item.slots < 2:
             raise ProgramError(f"steady: field {item.name!r} has a single slot", remedy="declare it with slots=2")
     return found
+
+
+def _has_level(evolution: Evolution) -> bool:
+    """Return whether a condition at a wall depends on the level of a field, as all but those of derivatives do."""
+    names = (
+        str(side) for item in evolution.fields for pair in item.boundary.sides for side in pair if side is not None
+    )
+    return not all(name.startswith(("neumann", "reflect", "zero_gradient")) for name in names)
 
 
 def _state(history: xarray.Dataset, model: Model) -> xarray.Dataset:
@@ -176,6 +202,11 @@ def _search(model: Model, evolution: Evolution, tolerance: float, dt: float | No
         about=model.about,
         presentation=model.presentation,
         hierarchies=newton.hierarchies,
+        explain=lambda engine: RunError(
+            f"the rates of change of model {model.name!r} are not finite at the initial values",
+            remedy="give initial values where the equations divide by no 0, and take no logarithm or root of a "
+            "negative value",
+        ),
         over=Over(numbers.done, lambda engine: _ENDS[int(engine.read(numbers.done))]),
     )
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -32,8 +32,8 @@ Side = Literal["low", "high"]
 SIDES: tuple[Side, Side] = ("low", "high")
 _HIGHEST_ORDER: Final = 16
 _REMEDY: Final = (
-    "give a condition such as mg.dirichlet(0.0), mg.neumann(0.0), mg.reflect('edge') or mg.custom(f), a pair of them "
-    "for the low and the high end, or a mapping of axes to these"
+    "give a condition such as mg.dirichlet(0.0), mg.neumann(0.0), mg.reflect('edge') or mg.custom(f); for an axis a "
+    "pair of them, for its low and its high end: {'x': (mg.dirichlet(0.0), mg.neumann(0.0))}"
 )
 
 
@@ -44,6 +44,7 @@ class Condition:
     It is `homogeneous` if ghost cells are linear in the cells inside, without a constant: both parts of a complex field
     obey it if the field does. `twin` makes the homogeneous condition that differences of two fields with this condition
     obey; a homogeneous condition needs none. `ordered` makes the same condition of another order, if none was chosen.
+    Where values are `texts`, `parsed` makes the condition with the functions that something else makes of them.
     """
 
     name: str
@@ -53,6 +54,8 @@ class Condition:
     homogeneous: bool = False
     twin: Callable[[], Condition] | None = None
     ordered: Callable[[int], Condition] | None = None
+    parsed: Callable[[Callable[[str], object]], Condition] | None = None
+    texts: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return self.name
@@ -69,7 +72,12 @@ class Condition:
 
 
 ConditionLike = Condition
-BoundaryLike = Condition | Mapping[str | int, "Condition | tuple[Condition, Condition] | Sequence[Condition]"] | None
+BoundaryLike = (
+    Condition
+    | Sequence[Condition]
+    | Mapping[str | int, "Condition | tuple[Condition, Condition] | Sequence[Condition]"]
+    | None
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +99,12 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
     if value is None:
         return Boundary((none,) * grid.ndim)
     if isinstance(value, Condition):
+        if value.texts:
+            raise _unread(value, f"field {name!r}")
         return Boundary(tuple((value, value) if periodic == value.antiperiodic else none for periodic in grid.periodic))
-    if not isinstance(value, Mapping):
-        raise LayoutError(f"field {name!r}: boundary={shown(value)} is not a condition", remedy=_REMEDY)
+    by_axis = value if isinstance(value, Mapping) else {0: _of_one_axis(value, grid, name)}
     sides = [none] * grid.ndim
-    for axis, given in value.items():
+    for axis, given in by_axis.items():
         number = grid.axis(axis)
         low, high = _pair(given, f"field {name!r}: the boundary along axis {grid.axes[number]!r}")
         if grid.periodic[number] and not (low.antiperiodic and high.antiperiodic):
@@ -112,6 +121,27 @@ def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Bounda
     return Boundary(tuple(sides))
 
 
+def _of_one_axis(value: Any, grid: Grid, name: str) -> Any:
+    """Return a pair of conditions that is given without an axis; raise LayoutError unless the grid has a single one."""
+    pair = isinstance(value, Sequence) and len(value) == 2 and all(isinstance(each, Condition) for each in value)
+    if not pair:
+        raise LayoutError(f"field {name!r}: boundary={shown(value)} is not a condition", remedy=_REMEDY)
+    if grid.ndim > 1:
+        raise LayoutError(
+            f"field {name!r}: boundary={shown(value)} is a pair, and the grid has the axes {', '.join(grid.axes)}",
+            remedy=f"say for which axis: boundary={{{grid.axes[-1]!r}: ({value[0]}, {value[1]})}}",
+        )
+    return value
+
+
+def _unread(condition: Condition, what: str) -> LayoutError:
+    """Return the error for a condition with texts where nothing reads them."""
+    return LayoutError(
+        f"{what}: {condition} has a text as its value, which only mg.pde reads",
+        remedy="give a number, an array, or a function of the wall's coordinates and t: lambda x, t: mg.sin(x - t)",
+    )
+
+
 def _pair(given: object, what: str) -> tuple[Condition, Condition]:
     """Return the conditions at the low and the high end of an axis."""
     pair = (given, given) if isinstance(given, Condition) else given
@@ -120,6 +150,8 @@ def _pair(given: object, what: str) -> tuple[Condition, Condition]:
     for side, condition in zip(SIDES, pair, strict=True):
         if not isinstance(condition, Condition):
             raise LayoutError(f"{what} is {shown(condition)} at the {side} end", remedy=_REMEDY)
+        if condition.texts:
+            raise _unread(condition, what)
     return pair[0], pair[1]
 
 
@@ -173,6 +205,7 @@ def fixed(value: object) -> Condition:
     Condition
         The boundary condition.
     """
+    _check_values("fixed", value, texts=False)
     if isinstance(value, np.ndarray) and value.ndim:
         values = value.copy()
         return Condition("fixed(array)", lambda edge: edge.array(values), reads=False, twin=_nothing)
@@ -246,7 +279,8 @@ def dirichlet(value: object, order: int | None = None, *, time: Arithmetic | Non
     ----------
     value
         A number, a register, an array over the face, or a function of the wall's coordinates and the time, whose
-        parameters are named like axes and ``t``, or are one for each axis in the grid's order and perhaps the time.
+        parameters are named like axes and ``t``, or are one for each axis in the grid's order and perhaps the time; in
+        `mg.pde` also a text of coordinates, ``t`` and parameters.
     order
         Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p - 1 cells inside. By
         default it is that of the equations in `mg.pde`, and 2 elsewhere.
@@ -270,7 +304,8 @@ def dirichlet(value: object, order: int | None = None, *, time: Arithmetic | Non
 
         return _wall(f"dirichlet({_said(value)})", order, ghost, time, value, lambda: dirichlet(0.0, order))
 
-    return _of_any_order(make, order)
+    _check_values("dirichlet", value)
+    return _of_any_order(make, order, (value,), lambda read: dirichlet(read(value), order, time=time))
 
 
 def neumann(derivative: object, order: int | None = None, *, time: Arithmetic | None = None) -> Condition:
@@ -280,7 +315,8 @@ def neumann(derivative: object, order: int | None = None, *, time: Arithmetic | 
     ----------
     derivative
         A number, a register, an array over the face, or a function of the wall's coordinates and the time, whose
-        parameters are named like axes and ``t``, or are one for each axis in the grid's order and perhaps the time.
+        parameters are named like axes and ``t``, or are one for each axis in the grid's order and perhaps the time; in
+        `mg.pde` also a text of coordinates, ``t`` and parameters.
     order
         Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside. By
         default it is that of the equations in `mg.pde`, and 2 elsewhere.
@@ -304,7 +340,8 @@ def neumann(derivative: object, order: int | None = None, *, time: Arithmetic | 
 
         return _wall(f"neumann({_said(derivative)})", order, ghost, time, derivative, lambda: neumann(0.0, order))
 
-    return _of_any_order(make, order)
+    _check_values("neumann", derivative)
+    return _of_any_order(make, order, (derivative,), lambda read: neumann(read(derivative), order, time=time))
 
 
 def robin(a: object, b: object, order: int | None = None, *, time: Arithmetic | None = None) -> Condition:
@@ -313,7 +350,7 @@ def robin(a: object, b: object, order: int | None = None, *, time: Arithmetic | 
     Parameters
     ----------
     a, b
-        Each a number, a register, an array over the face, or a function as for `mg.dirichlet`.
+        Each a number, a register, an array over the face, a function or a text as for `mg.dirichlet`.
     order
         Order of accuracy that operators keep beside the wall, even, from 2 to 16. Order p reads p cells inside. By
         default it is that of the equations in `mg.pde`, and 2 elsewhere.
@@ -339,7 +376,8 @@ def robin(a: object, b: object, order: int | None = None, *, time: Arithmetic | 
         name = f"robin({_said(a)}, {_said(b)})"
         return _wall(name, order, ghost, time, b, lambda: robin(a, 0.0, order, time=time))
 
-    return _of_any_order(make, order)
+    _check_values("robin", a, b)
+    return _of_any_order(make, order, (a, b), lambda read: robin(read(a), read(b), order, time=time))
 
 
 def antiperiodic() -> Condition:
@@ -355,9 +393,33 @@ def antiperiodic() -> Condition:
     return Condition("antiperiodic()", lambda edge: edge[0], antiperiodic=True, homogeneous=True)
 
 
-def _of_any_order(make: Callable[[int], Condition], order: int | None) -> Condition:
-    """Return a condition of an order, or of order 2 until another one is asked for."""
-    return replace(make(2), ordered=make) if order is None else make(order)
+def _of_any_order(
+    make: Callable[[int], Condition], order: int | None, values: tuple[object, ...],
+    with_values: Callable[[Callable[[Any], object]], Condition],
+) -> Condition:  # fmt: skip
+    """Return a condition of an order, or of order 2 until another one is asked for; texts of it are read later."""
+    texts = tuple(value for value in values if isinstance(value, str))
+    if not texts:
+        return replace(make(2), ordered=make) if order is None else make(order)
+
+    def parsed(read: Callable[[str], object]) -> Condition:
+        return with_values(lambda value: read(value) if isinstance(value, str) else value)
+
+    return replace(make(2 if order is None else order), parsed=parsed, texts=texts)
+
+
+def _check_values(name: str, *values: object, texts: bool = True) -> None:
+    """Raise LayoutError for what cannot be the value of a condition, of which some may be `texts`."""
+    for value in values:
+        number = isinstance(value, int | float | np.number | np.bool_) and not isinstance(value, np.complexfloating)
+        known = number or isinstance(value, np.ndarray | Arithmetic) or callable(value)
+        known = known or (texts and isinstance(value, str))
+        if not known or (number and not np.isfinite(value)):  # type: ignore[call-overload]
+            raise LayoutError(
+                f"{name}({', '.join(map(shown, values))})",
+                remedy="give a finite number, a register, an array over the face, or a function of the coordinates"
+                + (" and t; in mg.pde also a text of them" if texts else ""),
+            )
 
 
 def _wall(

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from minga.errors import LayoutError, shown, suggest
 from minga.markup import block, table
 from minga.space.box import Box, Point, Widths
+from minga.space.names import OF_RESULTS
 
 __all__ = ["Floats", "Grid"]
 
@@ -541,7 +542,10 @@ class Grid:
 def _shape(shape: Sequence[int]) -> Point:
     if isinstance(shape, int):
         raise LayoutError(f"a grid's shape is a length for each axis; found {shape}", remedy=f"write ({shape},)")
-    lengths = tuple(int(n) for n in shape)
+    entries = tuple(shape)
+    if not all(hasattr(n, "__index__") for n in entries):
+        raise LayoutError(f"a grid's shape consists of whole numbers; found {shown(entries)}", remedy="count cells")
+    lengths = tuple(operator.index(n) for n in entries)
     if not 1 <= len(lengths) <= _MAX_NDIM:
         raise LayoutError(f"a grid has 1 to {_MAX_NDIM} axes; found shape {lengths}")
     if min(lengths) < 1:
@@ -553,6 +557,9 @@ def _names(axes: Sequence[str] | None, ndim: int) -> tuple[str, ...]:
     names = tuple(axes) if axes is not None else tuple(_LETTERS[_MAX_NDIM - ndim :])
     if len(names) != ndim or len(set(names)) != ndim or not all(isinstance(n, str) and n for n in names):
         raise LayoutError(f"a grid of {ndim} axes needs {ndim} different axis names; found {shown(names)}")
+    for name in names:
+        if name in OF_RESULTS:
+            raise LayoutError(f"axis {name!r} has the name of {OF_RESULTS[name]} in results", remedy="rename the axis")
     return names
 
 

@@ -152,7 +152,7 @@ GRID = mg.Grid((8,), ("x",))
         ({"equations": {"psi": "2j*psi"}}, r"a complex number in an equation.*\n.*\n.*\n.*\n.*write 2\*I"),
         ({"equations": {"psi": "gradient_squared(psi)"}}, "complex where a real number is expected"),
         ({"equations": {"psi": "advect(psi, psi)"}}, "complex where a real one is expected"),
-        ({"equations": {"I": "0"}}, "the name has a meaning"),
+        ({"equations": {"I": "0"}}, "in equations"),
         ({"equations": {"u": "I*u"}, "dtype": "f8"}, 'give dtype="c16"'),
         ({"equations": {"u": "I*u", "psi": "psi"}, "dtype": {"psi": "c16"}}, r"d\(u\)/dt is complex, and its field"),
         ({"dtype": {"phi": "c16"}}, "dtype of 'phi', which is no field"),

@@ -278,7 +278,7 @@ def test_texts_of_initial_values_have_the_bits_of_kernels() -> None:
 def test_the_record_has_all_that_a_model_is_made_of() -> None:
     grid = mg.Grid((8, 6), ("y", "x"), periodic=(False, True))
     model = mg.pde(
-        {"u": "k*laplace(u)"}, grid, parameters={"k": "1 + x", "c": np.ones((8, 6))}, initial="sin(x)", noise="0.1*u",
+        {"u": "k*laplace(c*u)"}, grid, parameters={"k": "1 + x", "c": np.ones((8, 6))}, initial="sin(x)", noise="0.1*u",
         boundary={"y": (mg.dirichlet(1.0), mg.neumann(0.0))}, dt=0.1, unit="s", dtype="f8",
     )  # fmt: skip
     found = model.parameters

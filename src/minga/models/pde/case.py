@@ -11,7 +11,6 @@ from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, MingaError, suggest
 from minga.models.pde.complex_values import part_names
-from minga.models.pde.initial import of_wall
 from minga.models.pde.model import pde
 from minga.models.pde.settings import PdeSettings
 from minga.space.boundary import Condition, antiperiodic, dirichlet, neumann, robin
@@ -20,7 +19,8 @@ from minga.space.grid import Grid
 __all__ = ["make"]
 
 _FORMS: Final = '{dirichlet = v}, {neumann = g}, {robin = [a, b]} or "antiperiodic"; of two sides [low, high]'
-_KEYS: Final = {"d(": "pde.equations", "initial": "pde.initial", "noise": "pde.noise", "boundary": "pde.boundary"}
+_KEYS: Final = {"d(": "pde.equations", "initial": "pde.initial", "noise": "pde.noise", "boundary": "pde.boundary",
+                "parameter": "pde.parameters", "units": "pde.units", "axis": "pde.axes"}  # fmt: skip
 
 
 def make(settings: PdeSettings, grid: GridSettings, directory: Path) -> Model:
@@ -84,7 +84,7 @@ def _boundary(settings: PdeSettings, grid: Grid, ends: Mapping[str | int, object
                     f"no axis {axis!r}", key="pde.boundary", suggestion=suggest(axis, grid.axes),
                     remedy=f"the axes are {', '.join(grid.axes)}",
                 )  # fmt: skip
-            chosen[grid.axis(axis)] = _sides(value, settings, grid)
+            chosen[grid.axis(axis)] = _sides(value)
         result[name] = chosen
     unknown = [key for key in settings.boundary if by_field and key not in names]
     if unknown:
@@ -101,16 +101,16 @@ def _is_complex(name: str, settings: PdeSettings) -> bool:
     return kind.startswith("c")
 
 
-def _sides(value: object, settings: PdeSettings, grid: Grid) -> tuple[Condition, Condition]:
+def _sides(value: object) -> tuple[Condition, Condition]:
     """Return the conditions at both ends of an axis."""
     pair = value if isinstance(value, list) else [value, value]
     if len(pair) != 2:
         raise CaseError(f"found {value!r}", key="pde.boundary", remedy=f"write {_FORMS}")
-    low, high = (_condition(each, settings, grid) for each in pair)
+    low, high = (_condition(each) for each in pair)
     return low, high
 
 
-def _condition(value: object, settings: PdeSettings, grid: Grid) -> Condition:
+def _condition(value: object) -> Condition:
     """Return one condition."""
     if value == "antiperiodic":
         return antiperiodic()
@@ -118,20 +118,17 @@ def _condition(value: object, settings: PdeSettings, grid: Grid) -> Condition:
         ((word, given),) = value.items()
         match word:
             case "dirichlet":
-                return dirichlet(_value(given, settings, grid))
+                return dirichlet(_value(given))
             case "neumann":
-                return neumann(_value(given, settings, grid))
+                return neumann(_value(given))
             case "robin" if isinstance(given, list) and len(given) == 2:
-                a, b = (_value(each, settings, grid) for each in given)
+                a, b = (_value(each) for each in given)
                 return robin(a, b)
     raise CaseError(f"found {value!r}", key="pde.boundary", remedy=f"write {_FORMS}")
 
 
-def _value(given: object, settings: PdeSettings, grid: Grid) -> Any:
-    """Return a value at a wall: a number, or a function that a text describes."""
+def _value(given: object) -> float | str:
+    """Return a value at a wall: a number or a text."""
     if isinstance(given, bool) or not isinstance(given, int | float | str):
         raise CaseError(f"found {given!r}", key="pde.boundary", remedy="give a number, or a text of coordinates and t")
-    if not isinstance(given, str):
-        return float(given)
-    numbers = {name: float(value) for name, value in settings.parameters.items() if not isinstance(value, str)}
-    return of_wall(given, "boundary", grid.axes, numbers)
+    return given if isinstance(given, str) else float(given)

@@ -178,15 +178,15 @@ def of_wall(text: str, label: str, axes: Sequence[str], numbers: Mapping[str, An
     callable
         A function with one argument for each axis and, if the text has the time, one more.
     """
-    source = parse(text, label)
+    source, zero = parse(text, label), as_node(np.float64(0.0))
 
     def value(*position: Any) -> Any:
         coordinates = dict(zip(axes, position, strict=False))
-        time = position[len(axes)] if len(position) > len(axes) else None
+        time = position[len(axes)] if len(position) > len(axes) else zero
         return translate(source, Names(numbers, axes, time, coordinates=coordinates, operators=False))
 
     arguments = [*axes, *(["t"] if "t" in source.names else [])]
-    value(*[as_node(np.float64(0.0))] * len(arguments))  # which raises for unknown names now, not when a run begins
+    value(*[zero] * len(arguments))  # which raises for unknown names now, not when a run begins
     return _with_arguments(value, arguments)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import operator
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -22,11 +21,12 @@ from minga.lang.functions import sum as total
 from minga.lang.volumes import cell_sizes
 from minga.models.pde.choice import choose, explainer
 from minga.models.pde.complex_values import part_names
-from minga.models.pde.initial import of_position, parts
+from minga.models.pde.initial import of_position, of_wall, parts
 from minga.models.pde.integrals import preparation
-from minga.models.pde.source import Source
+from minga.models.pde.source import Source, normal_name
 from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
+from minga.models.pde.unused import check_parameters, conditions_in, texts_in
 from minga.solve.integrators import INTEGRATORS, Integrator
 from minga.solve.rates import Evolution, Rates
 from minga.space.boundary import BoundaryLike, Condition, neumann
@@ -71,7 +71,7 @@ def pde(
         The grid of all fields.
     parameters
         Values of names in the equations: numbers, registers, and, where the value depends on the place, arrays,
-        functions of the coordinates, or texts of them.
+        functions of the coordinates, or texts of them. Functions and texts may depend on the time ``t`` as well.
     initial
         Initial values by field: numbers, arrays, functions of the coordinates, or texts of them; 0 by default.
     boundary
@@ -139,7 +139,13 @@ def pde(
         "parameters": parameters, "initial": initial, "noise": noise, "space": space, "dealias": dealias,
         "absolute": absolute, "unit": unit, "units": units, "dtype": dtype,
     }  # fmt: skip
-    system = System.of(equations, grid, dict(parameters or {}), noise, order, seed, dtype)
+    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0.0 < tolerance < math.inf:
+        raise ProgramError(f"tolerance={shown(tolerance)}", remedy="give a positive number, such as 1e-6")
+    system = System.of(equations, _grid(grid), dict(parameters or {}), noise, order, seed, dtype)
+    check_parameters(parameters or {}, system, texts_in(initial), conditions_in(boundary))
+    for each in units or {}:
+        if each not in system.known:
+            raise _no_field("units", str(each), system)
     fields = tuple(
         Field(each, grid, kind, slots=2, boundary=_boundary(boundary, each, system), unit=_unit(each, units, system))
         for each, kind in zip(system.names, system.kinds, strict=True)
@@ -181,6 +187,17 @@ def pde(
         explain=explainer(method, recorded),
         hierarchies=(*recorded.hierarchies, *(() if spectral is None else (spectral.modes.fft,))),
         evolution=Evolution(rates, fields) if isinstance(rates, Rates) and rates.prepare is None else None,
+    )
+
+
+def _grid(given: object) -> Grid:
+    """Return the grid; raise ProgramError for anything else."""
+    if isinstance(given, Grid):
+        return given
+    shape = tuple(given) if isinstance(given, tuple | list) else (given,) if isinstance(given, int) else None
+    raise ProgramError(
+        f"expected a grid, found {shown(given)}",
+        remedy=f"write mg.Grid({shape or (64, 64)}, spacing=..., periodic=...): operators need the width of cells",
     )
 
 
@@ -228,10 +245,7 @@ def _boundary(given: Any, name: str, system: System) -> BoundaryLike:
     """Return the conditions of one field."""
     whole = system.whole(name)
     own = False
-    if isinstance(given, Mapping) and any(key in system.known for key in given):
-        for key in given:
-            if key not in system.known:
-                raise _no_field("boundary", str(key), system)
+    if isinstance(given, Mapping) and _by_field(given, system):
         own = name in given
         given = given[name] if own else given.get(whole)
     if whole != name and not own:
@@ -240,19 +254,50 @@ def _boundary(given: Any, name: str, system: System) -> BoundaryLike:
     if given is None:
         return default
     if not isinstance(given, Mapping):
-        alone: BoundaryLike = _ordered(given, system.widest)  # the field refuses what is no condition, with a remedy
+        if isinstance(given, Condition) and given.antiperiodic not in system.grid.periodic:
+            raise _unused_condition(given, name)
+        alone: BoundaryLike = _made(given, name, system)  # the field refuses what is no condition, with a remedy
         return alone
     axes: dict[str | int, Any] = {
-        system.grid.axis(axis): _ordered(condition, system.widest) for axis, condition in given.items()
+        system.grid.axis(axis): _made(condition, name, system) for axis, condition in given.items()
     }
     return {**(default or {}), **axes}
 
 
-def _ordered(given: Any, order: int) -> Any:
-    """Return one or several conditions of the order of the equations."""
+def _by_field(given: Mapping[Any, Any], system: System) -> bool:
+    """Return whether conditions are given by field, and not by axis; raise ProgramError for keys that are neither."""
+    of_fields = any(key in system.known for key in given)
+    for key in given:
+        if key not in system.known and (of_fields or (isinstance(key, str) and key not in system.grid.axes)):
+            close = suggest(str(key), system.known if of_fields else (*system.known, *system.grid.axes))
+            raise ProgramError(
+                f"boundary of {key!r}, which is no field" + ("" if of_fields else ", and no axis of the grid"),
+                remedy=f"did you mean {close!r}?"
+                if close
+                else f"the fields are {', '.join(system.names)}, and the axes {', '.join(system.grid.axes)}",
+            )
+    return of_fields
+
+
+def _unused_condition(given: Condition, name: str) -> ProgramError:
+    """Return the error for a condition that belongs to no end of the grid."""
+    if given.antiperiodic:
+        what, remedy = "the grid closes along no axis", "make the grid periodic along an axis: periodic=True"
+    else:
+        what = "all axes of the grid are periodic"
+        remedy = "leave boundary= out, or make the grid without periodic= along the axes that have walls"
+    return ProgramError(f"boundary of {name!r}: {given}, and {what}", remedy=remedy)
+
+
+def _made(given: Any, name: str, system: System) -> Any:
+    """Return one or several conditions of the order of the equations, of which texts have become functions."""
     if isinstance(given, Condition):
-        return given.of_order(order)
-    return tuple(_ordered(each, order) for each in given) if isinstance(given, tuple | list) else given
+        if given.parsed is not None:
+            given = given.parsed(
+                lambda text: of_wall(text, f"boundary of {name}", system.grid.axes, dict(system.numbers))
+            )
+        return given.of_order(system.widest)
+    return tuple(_made(each, name, system) for each in given) if isinstance(given, tuple | list) else given
 
 
 def _check_homogeneous(given: Any, name: str) -> None:
@@ -296,7 +341,7 @@ def _initial(given: object, system: System) -> dict[str, Any]:
     values = given if isinstance(given, Mapping) else {system.unknowns[0]: given}
     result: dict[str, Any] = {}
     for key, value in values.items():
-        name = unicodedata.normalize("NFKC", str(key))
+        name = normal_name(key)
         if name not in system.known:
             raise _no_field("initial values", name, system)
         if name in system.complex:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from minga.errors import MingaError, suggest
+from minga.lang import elementary, math, operators
 
-__all__ = ["EquationError", "Source", "name_problem", "parse", "unknown"]
+__all__ = ["EquationError", "Source", "name_problem", "normal_name", "parse", "unknown"]
 
 LONGEST: Final = 10_000
 """Characters of the longest text."""
@@ -28,6 +29,7 @@ _NABLA: Final = (
     (re.compile(r"∇\s*[·⋅](?=\s*\()"), "div"),
     (re.compile(r"∇(\w+)(?![\w(])"), "grad({})"),
     (re.compile(r"∇(?=\s*\()"), "grad"),
+    (re.compile(r"\|(\w+)\|"), "abs({})"),
 )
 _ALLOWED: Final = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.keyword, ast.Name,
@@ -62,9 +64,12 @@ _INSTEAD: Final = {
     "integral": "integrals over the grid can appear in equations only",
     "mean": "means over the grid can appear in equations only",
     "noise": "noise is an argument of its own, noise=0.1",
+    "time": "write t",
     "random": "noise is an argument of its own, noise=0.1; initial values have random()",
 }
 """Remedies for names that other programs have."""
+_MODULES: Final = ("np", "numpy", "math", "mg", "minga", "sp", "scipy", "sympy")
+"""Names of modules whose functions are written without them."""
 _OPERATORS: Final = {
     ast.FloorDiv: ("//", "write floor(a / b)"),
     ast.MatMult: ("@", "write dot(a, b)"),
@@ -211,11 +216,26 @@ def parse(text: object, label: str) -> Source:
         raise _syntax(label, text, python, places, error) from None
     except (RecursionError, MemoryError, ValueError):
         raise _error(label, text, "the text cannot be read", 0, "write a shorter expression") from None
-    source = Source(label, text, python, places, tree)
+    source = Source(label, text, python, places, _unquoted(tree))
     _check_depth(source)
     for node in ast.walk(tree):
         _check_node(source, node)
     return source
+
+
+def _unquoted(tree: ast.Expression) -> ast.Expression:
+    """Return a tree in which quoted words of options and axes are names: scheme="weno5", d(u, "x")."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.keyword):
+            node.value = _word(node.value)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "d":
+            node.args[1:] = map(_word, node.args[1:])
+    return tree
+
+
+def _word(node: ast.expr) -> ast.expr:
+    quoted = isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
+    return ast.copy_location(ast.Name(node.value, ast.Load()), node) if quoted else node  # type: ignore[attr-defined]
 
 
 def _check_brackets(label: str, text: str, python: str, places: tuple[int, ...]) -> None:
@@ -251,14 +271,34 @@ def _check_node(source: Source, node: ast.AST) -> None:
             return
         if isinstance(node.value, complex):
             raise source.error("a complex number in an equation", node, f"write {node.value.imag:g}*I")
-        raise source.error("text in an equation", node, "numbers are written 1, 0.5, 2e-3")
+        raise source.error("text in an equation", node, "write names and numbers without quotes")
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Constant):
         raise source.error("a number is called like a function", node, f"write {ast.unparse(node.func)}*(...)")
     if isinstance(node, ast.Call) and not isinstance(node.func, ast.Name):
-        raise source.error("only functions by their names can be called", node, "write a product with *")
+        raise _called_otherwise(source, node)
+    if isinstance(node, ast.Subscript) and not isinstance(node.value, ast.Name):
+        return  # a component of a vector
     if type(node) not in _ALLOWED and not isinstance(node, ast.operator | ast.unaryop | ast.cmpop | ast.expr_context):
         what = _WORDS.get(type(node), type(node).__name__)
         raise source.error(f"{what} is not allowed in an equation", node, "use names, numbers, operators and functions")
+
+
+def _called_otherwise(source: Source, node: ast.Call) -> EquationError:
+    """Return the error for a call of what is no name, such as np.sin(u) and v.grad(u)."""
+    message = "only functions by their names can be called"
+    match node.func:
+        case ast.Attribute(value=ast.Name(id=owner), attr=name) if owner in _MODULES:
+            return source.error(message, node, f"write {name}(...) without {owner}")
+        case ast.Attribute(value=owner, attr="grad"):
+            return source.error(message, node, f"write dot({ast.unparse(owner)}, grad(...)) for the scalar product")
+        case ast.Attribute(attr=name):
+            return source.error(message, node, f"write {name}(...)")
+    return source.error(message, node, "write a product with *")
+
+
+def _is_function(word: str) -> bool:
+    """Return whether a word is the name of a function or an operator."""
+    return any(callable(getattr(module, word, None)) for module in (elementary, math, operators))
 
 
 def _syntax(label: str, text: str, python: str, places: tuple[int, ...], error: SyntaxError) -> EquationError:
@@ -266,31 +306,44 @@ def _syntax(label: str, text: str, python: str, places: tuple[int, ...], error: 
     product = re.search(r"(?<![\w.])(\d+\.?\d*|\.\d+)\s*([^\W\d]\w*)", python)
     if product:
         number, name = product.groups()
-        return _error(label, text, "a product needs its sign", places[product.start()], f"write {number}*{name}")
+        apart = product.group()[len(number)].isspace() and not _is_function(name)
+        unit = "; numbers have no units: leave one out" if apart else ""
+        return _error(label, text, "a product needs its sign", places[product.start()], f"write {number}*{name}{unit}")
     equation = re.search(r"(?<![=<>!])=(?!=)", python)
     if equation and "(" not in python[: equation.start()]:
         return _error(
             label, text, "an equation gives the right-hand side only", places[equation.start()],
             "write the rate of change without '='",
         )  # fmt: skip
+    bar = python.find("|")
+    if bar >= 0:
+        return _error(label, text, "| is no sign of equations", places[bar], "write abs(...) for the absolute value")
     column = max((error.offset or 1) - 1, 0)
     where = places[min(column, len(places) - 1)]
     two = re.search(r"(\w+|\))\s+(?!and\b|or\b|if\b|else\b|not\b)([^\W\d]\w*)", python)
-    remedy = f"write {two.group(1)}*{two.group(2)}" if two and two.group(1) != ")" else "check operators and brackets"
+    remedy = "check operators and brackets"
+    if two and two.group(1) != ")":
+        one, other = two.groups()
+        remedy = f"write {one}({other})" if _is_function(one) else f"write {one}*{other}"
     return _error(label, text, f"this is not an expression ({error.msg})", where, remedy)
 
 
-def name_problem(name: object, reserved: Iterable[str]) -> str | None:
+def normal_name(name: object) -> str:
+    """Return the normal form of a name, which Python gives to the names in texts."""
+    return unicodedata.normalize("NFKC", str(name))
+
+
+def name_problem(name: object, meanings: Mapping[str, str]) -> str | None:
     """Return why a name cannot be one of a field or parameter, or None.
 
     Parameters
     ----------
     name
         The name.
-    reserved
-        Names that have a meaning.
+    meanings
+        What names mean in equations.
     """
-    if not isinstance(name, str) or not unicodedata.normalize("NFKC", name).isidentifier():
+    if not isinstance(name, str) or not normal_name(name).isidentifier():
         return "a name consists of letters, digits and _"
     try:
         tree = ast.parse(name, mode="eval").body
@@ -298,14 +351,19 @@ def name_problem(name: object, reserved: Iterable[str]) -> str | None:
         tree = None
     if not isinstance(tree, ast.Name):
         return "the name is a word of Python's syntax, which equations cannot contain"
-    if unicodedata.normalize("NFKC", name) in reserved:
-        return "the name has a meaning in equations"
-    return None
+    meaning = meanings.get(normal_name(name))
+    return None if meaning is None else f"in equations {name} is {meaning}"
 
 
 def unknown(source: Source, node: ast.AST, name: str, known: Iterable[str], kind: str = "name") -> EquationError:
     """Return the error for an unknown name, with the nearest known one."""
     names = sorted(known)
-    close = suggest(name, names)
+    close = suggest(name, [each for each in names if each != "t" or name == "time"])
     remedy = _INSTEAD.get(name) or (f"did you mean {close!r}?" if close else f"known are {', '.join(names)}")
+    if re.fullmatch(r"d\d*_dt\d*", name):
+        remedy = (
+            'equations are of first order in time; a second field holds the first derivative: {"u": "v", "v": "..."}'
+        )
+    elif kind == "name" and close is None and name not in _INSTEAD and source.label == "d(u)/dt":
+        remedy += f'; the equation of a field {name} is written {{"{name}": "..."}}'
     return source.error(f"unknown {kind} {name!r}", node, remedy)

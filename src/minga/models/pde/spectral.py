@@ -251,6 +251,8 @@ class Spectral:
         text = dataclasses.replace(source, tree=ast.Expression(body))
         known = self._readable(values)
         needed = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
+        in_time = {name: each for name, each in self.system.timed.items() if name in needed}
+        needed |= {name for each in in_time.values() for name in each.names}
         names = tuple(name for name in known if name in needed or self._whole(name) in needed)
         here = (0,) * self.system.grid.ndim
         system, real = self.system, [True]
@@ -259,6 +261,7 @@ class Spectral:
         def evaluate(given: list[Any], out: list[Any], **scalars: Any) -> None:
             found = {each.removeprefix(PREFIX): value for each, value in scalars.items()}
             found |= {name: reader[here] for name, reader in zip(names, given, strict=True)}
+            found |= {name: each.value(found, TIME) for name, each in in_time.items()}
             for name in (*system.complex, *system.pairs, *wholes):
                 pair = part_names(name)
                 if all(part in found for part in pair):

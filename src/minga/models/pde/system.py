@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import functools
 import inspect
 import math
-import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,12 +14,14 @@ from typing import Any, Final
 import numpy as np
 
 from minga.errors import ProgramError, shown, suggest
+from minga.lang.cell import CellReader
 from minga.lang.expr import as_node
 from minga.lang.functions import coordinate
 from minga.models.pde.complex_values import Pair, part_names
 from minga.models.pde.integrals import Integral, integrals_of
-from minga.models.pde.source import Source, name_problem, parse
-from minga.models.pde.translate import Names, reserved, translate
+from minga.models.pde.source import Source, name_problem, normal_name, parse
+from minga.models.pde.timed import Timed, timed
+from minga.models.pde.translate import Names, meanings, translate
 from minga.space.field import Register
 from minga.space.grid import Grid
 
@@ -55,6 +57,8 @@ class System:
         Parameters that depend on the place.
     pairs
         Parameters that are complex.
+    timed
+        Parameters that depend on the time.
     noise
         The amplitude of the noise of each field; empty where no field has any.
     order
@@ -72,6 +76,7 @@ class System:
     numbers: Mapping[str, Any]
     placed: Mapping[str, Any]
     pairs: tuple[str, ...]
+    timed: Mapping[str, Timed]
     noise: tuple[Source | float | None, ...]
     order: int
     seed: int
@@ -85,13 +90,17 @@ class System:
         given = equations if isinstance(equations, Mapping) else {_ONLY: equations}
         if not given:
             raise ProgramError("there are no equations", remedy='write {"u": "laplace(u)"}')
-        unknowns = tuple(_normal(each) for each in given)
+        unknowns = tuple(normal_name(each) for each in given)
+        _check_whole("order", order, ORDERS, "orders of accuracy are 2, 4, ... 16")
+        _check_whole("seed", seed, range(2**64), "give a whole number of at least 0")
         types = _types(dtype, unknowns)
         pairs = tuple(each for each in unknowns if types[each].startswith("c"))
         fields = [(part, _KINDS[types[each]]) for each in unknowns for part in _parts(each, each in pairs)]
         names = tuple(name for name, _ in fields)
-        numbers, placed, of_pairs = _parameters(parameters, {*unknowns, *names})
-        _check_names({"field": (*given, *names), "parameter": (*parameters, *numbers, *placed)}, grid, bool(pairs))
+        _check_axes(grid, bool(pairs))
+        _check_names({"field": (*given, *names), "parameter": (*parameters,)}, grid, bool(pairs))
+        numbers, placed, of_pairs, in_time = _parameters(parameters, {*unknowns, *names}, grid.axes)
+        _check_names({"parameter": (*numbers, *placed)}, grid, bool(pairs))
         if len(set(names)) < len(names):
             raise ProgramError(f"two fields have one name: {', '.join(names)}", remedy="rename one of them")
         if of_pairs and not pairs:
@@ -101,8 +110,8 @@ class System:
         parsed = tuple(_equation(each, value) for each, value in zip(unknowns, given.values(), strict=True))
         kinds = tuple(kind for _, kind in fields)
         return cls(
-            unknowns, names, kinds, pairs, parsed, grid, numbers, placed, of_pairs, _amplitudes(noise, names, pairs),
-            order, seed,
+            unknowns, names, kinds, pairs, parsed, grid, numbers, placed, of_pairs, in_time,
+            _amplitudes(noise, names, pairs), order, seed,
         )  # fmt: skip
 
     @property
@@ -151,11 +160,20 @@ class System:
 
     def _fields_of(self, name: str, value: Any) -> list[Any]:
         """Return the rates of the fields of an unknown."""
+        equation = self.equations[self.unknowns.index(name)]
         if name in self.complex:
-            pair = Pair(*value) if isinstance(value, tuple) and len(value) == 2 else Pair.of(value)
+            if isinstance(value, tuple) and len(value) != 2:
+                raise _returned(
+                    equation, f"a tuple of {len(value)}", f"return two, the rates of {' and '.join(part_names(name))}"
+                )
+            pair = Pair(*value) if isinstance(value, tuple) else Pair.of(value)
             return [as_node(pair.re), as_node(pair.im)]
-        if isinstance(value, Pair | tuple):
-            raise complex_rate(self.equations[self.unknowns.index(name)])
+        if isinstance(value, tuple):
+            raise _returned(
+                equation, f"a tuple of {len(value)}", f"return the rate of {name}: one value for each function"
+            )
+        if isinstance(value, Pair):
+            raise complex_rate(equation)
         return [as_node(value)]
 
     def _value(
@@ -164,22 +182,38 @@ class System:
     ) -> Any:  # fmt: skip
         if isinstance(equation, Source):
             return translate(equation, self.meanings(cells, constants, t, scalars))
-        readers = dict(zip((*self.names, *self.placed), (*cells, *constants), strict=True))
-        return _called(equation, {**readers, **_numbers(scalars), "t": t}, self.grid.axes)
+        readers = {
+            name: _named(reader, name, name in self.placed)
+            for name, reader in zip((*self.names, *self.placed), (*cells, *constants), strict=True)
+        }
+        in_time = self.timed_values(self.parameters_at(constants, scalars), t) if self.timed else {}
+        value = _called(equation, {**readers, **_numbers(scalars), **in_time, "t": t}, self.grid.axes)
+        return _checked(equation, value, self.grid.ndim)
 
     def meanings(
         self, cells: Sequence[Any], constants: Sequence[Any], t: Any, scalars: Mapping[str, Any]
     ) -> Names:  # fmt: skip
         """Return the meaning of names in texts while a kernel is traced."""
-        readers = zip((*self.names, *self.placed), (*cells, *constants), strict=True)
         here = (0,) * self.grid.ndim
-        values = {each: reader[here] for each, reader in readers} | _numbers(scalars)
+        known = self.parameters_at(constants, scalars)
+        values = {each: reader[here] for each, reader in zip(self.names, cells, strict=True)} | known
+        values |= self.timed_values(known, t)
         for name in (*self.complex, *self.pairs):
             values[name] = Pair(*(values[part] for part in part_names(name)))
         integrals = {each.text: scalars[each.name] for each in self.integrals if each.name in scalars}
         return Names(
             values, self.grid.axes, as_node(t), self.order, complex=bool(self.complex), integrals=integrals
         )  # fmt: skip
+
+    def parameters_at(self, constants: Sequence[Any], scalars: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the values at a cell of the parameters that do not depend on the time, while a kernel is traced."""
+        here = (0,) * self.grid.ndim
+        placed = {each: reader[here] for each, reader in zip(self.placed, constants, strict=True)}
+        return placed | _numbers(scalars)
+
+    def timed_values(self, parameters: Mapping[str, Any], t: Any) -> dict[str, Any]:
+        """Return the values of the parameters that depend on the time, given those of the others."""
+        return {name: each.value(parameters, t) for name, each in self.timed.items()}
 
     @functools.cached_property
     def widest(self) -> int:
@@ -213,6 +247,39 @@ def _called(function: Callable[..., object], known: Mapping[str, Any], axes: Seq
     return function(**{word: known[word] if word in known else coordinate(word) for word in words})
 
 
+def _named(reader: Any, name: str, parameter: bool) -> Any:
+    """Return the reader of a field or a parameter with its name in equations, for messages."""
+    if not isinstance(reader, CellReader):
+        return reader
+    numbers = f'give it as one: parameters={{"{name}": 1.0}}' if parameter else ""
+    return dataclasses.replace(reader, name=name, numbers=numbers)
+
+
+def _checked(function: Callable[..., object], value: object, ndim: int) -> object:
+    """Return what the function of an equation returned; raise ProgramError for what is no value of a cell."""
+    for each in value if isinstance(value, tuple) else (value,):
+        if each is None:
+            raise _returned(function, "nothing", "end it with `return` and the rate of change")
+        if isinstance(each, str):
+            raise _returned(function, f"the text {shown(each)}", "give the text itself as the equation")
+        if isinstance(each, CellReader):
+            cell = f"{each.name}[{', '.join(['0'] * ndim)}]"
+            raise _returned(function, f"the field {each.name}", f"return the value of a cell, {cell}")
+        if isinstance(each, list | np.ndarray | Mapping):
+            raise _returned(function, shown(each), "return the rate of change of one cell")
+    return value
+
+
+def _returned(function: object, what: str, remedy: str) -> ProgramError:
+    """Return the error for what the function of an equation returned."""
+    code = getattr(function, "__code__", None)
+    name = getattr(function, "__name__", "function")
+    return ProgramError(
+        f"the function {name} of an equation returns {what}",
+        where=None if code is None else (code.co_filename, code.co_firstlineno), remedy=remedy,
+    )  # fmt: skip
+
+
 def complex_rate(equation: object) -> ProgramError:
     """Return the error for a complex rate of a real field."""
     label = equation.label if isinstance(equation, Source) else getattr(equation, "__name__", "the function")
@@ -221,17 +288,13 @@ def complex_rate(equation: object) -> ProgramError:
     )
 
 
-def _normal(name: object) -> str:
-    return unicodedata.normalize("NFKC", str(name))
-
-
 def _parts(name: str, is_complex: bool) -> tuple[str, ...]:
     return part_names(name) if is_complex else (name,)
 
 
 def _types(dtype: object, unknowns: Sequence[str]) -> dict[str, str]:
     """Return the type of each unknown."""
-    given = {_normal(name): kind for name, kind in dtype.items()} if isinstance(dtype, Mapping) else None
+    given = {normal_name(name): kind for name, kind in dtype.items()} if isinstance(dtype, Mapping) else None
     for name in given or ():
         if name not in unknowns:
             raise ProgramError(f"dtype of {name!r}, which is no field", remedy=f"the fields are {', '.join(unknowns)}")
@@ -242,9 +305,26 @@ def _types(dtype: object, unknowns: Sequence[str]) -> dict[str, str]:
     return types  # type: ignore[return-value]
 
 
+def _check_whole(name: str, value: object, known: range, remedy: str) -> None:
+    """Raise an error for an argument that is not one of some whole numbers."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value not in known:
+        raise ProgramError(f"{name}={shown(value)}", remedy=remedy)
+
+
+def _check_axes(grid: Grid, with_complex: bool) -> None:
+    """Raise an error for axes whose names have another meaning in equations."""
+    known = meanings((), with_complex)
+    for axis in grid.axes:
+        if axis in known:
+            raise ProgramError(
+                f"axis {axis!r}: in equations {axis} is {known[axis]}", remedy="give the axis of the grid another name"
+            )
+
+
 def _check_names(words: Mapping[str, Iterable[object]], grid: Grid, with_complex: bool) -> None:
     """Raise an error for names that fields or parameters cannot have."""
-    taken = reserved(grid.axes, with_complex)
+    taken = meanings(grid.axes, with_complex)
     for kind, names in words.items():
         for name in names:
             problem = name_problem(name, taken)
@@ -253,14 +333,15 @@ def _check_names(words: Mapping[str, Iterable[object]], grid: Grid, with_complex
 
 
 def _parameters(
-    given: Mapping[str, Any], fields: set[str]
-) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...]]:  # fmt: skip
-    """Return the parameters that are the same everywhere, those that depend on the place, and the complex ones."""
+    given: Mapping[str, Any], fields: set[str], axes: Sequence[str]
+) -> tuple[dict[str, Any], dict[str, Any], tuple[str, ...], dict[str, Timed]]:  # fmt: skip
+    """Return the parameters that are the same everywhere, those of the place, the complex ones, and those of time."""
     numbers: dict[str, Any] = {}
     placed: dict[str, Any] = {}
     pairs: list[str] = []
+    in_time: dict[str, Timed] = {}
     for word, value in given.items():
-        key = _normal(word)
+        key = normal_name(word)
         if isinstance(value, complex | np.complexfloating) or _is_complex_array(value):
             pairs.append(key)
             parts = dict(zip(part_names(key), (value.real, value.imag), strict=True))
@@ -269,7 +350,7 @@ def _parameters(
         for name, part in parts.items():
             if name in fields:
                 raise ProgramError(f"{name!r} is both a field and a parameter", remedy="rename one of them")
-            if name in numbers or name in placed:
+            if name in numbers or name in placed or name in in_time:
                 raise ProgramError(f"there are two parameters {name!r}", remedy="rename one of them")
             if isinstance(part, bool | int | float | np.integer | np.floating):
                 if not math.isfinite(part):
@@ -278,13 +359,14 @@ def _parameters(
             elif isinstance(part, Register):
                 numbers[name] = part
             elif callable(part) or isinstance(part, str | np.ndarray):
-                placed[name] = part
+                found = None if isinstance(part, np.ndarray) else timed(name, part, axes)
+                (placed if found is None else in_time)[name] = part if found is None else found
             else:
                 raise ProgramError(
                     f"parameter {word!r} is {shown(value)}",
                     remedy="give a number, a register, an array, a text or a function of the coordinates",
                 )
-    return numbers, placed, tuple(pairs)
+    return numbers, placed, tuple(pairs), in_time
 
 
 def _is_complex_array(value: object) -> bool:
@@ -317,8 +399,12 @@ def _amplitudes(noise: object, names: Sequence[str], pairs: Sequence[str]) -> tu
 def _amplitude(name: str, value: object) -> Source | float | None:
     if isinstance(value, str):
         return parse(value, f"noise of {name}")
-    if value is None or value == 0:
+    if value is None:
         return None
-    if isinstance(value, int | float) and math.isfinite(value):
-        return float(value)
-    raise ProgramError(f"noise of {name!r} is {shown(value)}", remedy="give a number, or a text")
+    if isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value):
+        return float(value) or None
+    raise ProgramError(
+        f"noise of {name!r} is {shown(value)}",
+        remedy="give a number or a text; an array or a function is a parameter with a name, which the text contains: "
+        'parameters={"amplitude": array}, noise="amplitude"',
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import functools
 import math
 import operator
 import re
@@ -19,7 +20,7 @@ from typing import Any, Final
 from minga.compile.elementwise import evaluated
 from minga.lang.expr import as_node
 from minga.models.pde.source import Source
-from minga.models.pde.translate import CONSTANTS, FUNCTIONS, OPERATORS
+from minga.models.pde.translate import CONSTANTS, FUNCTIONS, OPERATORS, component_number
 from minga.solve.fft.modes import Symbol, product, total, zero
 
 __all__ = ["Expansion", "Term", "described", "expand"]
@@ -125,6 +126,9 @@ def expand(source: Source, expansion: Expansion) -> list[Term]:
     return _Expander(source, expansion).terms(source.tree.body)
 
 
+_WITHOUT_CURL: Final = "write its derivatives, such as d_dx(v) - d_dy(u)"
+
+
 class _Expander:
     """The expansion of one text."""
 
@@ -155,6 +159,8 @@ class _Expander:
                 return _scaled(self.terms(node.left), factor)
             case ast.Call() if self.is_operator(node):
                 return _collected(self.operator(node))
+            case ast.Subscript():
+                return self.terms(self.component(node))
         return [Term(self.nothing, self.pointwise(node))]
 
     def constant(self, node: ast.expr) -> complex | None:
@@ -180,6 +186,8 @@ class _Expander:
         """Return a part of the tree with auxiliary fields in place of operators."""
         if isinstance(node, ast.Call) and self.is_operator(node):
             return self.auxiliary(node)
+        if isinstance(node, ast.Subscript):
+            return self.pointwise(self.component(node))
         changed: dict[str, Any] = {}
         for name, value in ast.iter_fields(node):
             if isinstance(value, ast.expr):
@@ -253,7 +261,7 @@ class _Expander:
             case "div":
                 return self.divergence(self.components(args[0]))
             case "div_grad":
-                return self.divergence([_times(args[0], part) for part in self.gradient(args[1])])
+                return self.divergence(self.flux(node, args[0], self.gradient(args[1])))
             case "gradient_squared":
                 return self.products(self.gradient(args[0]), self.gradient(args[0]))
             case "dot":
@@ -262,7 +270,30 @@ class _Expander:
                 return self.divergence([_times(part, args[1]) for part in self.components(args[0])])
             case "advect":
                 return self.products(self.components(args[0]), self.gradient(args[1]))
-        raise self.source.error(f"{name} has no spectral form here", node, "write its derivatives: d_dx(v) - d_dy(u)")
+        raise self.source.error(f"{name} has no spectral form here", node, _WITHOUT_CURL)
+
+    def component(self, node: ast.Subscript) -> ast.expr:
+        """Return a component of a vector."""
+        return self.components(node.value)[component_number(self.source, node, self.axes)]
+
+    def flux(self, node: ast.expr, k: ast.expr, gradient: Sequence[ast.expr]) -> list[ast.expr]:
+        """Return the components of k times a gradient, where k may be a tuple of numbers or the rows of a tensor."""
+        if not isinstance(k, ast.Tuple):
+            return [_times(k, part) for part in gradient]
+        rows = [row.elts if isinstance(row, ast.Tuple) else row for row in k.elts]
+        wide = len(rows) == len(gradient) and all(
+            isinstance(row, ast.expr) or len(row) == len(gradient) for row in rows
+        )
+        if not wide:
+            raise self.source.error(f"the tensor has not {len(gradient)} rows and columns", k, "give one for each axis")
+        return [
+            _times(row, gradient[axis])
+            if isinstance(row, ast.expr)
+            else functools.reduce(
+                lambda a, b: ast.copy_location(ast.BinOp(a, ast.Add(), b), node), map(_times, row, gradient)
+            )
+            for axis, row in enumerate(rows)
+        ]
 
     def divergence(self, parts: Sequence[ast.expr]) -> list[Term]:
         """Return the terms of the divergence of components."""
@@ -301,6 +332,8 @@ class _Expander:
             case ast.BinOp(op=ast.Mult() | ast.Div()) if self.is_vector(node.left):
                 parts = self.components(node.left)
                 return [ast.copy_location(ast.BinOp(part, node.op, node.right), node) for part in parts]
+        if isinstance(node, ast.Call) and self.name_of(node) == "curl":
+            raise self.source.error("curl has no spectral form here", node, _WITHOUT_CURL)
         if len(self.axes) == 1:
             return [node]
         names = ", ".join(f"v{axis}" for axis in self.axes)

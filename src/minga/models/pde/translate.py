@@ -23,7 +23,7 @@ from minga.models.pde.complex_values import Pair
 from minga.models.pde.operands import Vector, divergence_of_gradient, operand
 from minga.models.pde.source import Source, unknown
 
-__all__ = ["CONSTANTS", "FUNCTIONS", "OPERATORS", "Names", "reserved", "translate"]
+__all__ = ["CONSTANTS", "FUNCTIONS", "OPERATORS", "Names", "component_number", "meanings", "translate"]
 
 SCHEMES: Final = ("upwind", "up3", "up5", "c2", "c4", "van_leer", "weno5")
 MEANS: Final = ("arithmetic", "harmonic")
@@ -71,6 +71,10 @@ OPERATORS: Final = (
     "integral", "laplace", "mean",
 )  # fmt: skip
 """Operators on fields by their names; `d_dx`, `d2_dx2`, `d2_dxdy` and the like come from the axes of the grid."""
+_ARGUMENTS: Final = {
+    "advect": "v, u", "curl": "v", "d": "u, x", "div": "v", "div_grad": "k, u", "dot": "v, w",
+}  # fmt: skip
+"""Arguments of operators in messages, where they are not those of laplace(u)."""
 _SYNONYMS: Final = {"divergence": "div", "gradient": "grad", "arctan2": "atan2", "laplacian": "laplace"}
 _OPTIONAL: Final = {"heaviside": 1}
 _UNLIMITED: Final = ("max", "min")
@@ -151,8 +155,8 @@ class Names:
         return first | {f"d{n}_d{axis}{n}" for axis in self.axes for n in (2, 3, 4)}
 
 
-def reserved(axes: Sequence[str], with_complex: bool = False) -> set[str]:
-    """Return the names that fields and parameters cannot have on a grid with these axes.
+def meanings(axes: Sequence[str], with_complex: bool = False) -> dict[str, str]:
+    """Return what names mean in equations on a grid with these axes: neither fields nor parameters can have them.
 
     Parameters
     ----------
@@ -160,9 +164,20 @@ def reserved(axes: Sequence[str], with_complex: bool = False) -> set[str]:
         Names of the axes.
     with_complex
         Whether there are complex values.
+
+    Returns
+    -------
+    dict
+        A description of each name.
     """
     names = Names({}, axes, time=0.0, complex=with_complex)
-    return names.known | names.callables | {*_SYNONYMS, "noise", "True", "False"}
+    found = dict.fromkeys(names.derivatives, "a derivative")
+    found |= {name: f"another name of {other}" for name, other in _SYNONYMS.items()}
+    found |= dict.fromkeys((*names.functions, *(complex_values.FUNCTIONS if with_complex else ())), "a function")
+    found |= {name: f"the operator {name}({_ARGUMENTS.get(name, 'u')})" for name in OPERATORS}
+    found |= {IMAGINARY_UNIT: "the imaginary unit"} if with_complex else {}
+    found |= {"t": "the time", "pi": "the number 3.14159...", "noise": "an argument of mg.pde"}
+    return found | dict.fromkeys(axes, "the coordinate along an axis of the grid")
 
 
 def translate(source: Source, names: Names, body: ast.expr | None = None) -> Any:
@@ -443,7 +458,7 @@ class _Translation:
                 return self.vector(node.args[0]).divergence(options["order"])
             case "div_grad":
                 options = self._options(node, name, 2, "order", "mean")
-                k, u = (self.scalar(part) for part in node.args)
+                k, u = self.coefficient(node.args[0]), self.scalar(node.args[1])
                 return divergence_of_gradient(k, u, options["order"], options.get("mean", "arithmetic"))
             case "dot":
                 self._options(node, name, 2)
@@ -471,6 +486,19 @@ class _Translation:
         if any(isinstance(part, Pair) for part in parts):
             raise self.source.error("this vector is complex where a real one is expected", node, "use re or im")
         return parts
+
+    def coefficient(self, node: ast.AST) -> Any:
+        """Return the first operand of div_grad: a scalar, or a real tensor as a tuple of numbers or of tuples."""
+        if not isinstance(node, ast.Tuple):
+            return self.scalar(node)
+        return tuple(
+            tuple(map(self.real, row.elts)) if isinstance(row, ast.Tuple) else self.real(row) for row in node.elts
+        )
+
+    def _subscript(self, node: ast.Subscript) -> Any:
+        """Return a component of a vector, by the number or the name of its axis."""
+        number = component_number(self.source, node, self.names.axes)
+        return self.vector(node.value).parts()[number]
 
     def vector(self, node: ast.AST) -> Vector:
         """Return the value of a part that must be a vector."""
@@ -511,6 +539,25 @@ class _Translation:
             "mean": ", ".join(MEANS),
         }
         raise self.source.error(f"an invalid value of {name}", node, f"write {forms[name]}")
+
+
+def component_number(source: Source, node: ast.Subscript, axes: Sequence[str]) -> int:
+    """Return the number of the component that a subscript of a vector names: a number from 0, or an axis.
+
+    Parameters
+    ----------
+    source, node
+        The text and the subscript in it.
+    axes
+        Names of the axes.
+    """
+    match node.slice:
+        case ast.Constant(value=int(number)) if not isinstance(number, bool) and number < len(axes):
+            return number
+        case ast.Name(id=axis) if axis in axes:
+            return list(axes).index(axis)
+    remedy = f"write the name of an axis, [{axes[-1]}], or a number from 0 to {len(axes) - 1}"
+    raise source.error("a component that the vector does not have", node.slice, remedy)
 
 
 def _truth(value: Any) -> Any:

@@ -67,6 +67,15 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
 """The integrators by name; their limits of stability are rounded down."""
 
 
+_ELSEWHERE: Final = {
+    "rk45": "dp5", "dopri5": "dp5", "ode45": "dp5", "dormand-prince": "dp5", "rk23": "bs3", "ode23": "bs3",
+    "bdf": "bdf2", "lsoda": "tr-bdf2", "radau": "tr-bdf2", "ode15s": "tr-bdf2", "implicit": "tr-bdf2",
+    "crank-nicolson": "cnab2", "imex": "ars222", "rk2": "heun", "rk3": "ssprk3", "forward-euler": "euler",
+    "explicit": "bs3", "etd": "etdrk4",
+}  # fmt: skip
+"""The integrators that are nearest to those of other programs, by their names there."""
+
+
 def integrator(name: str) -> Integrator:
     """Return an integrator by its name.
 
@@ -89,7 +98,7 @@ def integrator(name: str) -> Integrator:
         If there is no such integrator.
     """
     if name not in INTEGRATORS:
-        close = suggest(str(name), INTEGRATORS)
+        close = _ELSEWHERE.get(str(name).lower().replace("_", "-")) or suggest(str(name), INTEGRATORS)
         raise ProgramError(
             f"no integrator {name!r}",
             remedy=f"did you mean {close!r}?" if close else f"there are {', '.join(INTEGRATORS)}",
