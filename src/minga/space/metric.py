@@ -235,7 +235,7 @@ def _slenderness(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
     low, high = _points(grid, axis, "f", numbers), _points(grid, axis, "f", numbers + 1)
     if grid.axes[axis] == "theta":
         middle = np.array([_sine(each) for each in 0.5 * (low + high)])
-        return np.copysign((high - low) * _volume(grid, axis, numbers), middle)
+        return np.asarray(np.copysign((high - low) * _volume(grid, axis, numbers), middle))
     if _POWERS[grid.geometry] == 1:
         return _per_scale(grid, axis, numbers, "c")
     return 1.5 * (low + high) * _inverse(high * high + high * low + low * low)

@@ -24,6 +24,7 @@ from minga.models.pde.choice import choose, explainer
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.initial import of_position, parts
 from minga.models.pde.integrals import preparation
+from minga.models.pde.review import review_of
 from minga.models.pde.source import Source
 from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
@@ -152,7 +153,8 @@ def pde(
     floors = _absolute(absolute, system)
     step = Program("step")
     known = rates if spectral is None else None
-    method, length, notes = choose(integrator, dt, system, known, fields, values)
+    choice = choose(integrator, dt, system, known, fields, values, tolerance)
+    method, length, notes = choice.method, choice.dt, choice.notes
     clock, target, given = _clock(method, length, unit)
     advanced = fields
     if spectral is not None and method.modal:
@@ -177,6 +179,8 @@ def pde(
         parameters=_record(system, fields, method, keywords | {"order": order, "tolerance": tolerance, "dt": length}),
         seed=seed,
         notes=notes,
+        warnings=choice.warnings,
+        review=review_of(system.names, choice.warnings),
         clock=clock,
         explain=explainer(method, recorded),
         hierarchies=(*recorded.hierarchies, *(() if spectral is None else (spectral.modes.fft,))),
