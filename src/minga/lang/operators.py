@@ -130,8 +130,8 @@ def laplace(u: object, order: int = 2) -> Node:
         The Laplacian.
     """
     trace = _trace("mg.laplace")
-    if trace.metric.geometry != "cartesian" and order == 2:
-        return div_grad(1.0, u)
+    if (trace.metric.geometry != "cartesian" and order == 2) or trace.closed:
+        return div_grad(1.0, u, order)
     return _sum([_second(u, axis, order, trace) for axis in range(trace.ndim)])
 
 
@@ -169,6 +169,7 @@ def biharmonic(u: object, order: int = 2) -> Node:
         The Laplacian of the Laplacian.
     """
     trace = _trace("mg.biharmonic")
+    _check_open("mg.biharmonic", trace)
     if trace.metric.geometry != "cartesian":
         return laplace(laplace(u, order), order)
     terms = [d(u, axis, 4, order) for axis in range(trace.ndim)]
@@ -241,6 +242,9 @@ def div(v: Sequence[object], order: int = 2) -> Node:
 
 def _divergence(part: object, axis: int, order: int, trace: Trace) -> Node:
     on_faces = _kind(part, axis, trace) == "f"
+    if trace.closed.get(axis):
+        flux = as_node(_centre(part, trace)) if on_faces else d(part, axis, 0, order, "backward")
+        return _outflow(flux, axis, order, trace)
     if trace.metric.geometry == "cartesian" or trace.axis_names[axis] in ("z", "phi"):
         value = d(part, axis, 1, order, "forward" if on_faces else None)
         at = _kinds(part, trace, cells=axis)
@@ -431,6 +435,12 @@ def _outflow(flux: Node, axis: int, order: int, trace: Trace, backward: Staggere
     """Return what flows out along an axis, over the cell's volume; the flux lies on the lower face (or backward)."""
     forward: Staggered = "forward" if backward == "backward" else "backward"
     name = trace.axis_names[axis]
+    if trace.closed.get(axis):
+        if order > 2 or backward == "forward":
+            raise author_error(
+                f"a flux of order {order} through an end of {name!r} where nothing flows (mg.no_flux)", "use order=2"
+            )
+        flux = where(trace.table(f"@open{axis}_{trace.closed[axis]}", axis) > 0.5, flux, 0.0)
     if trace.metric.geometry == "cartesian" or name == "z":
         return d(flux, axis, 1, order, forward)
     if backward == "forward":
@@ -503,6 +513,7 @@ def _advect(part: object, u: object, axis: int, scheme: str, trace: Trace) -> No
 
 
 def _carried(part: object, u: object, axis: int, scheme: str, trace: Trace) -> Node:
+    _check_open("mg.advect with conservative=False", trace)
     _check_across("mg.advect with conservative=False", axis, trace)
     speed = as_node(_centre(part, trace))
     if speed.reads_cells and _kind(part, axis, trace) == "f":
@@ -590,6 +601,15 @@ def _check_across(what: str, axis: int, trace: Trace) -> None:
             f"{what} along {name!r} reads across {place}, where the cells beyond lie at another angle",
             f"use what flows through faces, nothing at {place}: mg.laplace, mg.div_grad and mg.div of order 2, or "
             'mg.advect with "upwind" or "c2"; or begin the grid beside it, or leave out the angles',
+        )
+
+
+def _check_open(what: str, trace: Trace) -> None:
+    """Raise an author error for an operator that is no flux where nothing may flow."""
+    if trace.closed:
+        raise author_error(
+            f"{what} of a field with mg.no_flux(), which closes the walls for fluxes alone",
+            "write what flows as mg.div, mg.div_grad, mg.laplace or the conservative mg.advect",
         )
 
 

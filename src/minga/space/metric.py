@@ -25,6 +25,7 @@ name                                      value
 ``@volumeA``                              its inverse
 ``@slendernessA``                         the factor of the area of a face across an angle over ``@measureA``: 1 / r or
                                           1 / sin(theta), as means that fit the volume
+``@openA_E``                              0 on the faces at the closed ends E (l low, h high, lh both), else 1
 ``@scaleA_T``                             r, or sin(theta), at points T
 ``@per_scaleA_T``                         its inverse; 0 where the scale is 0
 ``@cotangentA_T``                         cos(theta) / sin(theta) at points T
@@ -241,6 +242,11 @@ def _slenderness(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
     return 1.5 * (low + high) * _inverse(high * high + high * low + low * low)
 
 
+def _open(grid: Grid, axis: int, numbers: np.ndarray, ends: str) -> Floats:
+    shut = [number for end, number in (("l", 0), ("h", grid.shape[axis])) if end in ends]
+    return np.where(np.isin(numbers, shut), 0.0, 1.0)
+
+
 def _scale(grid: Grid, axis: int, numbers: np.ndarray, kind: str) -> Floats:
     points = _points(grid, axis, kind, numbers)
     return np.array([_sine(each) for each in points]) if grid.axes[axis] == "theta" else points
@@ -281,6 +287,6 @@ def _check_length(grid: Grid, axis: int, points: int) -> None:
 
 _TABLES: Final[dict[str, Callable[..., Any]]] = {
     "spacing": _spacing, "weight": _weight, "average": _average, "area": _area, "measure": _measure, "volume": _volume,
-    "slenderness": _slenderness, "scale": _scale, "per_scale": _per_scale, "cotangent": _cotangent, "ideal": _ideal,
-    "tilt": _of_parabola(1), "bend": _of_parabola(2), "reach": _reach, "per_reach": _per_reach,
+    "slenderness": _slenderness, "open": _open, "scale": _scale, "per_scale": _per_scale, "cotangent": _cotangent,
+    "ideal": _ideal, "tilt": _of_parabola(1), "bend": _of_parabola(2), "reach": _reach, "per_reach": _per_reach,
 }  # fmt: skip

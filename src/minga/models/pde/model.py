@@ -6,7 +6,8 @@ import functools
 import math
 import operator
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,12 +23,15 @@ from minga.lang.functions import sum as total
 from minga.lang.volumes import cell_sizes
 from minga.models.pde.choice import choose, explainer
 from minga.models.pde.complex_values import part_names
+from minga.models.pde.conditions import Walls
 from minga.models.pde.initial import of_position, parts
 from minga.models.pde.integrals import preparation
 from minga.models.pde.review import review_of
 from minga.models.pde.source import Source
 from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
+from minga.models.pde.translate import CONSTANTS
+from minga.models.pde.walls import leaking
 from minga.solve.integrators import INTEGRATORS, Integrator
 from minga.solve.rates import Evolution, Rates
 from minga.space.boundary import BoundaryLike, Condition, neumann
@@ -141,8 +145,10 @@ def pde(
         "absolute": absolute, "unit": unit, "units": units, "dtype": dtype,
     }  # fmt: skip
     system = System.of(equations, grid, dict(parameters or {}), noise, order, seed, dtype)
+    walls = {each: Walls.of(_boundary(boundary, each, system), grid, each, system.widest) for each in system.names}
+    system = replace(system, closed={each: walls[_first(each, system)].closed for each in system.unknowns})
     fields = tuple(
-        Field(each, grid, kind, slots=2, boundary=_boundary(boundary, each, system), unit=_unit(each, units, system))
+        Field(each, grid, kind, slots=2, boundary=walls[each].boundary, unit=_unit(each, units, system))
         for each, kind in zip(system.names, system.kinds, strict=True)
     )
     widest = max(system.kinds)
@@ -179,7 +185,7 @@ def pde(
         parameters=_record(system, fields, method, keywords | {"order": order, "tolerance": tolerance, "dt": length}),
         seed=seed,
         notes=notes,
-        warnings=choice.warnings,
+        warnings=(*_leaks(boundary, system, walls), *choice.warnings),
         review=review_of(system.names, choice.warnings),
         clock=clock,
         explain=explainer(method, recorded),
@@ -230,16 +236,7 @@ def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Regi
 
 def _boundary(given: Any, name: str, system: System) -> BoundaryLike:
     """Return the conditions of one field."""
-    whole = system.whole(name)
-    own = False
-    if isinstance(given, Mapping) and any(key in system.known for key in given):
-        for key in given:
-            if key not in system.known:
-                raise _no_field("boundary", str(key), system)
-        own = name in given
-        given = given[name] if own else given.get(whole)
-    if whole != name and not own:
-        _check_homogeneous(given, whole)
+    given = _given(given, name, system)
     default = _continued(system.grid, system.widest)
     if given is None:
         return default
@@ -250,6 +247,48 @@ def _boundary(given: Any, name: str, system: System) -> BoundaryLike:
         system.grid.axis(axis): _ordered(condition, system.widest) for axis, condition in given.items()
     }
     return {**(default or {}), **axes}
+
+
+def _given(given: Any, name: str, system: System) -> Any:
+    """Return what is given for one field; None if nothing is."""
+    whole = system.whole(name)
+    own = False
+    if isinstance(given, Mapping) and any(key in system.known for key in given):
+        for key in given:
+            if key not in system.known:
+                raise _no_field("boundary", str(key), system)
+        own = name in given
+        given = given[name] if own else given.get(whole)
+    if whole != name and not own:
+        _check_homogeneous(given, whole)
+    return given
+
+
+def _first(name: str, system: System) -> str:
+    """Return the first field of an unknown."""
+    return part_names(name)[0] if name in system.complex else name
+
+
+def _leaks(boundary: Any, system: System, walls: Mapping[str, Walls]) -> Iterator[str]:
+    """Yield warnings of terms that carry something through walls whose condition was not given."""
+    grid = system.grid
+    numbers = {*system.numbers, *CONSTANTS, "t"}
+    for name, equation in zip(system.unknowns, system.equations, strict=True):
+        given = _given(boundary, _first(name, system), system)
+        said = {grid.axis(axis) for axis in given} if isinstance(given, Mapping) else set(range(grid.ndim))
+        silent = {axis for axis in range(grid.ndim) if axis not in (set() if given is None else said)}
+        open_ = {axis for axis in silent if not grid.periodic[axis] and not all(poles(grid, axis))}
+        if not open_ or not isinstance(equation, Source):
+            continue
+        mirrored = [each for each in system.known if walls[_first(each, system)].mirrored(open_)]
+        found = leaking(equation.tree.body, numbers, mirrored, grid.axes, open_)
+        if found:
+            axes = ", ".join(grid.axes[axis] for axis in sorted(open_))
+            yield (
+                f"{', '.join(found)} in the equation of {name} may carry something through the walls along {axes}, "
+                f"where d({name})/dn = 0 as no condition was given: boundary={{{name!r}: mg.no_flux()}} closes them, "
+                "and mg.neumann(0.0) says that they are meant to be open"
+            )
 
 
 def _ordered(given: Any, order: int) -> Any:
@@ -282,7 +321,7 @@ def _no_field(kind: str, name: str, system: System) -> ProgramError:
 
 
 def _continued(grid: Grid, order: int) -> dict[str | int, Condition] | None:
-    """Return the default conditions: nothing flows through the walls."""
+    """Return the default conditions: no derivative across walls, so that nothing diffuses through them."""
     return {axis: neumann(0.0, order=order) for axis, periodic in enumerate(grid.periodic) if not periodic} or None
 
 

@@ -8,12 +8,13 @@ import inspect
 import math
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from minga.errors import ProgramError, shown, suggest
+from minga.lang.closed import closed_ends
 from minga.lang.expr import as_node
 from minga.lang.functions import coordinate
 from minga.models.pde.complex_values import Pair, part_names
@@ -61,6 +62,8 @@ class System:
         Accuracy of operators for which an equation gives none.
     seed
         Seed of the noise.
+    closed
+        By unknown the ends of axes through which nothing flows, as `minga.lang.closed.closed_ends` takes them.
     """
 
     unknowns: tuple[str, ...]
@@ -75,6 +78,7 @@ class System:
     noise: tuple[Source | float | None, ...]
     order: int
     seed: int
+    closed: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -123,7 +127,7 @@ class System:
         """Return the rate of change of each field while a kernel is traced."""
         found: list[Any] = []
         for name, each in zip(self.unknowns, self.equations, strict=True):
-            value = self._value(each, cells, constants, t, scalars)
+            value = self._value(each, cells, constants, t, scalars, name)
             found += self._fields_of(name, value)
         return found
 
@@ -146,7 +150,7 @@ class System:
         for name, each in zip(self.unknowns, self.equations, strict=True):
             for term in taken_apart(each) if isinstance(each, Source) else [each]:
                 text = ast.unparse(term.tree) if isinstance(term, Source) else getattr(term, "__name__", "function")
-                found.append((name, text, self._fields_of(name, self._value(term, cells, constants, t, scalars))))
+                found.append((name, text, self._fields_of(name, self._value(term, cells, constants, t, scalars, name))))
         return found
 
     def _fields_of(self, name: str, value: Any) -> list[Any]:
@@ -160,12 +164,17 @@ class System:
 
     def _value(
         self, equation: Source | Callable[..., object], cells: Sequence[Any], constants: Sequence[Any], t: Any,
-        scalars: Mapping[str, Any],
+        scalars: Mapping[str, Any], unknown: str = "",
     ) -> Any:  # fmt: skip
+        ends = self.closed.get(unknown, {})
         if isinstance(equation, Source):
-            return translate(equation, self.meanings(cells, constants, t, scalars))
+            names = self.meanings(cells, constants, t, scalars)
+            names.closed, names.numbers = ends, (*self.numbers, *_numbers(scalars))
+            names.own = (unknown, *(part_names(unknown) if unknown in self.complex else ()))
+            return translate(equation, names)
         readers = dict(zip((*self.names, *self.placed), (*cells, *constants), strict=True))
-        return _called(equation, {**readers, **_numbers(scalars), "t": t}, self.grid.axes)
+        with closed_ends(ends):
+            return _called(equation, {**readers, **_numbers(scalars), "t": t}, self.grid.axes)
 
     def meanings(
         self, cells: Sequence[Any], constants: Sequence[Any], t: Any, scalars: Mapping[str, Any]
