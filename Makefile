@@ -16,6 +16,7 @@
 # make bench-matmul    products of matrices on unequal nodes beside ScaLAPACK, SUMMA and Dask, ten minutes
 # make bench-network   messages on a cluster in a box beside NetPIPE, the Intel MPI Benchmarks and PVM
 # make bench-bounanos   pointwise drift-diffusion on nodes of a cluster in a box, beside its emulation, half an hour
+# make bench-reliability   kill runs and lose hosts hundreds of times, and count what came of it, an hour
 # make bench-milano   relaxation on 14 nodes of a cluster in a box, blocking against overlapped, half an hour
 # make bench-tinetti   Tinetti's study of local networks in clusters in a box, half an hour
 # make mpi-environments   Open MPI and Intel MPI beside MPICH, for labs and their tests
@@ -38,7 +39,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test tests verify verification bench bench-automata bench-waves bench-pde bench-cell bench-photodiode bench-gpu bench-lab bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test tests verify verification bench bench-automata bench-waves bench-pde bench-cell bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -156,6 +157,9 @@ bench-milano: .venv/.ready-dev
 
 bench-matmul: .venv/.ready-dev .venv-matmul/.ready
 	$(BIN)/python -m benchmarks.matmul
+
+bench-reliability: .venv/.ready-dev
+	$(BIN)/python -m benchmarks.reliability
 
 bench-network: .venv/.ready-dev
 	$(BIN)/python -m benchmarks.network

@@ -1,91 +1,27 @@
-"""Nodes of a lab with an ssh server each, of which only the first one sees the directory "work" of a test."""
+"""Nodes of a lab with an ssh server each; tests that need them are skipped where they cannot be made."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.reliability import nodes
 
-from minga.lab.cluster import Cluster, laboratory
-from minga.lab.config import Lab, LabNode
+from minga.lab.cluster import Cluster
 
 __all__ = ["ssh_nodes"]
-
-_SSHD = "/usr/sbin/sshd"
-_CLIENT = """\
-Host *
-  IdentityFile {folder}/key
-  Port 2222
-  StrictHostKeyChecking no
-  UserKnownHostsFile /dev/null
-"""
-_SERVER = """\
-Port 2222
-HostKey {folder}/host
-AuthorizedKeysFile {folder}/key.pub
-StrictModes no
-PermitRootLogin yes
-UsePAM no
-PidFile none
-"""
-_PATIENCE = 60.0
 
 
 @contextmanager
 def ssh_nodes(
     names: Sequence[str], folder: Path, rights: Mapping[str, Any], known: str, aliases: str = ""
 ) -> Iterator[tuple[Cluster, list[str]]]:
-    """Yield the nodes, and the words that put a command on the first one into its world; end all servers afterwards.
-
-    ``known`` is what ``/etc/hosts`` says on all nodes beside localhost. ``folder`` gets the configuration of ssh, the
-    file ``client``, to which ``aliases`` are added, and the directory ``work``. Skip where there is no ssh server.
-    """
-    if not Path(_SSHD).exists() or shutil.which("ssh-keygen") is None:
-        pytest.skip("needs an ssh server: install the Debian package openssh-server")
-    if os.geteuid() != 0:
-        pytest.skip("changes what /etc/hosts says in namespaces: run the tests as root")
-    for name in ("key", "host"):
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    (folder / "client").write_text(_CLIENT.format(folder=folder) + aliases)
-    sources = os.environ.get("PYTHONPATH")
-    (folder / "server").write_text(
-        _SERVER.format(folder=folder) + (f"SetEnv PYTHONPATH={sources}\n" if sources else "")
-    )
-    (folder / "etc-hosts").write_text("127.0.0.1 localhost\n" + known)
-    (folder / "work").mkdir()
-    Path("/run/sshd").mkdir(exist_ok=True)
-    hosts = f"mount --bind {folder}/etc-hosts /etc/hosts"
-    apart = f"{hosts} && mount -t tmpfs none {folder}/work"
-    own = [["unshare", "-m", "sh", "-c", f'{disk} && exec "$@"', "sh"] for disk in (hosts, *[apart] * (len(names) - 1))]
-    lab = Lab("secure", tuple(LabNode(name, 1.0, None, None) for name in names))
-    with laboratory(lab, **{**rights, "quota": False}) as cluster:
-        servers = [
-            subprocess.Popen(
-                cluster.command(node, [*own[node], _SSHD, "-D", "-e", "-f", str(folder / "server")]),
-                stderr=subprocess.DEVNULL,
-            )
-            for node in range(len(names))
-        ]
-        try:
-            for name in names[1:]:
-                _await(cluster, [*own[0], "ssh", "-F", str(folder / "client"), name, "true"])
-            yield cluster, own[0]
-        finally:
-            for server in servers:
-                server.kill()
-                server.wait()
-
-
-def _await(cluster: Cluster, command: Sequence[str]) -> None:
-    """Repeat a command on the first node until it succeeds."""
-    limit = time.monotonic() + _PATIENCE
-    while cluster.execute(0, list(command), capture_output=True).returncode:
-        assert time.monotonic() < limit, "an ssh server does not answer"
-        time.sleep(0.1)
+    """Yield the nodes as `benchmarks.reliability.nodes` makes them; skip where they cannot be made."""
+    try:
+        with nodes.ssh_nodes(names, folder, rights, known, aliases) as made:
+            yield made
+    except nodes.Missing as missing:
+        pytest.skip(str(missing))

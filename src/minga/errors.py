@@ -172,6 +172,10 @@ class DiskError(RunError):
     """An error of the file system while a run writes."""
 
 
+class DiskFullError(DiskError):
+    """A disk without room for what a run writes."""
+
+
 class LaunchError(MingaError):
     """A start of MPI that cannot work, such as with the launcher of another MPI library.
 

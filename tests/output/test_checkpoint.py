@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import itertools
 import json
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -365,29 +366,52 @@ def test_another_machine_file_is_no_other_case(tmp_path: Path) -> None:
     assert changed_entries(found[0], case_of(case, inputs)) == ["inputs/start.rle: the file has changed"]
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO])
-def test_a_disk_that_refuses_ends_the_run_and_spoils_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
-    whole = go(tmp_path / "whole", 40, schedule=Checkpointing(off=True))
-    calls = [0]
+def refusing(number: int, calls: Container[int]) -> Callable[[int, Any], int]:
+    """Return what stands for `os.write` on a disk that refuses some calls, of which a checkpoint makes two."""
+    count = itertools.count(1)
     write = os.write
 
     def refuse(descriptor: int, content: Any) -> int:
-        calls[0] += 1
-        if calls[0] > 5:  # two a checkpoint: in the middle of the third
+        if next(count) in calls:
             raise OSError(number, os.strerror(number))
         return write(descriptor, content)
 
+    return refuse
+
+
+def test_a_disk_that_fails_ends_the_run_and_spoils_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = go(tmp_path / "whole", 40, schedule=Checkpointing(off=True))
     with monkeypatch.context() as patch:
-        patch.setattr("minga.output.checkpoint.blocks.os.write", refuse)
+        patch.setattr("minga.output.checkpoint.blocks.os.write", refusing(errno.EIO, range(6, 1000)))
         with pytest.raises(RunError) as caught:
             go(tmp_path / "cut", 40)
-    assert os.strerror(number) in str(caught.value)
+    assert os.strerror(errno.EIO) in str(caught.value)
     assert "what was written before is intact" in str(caught.value)
     rest = go(tmp_path / "cut", 40, resumes=True)
     assert rest.result.resumed.step == 20
     assert rest.state == whole.state
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_a_full_disk_leaves_the_checkpoint_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ranks: int) -> None:
+    """Of the third checkpoint the part of one rank finds no room; the fourth is written into the same place."""
+    whole = go(tmp_path / "whole", 60, schedule=Checkpointing(off=True))
+    with monkeypatch.context() as patch:
+        calls = {4 * ranks + 1}
+        patch.setattr("minga.output.checkpoint.blocks.os.write", refusing(errno.ENOSPC, calls))
+        cut = go(tmp_path / "cut", 60, ranks, stop_at=45)
+    told = [note for note in cut.notes if "was not written" in note]
+    assert len(told) == 1
+    assert "the checkpoint of step 30 was not written, and that of step 20 stays" in told[0]
+    assert os.strerror(errno.ENOSPC) in told[0]
+    assert min(head.step for head in heads_of(tmp_path / "cut")[0]) == 40
+    assert go(tmp_path / "cut", 60, resumes=True).state == whole.state
+    shutil.rmtree(tmp_path / "cut")
+    with monkeypatch.context() as patch:
+        patch.setattr("minga.output.checkpoint.blocks.os.write", refusing(errno.ENOSPC, range(4 * ranks + 1, 10**6)))
+        cut = go(tmp_path / "cut", 60, ranks)
+    assert len([note for note in cut.notes if "that of step 20 stays" in note]) == 3
+    assert cut.state == whole.state
 
 
 def test_blocks_of_all_kinds_and_sizes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

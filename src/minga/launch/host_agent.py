@@ -132,9 +132,9 @@ class _Agent:
         deadline = time.monotonic() + self.patience
         mark = f"{MARK}={self.mark}"
         if self.mark:
-            while processes_marked(mark) and time.monotonic() < deadline:
+            while processes_marked(mark, here=True) and time.monotonic() < deadline:
                 time.sleep(_PAUSE)
-            end(lambda: processes_marked(mark))
+            end(lambda: processes_marked(mark, here=True))
         if self.copy is not None:
             self.copy.leave()
 

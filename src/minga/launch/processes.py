@@ -89,14 +89,27 @@ def stopped(pids: Iterable[int]) -> list[int]:
     return [pid for pid in pids if (found := _stat(pid)) is not None and found[0] in "Tt"]
 
 
-def processes_marked(mark: str) -> list[int]:
-    """Return the processes whose environment contains an entry, ``NAME=VALUE``."""
+def processes_marked(mark: str, *, here: bool = False) -> list[int]:
+    """Return the processes whose environment contains an entry, ``NAME=VALUE``.
+
+    With ``here`` only those that see the same network as this process: hosts that are namespaces of one machine may
+    share its table of processes.
+    """
     found = []
+    network = _network("self") if here else None
     for path in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError):
-            if mark.encode() in path.read_bytes().split(b"\0"):
+            if mark.encode() in path.read_bytes().split(b"\0") and network in (None, _network(path.parent.name)):
                 found.append(int(path.parent.name))
     return found
+
+
+def _network(process: str) -> str | None:
+    """Return the name of the network namespace of a process; None if the system has none."""
+    try:
+        return str(Path(f"/proc/{process}/ns/net").readlink())
+    except FileNotFoundError:
+        return None
 
 
 def end(find: Callable[[], Iterable[int]], patience: float = _PATIENCE, limit: float = _LAST_PATIENCE) -> None:

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from minga.errors import CaseError, DiskError, RunError
+from minga.errors import CaseError, DiskError, DiskFullError, RunError
 
 __all__ = ["RunDirectory", "appearing", "disk_errors", "noticing_removal", "run_id", "write_whole"]
 
@@ -321,7 +321,7 @@ def appearing(path: Path) -> Iterator[Path]:
     Raises
     ------
     DiskError
-        If the file system refuses.
+        If the file system refuses; a DiskFullError if there is no room.
     """
     temporary = path.with_name(f".{path.name}.partial")
     with disk_errors(path):
@@ -335,12 +335,12 @@ def appearing(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def disk_errors(path: Path) -> Iterator[None]:
-    """Turn errors of the file system into one clear DiskError."""
+    """Turn errors of the file system into one clear DiskError, or a DiskFullError."""
     try:
         yield
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise DiskError(
+        raise (DiskFullError if full else DiskError)(
             f"cannot write {path}: {error.strerror or error}",
             remedy="make room on the disk, or choose another, such as with --out; what was written before is intact"
             if full

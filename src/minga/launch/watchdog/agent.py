@@ -180,7 +180,10 @@ class _Agent:
     def _end(self, patience: float) -> None:
         """End the ranks of this host, and what has started them."""
         mark = f"{MARK}={self._order.token}"
-        end(lambda: [*processes_marked(mark), *(process.pid for process in self._lookout.processes())], patience)
+        end(
+            lambda: [*processes_marked(mark, here=True), *(process.pid for process in self._lookout.processes())],
+            patience,
+        )
 
     def _note(self, reason: str) -> None:
         """Note that the run was lost, unless it is over, or others have resumed it since this agent was started."""

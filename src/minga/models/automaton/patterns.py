@@ -28,7 +28,7 @@ _POSITION: Final = re.compile(r"Pos\s*=\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})"
 _GENERATION: Final = re.compile(r"Gen\s*=\s*([0-9]{1,18})")
 _COORDINATES: Final = re.compile(r"([+-]?[0-9]{1,18})\s+([+-]?[0-9]{1,18})")
 _LINE: Final = 70
-_MOST_CELLS: Final = 1 << 31
+_MOST_CELLS: Final = 1 << 28
 _SMALLER: Final = "use a smaller pattern"
 _CELLS: Final = "cells are b and o (or . and A to X, pA to yO), $ ends a row, ! the pattern"
 

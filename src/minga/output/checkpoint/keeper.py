@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.state import BEGINNING, Position, State
 from minga.engine.stop import Ended, Stop, duration
-from minga.errors import CaseError, RunError
+from minga.errors import CaseError, DiskFullError, RunError
 from minga.lang.types import itemsize
 from minga.output.checkpoint.copies import copy_parts
 from minga.output.checkpoint.head import SLOTS, Head, Session
@@ -289,12 +289,13 @@ class Keeper:
         if not self.keeps(position, ended):
             return
         started = time.monotonic()
-        self._write(engine, position, observers or {})
+        counts = self._write(engine, position, observers or {})
         self._last = time.monotonic()
         self._cost = self._last - started
         self.seconds += self._cost
-        self.written += 1
-        self._kept = position.step
+        if counts:
+            self.written += 1
+            self._kept = position.step
 
     @property
     def apart(self) -> bool:
@@ -306,7 +307,8 @@ class Keeper:
         if not self.schedule.at_end and (self._known is None or self.comm.rank in self._known.leaders):
             RunDirectory(self.path.parent).discard_checkpoints()
 
-    def _write(self, engine: Engine, position: Position, observers: Mapping[str, Any]) -> None:
+    def _write(self, engine: Engine, position: Position, observers: Mapping[str, Any]) -> bool:
+        """Write a checkpoint; return whether it counts: not if a disk is full, and the one before stays."""
         assert self._state is not None, "resume comes before keep"
         state, folder = self._state, self.path / SLOTS[self._slot]
         if self._constants is None:
@@ -314,23 +316,48 @@ class Keeper:
         places, rank = self._written_places(), self.comm.rank
         leads, several = rank in places.leaders, len(places.leaders) > 1
         self.check()
+        refused = None
         if leads:
-            begin(folder)
+            try:
+                begin(folder)
+            except DiskFullError as error:
+                refused = error
         self.flush(position.step)
         self.comm.barrier()  # the folder may not exist before this point
-        blocks = write_slots(folder, engine, state, places)
+        try:
+            blocks = write_slots(folder, engine, state, places, refused)
+        except DiskFullError as error:  # on all ranks
+            self._say_no_room(position, error)
+            return False
         self._say_lost_copies(position, copy_parts(folder, self.comm, places))
         head = self._head(engine, position, blocks, observers, places) if rank == 0 else None
         if several:
             head = self.comm.bcast(head)
             if head is not None and leads and rank != 0:
                 self.check()
-                complete(folder, head, places.kept_at(rank))
-            self.comm.gather(None)  # the description that rank 0 writes is the last one
+                refused = _completed(folder, head, places.kept_at(rank))
+            others = self.comm.gather(refused)  # the description that rank 0 writes is the last one
+            self._say_lost_copies(position, [error.message for error in others or () if error is not None])
+        refused = None
         if head is not None and rank == 0:
             self.check()
-            complete(folder, head, places.kept_at(0))
+            refused = _completed(folder, head, places.kept_at(0))
+        refused = self.comm.bcast(refused)
+        if refused is not None:
+            self._say_no_room(position, refused)
+            return False
         self._slot = 1 - self._slot
+        return True
+
+    def _say_no_room(self, position: Position, error: DiskFullError) -> None:
+        """Say that a checkpoint could not be written: the run continues, with the one before."""
+        if self.note is None or self.comm.rank != 0:
+            return
+        kept = "there is none yet" if self._kept is None else f"that of step {self._kept} stays"
+        self.note(
+            f"minga: the checkpoint of step {position.step} was not written, and {kept}: {error.message}; the run "
+            "continues, and the next one is tried when it is due"
+        )
 
     def _say_lost_copies(self, position: Position, faults: list[str]) -> None:
         """Say that copies of a checkpoint could not be stored: it counts without them."""
@@ -397,6 +424,15 @@ class Keeper:
         if self.note is not None and self.comm.rank == 0:
             for fault in faults:
                 self.note(f"minga: checkpoint {fault}; {comfort}")
+
+
+def _completed(folder: Path, head: Head, kept: Collection[int]) -> DiskFullError | None:
+    """Make a checkpoint count in a place; return the error if its disk is full."""
+    try:
+        complete(folder, head, kept)
+    except DiskFullError as error:
+        return error
+    return None
 
 
 def _version() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import hashlib
 import itertools
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.state import State
+from minga.errors import DiskFullError
 from minga.output.checkpoint.blocks import Block, write_blocks
 from minga.output.checkpoint.head import NAME, Head, write_head
 from minga.output.checkpoint.places import Places
@@ -38,20 +40,41 @@ def begin(folder: Path) -> None:
         sync_folder(folder)
 
 
-def write_slots(folder: Path, engine: Engine, state: State, places: Places | None = None) -> tuple[Block, ...]:
+def write_slots(
+    folder: Path, engine: Engine, state: State, places: Places | None = None, refused: DiskFullError | None = None
+) -> tuple[Block, ...]:
     """Write all changing slots; collective. Return the blocks of all ranks on rank 0, none on the others.
+
+    Parameters
+    ----------
+    folder, engine, state, places
+        Where is written what by whom.
+    refused
+        What this rank's disk has answered before, so that the rank writes nothing.
 
     Raises
     ------
+    DiskFullError
+        On all ranks if the disk of one is full; its part is removed.
     RunError
-        On a rank whose disk refuses: the others wait for it, so it must end the job.
+        On a rank whose disk refuses otherwise: the others wait for it, so it must end the job.
     """
     rank, comm = engine.comm.rank, engine.comm
     blind = frozenset() if places is None else places.blind
     pieces = _pieces(engine, state.changing, blind)
     if rank in blind:
         assert not list(pieces), "rank 0 has them"
-    mine = [] if rank in blind else write_blocks(block_file(folder, rank), rank, pieces)
+    mine: list[Block] = []
+    if refused is None and rank not in blind:
+        try:
+            mine = write_blocks(block_file(folder, rank), rank, pieces)
+        except DiskFullError as error:
+            refused = error
+    if refused is not None:
+        collections.deque(pieces, maxlen=0)  # whose other halves are with other ranks
+    faults = [fault for fault in comm.bcast(comm.gather(refused)) if fault is not None]
+    if faults:
+        raise DiskFullError(str(faults[0].message), remedy=faults[0].remedy)
     everyone = comm.gather([block.as_list() for block in mine])
     return tuple(Block.from_list(entry) for entries in everyone or () for entry in entries)
 
