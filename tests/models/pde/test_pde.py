@@ -544,6 +544,18 @@ def test_a_case_is_the_same_model() -> None:
     assert np.allclose(cells(model, 9)["u"], cells(same, 9)["u"], rtol=1e-14)
 
 
+def test_a_case_closes_walls() -> None:
+    model = case("""
+        [grid]
+        shape = [12]
+        [pde]
+        equations = "div(x*u) + laplace(u)"
+        boundary = { x = { no_flux = true } }
+    """)
+    assert model.parameters["boundary"] == {"u": {"x": ["no_flux()", "no_flux()"]}}
+    assert model.warnings == ()
+
+
 def test_conditions_have_the_order_of_the_equations() -> None:
     grid = mg.Grid((12,))
     walls = {"x": (mg.dirichlet(0.0), mg.robin(1.0, 0.0, 2))}

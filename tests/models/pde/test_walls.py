@@ -219,3 +219,13 @@ def test_flow_along_walls_carries_nothing_through_them() -> None:
     grid = mg.Grid((6, 8), ("y", "x"), periodic=(False, True))
     assert mg.pde("-advect((0, 1 - y), u)", grid, initial=1.0, integrator="bs3").warnings == ()
     assert len(mg.pde("-advect((1, 1 - y), u)", grid, initial=1.0, integrator="bs3").warnings) == 1
+
+
+def test_complex_fields_have_closed_walls() -> None:
+    options: dict[str, Any] = {"dtype": "c16", "parameters": {"a": 0.5 + 1j}}
+    equation = {"psi": "a*laplace(psi) + I*div(x*psi)"}
+    start = {"psi": np.random.default_rng(5).random(20) + 1j}
+    for part in rates(equation, line(), start, boundary=mg.no_flux(), **options).values():
+        assert abs(part.sum()) < 1e-13 * abs(part).sum()
+    with pytest.raises(mg.ProgramError, match="of one part of 'psi' alone"):
+        rates(equation, line(), start, boundary={"psi_re": mg.no_flux()}, **options)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from minga.space.boundary import Boundary, BoundaryLike, Condition, as_boundary, neumann
 from minga.space.grid import Grid
 from minga.space.poles import poles
 
 __all__ = ["Walls"]
+
+
+_MIRRORS: Final = ("neumann", "reflect", "zero_gradient")
+"""Names of the conditions without a derivative across the wall, if they are homogeneous."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ class Walls:
             True if it is at all of them.
         """
         ends = (each for axis in axes for each in self.boundary.sides[axis] if each is not None)
-        return all(str(each).startswith(("neumann(0", "reflect", "zero_gradient")) for each in ends)
+        return all(each.homogeneous and each.name.startswith(_MIRRORS) for each in ends)
 
 
 def _beyond(condition: Condition | None, pole: bool, order: int) -> Condition | None:

@@ -146,7 +146,7 @@ def pde(
     }  # fmt: skip
     system = System.of(equations, grid, dict(parameters or {}), noise, order, seed, dtype)
     walls = {each: Walls.of(_boundary(boundary, each, system), grid, each, system.widest) for each in system.names}
-    system = replace(system, closed={each: walls[_first(each, system)].closed for each in system.unknowns})
+    system = replace(system, closed={each: _closed(each, system, walls) for each in system.unknowns})
     fields = tuple(
         Field(each, grid, kind, slots=2, boundary=walls[each].boundary, unit=_unit(each, units, system))
         for each, kind in zip(system.names, system.kinds, strict=True)
@@ -269,10 +269,21 @@ def _first(name: str, system: System) -> str:
     return part_names(name)[0] if name in system.complex else name
 
 
+def _closed(name: str, system: System, walls: Mapping[str, Walls]) -> Mapping[int, str]:
+    """Return the closed ends of an unknown, which its parts have in common if it is complex."""
+    if name in system.complex:
+        re, im = part_names(name)
+        if walls[re].closed != walls[im].closed:
+            raise ProgramError(
+                f"mg.no_flux() of one part of {name!r} alone", remedy=f"give it for {name}, or for {re} and {im}"
+            )
+    return walls[_first(name, system)].closed
+
+
 def _leaks(boundary: Any, system: System, walls: Mapping[str, Walls]) -> Iterator[str]:
     """Yield warnings of terms that carry something through walls whose condition was not given."""
     grid = system.grid
-    numbers = {*system.numbers, *CONSTANTS, "t"}
+    numbers = {*system.uniform, *CONSTANTS, "t"}
     for name, equation in zip(system.unknowns, system.equations, strict=True):
         given = _given(boundary, _first(name, system), system)
         said = {grid.axis(axis) for axis in given} if isinstance(given, Mapping) else set(range(grid.ndim))

@@ -20,7 +20,7 @@ from minga.lang.functions import coordinate
 from minga.models.pde.complex_values import Pair, part_names
 from minga.models.pde.integrals import Integral, integrals_of
 from minga.models.pde.source import Source, name_problem, parse
-from minga.models.pde.translate import Names, reserved, translate
+from minga.models.pde.translate import IMAGINARY_UNIT, Names, reserved, translate
 from minga.space.field import Register
 from minga.space.grid import Grid
 
@@ -119,6 +119,12 @@ class System:
         """Parameters that are numbers."""
         return {name: value for name, value in self.numbers.items() if isinstance(value, float)}
 
+    @property
+    def uniform(self) -> tuple[str, ...]:
+        """Names of values that are the same everywhere."""
+        pairs = (each for each in self.pairs if part_names(each)[0] in self.numbers)
+        return (*self.numbers, *pairs, *((IMAGINARY_UNIT,) if self.complex else ()))
+
     def whole(self, name: str) -> str:
         """Return the unknown that a field belongs to."""
         return next((each for each in self.complex if name in part_names(each)), name)
@@ -169,7 +175,7 @@ class System:
         ends = self.closed.get(unknown, {})
         if isinstance(equation, Source):
             names = self.meanings(cells, constants, t, scalars)
-            names.closed, names.numbers = ends, (*self.numbers, *_numbers(scalars))
+            names.closed, names.numbers = ends, self.uniform
             names.own = (unknown, *(part_names(unknown) if unknown in self.complex else ()))
             return translate(equation, names)
         readers = dict(zip((*self.names, *self.placed), (*cells, *constants), strict=True))

@@ -24,7 +24,7 @@ from minga.models.pde.operands import Vector, divergence_of_gradient, operand
 from minga.models.pde.source import Source, unknown
 from minga.models.pde.walls import DERIVATIVE, SYNONYMS, calls, conservative_terms, unclosable
 
-__all__ = ["CONSTANTS", "FUNCTIONS", "OPERATORS", "Names", "reserved", "translate"]
+__all__ = ["CONSTANTS", "FUNCTIONS", "IMAGINARY_UNIT", "OPERATORS", "Names", "reserved", "translate"]
 
 SCHEMES: Final = ("upwind", "up3", "up5", "c2", "c4", "van_leer", "weno5")
 MEANS: Final = ("arithmetic", "harmonic")
