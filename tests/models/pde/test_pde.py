@@ -449,6 +449,18 @@ def test_same_bits_on_three_ranks(integrator: str) -> None:
     assert_same(run_model(make(), 6), run_model(make(), 6, ranks=3, halo_depth=2))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("integrator", ["rk4", "tr-bdf2"])
+def test_same_bits_on_three_ranks_beside_closed_walls(integrator: str) -> None:
+    def make() -> mg.Model:
+        return mg.pde(
+            "div(u*grad(2*z)) + laplace(u)", mg.Grid((34, 66), ("r", "z"), spacing=0.5, geometry="cylindrical"),
+            initial="1 + random()", boundary=mg.no_flux(), integrator=integrator, dt=0.01,
+        )  # fmt: skip
+
+    assert_same(run_model(make(), 6), run_model(make(), 6, ranks=3, halo_depth=2))
+
+
 # Mistakes ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("options", "message"),
@@ -599,6 +611,7 @@ def test_examples_run_the_same_on_three_ranks(name: str) -> None:
     def make() -> mg.Model:
         return SPEC.make(SPEC.settings(**tables["pde"]), GridSettings(**tables["grid"] | {"shape": (34, 66)}), Path())
 
+    assert make().warnings == ()
     assert_same(run_model(make(), 6), run_model(make(), 6, ranks=3, halo_depth=2))
 
 
