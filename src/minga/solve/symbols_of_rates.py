@@ -1,4 +1,4 @@
-"""What linearised rates do to the longest and to the shortest waves of a grid, from the entries of a cell's row.
+"""Growth and rotation of the longest and the shortest waves of a grid, from the entries of a cell's row.
 
 Waves of infinite length are uniform states: the Jacobian is then a matrix of one entry for each pair of fields, whose
 eigenvalues tell how fast states turn and grow. Of the shortest waves, whose sign alternates from cell to cell, only

@@ -1,4 +1,4 @@
-"""What flows through walls, as the texts of equations say: terms that are fluxes, and those of which mass may leave."""
+"""Terms of equations as texts that are fluxes, and of these the ones by which something may leave through walls."""
 
 from __future__ import annotations
 
