@@ -119,6 +119,28 @@ def test_radial_diffusion(geometry: str, rate: int, evidence: Evidence) -> None:
     evidence.between(ORDERS, f"laplace, {geometry}, with the centre", order_of(error, 16), 1.8, 2.3)
 
 
+def test_a_field_across_the_centre_of_a_ball(evidence: Evidence) -> None:
+    """The slowest mode of a ball that changes its sign across the centre: what radial modes do not see."""
+    from scipy.optimize import brentq
+
+    def bessel(z: Array | float) -> Array:
+        return np.asarray(np.sin(z) / np.square(z) - np.cos(z) / z)
+
+    root = float(brentq(bessel, 4.0, 5.0))
+
+    def error(n: int) -> float:
+        grid = mg.Grid((n, 2 * n), ("r", "theta"), geometry="spherical", spacing=(1 / n, np.pi / 2 / n))
+        mode = np.outer(bessel(root * grid.positions(0)), np.cos(grid.positions(1)))
+        model = mg.pde(
+            "laplace(u)", grid, initial={"u": mode},
+            boundary={"r": (mg.neumann(0.0), mg.dirichlet(0.0)), "theta": mg.neumann(0.0)}, integrator="tr-bdf2",
+            tolerance=1e-6,
+        )  # fmt: skip
+        return float(abs(last(model, 0.05) - np.exp(-(root**2) * 0.05) * mode).max())
+
+    evidence.between(ORDERS, "laplace, spherical, across the centre", order_of(error, 8), 1.8, 2.3)
+
+
 # Integrators ---------------------------------------------------------------------------------------------------------
 METHODS = {
     "euler": 1, "heun": 2, "ssprk3": 3, "rk4": 4, "imex-euler": 1, "cnab2": 2, "sbdf2": 2, "ars222": 2, "ars443": 3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -284,7 +285,7 @@ def test_the_curl_in_curved_coordinates(order: int) -> None:
     swapped: list[Any] = [(lambda z, r: np.sin(3 * z) * np.sin(r), ()), (lambda z, r: np.sin(3 * z) * np.sin(r), ())]
 
     def across(z: Array, r: Array) -> Array:
-        return np.asarray(np.sin(3 * z) * np.cos(r) - 3 * np.cos(3 * z) * np.sin(r))
+        return np.asarray(3 * np.cos(3 * z) * np.sin(r) - np.sin(3 * z) * np.cos(r))  # along phi
 
     assert abs(order_of(cylindrical, curl, swapped, across) - order) < 0.3
 
@@ -351,6 +352,159 @@ def test_nothing_flows_through_the_axis_or_the_poles() -> None:
     volumes = np.outer(np.diff(r**3) / 3, -np.diff(np.cos(theta)))
     assert abs((found * volumes).sum()) < 1e-13 * abs(found * volumes).sum()
     assert np.isfinite(found).all()
+
+
+def whole_ball(n: int) -> mg.Grid:
+    return mg.Grid((n, 2 * n), ("r", "theta"), geometry="spherical", spacing=(1 / n, np.pi / 2 / n))
+
+
+def whole_ball_with_longitude(n: int) -> mg.Grid:
+    return mg.Grid(
+        (n, n, 2 * n), geometry="spherical", spacing=(1 / n, np.pi / n, np.pi / n), periodic=(False, False, True)
+    )
+
+
+def applied(grid: mg.Grid, kernel: Any, *values: Array) -> tuple[Array, Array]:
+    """A kernel's result, beside what it needs beyond the outer end of r, and the volumes of its cells."""
+    fields = [mg.Field(f"f{k}", grid, boundary=mg.neumann(0.0)) for k, _ in enumerate(values)]
+    out = mg.Field("out", grid)
+    program = mg.Program("operator")
+    program.apply(kernel, *fields, out)
+    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+        for item, value in zip(fields, values, strict=True):
+            engine.set(item, value)
+        engine.run(program)
+        found = engine.gather(out)
+    factors = [np.diff(grid.faces("r") ** 3) / 3, -np.diff(np.cos(grid.faces("theta")))]
+    factors += [grid.widths(axis) for axis in range(2, grid.ndim)]
+    volumes = np.asarray(functools.reduce(np.multiply.outer, factors))
+    return found[:-1], volumes[:-1]
+
+
+def mean_square(found: Array, volumes: Array) -> float:
+    return float(np.sqrt((found**2 * volumes).sum() / volumes.sum()))
+
+
+def test_operators_are_consistent_at_the_centre_of_a_ball() -> None:
+    """The Laplacian of z and the divergence of the unit vector along z are 0, at r = 0 as well."""
+
+    @mg.kernel
+    def laplace(u, new):
+        new[0, 0] = mg.laplace(u)
+
+    @mg.kernel
+    def divergence(a, b, new):
+        new[0, 0] = mg.div((a, b))
+
+    errors: list[list[float]] = []
+    for n in (8, 16):
+        grid = whole_ball(n)
+        r, theta = np.meshgrid(grid.centres("r"), grid.centres("theta"), indexing="ij")
+        for kernel, values in ((laplace, [r * np.cos(theta)]), (divergence, [np.cos(theta), -np.sin(theta)])):
+            found, volumes = applied(grid, kernel, *values)
+            assert abs(found).max() < 2.5 / n  # it was 1 / h, and grew
+            errors.append([mean_square(found, volumes)])
+    assert np.log2(errors[0][0] / errors[2][0]) > 1.8
+    assert np.log2(errors[1][0] / errors[3][0]) > 1.8
+
+
+def test_the_laplacian_is_consistent_at_the_centre_with_all_three_axes() -> None:
+    @mg.kernel
+    def laplace(u, new):
+        new[0, 0, 0] = mg.laplace(u)
+
+    errors = []
+    for n in (6, 12):
+        grid = whole_ball_with_longitude(n)
+        r, theta, phi = np.meshgrid(*map(grid.centres, grid.axes), indexing="ij")
+        errors.append(mean_square(*applied(grid, laplace, r * np.sin(theta) * np.cos(phi))))
+    assert np.log2(errors[0] / errors[1]) > 1.7
+
+
+@pytest.mark.slow
+def test_a_steady_state_in_a_ball_has_order_2() -> None:
+    def error(n: int) -> float:
+        grid = whole_ball(n)
+        exact = np.outer(grid.centres("r"), np.cos(grid.centres("theta")))
+        model = mg.pde(
+            "laplace(u)", grid, boundary={
+                "r": (mg.neumann(0.0), mg.dirichlet(lambda r, theta: r * mg.cos(theta))), "theta": mg.neumann(0.0),
+            },
+        )  # fmt: skip
+        return float(abs(mg.solve.steady(model, tolerance=1e-7).u.values - exact).max())
+
+    coarse, fine = error(4), error(8)
+    assert np.log2(coarse / fine) > 1.8
+    assert fine < 2e-3
+
+
+def test_advection_of_a_constant_by_a_flow_whose_divergence_is_zero() -> None:
+    """Velocities on faces that conserve what is inside each cell: u = 1 remains to rounding."""
+    n = 8
+    grid = whole_ball(n)
+    faces = grid.faces("r"), grid.faces("theta")
+    stream = np.outer(faces[0] ** 2 / 2, np.sin(faces[1]) ** 2)  # of the unit vector along z
+    areas = np.outer(faces[0] ** 2, -np.diff(np.cos(faces[1]))), np.outer(np.diff(faces[0] ** 2) / 2, np.sin(faces[1]))
+    flows = np.diff(stream, axis=1), -np.diff(stream, axis=0)
+    speeds = [flow / np.where(area < 1e-12, 1.0, area) for flow, area in zip(flows, areas, strict=True)]
+    v = mg.Field("v", grid, centre="r")
+    w = mg.Field("w", grid, centre="theta")
+    u, out = mg.Field("u", grid, boundary=mg.neumann(0.0)), mg.Field("out", grid)
+
+    @mg.kernel
+    def carried(v, w, u, new):
+        new[0, 0] = mg.advect((v, w), u, "upwind")
+
+    program = mg.Program("carried")
+    program.apply(carried, v, w, u, out)
+    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+        for item, value in ((v, speeds[0]), (w, speeds[1]), (u, 1.0)):
+            engine.set(item, value)
+        engine.run(program)
+        found = engine.gather(out)
+    assert abs(found).max() < 1e-13 * n
+
+
+PLANES = [
+    *(("cartesian", ("x", "y", "z"), pair) for pair in itertools.permutations(("x", "y", "z"), 2)),
+    *(("cylindrical", ("r", "phi", "z"), pair) for pair in itertools.permutations(("r", "phi", "z"), 2) if "r" in pair),
+    *(("spherical", ("r", "theta", "phi"), pair) for pair in (("r", "theta"), ("theta", "r"))),
+]
+
+
+@pytest.mark.parametrize(("geometry", "axes", "pair"), PLANES)
+def test_the_curl_of_a_plane_is_the_component_that_three_axes_have(
+    geometry: Any, axes: tuple[str, ...], pair: tuple[str, ...]
+) -> None:
+    """A component of the curl, at one cell, of a vector in the plane that does not depend on the third axis."""
+    (missing,) = (axis for axis, name in enumerate(axes) if name not in pair)
+
+    @mg.kernel
+    def plane(a, b, new):
+        new[0, 0] = mg.curl((a, b))
+
+    @mg.kernel
+    def space(a, b, c, new):
+        new[0, 0, 0] = mg.curl((a, b, c))[missing]
+
+    def at(names: tuple[str, ...], kernel: Any) -> float:
+        grid = mg.Grid((3,) * len(names), names, geometry=geometry, spacing=0.1, origin=0.5)
+        place = dict(zip(names, np.meshgrid(*map(grid.centres, names), indexing="ij"), strict=True))
+        low, high = (place[name] for name in sorted(pair))
+        vector = dict(zip(sorted(pair), (low * high**2, 0.3 * low**2 + high), strict=True))
+        out = mg.Field("out", grid)
+        fields = [mg.Field(f"v{name}", grid, boundary=mg.neumann(0.0)) for name in names]
+        program = mg.Program("curl")
+        program.apply(kernel, *fields, out)
+        with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=1) as engine:
+            for item, name in zip(fields, names, strict=True):
+                engine.set(item, vector.get(name, 0.0))
+            engine.run(program)
+            return float(engine.gather(out)[(1,) * len(names)])
+
+    found = at(pair, plane)
+    assert abs(found) > 0.05
+    assert found == pytest.approx(at(axes, space), rel=1e-12)
 
 
 DISC = mg.Grid((6, 8), geometry="polar", spacing=(0.1, np.pi / 4), periodic=(False, True))

@@ -394,6 +394,19 @@ def test_automatic_choice_says_why(text: str, dt: float | None, expected: str, r
     assert note in repr(model)
 
 
+def test_automatic_choice_compares_the_cost_of_steps() -> None:
+    """Explicit steps for diffusion across the grid, beside implicit ones that the tolerance asks for."""
+
+    def chosen(cells: int, equation: str = "laplace(u)", **options: float) -> str:
+        return dict(mg.pde(equation, mg.Grid((cells,)), initial=1.0, **options).notes)["integrator"]
+
+    assert chosen(160, "laplace(u**2)").startswith("bs3")
+    assert "explicit steps in the time of the slowest rate" in chosen(400)
+    assert chosen(400).startswith("tr-bdf2")
+    assert chosen(160, tolerance=1e-3).startswith("tr-bdf2")
+    assert "integrals have no derivative" in chosen(400, "laplace(u) + mean(u)")
+
+
 def test_stiff_equations_choose_an_implicit_method() -> None:
     fine = mg.pde("laplace(u) - u**3", mg.Grid((400,), spacing=1 / 400), initial=0.1)
     coarse = mg.pde("laplace(u) + 100*(u - u**3)", mg.Grid((400,)), initial=0.1)

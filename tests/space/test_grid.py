@@ -1,6 +1,7 @@
 """Grids: coordinates, staggered points, periodic images and shifted tori."""
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -170,3 +171,41 @@ def test_nodes_lie_in_cells_where_they_are_given() -> None:
     for wrong in ([0.0, 1.0, 4.0], [0.0, 0.2, 4.0, 5.0], [0.0, 1.0, 4.0, 5.1]):
         with pytest.raises(LayoutError, match="nodes along axis x"):
             Grid((3, 4), spacing=[1.0, [0.5, 2.0, 2.0, 0.5]], nodes=[None, wrong])
+
+
+# Angles --------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("geometry", "axes", "spacing", "origin", "periodic", "says"),
+    [
+        ("polar", ("r", "phi"), 1.0, 0.0, (False, True), "phi runs from 0 to 20, more than once around"),
+        (
+            "cylindrical",
+            ("r", "phi"),
+            (1.0, 0.2),
+            0.0,
+            (False, True),
+            "periodic after 4 rad, which is no whole fraction",
+        ),
+        ("spherical", ("r", "theta"), 1.0, 0.0, False, "theta, the angle from the polar axis, runs from 0 to 20"),
+        ("spherical", ("r", "theta"), (1.0, 0.01), (0.0, -0.1), False, "runs from -0.1 to 0.1"),
+        ("spherical", ("r", "theta"), (1.0, np.pi / 20), 0.0, (False, True), "'theta' of a spherical grid is periodic"),
+    ],
+)
+def test_angles_that_are_none_or_do_not_close(
+    geometry: Any, axes: tuple[str, ...], spacing: Any, origin: Any, periodic: Any, says: str
+) -> None:
+    with pytest.raises(LayoutError, match=says) as error:
+        Grid((4, 20), axes, spacing=spacing, origin=origin, periodic=periodic, geometry=geometry)
+    assert error.value.remedy
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 6])
+def test_a_whole_fraction_of_a_circle_is_periodic(part: int) -> None:
+    uniform = Grid((4, 7), spacing=(1.0, 2 * np.pi / part / 7), periodic=(False, True), geometry="polar")
+    widths = np.linspace(1.0, 2.0, 7)
+    uneven = Grid(
+        (4, 7), spacing=(1.0, widths / widths.sum() * 2 * np.pi / part), origin=(0.0, -np.pi), periodic=(False, True),
+        geometry="polar",
+    )  # fmt: skip
+    assert uniform.periodic[1]
+    assert uneven.periodic[1]

@@ -79,6 +79,8 @@ def announce(case: Case, ranks: int, directory: RunDirectory) -> None:
     if notes:
         write_whole(directory.preflight, dict(notes))
         sys.stderr.write(f"{case.name}, before it starts\n{text_of(notes)}\n")
+    for text in case.model.warnings:
+        sys.stderr.write(f"warning: {text}\n")
     if warning is not None:
         sys.stderr.write(warning + "\n")
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from minga.engine.clock import Clock
-from minga.engine.diagnostics import Diagnostics
+from minga.engine.diagnostics import Diagnostics, Finding
 from minga.engine.engine import Engine, FieldValue
 from minga.engine.follow import Hierarchy, follow
 from minga.engine.model_check import check_model
@@ -109,6 +109,11 @@ class Model:
         `Program.masked` skips them.
     notes
         Facts that users should know before the start, as pairs of name and value: ("points a wavelength", "8.2").
+    warnings
+        Sentences on what makes results doubtful; a run prints them before its first step.
+    review
+        A function of the observables before the first step and after the last one of a run, which returns a finding if
+        they show that the results are not to be trusted, else None.
     steps
         The number of steps of a case that does not specify one.
     traces
@@ -182,6 +187,8 @@ class Model:
     cost: np.ndarray | Callable[[Box], np.ndarray] | str | None = None
     mask: str | None = None
     notes: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    review: Callable[[Mapping[str, Any], Mapping[str, Any]], Finding | None] | None = None
     steps: int | None = None
     traces: Traces | None = None
     window: Box | None = None

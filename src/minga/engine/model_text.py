@@ -32,6 +32,7 @@ def model_text(model: Model) -> str:
     tables = {name: value for name, value in known.items() if isinstance(value, Mapping)}
     lines += [f"  {name} of {key}: {_said(each)}" for name, value in tables.items() for key, each in value.items()]
     lines += [f"  {name}: {text}" for name, text in model.notes]
+    lines += [f"  warning: {text}" for text in model.warnings]
     rest = ", ".join(f"{name} = {_said(value)}" for name, value in known.items() if name not in tables)
     lines += [f"  {rest}"] if rest else []
     lines += [f"  {item!r}" for item in model.visible if item.name in model.output]

@@ -130,8 +130,8 @@ def laplace(u: object, order: int = 2) -> Node:
         The Laplacian.
     """
     trace = _trace("mg.laplace")
-    if trace.metric.geometry != "cartesian" and order == 2:
-        return div_grad(1.0, u)
+    if (trace.metric.geometry != "cartesian" and order == 2) or trace.closed:
+        return div_grad(1.0, u, order)
     return _sum([_second(u, axis, order, trace) for axis in range(trace.ndim)])
 
 
@@ -169,6 +169,7 @@ def biharmonic(u: object, order: int = 2) -> Node:
         The Laplacian of the Laplacian.
     """
     trace = _trace("mg.biharmonic")
+    _check_open("mg.biharmonic", trace)
     if trace.metric.geometry != "cartesian":
         return laplace(laplace(u, order), order)
     terms = [d(u, axis, 4, order) for axis in range(trace.ndim)]
@@ -241,9 +242,13 @@ def div(v: Sequence[object], order: int = 2) -> Node:
 
 def _divergence(part: object, axis: int, order: int, trace: Trace) -> Node:
     on_faces = _kind(part, axis, trace) == "f"
+    if trace.closed.get(axis):
+        flux = as_node(_centre(part, trace)) if on_faces else d(part, axis, 0, order, "backward")
+        return _outflow(flux, axis, order, trace)
     if trace.metric.geometry == "cartesian" or trace.axis_names[axis] in ("z", "phi"):
         value = d(part, axis, 1, order, "forward" if on_faces else None)
-        return _unscaled(value, axis, _kinds(part, trace, cells=axis), trace)
+        at = _kinds(part, trace, cells=axis)
+        return _per_volume(value, axis, trace) if order == 2 and "f" not in at else _unscaled(value, axis, at, trace)
     if on_faces and order > 2:
         raise author_error(
             f"mg.div of order {order} of a component on faces across {trace.axis_names[axis]!r} on a "
@@ -265,9 +270,10 @@ def _divergence(part: object, axis: int, order: int, trace: Trace) -> Node:
 def curl(v: Sequence[object], order: int = 2) -> Node | tuple[Node, ...]:
     """Return the curl of a vector: a number for two axes, one component for each of three.
 
-    The axes in alphabetical order of their names (x, y, z) are right-handed, and so are r, theta, phi, z in curved
-    coordinates. For two axes the number is the component along the first of them times the second, in this order. The
-    components are taken and given in the grid's order and its unit vectors.
+    The axes x, y, z are right-handed in this order, whichever the grid has, and so are r, phi, z and r, theta, phi in
+    curved coordinates; axes with other names are right-handed in alphabetical order. For two axes the number is the
+    component of the curl along the third, which the grid lacks: along y for x and z. The components are taken and given
+    in the grid's order and its unit vectors.
 
     Parameters
     ----------
@@ -290,9 +296,7 @@ def curl(v: Sequence[object], order: int = 2) -> Node | tuple[Node, ...]:
     parts = _components("mg.curl", v, trace)
     if trace.ndim not in (2, 3):
         raise author_error(f"mg.curl on a grid of {trace.ndim} axes", "a curl needs two or three axes")
-    names = trace.axis_names
-    curved = trace.metric.geometry != "cartesian"
-    axes = sorted(range(trace.ndim), key=lambda axis: (_RIGHT_HANDED.index(names[axis]) if curved else 0, names[axis]))
+    axes = _right_handed(trace)
 
     def turned(a: int, b: int) -> Node:
         return _circulation(parts[b], a, b, order, trace) - _circulation(parts[a], b, a, order, trace)
@@ -303,7 +307,21 @@ def curl(v: Sequence[object], order: int = 2) -> Node | tuple[Node, ...]:
     return tuple(found[axis] for axis in range(3))
 
 
-_RIGHT_HANDED: Final = ("r", "theta", "phi", "z")
+_RIGHT_HANDED: Final = {
+    "cartesian": ("x", "y", "z"), "polar": ("r", "phi", "z"), "cylindrical": ("r", "phi", "z"),
+    "spherical": ("r", "theta", "phi"),
+}  # fmt: skip
+"""The axes of each geometry in an order that is right-handed."""
+
+
+def _right_handed(trace: Trace) -> list[int]:
+    """Return the axes in a right-handed order; of two those by which the third, along the curl, comes first or last."""
+    names = trace.axis_names
+    known = _RIGHT_HANDED[trace.metric.geometry]
+    if not set(names) <= set(known):
+        return sorted(range(len(names)), key=lambda axis: names[axis])
+    missing = next((k for k, name in enumerate(known) if name not in names), 2)
+    return [names.index(known[(missing + k) % 3]) for k in (1, 2, 3) if known[(missing + k) % 3] in names]
 
 
 def _circulation(part: object, along: int, own: int, order: int, trace: Trace) -> Node:
@@ -417,19 +435,30 @@ def _outflow(flux: Node, axis: int, order: int, trace: Trace, backward: Staggere
     """Return what flows out along an axis, over the cell's volume; the flux lies on the lower face (or backward)."""
     forward: Staggered = "forward" if backward == "backward" else "backward"
     name = trace.axis_names[axis]
+    if trace.closed.get(axis):
+        if order > 2 or backward == "forward":
+            raise author_error(
+                f"a flux of order {order} through an end of {name!r} where nothing flows (mg.no_flux)", "use order=2"
+            )
+        flux = where(trace.table(f"@open{axis}_{trace.closed[axis]}", axis) > 0.5, flux, 0.0)
     if trace.metric.geometry == "cartesian" or name == "z":
         return d(flux, axis, 1, order, forward)
     if backward == "forward":
         raise author_error(f"fluxes of values on faces of a {trace.metric.geometry} grid", "give values of cells")
-    at = ["c"] * trace.ndim
     if name in ("r", "theta"):
         flux = flux * _cast(trace.table(f"@area{axis}", axis), flux)
         above = _moved(flux, axis, 1, trace)
         value = (above - flux) * _cast(trace.table(f"@volume{axis}", axis), flux)
     else:
         value = d(flux, axis, 1, order, forward)
-    # The area across theta and phi has r (and sin theta) less than the volume has.
-    return _unscaled(value, axis, at, trace)
+    return _per_volume(value, axis, trace)
+
+
+def _per_volume(value: Node, axis: int, trace: Trace) -> Node:
+    """Return a difference by an angle of what flows, times the areas of faces across it over the volume of the cell."""
+    for other in _scaling(trace, axis):
+        value = value * _cast(trace.table(f"@slenderness{other}", other), value)
+    return value
 
 
 # Advection -----------------------------------------------------------------------------------------------------------
@@ -484,6 +513,7 @@ def _advect(part: object, u: object, axis: int, scheme: str, trace: Trace) -> No
 
 
 def _carried(part: object, u: object, axis: int, scheme: str, trace: Trace) -> Node:
+    _check_open("mg.advect with conservative=False", trace)
     _check_across("mg.advect with conservative=False", axis, trace)
     speed = as_node(_centre(part, trace))
     if speed.reads_cells and _kind(part, axis, trace) == "f":
@@ -571,6 +601,15 @@ def _check_across(what: str, axis: int, trace: Trace) -> None:
             f"{what} along {name!r} reads across {place}, where the cells beyond lie at another angle",
             f"use what flows through faces, nothing at {place}: mg.laplace, mg.div_grad and mg.div of order 2, or "
             'mg.advect with "upwind" or "c2"; or begin the grid beside it, or leave out the angles',
+        )
+
+
+def _check_open(what: str, trace: Trace) -> None:
+    """Raise an author error for an operator that is no flux where nothing may flow."""
+    if trace.closed:
+        raise author_error(
+            f"{what} of a field with mg.no_flux(), which closes the walls for fluxes alone",
+            "write what flows as mg.div, mg.div_grad, mg.laplace or the conservative mg.advect",
         )
 
 

@@ -66,6 +66,9 @@ class Trace:
         Shape of the grid.
     supplied
         Whether the engine supplies numbers of the grid; it does not in boundary conditions.
+    closed
+        The ends through which no flux of the operators that are being traced goes, by axis: "l", "h" or "lh" for the
+        low end, the high one and both.
     """
 
     ndim: int
@@ -84,6 +87,7 @@ class Trace:
     antiperiodic: dict[int, tuple[int, ...]] = field(default_factory=dict)
     metric: Metric = CARTESIAN
     supplied: bool = True
+    closed: dict[int, str] = field(default_factory=dict)
 
     def scalar(self, name: str, dtype: DType, *, weak: bool = False) -> Node:
         """Return the value of a scalar parameter; names with @ are supplied by the engine."""

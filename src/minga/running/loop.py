@@ -130,6 +130,7 @@ def drive(
         if simulation.resumed is None:
             check_start(model, engine)
         pace.begin(simulation)
+        first = simulation.observe() if model.review is not None else {}
         agenda.begin()
         outcome = _advance(simulation, agenda, pace)
     except BaseException:
@@ -137,16 +138,18 @@ def drive(
         raise
     simulation.activity = "finishing"
     agenda.finish()
+    last = simulation.observe()
+    reviewed = None if model.review is None else model.review(first, last)
     return Result(
         steps=simulation.step,
         time=simulation.time,
         seconds=simulation.seconds,
         outcome=outcome,
-        observables=simulation.observe(),
+        observables=last,
         cells_per_second=_rate(simulation),
         ended=simulation.ended or Ended("steps", simulation.step),
         resumed=simulation.resumed or BEGINNING,
-        findings=stepper.findings(),
+        findings=(*stepper.findings(), *(() if reviewed is None else (reviewed,))),
     )
 
 

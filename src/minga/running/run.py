@@ -159,6 +159,7 @@ def run(
     place = None if out is None else prepare_directory(ranks, Path(out), resume, Goal.of(options, model))
     if place is not None and place.finished:
         return _finished(model, ranks, options, chosen, place)
+    _tell(ranks, model.warnings)
     watching = [*_called_back(callback, chosen, options), *observers]
     command = call_of(options, {"initial": initial, "callback": callback, "observers": tuple(observers) or None})
     with (
@@ -308,9 +309,9 @@ def _attributes(model: Model, outcome: Outcome) -> dict[str, Any]:
     return attributes_of(model, outcome.steps, str(outcome.ended), outcome.digest, known)
 
 
-def _tell(comm: Comm, findings: Iterable[str]) -> None:
-    """Print the findings of a run on standard error."""
-    for text in findings if comm.rank == 0 else ():
+def _tell(comm: Comm, texts: Iterable[str]) -> None:
+    """Print warnings, or the findings of a run, on standard error."""
+    for text in texts if comm.rank == 0 else ():
         sys.stderr.write(f"minga: {text}\n")
 
 

@@ -5,6 +5,8 @@ are expressions of the kernel language (`minga.derivative`), so that the sums ar
 part of a row that belongs to the field itself has real eigenvalues where it is even in the offset and coefficients are
 constant, such as diffusion, and imaginary ones where it is odd, such as advection. The part that belongs to other
 fields may have either: reactions and cross diffusion, or waves. Conditions of higher order at walls widen the spectrum.
+Uniform states may turn and grow by what happens within cells, which steps have to resolve
+(`minga.solve.symbols_of_rates`).
 """
 
 from __future__ import annotations
@@ -26,12 +28,16 @@ from minga.lang.functions import max as largest
 from minga.solve.closures import widening
 from minga.solve.integrators import Integrator
 from minga.solve.rates import Rates, most, rates_kernel
-from minga.solve.row_entries import row_entries
+from minga.solve.row_entries import Entries, row_entries
+from minga.solve.symbols_of_rates import alternating, uniform
 from minga.space.field import TIME, Field
 from minga.space.layout import Layout
 
-__all__ = ["Bounds", "largest_rates", "stable_step"]
+__all__ = ["Bounds", "largest_rates", "resolved_step", "stable_step"]
 
+_GROWTH: Final = 0.3
+"""Largest logarithm of the growth of uniform states within a step that is chosen."""
+_WORDS: Final = ("even", "odd", "cross", "ratio", "turning", "growing", "backwards")
 _MOST: Final = 1 << 20
 """Most operations of a rate that is derived: no limit in practice, as this is done once."""
 
@@ -49,12 +55,19 @@ class Bounds:
     ratio
         The largest sum over the axes of the square of all that may be imaginary, beyond the cell itself, over the even
         part along the axis; infinite where no even part is beside it.
+    turning, growing
+        How fast uniform states turn where they are not damped as fast, and how fast they grow.
+    backwards
+        How fast the shortest waves of the grid grow where they grow faster than the longest ones.
     """
 
     even: float
     odd: float
     cross: float
     ratio: float
+    turning: float = 0.0
+    growing: float = 0.0
+    backwards: float = 0.0
 
     @property
     def total(self) -> float:
@@ -83,11 +96,14 @@ def largest_rates(rates: Rates, fields: Sequence[Field], values: Mapping[str, An
 
     def compute(state: list[Any], constants: list[Any], **scalars: Any) -> dict[str, Any]:
         found = rates.function(state, constants, TIME, **scalars)
-        rows = [_row(as_node(value), number, len(state)) for number, value in enumerate(found)]
+        entries = [row_entries(as_node(value), range(len(state)), _MOST) for value in found]
+        rows = [_row(each, number) for number, each in enumerate(entries)]
         for number, row in enumerate(rows):
             reach.update({(number, axis): cells for axis, cells in row.reach.items()})
-        words = ("even", "odd", "cross", "ratio")
-        return {word: largest(most([getattr(row, word) for row in rows])) for word in words}
+        turning, growing = uniform(entries)
+        backwards = most([alternating(each, number) for number, each in enumerate(entries)])
+        sums = [most([getattr(row, word) for row in rows]) for word in _WORDS[:4]]
+        return dict(zip(_WORDS, map(largest, (*sums, turning, growing, backwards)), strict=True))
 
     program = Program("limit")
     kernel = rates_kernel(compute, "limit", rates, step=False)
@@ -103,18 +119,22 @@ def largest_rates(rates: Rates, fields: Sequence[Field], values: Mapping[str, An
             engine.set(item, values.get(item.name, 0.0))
         if not engine.run(program).ok:
             return None
-        even, odd, cross, ratio = (float(engine.read(vars(found)[word])) for word in ("even", "odd", "cross", "ratio"))
-    if not all(map(math.isfinite, (even, odd, cross))):
+        known = {word: float(engine.read(vars(found)[word])) for word in _WORDS}
+    if not all(math.isfinite(value) for word, value in known.items() if word != "ratio"):
         return None
     wider, turned = widening(fields, reach)
-    return Bounds(wider * even, odd + turned * even, wider * cross, ratio)
+    even, odd, cross = known["even"], known["odd"], known["cross"]
+    backwards = known["backwards"] if known["backwards"] > odd else 0.0  # steep waves are no diffusion
+    walls = {"even": wider * even, "odd": odd + turned * even, "cross": wider * cross}
+    return Bounds(**known | walls | {"backwards": backwards})
 
 
 def stable_step(method: Integrator, bounds: Bounds) -> float | None:
     """Return a step with which an explicit method does not amplify anything.
 
     Regions of stability contain the rectangles and discs that are used here: a larger share counts whole and a smaller
-    one half, and a method that amplifies all waves needs an even part that damps them.
+    one half, and a method that amplifies all waves needs an even part that damps them. Of uniform states that turn it
+    makes each radian grow by 0.1 % at most.
 
     Parameters
     ----------
@@ -135,8 +155,27 @@ def stable_step(method: Integrator, bounds: Bounds) -> float | None:
     else:
         if bounds.ratio == math.inf:
             return None
-        total = max((even + cross) / method.real, 4.0 * bounds.ratio / method.real)
+        total = max((even + cross) / method.real, 4.0 * bounds.ratio / method.real, bounds.turning / method.swing)
     return 1.0 / total if total else math.inf
+
+
+def resolved_step(method: Integrator, bounds: Bounds) -> float:
+    """Return a step that is short beside the times in which uniform states turn and grow.
+
+    Parameters
+    ----------
+    method
+        The method.
+    bounds
+        Bounds of the eigenvalues.
+
+    Returns
+    -------
+    float
+        The step, infinite if states do neither.
+    """
+    fastest = max(bounds.turning / method.swing, bounds.growing / _GROWTH)
+    return 1.0 / fastest if fastest else math.inf
 
 
 def _joined(real: float, imaginary: float) -> float:
@@ -154,9 +193,8 @@ class _Row:
     reach: dict[int, int] = field(default_factory=dict)
 
 
-def _row(value: Node, own: int, count: int) -> _Row:
+def _row(entries: Entries, own: int) -> _Row:
     """Return the sums for the rate of field `own`."""
-    entries = row_entries(value, range(count), _MOST)
     mine = {offsets: entry for (number, offsets), entry in entries.items() if number == own}
     evens = {offsets: abs(_half(operator.add, mine, offsets)) for offsets in _both(mine)}
     odds = {offsets: abs(_half(operator.sub, mine, offsets)) for offsets in _both(mine)}

@@ -45,6 +45,7 @@ class Condition:
     obey it if the field does. `twin` makes the homogeneous condition that differences of two fields with this condition
     obey; a homogeneous condition needs none. `ordered` makes the same condition of another order, if none was chosen.
     Where values are `texts`, `parsed` makes the condition with the functions that something else makes of them.
+    `closed` says that no flux of an equation goes through the wall, which only models of equations can see to.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Condition:
     ordered: Callable[[int], Condition] | None = None
     parsed: Callable[[Callable[[str], object]], Condition] | None = None
     texts: tuple[str, ...] = ()
+    closed: bool = False
 
     def __repr__(self) -> str:
         return self.name
@@ -91,10 +93,23 @@ class Boundary:
         return self.sides[axis][side == "high"]
 
 
-def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str) -> Boundary:
-    """Return a field's conditions, given one for all sides or a mapping from axes to one or two."""
+def as_boundary(value: BoundaryLike | Boundary, grid: Grid, name: str, closed: bool = False) -> Boundary:
+    """Return a field's conditions, given one for all sides or a mapping from axes to one or two.
+
+    Those by which a wall is `closed` are for models of equations alone.
+    """
     if isinstance(value, Boundary):
         return value
+    found = _sides_of(value, grid, name)
+    if not closed and any(each is not None and each.closed for pair in found.sides for each in pair):
+        raise LayoutError(
+            f"field {name!r}: mg.no_flux() is a condition of equations in mg.pde, which make fluxes 0 at the wall",
+            remedy="in programs of your own use mg.neumann, mg.robin or mg.custom, or multiply the flux by 0 there",
+        )
+    return found
+
+
+def _sides_of(value: BoundaryLike, grid: Grid, name: str) -> Boundary:
     none: tuple[Condition | None, Condition | None] = (None, None)
     if value is None:
         return Boundary((none,) * grid.ndim)
@@ -252,6 +267,30 @@ def zero_gradient() -> Condition:
     """
     repeats = Condition("zero_gradient()", lambda edge: edge[0], homogeneous=True)
     return replace(repeats, ordered=lambda order: neumann(0.0, order))
+
+
+def no_flux() -> Condition:
+    """Return the condition that nothing flows through the wall: all fluxes of an equation in `mg.pde` are 0 in total.
+
+    What its conservative terms (``div(...)``, ``laplace(u)``, ``div_grad(k, u)``, ``advect(v, u)``) say of the flux on
+    the wall is 0, drift included, so that the integral of the field changes by sources alone. They are of order 2.
+    Cells beyond the wall, which other terms may read, lie on the line through the two nearest cells.
+
+    Returns
+    -------
+    Condition
+        The condition.
+    """
+    return Condition("no_flux()", _straight, homogeneous=True, closed=True)
+
+
+def _straight(edge: Edge) -> Node:
+    """Return the value of a ghost cell on the line through the two cells beside the wall."""
+    if edge.target.points.shape[edge.axis] < 2:
+        return edge[0]
+    ghost, first, second = edge.distances([-edge.layer, 0, 1])
+    share = (first - ghost) / (second - first)
+    return signed_sum([(1 + share, edge[0]), (-share, edge[1])])
 
 
 def custom(function: Callable[[Edge], object], name: str | None = None) -> Condition:

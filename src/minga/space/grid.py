@@ -33,6 +33,8 @@ Geometry = Literal["cartesian", "polar", "cylindrical", "spherical"]
 """Coordinates of a grid."""
 
 _LETTERS = "wzyx"
+_ANGLE: Final = 1e-9
+"""Error of angles that rounding may cause."""
 _CURVED: Final = {"polar": ("r", "phi"), "cylindrical": ("r", "phi", "z"), "spherical": ("r", "theta", "phi")}
 _MAX_NDIM = len(_LETTERS)
 
@@ -126,6 +128,8 @@ class Grid:
             raise LayoutError(
                 f"the radius of a {geometry} grid begins at {self.origin[self.axis('r')]}", remedy="begin at 0 or above"
             )
+        for axis in range(self.ndim) if geometry != "cartesian" else ():
+            _check_angle(self, axis)
 
     @property
     def ndim(self) -> int:
@@ -578,6 +582,30 @@ def _geometric(geometry: str, axes: Sequence[str] | None, ndim: int) -> tuple[st
             remedy=f"name them {', '.join(known)}; r is needed, others may be left out",
         )
     return names
+
+
+def _check_angle(grid: Grid, axis: int) -> None:
+    """Raise LayoutError for an angle that no point has, or that does not close where the grid is periodic."""
+    name, cells = grid.axes[axis], grid.shape[axis]
+    if name not in ("theta", "phi"):
+        return
+    low, high = map(float, grid.faces(axis)[[0, -1]])
+    length = high - low
+    if name == "theta":
+        if grid.periodic[axis]:
+            raise LayoutError("the axis 'theta' of a spherical grid is periodic", remedy="let it end at its poles")
+        if low < -_ANGLE or high > math.pi + _ANGLE:
+            raise LayoutError(
+                f"theta, the angle from the polar axis, runs from {low:g} to {high:g}",
+                remedy=f"it lies between 0 and pi: for the whole of it give spacing=numpy.pi / {cells} along theta",
+            )
+        return
+    whole = f"for the whole circle give spacing=2 * numpy.pi / {cells} along phi"
+    if length > 2 * math.pi + _ANGLE:
+        raise LayoutError(f"phi runs from {low:g} to {high:g}, more than once around", remedy=whole)
+    times = 2 * math.pi / length
+    if grid.periodic[axis] and abs(times - round(times)) > _ANGLE * times:
+        raise LayoutError(f"phi is periodic after {length:g} rad, which is no whole fraction of a circle", remedy=whole)
 
 
 def _each(what: str, given: Any, ndim: int) -> tuple[Any, ...]:

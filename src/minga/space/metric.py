@@ -23,6 +23,9 @@ name                                      value
 ``@areaA``                                factor of the area of the lower face
 ``@measureA``                             the same of the cell's volume
 ``@volumeA``                              its inverse
+``@slendernessA``                         the factor of the area of a face across an angle over ``@measureA``: 1 / r or
+                                          1 / sin(theta), as means that fit the volume
+``@openA_E``                              0 on the faces at the closed ends E (l low, h high, lh both), else 1
 ``@scaleA_T``                             r, or sin(theta), at points T
 ``@per_scaleA_T``                         its inverse; 0 where the scale is 0
 ``@cotangentA_T``                         cos(theta) / sin(theta) at points T
@@ -231,6 +234,21 @@ def _measure(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
     return np.asarray(np.abs(volume))
 
 
+def _slenderness(grid: Grid, axis: int, numbers: np.ndarray) -> Floats:
+    low, high = _points(grid, axis, "f", numbers), _points(grid, axis, "f", numbers + 1)
+    if grid.axes[axis] == "theta":
+        middle = np.array([_sine(each) for each in 0.5 * (low + high)])
+        return np.asarray(np.copysign((high - low) * _volume(grid, axis, numbers), middle))
+    if _POWERS[grid.geometry] == 1:
+        return _per_scale(grid, axis, numbers, "c")
+    return 1.5 * (low + high) * _inverse(high * high + high * low + low * low)
+
+
+def _open(grid: Grid, axis: int, numbers: np.ndarray, ends: str) -> Floats:
+    shut = [number for end, number in (("l", 0), ("h", grid.shape[axis])) if end in ends]
+    return np.where(np.isin(numbers, shut), 0.0, 1.0)
+
+
 def _scale(grid: Grid, axis: int, numbers: np.ndarray, kind: str) -> Floats:
     points = _points(grid, axis, kind, numbers)
     return np.array([_sine(each) for each in points]) if grid.axes[axis] == "theta" else points
@@ -271,6 +289,6 @@ def _check_length(grid: Grid, axis: int, points: int) -> None:
 
 _TABLES: Final[dict[str, Callable[..., Any]]] = {
     "spacing": _spacing, "weight": _weight, "average": _average, "area": _area, "measure": _measure, "volume": _volume,
-    "scale": _scale, "per_scale": _per_scale, "cotangent": _cotangent, "ideal": _ideal, "tilt": _of_parabola(1),
-    "bend": _of_parabola(2), "reach": _reach, "per_reach": _per_reach,
+    "slenderness": _slenderness, "open": _open, "scale": _scale, "per_scale": _per_scale, "cotangent": _cotangent,
+    "ideal": _ideal, "tilt": _of_parabola(1), "bend": _of_parabola(2), "reach": _reach, "per_reach": _per_reach,
 }  # fmt: skip

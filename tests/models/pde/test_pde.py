@@ -306,6 +306,80 @@ def test_a_stable_step_of_fields_that_act_on_one_another() -> None:
     assert stable({"u": "laplace(u) - v", "v": "laplace(v) + u"}, grid, "heun") == pytest.approx(2 / 401, rel=2e-3)
 
 
+OSCILLATION = {"u": "-5*v", "v": "5*u"}
+PREDATOR_AND_PREY = {"u": "0.1*laplace(u) + u - u*v", "v": "0.1*laplace(v) + u*v - v"}
+CIRCLE = {"u": "v", "v": "w", "w": "u"}
+
+
+@pytest.mark.parametrize(
+    ("equations", "integrator", "rate"),
+    [(OSCILLATION, "euler", 5.0 / 0.002), (OSCILLATION, "heun", 5.0 / 0.2), (OSCILLATION, "rk4", 5.0 / 0.3),
+     (PREDATOR_AND_PREY, "imex-euler", 1.0 / 0.002), (PREDATOR_AND_PREY, "ars443", 1.0 / 0.22),
+     (CIRCLE, "rk4", 0.75**0.5 / 0.3)],
+)  # fmt: skip
+def test_a_step_resolves_the_oscillations_of_uniform_states(
+    equations: dict[str, str], integrator: str, rate: float
+) -> None:
+    grid = mg.Grid((4,), spacing=2.0, periodic=True)
+    model = mg.pde(equations, grid, initial=dict.fromkeys(equations, 1.0), integrator=integrator)
+    assert 0.8 / rate < float(model.parameters["dt"]) <= (1.0 + 1e-9) / rate
+
+
+@pytest.mark.parametrize("integrator", thinned(["euler", "heun", "rk4"], "heun"))
+def test_an_oscillation_keeps_its_amplitude_with_the_steps_that_are_chosen(integrator: str) -> None:
+    model = mg.pde(OSCILLATION, mg.Grid((1,), periodic=True), initial={"u": 1.0}, integrator=integrator)
+    history = mg.run(model, until=4.0, progress=False)
+    assert np.hypot(history.u, history.v)[-1].values == pytest.approx(1.0, abs=0.025)
+
+
+def test_methods_of_which_implicit_waves_grow_beside_oscillations_have_no_stable_step() -> None:
+    grid = mg.Grid((32,), spacing=0.5, origin=-8.0, periodic=True)
+    options: dict[str, Any] = {"dtype": "c16", "initial": {"psi": "1/cosh(x)"}}
+    equation = {"psi": "I*laplace(psi)/2 + I*abs(psi)**2*psi"}
+    with pytest.raises(mg.ProgramError, match="no stable step of 'cnab2'"):
+        mg.pde(equation, grid, integrator="cnab2", **options)
+    assert "beside explicit oscillations" in mg.pde(equation, grid, integrator="cnab2", dt=0.01, **options).warnings[0]
+    model = mg.pde(equation, grid, integrator="sbdf2", **options)
+    assert model.parameters["dt"] == pytest.approx(0.053 / 3**0.5, rel=0.15)
+    assert model.warnings == ()
+
+
+def test_a_run_says_that_its_steps_are_too_long_and_that_values_have_grown(capsys: pytest.CaptureFixture[str]) -> None:
+    grid = mg.Grid((16,), ("x",), spacing=2 * np.pi / 16, periodic=True)
+    long = mg.pde("laplace(u)", grid, initial="cos(x) + cos(7*x)", integrator="rk4", dt=0.3)
+    history = mg.run(long, 60, progress=False)
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == f"minga: {long.warnings[0]}"
+    assert "dt = 0.3 may be too long: rk4 is stable up to 0.107" in said[0]
+    assert said[1].startswith("minga: u has grown from 1.39 to ")
+    assert "instability" in history.attrs
+    short = mg.pde("laplace(u)", grid, initial="cos(x)", integrator="rk4", dt=0.1)
+    assert short.warnings == ()
+    assert "instability" not in mg.run(short, 10, progress=False).attrs
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("equation", "options"),
+    [("-laplace(u)", {}), ("-D*laplace(u) + u", {"parameters": {"D": 2.0}}), ("d4_dx4(u)", {"dt": 1e-4}),
+     ("div((u**2 - 1)*grad(u))", {"dt": 1e-4}), ("-laplace(u) - laplace(laplace(u))", {})],
+)  # fmt: skip
+def test_equations_whose_shortest_waves_grow_fastest_are_ill_posed(equation: str, options: dict[str, Any]) -> None:
+    spacing = 4.0 if "laplace(laplace" in equation else 0.5  # the last one only on a grid that is too coarse
+    model = mg.pde(equation, mg.Grid((16,), ("x",), spacing=spacing, periodic=True), initial="0.1*cos(x)", **options)
+    assert "the shortest waves of the grid grow fastest" in model.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("equation", "options"),
+    [("-laplace(u) - laplace(laplace(u)) - gradient_squared(u)/2", {"dt": 1e-4}), ("u + 0.01*laplace(u)", {}),
+     ("-u*d_dx(u)", {"dt": 1e-4}), ("-d_dx(u**2)", {"dt": 1e-4}), ("-advect(u, u, scheme=weno5)", {"dt": 1e-4})],
+)  # fmt: skip
+def test_equations_whose_shortest_waves_do_not_grow_fastest(equation: str, options: dict[str, Any]) -> None:
+    model = mg.pde(equation, mg.Grid((16,), ("x",), spacing=0.5, periodic=True), initial="0.1*cos(x)", **options)
+    assert model.warnings == ()
+
+
 @pytest.mark.parametrize("text", ["-8*d_dx(u) + laplace(u)", "-8*d_dx(u) + d2_dx2(u) + 0.25*d2_dy2(u)"])
 def test_a_stable_step_of_carried_and_diffusing_fields(text: str) -> None:
     """Euler's method needs dt <= 2 D / v**2 for each axis, which is the shorter of its two limits here."""
@@ -370,6 +444,18 @@ def test_same_bits_on_three_ranks(integrator: str) -> None:
             {"u": "div((1 + v**2)*grad(u)) + sin(t)", "v": "laplace(v, order=4) - advect((u, 1), v, scheme=weno5)"},
             mg.Grid((34, 66), spacing=0.5, periodic=(False, True)), initial={"u": "random()", "v": "cos(x)*random()"},
             boundary={"u": mg.dirichlet(0.5), "v": {"y": mg.robin(1.0, 0.2)}}, integrator=integrator, dt=0.01,
+        )  # fmt: skip
+
+    assert_same(run_model(make(), 6), run_model(make(), 6, ranks=3, halo_depth=2))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("integrator", ["rk4", "tr-bdf2"])
+def test_same_bits_on_three_ranks_beside_closed_walls(integrator: str) -> None:
+    def make() -> mg.Model:
+        return mg.pde(
+            "div(u*grad(2*z)) + laplace(u)", mg.Grid((34, 66), ("r", "z"), spacing=0.5, geometry="cylindrical"),
+            initial="1 + random()", boundary=mg.no_flux(), integrator=integrator, dt=0.01,
         )  # fmt: skip
 
     assert_same(run_model(make(), 6), run_model(make(), 6, ranks=3, halo_depth=2))
@@ -470,6 +556,18 @@ def test_a_case_is_the_same_model() -> None:
     assert np.allclose(cells(model, 9)["u"], cells(same, 9)["u"], rtol=1e-14)
 
 
+def test_a_case_closes_walls() -> None:
+    model = case("""
+        [grid]
+        shape = [12]
+        [pde]
+        equations = "div(x*u) + laplace(u)"
+        boundary = { x = { no_flux = true } }
+    """)
+    assert model.parameters["boundary"] == {"u": {"x": ["no_flux()", "no_flux()"]}}
+    assert model.warnings == ()
+
+
 def test_conditions_have_the_order_of_the_equations() -> None:
     grid = mg.Grid((12,))
     walls = {"x": (mg.dirichlet(0.0), mg.robin(1.0, 0.0, 2))}
@@ -513,6 +611,7 @@ def test_examples_run_the_same_on_three_ranks(name: str) -> None:
     def make() -> mg.Model:
         return SPEC.make(SPEC.settings(**tables["pde"]), GridSettings(**tables["grid"] | {"shape": (34, 66)}), Path())
 
+    assert make().warnings == ()
     assert_same(run_model(make(), 6), run_model(make(), 6, ranks=3, halo_depth=2))
 
 

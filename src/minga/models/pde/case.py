@@ -13,12 +13,14 @@ from minga.errors import CaseError, MingaError, suggest
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.model import pde
 from minga.models.pde.settings import PdeSettings
-from minga.space.boundary import Condition, antiperiodic, dirichlet, neumann, robin
+from minga.space.boundary import Condition, antiperiodic, dirichlet, neumann, no_flux, robin
 from minga.space.grid import Grid
 
 __all__ = ["make"]
 
-_FORMS: Final = '{dirichlet = v}, {neumann = g}, {robin = [a, b]} or "antiperiodic"; of two sides [low, high]'
+_FORMS: Final = (
+    '{dirichlet = v}, {neumann = g}, {robin = [a, b]}, {no_flux = true} or "antiperiodic"; of two sides [low, high]'
+)
 _KEYS: Final = {"d(": "pde.equations", "initial": "pde.initial", "noise": "pde.noise", "boundary": "pde.boundary",
                 "parameter": "pde.parameters", "units": "pde.units", "axis": "pde.axes"}  # fmt: skip
 
@@ -117,6 +119,8 @@ def _condition(value: object) -> Condition:
     if isinstance(value, Mapping) and len(value) == 1:
         ((word, given),) = value.items()
         match word:
+            case "no_flux" if given is True:
+                return no_flux()
             case "dirichlet":
                 return dirichlet(_value(given))
             case "neumann":

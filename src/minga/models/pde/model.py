@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,12 +22,16 @@ from minga.lang.functions import sum as total
 from minga.lang.volumes import cell_sizes
 from minga.models.pde.choice import choose, explainer
 from minga.models.pde.complex_values import part_names
+from minga.models.pde.conditions import Walls
 from minga.models.pde.initial import of_position, of_wall, parts
 from minga.models.pde.integrals import preparation
+from minga.models.pde.review import review_of
 from minga.models.pde.source import Source, normal_name
 from minga.models.pde.spectral import Spectral
 from minga.models.pde.system import PREFIX, Equation, System
+from minga.models.pde.translate import CONSTANTS
 from minga.models.pde.unused import check_parameters, conditions_in, texts_in
+from minga.models.pde.walls import leaking
 from minga.solve.integrators import INTEGRATORS, Integrator
 from minga.solve.rates import Evolution, Rates
 from minga.space.boundary import BoundaryLike, Condition, neumann
@@ -141,13 +146,16 @@ def pde(
     }  # fmt: skip
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0.0 < tolerance < math.inf:
         raise ProgramError(f"tolerance={shown(tolerance)}", remedy="give a positive number, such as 1e-6")
-    system = System.of(equations, _grid(grid), dict(parameters or {}), noise, order, seed, dtype)
+    grid = _grid(grid)
+    system = System.of(equations, grid, dict(parameters or {}), noise, order, seed, dtype)
     check_parameters(parameters or {}, system, texts_in(initial), conditions_in(boundary))
     for each in units or {}:
         if each not in system.known:
             raise _no_field("units", str(each), system)
+    walls = {each: Walls.of(_boundary(boundary, each, system), grid, each, system.widest) for each in system.names}
+    system = replace(system, closed={each: _closed(each, system, walls) for each in system.unknowns})
     fields = tuple(
-        Field(each, grid, kind, slots=2, boundary=_boundary(boundary, each, system), unit=_unit(each, units, system))
+        Field(each, grid, kind, slots=2, boundary=walls[each].boundary, unit=_unit(each, units, system))
         for each, kind in zip(system.names, system.kinds, strict=True)
     )
     widest = max(system.kinds)
@@ -158,7 +166,8 @@ def pde(
     floors = _absolute(absolute, system)
     step = Program("step")
     known = rates if spectral is None else None
-    method, length, notes = choose(integrator, dt, system, known, fields, values)
+    choice = choose(integrator, dt, system, known, fields, values, tolerance)
+    method, length, notes = choice.method, choice.dt, choice.notes
     clock, target, given = _clock(method, length, unit)
     advanced = fields
     if spectral is not None and method.modal:
@@ -183,6 +192,8 @@ def pde(
         parameters=_record(system, fields, method, keywords | {"order": order, "tolerance": tolerance, "dt": length}),
         seed=seed,
         notes=notes,
+        warnings=(*_leaks(boundary, system, walls), *choice.warnings),
+        review=review_of(system.names, choice.warnings),
         clock=clock,
         explain=explainer(method, recorded),
         hierarchies=(*recorded.hierarchies, *(() if spectral is None else (spectral.modes.fft,))),
@@ -243,13 +254,7 @@ def _clock(method: Integrator, dt: float | None, unit: str) -> tuple[Clock, Regi
 
 def _boundary(given: Any, name: str, system: System) -> BoundaryLike:
     """Return the conditions of one field."""
-    whole = system.whole(name)
-    own = False
-    if isinstance(given, Mapping) and _by_field(given, system):
-        own = name in given
-        given = given[name] if own else given.get(whole)
-    if whole != name and not own:
-        _check_homogeneous(given, whole)
+    given = _given(given, name, system)
     default = _continued(system.grid, system.widest)
     if given is None:
         return default
@@ -289,6 +294,56 @@ def _unused_condition(given: Condition, name: str) -> ProgramError:
     return ProgramError(f"boundary of {name!r}: {given}, and {what}", remedy=remedy)
 
 
+def _given(given: Any, name: str, system: System) -> Any:
+    """Return what is given for one field; None if nothing is."""
+    whole = system.whole(name)
+    own = False
+    if isinstance(given, Mapping) and _by_field(given, system):
+        own = name in given
+        given = given[name] if own else given.get(whole)
+    if whole != name and not own:
+        _check_homogeneous(given, whole)
+    return given
+
+
+def _first(name: str, system: System) -> str:
+    """Return the first field of an unknown."""
+    return part_names(name)[0] if name in system.complex else name
+
+
+def _closed(name: str, system: System, walls: Mapping[str, Walls]) -> Mapping[int, str]:
+    """Return the closed ends of an unknown, which its parts have in common if it is complex."""
+    if name in system.complex:
+        re, im = part_names(name)
+        if walls[re].closed != walls[im].closed:
+            raise ProgramError(
+                f"mg.no_flux() of one part of {name!r} alone", remedy=f"give it for {name}, or for {re} and {im}"
+            )
+    return walls[_first(name, system)].closed
+
+
+def _leaks(boundary: Any, system: System, walls: Mapping[str, Walls]) -> Iterator[str]:
+    """Yield warnings of terms that carry something through walls whose condition was not given."""
+    grid = system.grid
+    numbers = {*system.uniform, *CONSTANTS, "t"}
+    for name, equation in zip(system.unknowns, system.equations, strict=True):
+        given = _given(boundary, _first(name, system), system)
+        said = {grid.axis(axis) for axis in given} if isinstance(given, Mapping) else set(range(grid.ndim))
+        silent = {axis for axis in range(grid.ndim) if axis not in (set() if given is None else said)}
+        open_ = {axis for axis in silent if not grid.periodic[axis] and not all(poles(grid, axis))}
+        if not open_ or not isinstance(equation, Source):
+            continue
+        mirrored = [each for each in system.known if walls[_first(each, system)].mirrored(open_)]
+        found = leaking(equation.tree.body, numbers, mirrored, grid.axes, open_)
+        if found:
+            axes = ", ".join(grid.axes[axis] for axis in sorted(open_))
+            yield (
+                f"{', '.join(found)} in the equation of {name} may carry something through the walls along {axes}, "
+                f"where d({name})/dn = 0 as no condition was given: boundary={{{name!r}: mg.no_flux()}} closes them, "
+                "and mg.neumann(0.0) says that they are meant to be open"
+            )
+
+
 def _made(given: Any, name: str, system: System) -> Any:
     """Return one or several conditions of the order of the equations, of which texts have become functions."""
     if isinstance(given, Condition):
@@ -323,7 +378,7 @@ def _no_field(kind: str, name: str, system: System) -> ProgramError:
 
 
 def _continued(grid: Grid, order: int) -> dict[str | int, Condition] | None:
-    """Return the default conditions: nothing flows through the walls."""
+    """Return the default conditions: no derivative across walls, so that nothing diffuses through them."""
     return {axis: neumann(0.0, order=order) for axis, periodic in enumerate(grid.periodic) if not periodic} or None
 
 

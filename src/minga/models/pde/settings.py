@@ -26,9 +26,9 @@ class PdeSettings(BaseModel):
     initial
         Initial values by field: numbers, or texts of the coordinates; random() is uniform in [0, 1).
     boundary
-        Conditions by axis, for all fields or by field: {dirichlet = v}, {neumann = g}, {robin = [a, b]} or
-        "antiperiodic", or a list of two for the low and the high side; v, g, a, b are numbers or texts of coordinates
-        and t.
+        Conditions by axis, for all fields or by field: {dirichlet = v}, {neumann = g}, {robin = [a, b]},
+        {no_flux = true} or "antiperiodic", or a list of two for the low and the high side; v, g, a, b are numbers or
+        texts of coordinates and t.
     integrator
         Method that advances the fields in time.
     dt

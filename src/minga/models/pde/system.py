@@ -8,20 +8,21 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from minga.errors import ProgramError, shown, suggest
 from minga.lang.cell import CellReader
+from minga.lang.closed import closed_ends
 from minga.lang.expr import as_node
 from minga.lang.functions import coordinate
 from minga.models.pde.complex_values import Pair, part_names
 from minga.models.pde.integrals import Integral, integrals_of
 from minga.models.pde.source import Source, name_problem, normal_name, parse
 from minga.models.pde.timed import Timed, timed
-from minga.models.pde.translate import Names, meanings, translate
+from minga.models.pde.translate import IMAGINARY_UNIT, Names, meanings, translate
 from minga.space.field import Register
 from minga.space.grid import Grid
 
@@ -65,6 +66,8 @@ class System:
         Accuracy of operators for which an equation gives none.
     seed
         Seed of the noise.
+    closed
+        By unknown the ends of axes through which nothing flows, as `minga.lang.closed.closed_ends` takes them.
     """
 
     unknowns: tuple[str, ...]
@@ -80,6 +83,7 @@ class System:
     noise: tuple[Source | float | None, ...]
     order: int
     seed: int
+    closed: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -124,6 +128,12 @@ class System:
         """Parameters that are numbers."""
         return {name: value for name, value in self.numbers.items() if isinstance(value, float)}
 
+    @property
+    def uniform(self) -> tuple[str, ...]:
+        """Names of values that are the same everywhere."""
+        pairs = (each for each in self.pairs if part_names(each)[0] in self.numbers)
+        return (*self.numbers, *pairs, *((IMAGINARY_UNIT,) if self.complex else ()))
+
     def whole(self, name: str) -> str:
         """Return the unknown that a field belongs to."""
         return next((each for each in self.complex if name in part_names(each)), name)
@@ -132,7 +142,7 @@ class System:
         """Return the rate of change of each field while a kernel is traced."""
         found: list[Any] = []
         for name, each in zip(self.unknowns, self.equations, strict=True):
-            value = self._value(each, cells, constants, t, scalars)
+            value = self._value(each, cells, constants, t, scalars, name)
             found += self._fields_of(name, value)
         return found
 
@@ -155,7 +165,7 @@ class System:
         for name, each in zip(self.unknowns, self.equations, strict=True):
             for term in taken_apart(each) if isinstance(each, Source) else [each]:
                 text = ast.unparse(term.tree) if isinstance(term, Source) else getattr(term, "__name__", "function")
-                found.append((name, text, self._fields_of(name, self._value(term, cells, constants, t, scalars))))
+                found.append((name, text, self._fields_of(name, self._value(term, cells, constants, t, scalars, name))))
         return found
 
     def _fields_of(self, name: str, value: Any) -> list[Any]:
@@ -178,16 +188,21 @@ class System:
 
     def _value(
         self, equation: Source | Callable[..., object], cells: Sequence[Any], constants: Sequence[Any], t: Any,
-        scalars: Mapping[str, Any],
+        scalars: Mapping[str, Any], unknown: str = "",
     ) -> Any:  # fmt: skip
+        ends = self.closed.get(unknown, {})
         if isinstance(equation, Source):
-            return translate(equation, self.meanings(cells, constants, t, scalars))
+            names = self.meanings(cells, constants, t, scalars)
+            names.closed, names.numbers = ends, self.uniform
+            names.own = (unknown, *(part_names(unknown) if unknown in self.complex else ()))
+            return translate(equation, names)
         readers = {
             name: _named(reader, name, name in self.placed)
             for name, reader in zip((*self.names, *self.placed), (*cells, *constants), strict=True)
         }
         in_time = self.timed_values(self.parameters_at(constants, scalars), t) if self.timed else {}
-        value = _called(equation, {**readers, **_numbers(scalars), **in_time, "t": t}, self.grid.axes)
+        with closed_ends(ends):
+            value = _called(equation, {**readers, **_numbers(scalars), **in_time, "t": t}, self.grid.axes)
         return _checked(equation, value, self.grid.ndim)
 
     def meanings(

@@ -16,14 +16,18 @@ from minga.compile import portable
 from minga.errors import MingaError
 from minga.lang import elementary, operators
 from minga.lang import math as transcendental
+from minga.lang.closed import closed_ends
 from minga.lang.expr import Node, as_node, extreme, square_root, where
 from minga.lang.functions import coordinate
 from minga.models.pde import complex_values
 from minga.models.pde.complex_values import Pair
 from minga.models.pde.operands import Vector, divergence_of_gradient, operand
 from minga.models.pde.source import Source, unknown
+from minga.models.pde.walls import DERIVATIVE, SYNONYMS, calls, conservative_terms, unclosable
 
-__all__ = ["CONSTANTS", "FUNCTIONS", "OPERATORS", "Names", "component_number", "meanings", "translate"]
+__all__ = [
+    "CONSTANTS", "FUNCTIONS", "IMAGINARY_UNIT", "OPERATORS", "Names", "component_number", "meanings", "translate",
+]  # fmt: skip
 
 SCHEMES: Final = ("upwind", "up3", "up5", "c2", "c4", "van_leer", "weno5")
 MEANS: Final = ("arithmetic", "harmonic")
@@ -75,7 +79,6 @@ _ARGUMENTS: Final = {
     "advect": "v, u", "curl": "v", "d": "u, x", "div": "v", "div_grad": "k, u", "dot": "v, w",
 }  # fmt: skip
 """Arguments of operators in messages, where they are not those of laplace(u)."""
-_SYNONYMS: Final = {"divergence": "div", "gradient": "grad", "arctan2": "atan2", "laplacian": "laplace"}
 _OPTIONAL: Final = {"heaviside": 1}
 _UNLIMITED: Final = ("max", "min")
 _BINARY: Final[Mapping[type, Callable[[Any, Any], Any]]] = {
@@ -122,6 +125,10 @@ class Names:
         Whether there are complex values: the imaginary unit ``I``, ``re``, ``im``, ``conj`` and ``arg``.
     integrals
         The values of integrals and means by the text of the tree of their call.
+    closed
+        The ends of axes through which nothing flows of what the equation determines.
+    own, numbers
+        Names of what the equation determines, and of parameters that are the same everywhere.
     """
 
     values: Mapping[str, Any]
@@ -133,6 +140,9 @@ class Names:
     operators: bool = True
     complex: bool = False
     integrals: Mapping[str, Any] = field(default_factory=dict)
+    closed: Mapping[int, str] = field(default_factory=dict)
+    own: Sequence[str] = ()
+    numbers: Sequence[str] = ()
 
     @property
     def known(self) -> set[str]:
@@ -172,7 +182,7 @@ def meanings(axes: Sequence[str], with_complex: bool = False) -> dict[str, str]:
     """
     names = Names({}, axes, time=0.0, complex=with_complex)
     found = dict.fromkeys(names.derivatives, "a derivative")
-    found |= {name: f"another name of {other}" for name, other in _SYNONYMS.items()}
+    found |= {name: f"another name of {other}" for name, other in SYNONYMS.items()}
     found |= dict.fromkeys((*names.functions, *(complex_values.FUNCTIONS if with_complex else ())), "a function")
     found |= {name: f"the operator {name}({_ARGUMENTS.get(name, 'u')})" for name in OPERATORS}
     found |= {IMAGINARY_UNIT: "the imaginary unit"} if with_complex else {}
@@ -218,6 +228,18 @@ class _Translation:
         self.source, self.names = source, names
         self.operands = {ast.dump(part) for part in self._operands()} if names.operators else set()
         self.made: dict[str, Any] = {}
+        self.fluxes = self._fluxes() if names.closed else set()
+
+    def _fluxes(self) -> set[int]:
+        """Return the calls of the operators whose fluxes are 0 at closed ends, after all others are checked."""
+        names = self.names
+        derivatives = {node.func.id for node in calls(self.source.tree.body) if DERIVATIVE.match(node.func.id)}
+        found = conservative_terms(self.source.tree.body, {*names.numbers, *CONSTANTS, "t"})
+        wrong = next(unclosable(self.source.tree.body, found, names.own, derivatives), None)
+        if wrong is not None:
+            said, remedy = wrong[1:]
+            raise self.source.error(said, wrong[0], remedy)
+        return {id(node) for node in found}
 
     def _operands(self) -> Iterator[ast.AST]:
         """Iterate over the expressions that operators are applied to."""
@@ -227,7 +249,7 @@ class _Translation:
 
     def value(self, node: ast.AST) -> Any:
         """Return the value of a part of the tree; one that an operator is applied to anywhere is computed once."""
-        if not self.operands or not isinstance(node, ast.Call | ast.BinOp):
+        if not self.operands or not isinstance(node, ast.Call | ast.BinOp) or id(node) in self.fluxes:
             return self._value(node)
         text = ast.dump(node)
         if text not in self.operands:
@@ -392,7 +414,7 @@ class _Translation:
 
     def _call(self, node: ast.Call) -> Any:
         assert isinstance(node.func, ast.Name)
-        name = _SYNONYMS.get(node.func.id, node.func.id)
+        name = SYNONYMS.get(node.func.id, node.func.id)
         if name in self.names.functions or (self.names.complex and name in complex_values.FUNCTIONS):
             return self._function(node, name)
         if self.names.operators:
@@ -400,7 +422,8 @@ class _Translation:
             if derivative is not None:
                 return derivative
             if name in OPERATORS:
-                return self._operator(node, name)
+                with closed_ends(self.names.closed if id(node) in self.fluxes else {}):
+                    return self._operator(node, name)
         if node.func.id in self.names.known:
             remedy = f"write {node.func.id}*(...) for a product"
             raise self.source.error(f"{node.func.id} is no function", node, remedy)

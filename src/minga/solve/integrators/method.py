@@ -35,6 +35,11 @@ class Integrator:
         The function that records a step: of program, rates, fields, dt, target and the permitted errors.
     adaptive
         Whether the method chooses its steps.
+    swing
+        The largest z, up to 0.3, for which steps of du/dt = i z u resolve the oscillation, which does not grow by more
+        than 0.1 % a radian; of methods with an implicit part beside waves in that part, of any frequency.
+    waves
+        Whether waves of the implicit part that nothing damps do not grow beside explicit oscillations.
     stochastic
         Whether the method takes noise.
     split
@@ -54,6 +59,8 @@ class Integrator:
     imaginary: float
     recorder: Callable[..., Recorded]
     adaptive: bool = False
+    swing: float = 0.3
+    waves: bool = True
     stochastic: bool = False
     split: bool = False
     given: Callable[..., Recorded] | None = None

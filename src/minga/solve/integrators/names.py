@@ -18,8 +18,10 @@ from minga.solve.integrators.workspace import Recorded
 __all__ = ["INTEGRATORS", "integrator"]
 
 
-def _explicit(name: str, order: int, real: float, imaginary: float, table: tuple[stages.Stage, ...]) -> Integrator:
-    return Integrator(name, order, real, imaginary, explicit(name, table))
+def _explicit(
+    name: str, order: int, real: float, imaginary: float, table: tuple[stages.Stage, ...], swing: float = 0.3
+) -> Integrator:
+    return Integrator(name, order, real, imaginary, explicit(name, table), swing=swing)
 
 
 def _adaptive(
@@ -29,11 +31,14 @@ def _adaptive(
 
 
 def _noisy(name: str, kicks: Kicks) -> Integrator:
-    return Integrator(name, 1, 2.0, 0.0, explicit(name, stages.EULER, kicks), stochastic=True)
+    return Integrator(name, 1, 2.0, 0.0, explicit(name, stages.EULER, kicks), stochastic=True, swing=0.002)
 
 
-def _imex(name: str, order: int, real: float, imaginary: float, recorder: Callable[..., Recorded]) -> Integrator:
-    return Integrator(name, order, real, imaginary, recorder, split=True, differentiates=True)
+def _imex(
+    name: str, order: int, real: float, imaginary: float, recorder: Callable[..., Recorded], swing: float,
+    waves: bool = True,
+) -> Integrator:  # fmt: skip
+    return Integrator(name, order, real, imaginary, recorder, swing=swing, waves=waves, split=True, differentiates=True)
 
 
 def _newton(name: str, *, multistep: bool) -> Integrator:
@@ -44,19 +49,19 @@ def _newton(name: str, *, multistep: bool) -> Integrator:
 INTEGRATORS: Final[Mapping[str, Integrator]] = {
     item.name: item
     for item in (
-        _explicit("euler", 1, 2.0, 0.0, stages.EULER),
+        _explicit("euler", 1, 2.0, 0.0, stages.EULER, 0.002),
         _noisy("euler-maruyama", maruyama),
         _noisy("milstein", milstein),
-        _explicit("heun", 2, 2.0, 0.0, stages.HEUN),
+        _explicit("heun", 2, 2.0, 0.0, stages.HEUN, 0.2),
         _explicit("ssprk3", 3, 2.512745, 1.732050, stages.SSPRK3),
         _explicit("ssprk43", 3, 5.149486, 2.156179, stages.SSPRK43),
         _explicit("williamson3", 3, 2.512745, 1.732050, stages.WILLIAMSON3),
         _explicit("rk4", 4, 2.785293, 2.828427, stages.RK4),
-        _imex("imex-euler", 1, 2.0, 0.0, imex.runge_kutta("imex-euler", imex.EULER)),
-        _imex("cnab2", 2, 1.0, 0.0, imex.multistep("cnab2", "cnab2")),
-        _imex("sbdf2", 2, 1.333333, 0.0, imex.multistep("sbdf2", "sbdf2")),
-        _imex("ars222", 2, 2.0, 0.0, imex.runge_kutta("ars222", imex.ARS222)),
-        _imex("ars443", 3, 2.143159, 1.569854, imex.runge_kutta("ars443", imex.ARS443)),
+        _imex("imex-euler", 1, 2.0, 0.0, imex.runge_kutta("imex-euler", imex.EULER), 0.002),
+        _imex("cnab2", 2, 1.0, 0.0, imex.multistep("cnab2", "cnab2"), 0.156, False),
+        _imex("sbdf2", 2, 1.333333, 0.0, imex.multistep("sbdf2", "sbdf2"), 0.053),
+        _imex("ars222", 2, 2.0, 0.0, imex.runge_kutta("ars222", imex.ARS222), 0.09),
+        _imex("ars443", 3, 2.143159, 1.569854, imex.runge_kutta("ars443", imex.ARS443), 0.22),
         _newton("tr-bdf2", multistep=False),
         _newton("bdf2", multistep=True),
         Integrator("etdrk4", 4, math.inf, math.inf, etdrk4, modal=True),
@@ -64,7 +69,7 @@ INTEGRATORS: Final[Mapping[str, Integrator]] = {
         _adaptive("dp5", 5, 3.306567, 0.997189, stages.DP5, stages.DP5_ERROR),
     )
 }
-"""The integrators by name; their limits of stability are rounded down."""
+"""The integrators by name; their limits of stability, and of what they resolve, are rounded down."""
 
 
 _ELSEWHERE: Final = {
