@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import operator
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from minga.lang.elementary import pow
-from minga.lang.expr import Node, as_node, cast, extreme, where
+from minga.lang.expr import Node, as_node, cast, extreme, square_root, where
 
 __all__ = ["alternating", "uniform"]
 
@@ -102,8 +103,8 @@ def _pair(first: Node, second: Node, product: Node, size: Node) -> tuple[Node, N
     """Return how fast two fields turn, unless they are damped as fast, and how fast they grow."""
     middle, half = 0.5 * (first + second), 0.5 * (first - second)
     squared = half * half + where(abs(product) > _ROUNDING * size, product, 0.0)
-    turning = where(squared < 0.0, abs(squared) ** 0.5, 0.0)
-    growing = middle + where(squared > 0.0, abs(squared) ** 0.5, 0.0)
+    turning = where(squared < 0.0, square_root(abs(squared)), 0.0)
+    growing = middle + where(squared > 0.0, square_root(abs(squared)), 0.0)
     return where(turning > -middle, turning, 0.0), growing
 
 
@@ -122,7 +123,7 @@ def _circle(sums: Sequence[Sequence[Node | None]], i: int, j: int, k: int) -> No
         root = pow(where(product == 0.0, 1.0, abs(product)), 1.0 / 3.0)
         return where(product > 0.0, root, where(product < 0.0, -root, 0.0))
 
-    turning = 0.75**0.5 * abs(around(i, j, k) - around(i, k, j))
+    turning = math.sqrt(0.75) * abs(around(i, j, k) - around(i, k, j))
     damping = -(1.0 / 3.0) * _sum([_or_zero(sums[n][n]) for n in (i, j, k)])
     return where(turning > damping, turning, 0.0)
 
