@@ -48,7 +48,7 @@ def test_a_notebook_renews_one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "IPython", ipython)
     monkeypatch.setitem(sys.modules, "IPython.display", of_display)
     heat = mg.pde("laplace(u)", mg.Grid((4, 4)), initial=1.0, integrator="euler", dt=0.1)
-    mg.run(heat, steps=5, observers=[mg.live("u", seconds=1e6)])
+    mg.run(heat, steps=5, observers=[mg.live("u", seconds=1e6)], progress=False)
     assert shown == [("display", "u, step 0, t = 0"), ("update", "u, step 5, t = 0.5")]
 
 
