@@ -453,11 +453,13 @@ def _check_values(name: str, *values: object, texts: bool = True) -> None:
         number = isinstance(value, int | float | np.number | np.bool_) and not isinstance(value, np.complexfloating)
         known = number or isinstance(value, np.ndarray | Arithmetic) or callable(value)
         known = known or (texts and isinstance(value, str))
-        if not known or (number and not np.isfinite(value)):  # type: ignore[call-overload]
+        if not known or (number and texts and not np.isfinite(value)):  # type: ignore[call-overload]
             raise LayoutError(
                 f"{name}({', '.join(map(shown, values))})",
-                remedy="give a finite number, a register, an array over the face, or a function of the coordinates"
-                + (" and t; in mg.pde also a text of them" if texts else ""),
+                remedy="give a finite number, a register, an array over the face, or a function of the coordinates and t; "
+                "in mg.pde also a text of them"
+                if texts
+                else "give a number, a register, an array over the face, or a function of the coordinates",
             )
 
 
