@@ -456,8 +456,8 @@ def _check_values(name: str, *values: object, texts: bool = True) -> None:
         if not known or (number and texts and not np.isfinite(value)):  # type: ignore[call-overload]
             raise LayoutError(
                 f"{name}({', '.join(map(shown, values))})",
-                remedy="give a finite number, a register, an array over the face, or a function of the coordinates and t; "
-                "in mg.pde also a text of them"
+                remedy="give a finite number, a register, an array over the face, or a function of the coordinates and "
+                "t; in mg.pde also a text of them"
                 if texts
                 else "give a number, a register, an array over the face, or a function of the coordinates",
             )
