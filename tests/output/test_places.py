@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,18 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.engine.comm import Comm, run_virtual
+from minga.engine.comm import Comm, SerialComm, run_virtual
 from minga.engine.state import state_of
-from minga.errors import CaseError, RunError
+from minga.errors import CaseError, DiskFullError, RunError
+from minga.output.checkpoint.head import Head
 from minga.output.checkpoint.keeper import Checkpointing, Keeper
 from minga.output.checkpoint.places import Places, places_of, ring
 from minga.output.checkpoint.sets import Offer, sets_of
+from minga.output.checkpoint.slots import complete
+from minga.output.directory import RunDirectory
 from minga.running.loop import drive
 from minga.running.observers.checkpoints import Checkpoints
+from minga.running.run_output import has_checkpoints
 from minga.space.cuts import cartesian, slabs
 from thinned import thinned
 
@@ -168,6 +172,34 @@ def test_a_run_goes_on_without_any_one_host(tmp_path: Path, whole: bytes, lost: 
     left = [folder for folder in dict.fromkeys(hosts) if folder != list(dict.fromkeys(hosts))[lost]]
     shutil.rmtree(list(dict.fromkeys(hosts))[lost])
     assert go(left, 30, resumes=True, cut=columns) == (20, whole)
+
+
+def test_a_host_without_room_for_the_description_leaves_the_checkpoint_before(
+    tmp_path: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The parts of a host without a description do not count, so the checkpoint must not count either."""
+    hosts, notes = [tmp_path / "ant", tmp_path / "bee"], list[str]()
+
+    def full(folder: Path, head: Head, kept: Collection[int]) -> None:
+        if "bee" in folder.parts and head.step > 10:
+            raise DiskFullError("no room")
+        complete(folder, head, kept)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("minga.output.checkpoint.keeper.complete", full)
+        go(hosts, 38, place="local", notes=notes)
+    assert [note for note in notes if "was not written" in note and "that of step 10 stays" in note] == notes
+    assert len(notes) == 2
+    assert go(hosts, 30, place="local", resumes=True) == (10, whole)
+
+
+def test_checkpoints_in_a_place_that_is_gone_are_not_given_up(tmp_path: Path) -> None:
+    directory = RunDirectory(tmp_path)
+    directory.fields.mkdir()
+    directory.checkpoints.symlink_to(tmp_path / "not-mounted")
+    with pytest.raises(RunError, match="not-mounted, which is not there"):
+        has_checkpoints(SerialComm(), directory)
+    assert directory.fields.exists()
 
 
 def test_two_neighbours_are_too_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ __all__ = ["main", "work"]
 
 _LAST: Final = 60.0
 """Seconds before the time limit at which a run that has not stopped is ended."""
-_ENDING: Final = 60.0
+_ENDING: Final = 40.0
 """Seconds that a run has to end after SIGTERM."""
 _GONE: Final = 120.0
 """Seconds in which a process of the job before must be seen to be gone."""
@@ -79,11 +79,16 @@ def _follow(found: Verdict, directory: RunDirectory, job: str) -> None:
     if found.then != "next":
         return
     note_state(directory, "stopped", "the time of its job was up; the next job waits in the queue")
+    signal.signal(STOP_SIGNAL, signal.SIG_IGN)  # it may come after a run that has ended by itself
     try:
         slurm.requeue(job)
     except LaunchError as error:
         _say(job, error.message)
-        following = slurm.submit_script(directory.path / SCRIPT)
+        try:
+            following = slurm.submit_script(directory.path / SCRIPT)
+        except LaunchError as refusal:
+            note_state(directory, "failed", f"no job continues the run: {refusal.message}")
+            raise
         note_number(directory.path, following)
         _say(job, f"job {following} continues the run")
 
@@ -115,6 +120,7 @@ def _computed(run: Path, margin: float) -> tuple[int, Told]:
 def _waited(child: subprocess.Popen[bytes], told: Told, patience: float) -> int:
     """Wait for a run; end it if it has not stopped in time after it was asked to."""
     asked: float | None = None
+    terminated = False  # a second signal would end it before its checkpoint is written
     while True:
         try:
             return child.wait(1.0)
@@ -125,7 +131,8 @@ def _waited(child: subprocess.Popen[bytes], told: Told, patience: float) -> int:
         asked = now if asked is None else asked
         if now - asked > patience + _ENDING:
             child.kill()
-        elif now - asked > patience and not told.ended:
+        elif now - asked > patience and not (told.ended or terminated):
+            terminated = True
             child.terminate()
 
 

@@ -6,10 +6,11 @@ import contextlib
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from minga.cli.case import Case, Source, find_source, read_case
 from minga.cli.finish import finish, leave_unfinished
@@ -32,6 +33,9 @@ from minga.running.finishing import reason_of
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
 __all__ = ["RunRequest", "check_replaced", "run"]
+
+_TRIALS: Final = 2
+"""Number of times that a run is stopped for a host that answers again but cannot take part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +240,8 @@ def _launched(
     """
     from minga.launch.watchdog.carry_on import carry_on
 
+    tried: Counter[str] = Counter()
+
     def start_them(barred: Collection[str] | None) -> int:
         if barred is None:
             return _started(start, request, case, directory, listener, request.resume)
@@ -244,9 +250,12 @@ def _launched(
         for note in again.notes:
             listener.note(note)
         _check_shares(again, case)
-        comeback = _comeback(again, request, case, directory)
+        for name in tried.keys() - {host.name for host in again.absent}:  # it takes part
+            del tried[name]
+        comeback = _comeback(again, request, case, directory, tried)
         status = _started(again, request, case, directory, listener, True, comeback)
         if comeback is not None and comeback.back and status == OK and _was_asked(directory):
+            tried.update(comeback.back)
             raise HostsBackError(", ".join(f"host {name}" for name in comeback.back))
         return status
 
@@ -266,12 +275,17 @@ def _launched(
     return result
 
 
-def _comeback(start: Start, request: RunRequest, case: Case, directory: RunDirectory) -> Comeback | None:
-    """Return the watch for the hosts that are missing; None if there are none, or the run keeps no checkpoints."""
-    if not start.absent or case.options.checkpoint.every == "off":
+def _comeback(
+    start: Start, request: RunRequest, case: Case, directory: RunDirectory, tried: Mapping[str, int]
+) -> Comeback | None:
+    """Return the watch for the hosts that are missing; None if there are none, or the run keeps no checkpoints.
+
+    Hosts for which the run was stopped in vain are not asked any more.
+    """
+    absent = [host for host in start.absent if tried.get(host.name, 0) < _TRIALS]
+    if not absent or case.options.checkpoint.every == "off":
         return None
-    missing = sum(host.ranks for host in start.absent)
-    return Comeback(start.absent, request.shell, directory, missing / (missing + start.ranks))
+    return Comeback(absent, request.shell, directory, start.missing)
 
 
 def _was_asked(directory: RunDirectory) -> bool:

@@ -50,6 +50,8 @@ class Start:
         Notes for the user.
     absent
         Hosts of the file that do not answer, without which the run continues.
+    missing
+        Part of all ranks that these hosts would have.
     """
 
     ranks: int
@@ -57,6 +59,7 @@ class Start:
     weights: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
     absent: tuple[Host, ...] = ()
+    missing: float = 0.0
 
     def options(self, case: Case) -> RunOptions:
         """Return the settings of a case with these ranks."""
@@ -180,7 +183,9 @@ def ranks_on_hosts(
 
         taking = {agent.host.name for agent in agents.each}
         absent = tuple(host for host in hosts if host.name not in taking)
-        yield Start(count, prepare, weights, tuple(notes), absent)
+        usual = count / len(taking)
+        lacking = sum(host.slots or usual for host in absent)
+        yield Start(count, prepare, weights, tuple(notes), absent, lacking / (lacking + count))
 
 
 def _check_weights(hosts: Sequence[Host], file: Path) -> None:

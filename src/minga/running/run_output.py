@@ -19,7 +19,7 @@ from typing import Any
 from minga.engine.comm import Comm
 from minga.engine.model import Model
 from minga.engine.stop import stop_of
-from minga.errors import CaseError, MingaError
+from minga.errors import CaseError, MingaError, RunError
 from minga.options import RunOptions
 from minga.output.checkpoint.head import Head, heads_of
 from minga.output.checkpoint.keeper import UNFINISHED, Keeper, checkpointing_of
@@ -286,13 +286,19 @@ def has_checkpoints(comm: Comm, directory: RunDirectory) -> bool:
         On every rank, if the disk fails.
     """
     answer: bool | MingaError = False
-    asked = comm.rank == 0 or (directory.stands_in and comm.leads_node)
+    elsewhere = directory.checkpoints.is_symlink()  # to a place that each host may have for itself
+    asked = comm.rank == 0 or (comm.leads_node and (directory.stands_in or elsewhere))
     mine = asked and any(map(bool, heads_of(directory.checkpoints)))
     found = comm.gather(mine)
     if found is not None:
         try:
             with disk_errors(directory.path):
                 answer = any(found)
+                if not answer and elsewhere and not directory.checkpoints.exists():
+                    raise RunError(
+                        f"the checkpoints of the run lie in {directory.checkpoints.readlink()}, which is not there",
+                        remedy="mount it and resume again, or remove the link to begin with the first step",
+                    )
                 if not answer:
                     _begin_anew(directory)
         except MingaError as error:

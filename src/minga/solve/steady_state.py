@@ -150,7 +150,7 @@ def _has_level(evolution: Evolution) -> bool:
     names = (
         str(side) for item in evolution.fields for pair in item.boundary.sides for side in pair if side is not None
     )
-    return not all(name.startswith(("neumann", "reflect", "zero_gradient")) for name in names)
+    return not all(name.startswith(("neumann", "no_flux", "reflect", "zero_gradient")) for name in names)
 
 
 def _state(history: xarray.Dataset, model: Model) -> xarray.Dataset:

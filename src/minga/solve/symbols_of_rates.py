@@ -24,6 +24,8 @@ Row = Mapping[tuple[int, tuple[int, ...]], Node]
 """The derivatives of a rate by all cells that it reads, by the number of the field and the offset."""
 
 _ROUNDING = 1e-12
+_MOST_IN_CIRCLES = 6
+"""Most fields among which circles of three are looked for: their number grows with the cube, and all are compiled."""
 
 
 def uniform(rows: Sequence[Row]) -> tuple[Node, Node]:
@@ -56,7 +58,8 @@ def uniform(rows: Sequence[Row]) -> tuple[Node, Node]:
         turns[i].append(turn)
         turns[j].append(turn)
     found = [functools.reduce(operator.add, each) for each in turns if each]
-    found += [_circle(sums, *three) for three in itertools.combinations(numbers, 3)]
+    if len(rows) <= _MOST_IN_CIRCLES:
+        found += [_circle(sums, *three) for three in itertools.combinations(numbers, 3)]
     return _most(found), _most(growths)
 
 

@@ -7,6 +7,7 @@ wall vorticity or an electrode is written the same way as a mirror.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -453,7 +454,7 @@ def _check_values(name: str, *values: object, texts: bool = True) -> None:
         number = isinstance(value, int | float | np.number | np.bool_) and not isinstance(value, np.complexfloating)
         known = number or isinstance(value, np.ndarray | Arithmetic) or callable(value)
         known = known or (texts and isinstance(value, str))
-        if not known or (number and texts and not np.isfinite(value)):  # type: ignore[call-overload]
+        if not known or (number and texts and not math.isfinite(value)):  # type: ignore[arg-type]
             raise LayoutError(
                 f"{name}({', '.join(map(shown, values))})",
                 remedy="give a finite number, a register, an array over the face, or a function of the coordinates and "

@@ -189,6 +189,7 @@ def test_a_stationary_density_has_order_2() -> None:
     ("equation", "says"),
     [
         ("d_dx((x**3 - x)*u) + laplace(u)", "d_dx of u is here no flux"), ("u*laplace(u)", "laplace of u"),
+        ("laplace(u) - integral(laplace(u))", "laplace of u"),
         ("laplace(u - laplace(u))", "laplace of u"), ("laplace(u) - biharmonic(u)", "biharmonic of u"),
         ("laplace(u, order=4)", "a flux of order 4"), ("-advect(x, u, conservative=False)", "advect of u"),
         (lambda u: mg.biharmonic(u), "mg.biharmonic of a field with mg.no_flux"),

@@ -7,7 +7,9 @@ it is done only where the rest of the run becomes shorter by more than that.
 from __future__ import annotations
 
 import contextlib
+import shlex
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -87,9 +89,10 @@ class Comeback:
 
 
 def _answers(host: Host, shell: str) -> bool:
-    """Return whether a command can be run on a host."""
+    """Return whether minga can be run on a host."""
     command = shell_command(shell)
-    words = [*command, *login_options(host, command), host.name, "true"]
+    python = shlex.quote(host.python or sys.executable)
+    words = [*command, *login_options(host, command), host.name, f"{python} -c 'import minga'"]
     try:
         done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -41,8 +41,8 @@ def _review(names: Sequence[str], first: Mapping[str, Any], last: Mapping[str, A
         if after > _GROWN * (before or usual):
             said = f"{name} has grown from {before:.3g} to {after:.3g}"
             return Finding(
-                f"{said}: these are numbers of an instability, of which the warning before the start says the cause, "
-                "and no solution of the equations",
+                f"{said}: unless the equations themselves grow so, these are numbers of the instability of which the "
+                "warning before the start says the cause, and no solution of the equations",
                 {"instability": said},
             )
     return None

@@ -94,7 +94,8 @@ def _outside(tree: ast.AST, fluxes: Sequence[ast.Call]) -> Iterator[Any]:
         node, inside = waiting.pop()
         if isinstance(node, ast.Call):
             word = _word(node)
-            if word in _SUMS:
+            if word in _SUMS:  # what they add up has no closed walls
+                waiting += [(child, False) for child in ast.iter_child_nodes(node)]
                 continue
             flux = id(node) in known
             if not flux and not (inside and (word == "grad" or DERIVATIVE.match(word))):

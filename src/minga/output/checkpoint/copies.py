@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from minga.engine.comm import Comm
 from minga.output.checkpoint.messages import exchange
 from minga.output.checkpoint.places import Places
 from minga.output.checkpoint.sets import block_file
+from minga.output.directory import disk_errors
 
 __all__ = ["copy_parts"]
 
@@ -72,7 +74,7 @@ class _Traffic:
             receives = {rank: buffer for rank in self._sources if (buffer := self._piece(rank, number)).size}
             sends = {}
             if sent is not None and (piece := self._piece(self._comm.rank, number)).size:
-                sent.readinto(piece.data)
+                _read_whole(sent, piece.data, block_file(self._folder, self._comm.rank))
                 sends[self._target] = piece
             exchange(self._comm, sends, receives)  # type: ignore[arg-type]
             for rank, buffer in receives.items():
@@ -122,3 +124,13 @@ class _Traffic:
 
     def _note(self, path: Path, error: OSError) -> None:
         self.faults.append(f"{path}: {error.strerror}")
+
+
+def _read_whole(stream: IO[bytes], content: memoryview, path: Path) -> None:
+    """Fill memory from a file; a part that has become shorter or cannot be read ends the run."""
+    with disk_errors(path):
+        while len(content):
+            count = stream.readinto(content)  # type: ignore[attr-defined]
+            if not count:
+                raise OSError(errno.EIO, "the part that was just written is shorter")
+            content = content[count:]

@@ -193,6 +193,8 @@ class Keeper:
         size = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in state.changing.values())
         self._cost = size / _BYTES_A_SECOND
         self._last = time.monotonic()
+        if not self.schedule.off:
+            self._places()  # a disk without any room is told before the first step
         if not self.resumes:
             return None
         sets, faults, mine = offers(self.path, self.comm, self._places())
@@ -323,9 +325,12 @@ class Keeper:
             except DiskFullError as error:
                 refused = error
         self.flush(position.step)
-        self.comm.barrier()  # the folder may not exist before this point
+        refused = self._first(refused)  # the folder may not exist before this point
+        if refused is not None:
+            self._say_no_room(position, refused)
+            return False
         try:
-            blocks = write_slots(folder, engine, state, places, refused)
+            blocks = write_slots(folder, engine, state, places)
         except DiskFullError as error:  # on all ranks
             self._say_no_room(position, error)
             return False
@@ -336,9 +341,10 @@ class Keeper:
             if head is not None and leads and rank != 0:
                 self.check()
                 refused = _completed(folder, head, places.kept_at(rank))
-            others = self.comm.gather(refused)  # the description that rank 0 writes is the last one
-            self._say_lost_copies(position, [error.message for error in others or () if error is not None])
-        refused = None
+            refused = self._first(refused)  # the description that rank 0 writes is the last one
+            if refused is not None:
+                self._say_no_room(position, refused)
+                return False
         if head is not None and rank == 0:
             self.check()
             refused = _completed(folder, head, places.kept_at(0))
@@ -348,6 +354,11 @@ class Keeper:
             return False
         self._slot = 1 - self._slot
         return True
+
+    def _first(self, error: DiskFullError | None) -> DiskFullError | None:
+        """Return the error of the first rank that has one, on all ranks."""
+        everyone = self.comm.bcast(self.comm.gather(error))
+        return next((each for each in everyone if each is not None), None)
 
     def _say_no_room(self, position: Position, error: DiskFullError) -> None:
         """Say that a checkpoint could not be written: the run continues, with the one before."""

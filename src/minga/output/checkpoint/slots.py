@@ -40,17 +40,8 @@ def begin(folder: Path) -> None:
         sync_folder(folder)
 
 
-def write_slots(
-    folder: Path, engine: Engine, state: State, places: Places | None = None, refused: DiskFullError | None = None
-) -> tuple[Block, ...]:
+def write_slots(folder: Path, engine: Engine, state: State, places: Places | None = None) -> tuple[Block, ...]:
     """Write all changing slots; collective. Return the blocks of all ranks on rank 0, none on the others.
-
-    Parameters
-    ----------
-    folder, engine, state, places
-        Where is written what by whom.
-    refused
-        What this rank's disk has answered before, so that the rank writes nothing.
 
     Raises
     ------
@@ -65,13 +56,13 @@ def write_slots(
     if rank in blind:
         assert not list(pieces), "rank 0 has them"
     mine: list[Block] = []
-    if refused is None and rank not in blind:
+    refused = None
+    if rank not in blind:
         try:
             mine = write_blocks(block_file(folder, rank), rank, pieces)
         except DiskFullError as error:
             refused = error
-    if refused is not None:
-        collections.deque(pieces, maxlen=0)  # whose other halves are with other ranks
+            collections.deque(pieces, maxlen=0)  # whose other halves are with other ranks
     faults = [fault for fault in comm.bcast(comm.gather(refused)) if fault is not None]
     if faults:
         raise DiskFullError(str(faults[0].message), remedy=faults[0].remedy)
