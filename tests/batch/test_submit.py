@@ -163,3 +163,15 @@ def test_a_job_is_no_part_of_the_one_that_submits_it(slurm: Path, monkeypatch: p
     assert in_process("submit", "small.toml", "--time", "2h").status == 0
     told = [line for line in (slurm / "environment").read_text().splitlines() if line.startswith("SLURM")]
     assert told == ["SLURM_CONF=/etc/slurm.conf"]
+
+
+@pytest.mark.parametrize("words", [("--force", "--out", "mine"), ("--resume",)])
+def test_a_run_stays_as_it_is_where_slurm_refuses_the_job(slurm: Path, words: tuple[str, ...]) -> None:
+    assert in_process("run", "small.toml", "--out", "mine", "-n", 1).status == 0
+    before = {path: path.read_bytes() for path in Path("mine").rglob("*") if path.is_file()}
+    program(slurm, "sbatch", REFUSED)
+    more = ["--set", "run.steps=20"] if "--resume" in words else []
+    said = in_process("submit", "mine" if "--resume" in words else "small.toml", "--time", "2h", *words, *more)
+    assert said.status == 1
+    assert "invalid partition" in said.err
+    assert {path: path.read_bytes() for path in Path("mine").rglob("*") if path.is_file()} == before

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from minga.errors import LaunchError
 
-__all__ = ["ACTIVE", "check_installed", "requeue", "state_of", "submit_script"]
+__all__ = ["ACTIVE", "check_accepted", "check_installed", "requeue", "state_of", "submit_script"]
 
 ACTIVE: Final = ("PENDING", "CONFIGURING", "RUNNING", "SUSPENDED", "COMPLETING", "REQUEUED", "REQUEUE_HOLD", "STOPPED")
 """States of jobs that will run, or do so."""
@@ -36,6 +37,16 @@ def check_installed() -> None:
     )
 
 
+def check_accepted(text: str) -> None:
+    """Raise LaunchError if Slurm would refuse a script; nothing is submitted."""
+    with tempfile.NamedTemporaryFile("w", suffix=".sh") as file:
+        file.write(text)
+        file.flush()
+        done = _call(["sbatch", "--test-only", file.name])
+    if done.returncode != 0:
+        raise _refused(done)
+
+
 def submit_script(script: Path, environment: Mapping[str, str] = os.environ) -> str:
     """Submit a script, and return the number of its job.
 
@@ -47,11 +58,15 @@ def submit_script(script: Path, environment: Mapping[str, str] = os.environ) -> 
     outside = {name: value for name, value in environment.items() if name == "SLURM_CONF" or not _of_a_job(name)}
     done = _call(["sbatch", "--parsable", str(script)], outside)
     if done.returncode != 0 or not (words := done.stdout.split()):
-        raise LaunchError(
-            f"sbatch has not accepted the job: {_said(done)}",
-            remedy="`sinfo` shows partitions and their limits; --dry-run shows the script",
-        )
+        raise _refused(done)
     return words[-1].partition(";")[0]
+
+
+def _refused(done: subprocess.CompletedProcess[str]) -> LaunchError:
+    return LaunchError(
+        f"sbatch has not accepted the job: {_said(done)}",
+        remedy="`sinfo` shows partitions and their limits; --dry-run shows the script",
+    )
 
 
 def requeue(job: str) -> None:

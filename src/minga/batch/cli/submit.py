@@ -109,6 +109,9 @@ def submit(request: SubmitRequest) -> Submission:
     if request.dry_run:
         return Submission(script)
     slurm.check_installed()
+    if script.run.exists():  # which would be replaced, or get another case
+        _check_no_job(_place(request, case))
+        slurm.check_accepted(script.text())
     with _directory(request, case, ranks) as directory:
         script = replace(script, run=directory.path.resolve())
         write_whole(directory.path / SCRIPT, script.text())
