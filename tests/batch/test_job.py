@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from minga.batch.job import main
-from minga.batch.record import JobEntry, note_entry, read_entries
+from minga.batch.record import JobEntry, note_entry, read_entries, reopen
 from minga.batch.verdict import Told, verdict_of
 from minga.output.directory import RunDirectory
 
@@ -58,6 +58,10 @@ def test_a_job_is_noted_once_for_each_start(tmp_path: Path) -> None:
         (100.0, 5, "next"),
         (200.0, None, ""),
     ]
+    reopen(tmp_path)
+    note_entry(tmp_path, JobEntry("8", 300.0, then="complete"))
+    reopen(tmp_path)
+    assert [entry.then for entry in read_entries(tmp_path)] == ["next", "", "extended"]
     (tmp_path / "jobs.json").write_text("{")
     assert read_entries(tmp_path) == []
 

@@ -9,20 +9,20 @@
 ``first``  step of the checkpoint from which it has continued the run; None if there was none
 ``last``   step of the newest checkpoint at its end, or the last step of a complete run
 ``status`` exit status of ``minga run``
-``then``   what followed: ``next``, ``complete``, ``ended``, ``failed`` or ``stuck``
+``then``   what followed: ``next``, ``complete``, ``extended``, ``ended``, ``failed`` or ``stuck``
 ========== ==================================================================================
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from minga.output.directory import write_whole
 
-__all__ = ["JobEntry", "note_entry", "note_number", "read_entries", "read_number"]
+__all__ = ["JobEntry", "note_entry", "note_number", "read_entries", "read_number", "reopen"]
 
 _ENTRIES: Final = "jobs.json"
 _NUMBER: Final = "job.id"
@@ -62,6 +62,19 @@ def note_entry(run: Path, entry: JobEntry) -> None:
     if entries and (entries[-1].job, entries[-1].began) == (entry.job, entry.began):
         del entries[-1]
     write_whole(run / _ENTRIES, {"jobs": [asdict(one) for one in (*entries, entry)]})
+
+
+def reopen(run: Path) -> None:
+    """Note that a complete run is to be continued, since it was made longer.
+
+    Raises
+    ------
+    DiskError
+        If the disk refuses.
+    """
+    entries = read_entries(run)
+    if entries and entries[-1].then == "complete":
+        note_entry(run, replace(entries[-1], then="extended"))
 
 
 def read_number(run: Path) -> str | None:

@@ -154,6 +154,7 @@ def _directory(request: SubmitRequest, case: Case, ranks: int | None) -> Iterato
         directory = _resumed(request)
         check_resumed(case, directory, ranks)
         write_case(case, directory, ranks)
+        record.reopen(directory.path)
         yield directory
         return
     if request.force and request.out is not None:
