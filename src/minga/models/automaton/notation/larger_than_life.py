@@ -120,8 +120,10 @@ def _ranges(text: str) -> Ranges:
     """Return counts and ranges of counts in order; adjacent ones are joined."""
     found: list[tuple[int, int]] = []
     for part in sorted(filter(None, text.split(",")), key=lambda part: int(re.split(r"\.\.|-", part)[0])):
-        first, _, last = part.replace("..", "-").partition("-")
-        low, high = int(first), int(last or first)
+        ends = part.replace("..", "-").split("-")
+        if len(ends) > 2:
+            raise wrong(f"the range {part} has more than two ends", "write a count, 34, or a range, 34..58")
+        low, high = int(ends[0]), int(ends[-1] or ends[0])
         if low > high:
             raise wrong(f"the range {part} is empty", "the smaller number comes first")
         if found and low <= found[-1][1] + 1:
