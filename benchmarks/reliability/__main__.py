@@ -79,7 +79,7 @@ def _rows(results: Mapping[str, Any]) -> Iterator[str]:
     if found := results.get("inputs"):
         yield (
             f"| broken inputs to {len(found['by_parser'])} parsers | {found['inputs']:,} | "
-            f"{found['inputs'] - found['faulty']:,} gave a result or an error in words within ten seconds |"
+            f"{found['inputs'] - found['faulty']:,} gave a result or a clear error within ten seconds |"
         )
     for name, each in results.get("broadcasts", {}).items():
         what = "messages of broadcasts, 0 to 20 % of datagrams lost" if name == "messages" else name

@@ -1,4 +1,4 @@
-"""Broken inputs to all parsers: each gives a result or an error in words, within ten seconds."""
+"""Broken inputs to all parsers: each gives a result or a clear error within ten seconds."""
 
 from __future__ import annotations
 

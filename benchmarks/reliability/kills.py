@@ -145,7 +145,7 @@ class _Case:
 
     @property
     def finished(self) -> bool:
-        """Whether the run has its result; it may have been killed after that."""
+        """True if the run has its result; it may have been killed after writing it."""
         return (self.run / "result.json").exists()
 
     def differences(self) -> list[str]:

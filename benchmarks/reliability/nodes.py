@@ -37,7 +37,7 @@ _PATIENCE = 60.0
 
 
 class Missing(Exception):
-    """What this machine lacks for nodes with ssh servers."""
+    """Raised if this machine cannot make nodes with ssh servers; the message says what is missing."""
 
 
 @contextmanager
