@@ -6,19 +6,21 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from minga.compile.abi import ACCUMULATOR_WORDS
+from minga.compile.alternative import Alternative
 from minga.compile.arrange import Stage, arrange, moved
 from minga.compile.frame import Frame
+from minga.compile.held import Held, access
 from minga.compile.ir import Body
 from minga.compile.line import Access, Line
 from minga.compile.prefetch import NextPlanes, edge_reads, exceeds, fetch_ahead, leading_reads
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
-from minga.compile.schedule import Schedule, is_number, may_bypass_caches, may_repeat_cells
+from minga.compile.schedule import Schedule, is_number, iterates, may_bypass_caches, may_repeat_cells
 from minga.compile.scratch import Scratch
 from minga.compile.target import Target
 from minga.compile.text import Text
-from minga.compile.vector import Lanes, widths
+from minga.compile.vector import Lanes, usual_lanes, widths
 from minga.lang.expr import Node
-from minga.lang.graph import RUN, KernelGraph, Reduction, Store, topological
+from minga.lang.graph import RUN, KernelGraph, Reduction, topological
 from minga.lang.types import is_float, itemsize
 
 STREAMED_ROW: Final = 4096
@@ -33,21 +35,25 @@ class Kernel:
     lanes     bytes of the processor's vectors
     widths    numbers of cells that are printed as one vector (see vector.py)
     repeat    True if cells may be computed twice
+    hold      True if the last vector of a line is held back, since cells may not be computed twice (held.py)
     stream    True if the stores of large boxes bypass the caches
     shortest  bytes of the shortest row whose stores bypass the caches
     large     register (an i1) that is true if the memory that the kernel accesses in its box exceeds the caches
     """
 
-    def __init__(self, graph: KernelGraph, plan: Schedule, target: Target, *, reductions: bool) -> None:
+    def __init__(
+        self, graph: KernelGraph, plan: Schedule, target: Target, way: Alternative, *, reductions: bool
+    ) -> None:
         self.graph = graph
         self.lanes = target.lanes
         self.plan = plan
         self.reductions = graph.reductions if reductions else ()
         self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
         self.arranged = arrange(graph, self.roots)
-        self.widths = widths(graph, plan, self.lanes)
-        self.stream = may_bypass_caches(graph, plan) and target.triple.startswith("x86_64")
+        self.widths = widths(graph, plan, way.vector or usual_lanes(graph, target))
+        self.stream = way.stream and may_bypass_caches(graph, plan) and target.triple.startswith("x86_64")
         self.repeat = may_repeat_cells(graph)
+        self.hold = not self.repeat and not iterates(graph)
         self.text = Text()
         self.frame = Frame(self.text, graph)
         self.shortest = min(STREAMED_ROW, target.cache)
@@ -167,7 +173,7 @@ class Kernel:
 
     # Lines of cells ------------------------------------------------------------------------------------------------
     def _prepare(self, line: Line) -> None:
-        line.prepare(list(topological(self.roots)), [_access(store) for store in self.graph.stores])
+        line.prepare(list(topological(self.roots)), [access(store) for store in self.graph.stores])
 
     def _local_line(self, line: Line, stage: Stage, begin: str, end: str) -> None:
         """Print one line of a stage's locals.
@@ -258,7 +264,7 @@ class Kernel:
         size = itemsize(self.graph.stores[0].value.dtype)
         long = text.let(f"icmp sge i64 {count}, {self.shortest // size}")
         go = text.let(f"and i1 {self.large}, {long}")
-        first, *others = (line.address(_access(store)) for store in self.graph.stores)
+        first, *others = (line.address(access(store)) for store in self.graph.stores)
         word = text.let(f"ptrtoint ptr {first} to i64")
         for other in others:
             differ = text.let(f"xor i64 {word}, {text.let(f'ptrtoint ptr {other} to i64')}")
@@ -270,7 +276,7 @@ class Kernel:
         """Print single cells up to an aligned address, then vectors that bypass the caches, then single cells."""
         text, line.cell = self.text, begin
         store = self.graph.stores[0]
-        word = text.let(f"ptrtoint ptr {line.address(_access(store))} to i64")
+        word = text.let(f"ptrtoint ptr {line.address(access(store))} to i64")
         short = text.let(f"and i64 {text.let(f'sub i64 0, {word}')}, {self.lanes - 1}")
         size = itemsize(store.value.dtype)
         head = text.smaller(count, text.let(f"sdiv i64 {short}, {size}"))
@@ -290,10 +296,17 @@ class Kernel:
     def _vectors(self, line: Line, begin: str, count: str, done: str, rows: Places, width: int) -> str:
         """Print the cells of a line from number `done` on as vectors; return the number of cells done afterwards.
 
-        If a cell may be computed twice, the last vector begins early enough to end with the line.
+        The last vector begins early enough to end with the line. Where a cell may not be computed again after it was
+        stored, the vector is held back (see held.py).
         """
         text = self.text
         following = self._following(line, None)
+        if self.hold:
+            held = Held(text, self.graph.stores, width)
+            with held.loop(line, begin, count, done):
+                following.fetch()
+                self._vector(line, text.sub(line.cell, begin), rows, width, held=held)
+            return text.let(f"select i1 {text.let(f'icmp sge i64 {text.sub(count, done)}, {width}')}, i64 {count}, i64 {done}")
         left = text.sub(count, done)
         if self.repeat:
             stop = text.let(f"select i1 {text.let(f'icmp sge i64 {left}, {width}')}, i64 {count}, i64 {done}")
@@ -305,16 +318,19 @@ class Kernel:
             self._vector(line, text.sub(line.cell, begin), rows, width)
         return stop
 
-    def _vector(self, line: Line, turn: str, rows: Places, width: int, past: str = "") -> None:
+    def _vector(
+        self, line: Line, turn: str, rows: Places, width: int, past: str = "", held: Held | None = None
+    ) -> None:
         """Print `width` cells from the line's current cell on, which has number `turn`.
 
-        `past` is metadata of stores that bypass the caches; these are aligned.
+        `past` is metadata of stores that bypass the caches; these are aligned. Stores may be held back.
         """
         lanes = Lanes(line, width)
         values = lanes.values(self.roots)
-        for store, value in zip(self.graph.stores, values, strict=False):
+        for number, (store, value) in enumerate(zip(self.graph.stores, values, strict=False)):
             align = self.lanes if past else itemsize(store.value.dtype)
-            lanes.store(line.address(_access(store)), value, store.value.dtype, align, past)
+            place = held.place(line, number) if held else line.address(access(store))
+            lanes.store(place, value, store.value.dtype, align, past)
         for item, place, value in self._places(line, turn, rows, values):
             lanes.store(place, value, item.value.dtype, itemsize(item.value.dtype))
 
@@ -324,7 +340,7 @@ class Kernel:
         line.cell = text.add(begin, text.mul(turn, self.plan.step))
         values = Body(text, line.leaf, note=line.note).all(self.roots)
         for store, value in zip(self.graph.stores, values, strict=False):
-            self.frame.store(value, line.address(_access(store)), store.value.dtype, line.note)
+            self.frame.store(value, line.address(access(store)), store.value.dtype, line.note)
         for item, place, value in self._places(line, turn, rows, values):
             self.frame.store(value, place, item.value.dtype, line.note)
 
@@ -421,7 +437,3 @@ class Kernel:
 def _in_runs(item: Reduction) -> bool:
     """Return True if a row's cells must be at their places within runs, as for float sums."""
     return item.kind == "sum" and is_float(item.value.dtype)
-
-
-def _access(store: Store) -> Access:
-    return store.param, store.strides, store.offsets

@@ -18,6 +18,10 @@ _AVOID_GATHER: Final = "+prefer-no-gather,+prefer-no-scatter"
 a third as fast, and restrictions two thirds (Zen 4); they are also slow on processors whose microcode guards them."""
 
 
+_HALVES: Final = ("znver4",)
+"""Processors with AVX-512 whose units are 256 bits wide."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A processor. Equal targets make equal code; results have the same bits on all of them.
@@ -34,8 +38,8 @@ class Target:
         Width of its vectors in bytes.
     cache
         Bytes of its last-level cache; the stores of larger boxes bypass the caches.
-    vector
-        Width in bits of the vectors that LLVM should use; 0 leaves the choice to LLVM.
+    halves
+        True if it computes the widest vectors in two halves.
     """
 
     triple: str
@@ -45,7 +49,7 @@ class Target:
     rounding: bool
     lanes: int = 16
     cache: int = 32 << 20
-    vector: int = 0
+    halves: bool = False
 
     def machine(self) -> llvm.TargetMachine:
         """Return LLVM's code generator for this processor: position independent, no contraction of a * b + c."""
@@ -115,6 +119,7 @@ def _host() -> Target:
         rounding=not x86 or bool(features.get("sse4.1")),
         cache=_last_cache(),
         lanes=64 if features.get("avx512bw") else 32 if features.get("avx2") else 16,
+        halves=llvm.get_host_cpu_name() in _HALVES,
     )
 
 

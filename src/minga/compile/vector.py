@@ -1,43 +1,59 @@
-"""Several cells of a line printed as vectors, for loops that LLVM's own vectoriser handles badly or not at all.
+"""The cells of a line printed as vectors.
 
-These are reads with a stride (from finer grids), which LLVM splits into scalar loads unless the elements in between are
-read too; loops inside cells; and the remainder of a row after whole vectors of bytes. Everything else is left to LLVM,
-including stores with a stride.
+LLVM's own vectoriser gives only what is left: red-black kernels and stores with a stride. It splits reads with a stride
+(from finer grids) into scalar loads, does not vectorise loops inside cells, and computes the remainder of a row, which
+may be most of it, cell by cell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Final, cast
 
 from minga.compile.ir import Body, memory_type
 from minga.compile.line import Access, Line, Offsets
 from minga.compile.operations import REGISTER
-from minga.compile.schedule import Schedule, is_number, iterates, may_repeat_cells
+from minga.compile.schedule import SMALL, Schedule, is_number, iterates
+from minga.compile.target import Target
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph
 from minga.lang.loop import with_bodies
 from minga.lang.types import DType, itemsize
 
+LEAST: Final = 16
+"""Bytes of the narrowest vectors."""
+
 
 def widths(graph: KernelGraph, plan: Schedule, lanes: int) -> list[int]:
-    """Return the numbers of cells to print as one vector, largest first; empty if LLVM vectorises the kernel well.
+    """Return the numbers of cells to print as one vector, largest first; empty if LLVM vectorises the kernel.
 
-    `lanes` is the width of the processor's vectors in bytes.
+    `lanes` is the width of the vectors in bytes. Kernels without locals also have vectors for rows that are shorter;
+    large kernels are spared the longer compilation.
     """
     inner = graph.ndim - 1
     if not plan.parallel or plan.step != 1 or plan.axes[-1] != inner or is_number(graph):
         return []
     accesses = [access for access in _accesses(graph) if inner in graph.params[access[0]].axes]
-    strided = {number for number, strides, _ in accesses if strides[-1] > 1}
-    if strided & graph.written:
+    if any(strides[-1] > 1 and number in graph.written for number, strides, _ in accesses):
         return []
     if iterates(graph):
         return _widths_of_loops(graph, lanes)
-    types = {graph.params[number].dtype for number, _, _ in accesses}
-    if types <= {"bool", "u1"} and may_repeat_cells(graph):
-        return [size for size in (64, 32, 16) if size <= lanes]
-    return [max(2, lanes // max(map(itemsize, types)))] if strided or graph.locals else []
+    types = {graph.params[number].dtype for number, _, _ in accesses} or {"f8"}
+    size = max(map(itemsize, types))
+    if graph.locals or len(graph.nodes()) > SMALL:
+        return [max(2, lanes // size)]
+    if types <= {"bool", "u1"}:
+        return [width for width in (64, 32, 16) if width <= lanes]
+    return [*dict.fromkeys((lanes // size, LEAST // size))]
+
+
+def usual_lanes(graph: KernelGraph, target: Target) -> int:
+    """Return the width in bytes of the vectors that are usually best for a kernel.
+
+    Loads of neighbours are not aligned, and most of those of the widest vectors cross cache lines. Where such vectors
+    are computed in halves, they are worth that only if there is much arithmetic besides (with locals).
+    """
+    return target.lanes // 2 if target.halves and not graph.locals and not iterates(graph) else target.lanes
 
 
 def _widths_of_loops(graph: KernelGraph, lanes: int) -> list[int]:
