@@ -9,12 +9,12 @@ from minga.compile.abi import ACCUMULATOR_WORDS
 from minga.compile.alternative import Alternative
 from minga.compile.arrange import Stage, arrange, moved
 from minga.compile.frame import Frame
-from minga.compile.held import Held, access
+from minga.compile.held import Held, access_of
 from minga.compile.ir import Body
 from minga.compile.line import Access, Line
 from minga.compile.prefetch import NextPlanes, edge_reads, exceeds, fetch_ahead, leading_reads
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
-from minga.compile.schedule import Schedule, is_number, iterates, may_bypass_caches, may_repeat_cells
+from minga.compile.schedule import Schedule, is_number, is_small, iterates, may_bypass_caches, may_repeat_cells
 from minga.compile.scratch import Scratch
 from minga.compile.target import Target
 from minga.compile.text import Text
@@ -35,7 +35,8 @@ class Kernel:
     lanes     bytes of the processor's vectors
     widths    numbers of cells that are printed as one vector (see vector.py)
     repeat    True if cells may be computed twice
-    hold      True if the last vector of a line is held back, since cells may not be computed twice (held.py)
+    hold      True if a line's last vector is computed first, since no cell may be computed after it was stored
+    small     True if the code for a vector may be printed twice
     stream    True if the stores of large boxes bypass the caches
     shortest  bytes of the shortest row whose stores bypass the caches
     large     register (an i1) that is true if the memory that the kernel accesses in its box exceeds the caches
@@ -54,6 +55,7 @@ class Kernel:
         self.stream = way.stream and may_bypass_caches(graph, plan) and target.triple.startswith("x86_64")
         self.repeat = may_repeat_cells(graph)
         self.hold = not self.repeat and not iterates(graph)
+        self.small = is_small(graph)
         self.text = Text()
         self.frame = Frame(self.text, graph)
         self.shortest = min(STREAMED_ROW, target.cache)
@@ -173,7 +175,7 @@ class Kernel:
 
     # Lines of cells ------------------------------------------------------------------------------------------------
     def _prepare(self, line: Line) -> None:
-        line.prepare(list(topological(self.roots)), [access(store) for store in self.graph.stores])
+        line.prepare(list(topological(self.roots)), [access_of(store) for store in self.graph.stores])
 
     def _local_line(self, line: Line, stage: Stage, begin: str, end: str) -> None:
         """Print one line of a stage's locals.
@@ -264,7 +266,7 @@ class Kernel:
         size = itemsize(self.graph.stores[0].value.dtype)
         long = text.let(f"icmp sge i64 {count}, {self.shortest // size}")
         go = text.let(f"and i1 {self.large}, {long}")
-        first, *others = (line.address(access(store)) for store in self.graph.stores)
+        first, *others = (line.address(access_of(store)) for store in self.graph.stores)
         word = text.let(f"ptrtoint ptr {first} to i64")
         for other in others:
             differ = text.let(f"xor i64 {word}, {text.let(f'ptrtoint ptr {other} to i64')}")
@@ -276,7 +278,7 @@ class Kernel:
         """Print single cells up to an aligned address, then vectors that bypass the caches, then single cells."""
         text, line.cell = self.text, begin
         store = self.graph.stores[0]
-        word = text.let(f"ptrtoint ptr {line.address(access(store))} to i64")
+        word = text.let(f"ptrtoint ptr {line.address(access_of(store))} to i64")
         short = text.let(f"and i64 {text.let(f'sub i64 0, {word}')}, {self.lanes - 1}")
         size = itemsize(store.value.dtype)
         head = text.smaller(count, text.let(f"sdiv i64 {short}, {size}"))
@@ -297,16 +299,12 @@ class Kernel:
         """Print the cells of a line from number `done` on as vectors; return the number of cells done afterwards.
 
         The last vector begins early enough to end with the line. Where a cell may not be computed again after it was
-        stored, the vector is held back (see held.py).
+        stored, the last vector is computed first.
         """
         text = self.text
         following = self._following(line, None)
         if self.hold:
-            held = Held(text, self.graph.stores, width)
-            with held.loop(line, begin, count, done):
-                following.fetch()
-                self._vector(line, text.sub(line.cell, begin), rows, width, held=held)
-            return text.let(f"select i1 {text.let(f'icmp sge i64 {text.sub(count, done)}, {width}')}, i64 {count}, i64 {done}")
+            return self._held(line, begin, count, done, rows, width)
         left = text.sub(count, done)
         if self.repeat:
             stop = text.let(f"select i1 {text.let(f'icmp sge i64 {left}, {width}')}, i64 {count}, i64 {done}")
@@ -318,18 +316,45 @@ class Kernel:
             self._vector(line, text.sub(line.cell, begin), rows, width)
         return stop
 
+    def _held(self, line: Line, begin: str, count: str, done: str, rows: Places, width: int) -> str:
+        """Print the same for cells that may not be computed again: their last vector is computed first (held.py)."""
+        text, last = self.text, self.text.sub(count, width)
+        some = text.let(f"icmp sle i64 {done}, {last}", "c")
+        with text.when(some):
+            if self.small:
+                end = line.cell = text.add(begin, last)
+                lanes = Lanes(line, width)
+                values = lanes.values(self.roots)
+                with text.loop(done, last, width) as turn:
+                    line.cell = text.add(begin, turn)
+                    self._vector(line, turn, rows, width)
+                line.cell = end
+                self._store(lanes, values, last, rows)
+            else:
+                following, held = self._following(line, None), Held(text, self.graph.stores, width)
+                with held.loop(line, begin, done, count):
+                    following.fetch()
+                    self._vector(line, text.sub(line.cell, begin), rows, width, held=held)
+        return text.let(f"select i1 {some}, i64 {count}, i64 {done}")
+
     def _vector(
         self, line: Line, turn: str, rows: Places, width: int, past: str = "", held: Held | None = None
     ) -> None:
         """Print `width` cells from the line's current cell on, which has number `turn`.
 
-        `past` is metadata of stores that bypass the caches; these are aligned. Stores may be held back.
+        `past` is metadata of stores that bypass the caches; these are aligned.
         """
         lanes = Lanes(line, width)
-        values = lanes.values(self.roots)
+        self._store(lanes, lanes.values(self.roots), turn, rows, past, held)
+
+    def _store(
+        self, lanes: Lanes, values: list[str], turn: str, rows: Places, past: str = "", held: Held | None = None
+    ) -> None:
+        """Print the stores of a vector's values, where `held` says, if it is given."""
+        line = lanes.line
         for number, (store, value) in enumerate(zip(self.graph.stores, values, strict=False)):
             align = self.lanes if past else itemsize(store.value.dtype)
-            place = held.place(line, number) if held else line.address(access(store))
+            place = held.place(line, number) if held else line.address(access_of(store))
             lanes.store(place, value, store.value.dtype, align, past)
         for item, place, value in self._places(line, turn, rows, values):
             lanes.store(place, value, item.value.dtype, itemsize(item.value.dtype))
@@ -340,7 +365,7 @@ class Kernel:
         line.cell = text.add(begin, text.mul(turn, self.plan.step))
         values = Body(text, line.leaf, note=line.note).all(self.roots)
         for store, value in zip(self.graph.stores, values, strict=False):
-            self.frame.store(value, line.address(access(store)), store.value.dtype, line.note)
+            self.frame.store(value, line.address(access_of(store)), store.value.dtype, line.note)
         for item, place, value in self._places(line, turn, rows, values):
             self.frame.store(value, place, item.value.dtype, line.note)
 

@@ -13,7 +13,7 @@ from typing import Final, cast
 from minga.compile.ir import Body, memory_type
 from minga.compile.line import Access, Line, Offsets
 from minga.compile.operations import REGISTER
-from minga.compile.schedule import SMALL, Schedule, is_number, iterates
+from minga.compile.schedule import Schedule, is_number, is_small, iterates
 from minga.compile.target import Target
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph
@@ -40,7 +40,7 @@ def widths(graph: KernelGraph, plan: Schedule, lanes: int) -> list[int]:
         return _widths_of_loops(graph, lanes)
     types = {graph.params[number].dtype for number, _, _ in accesses} or {"f8"}
     size = max(map(itemsize, types))
-    if graph.locals or len(graph.nodes()) > SMALL:
+    if not is_small(graph):
         return [max(2, lanes // size)]
     if types <= {"bool", "u1"}:
         return [width for width in (64, 32, 16) if width <= lanes]
@@ -53,7 +53,7 @@ def usual_lanes(graph: KernelGraph, target: Target) -> int:
     Loads of neighbours are not aligned, and most of those of the widest vectors cross cache lines. Where such vectors
     are computed in halves, they are worth that only if there is much arithmetic besides (with locals).
     """
-    return target.lanes // 2 if target.halves and not graph.locals and not iterates(graph) else target.lanes
+    return target.lanes // 2 if target.halves and is_small(graph) else target.lanes
 
 
 def _widths_of_loops(graph: KernelGraph, lanes: int) -> list[int]:
