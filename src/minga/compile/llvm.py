@@ -24,9 +24,8 @@ from minga.lang.narrow import narrow
 from minga.lang.types import itemsize
 
 ENTRY: Final = "kernel"
-TILE_MEMORY: Final = 224 << 10
-"""Default for the bytes that a march through a tile may use repeatedly: less than half of a small L2 cache, in which
-pages of memory compete for places."""
+TILE_SHARE: Final = 0.4
+"""Share of the L2 cache that a march through a tile may use repeatedly: pages of memory compete for places there."""
 LEAST_ROWS: Final = 4
 """Minimum number of rows of a tile."""
 
@@ -127,7 +126,7 @@ def print_llvm(
 
 
 def suggest_tile(
-    graph: KernelGraph, shape: Sequence[int], *, memory: int = TILE_MEMORY, workers: int = 1
+    graph: KernelGraph, shape: Sequence[int], *, memory: int | None = None, workers: int = 1
 ) -> tuple[int, ...]:
     """Suggest a tile shape for a box.
 
@@ -144,10 +143,11 @@ def suggest_tile(
     shape
         Number of cells of the box along each axis.
     memory
-        Bytes that a march through a tile may use repeatedly.
+        Bytes that a march through a tile may use repeatedly; by default, a share of this processor's L2 cache.
     workers
         Number of threads that share the box.
     """
+    memory = int(TILE_SHARE * host_target().second) if memory is None else memory
     tile = [max(1, length) for length in shape]
     places = _rings(graph, True)
     for axis in range(1, len(tile) - 1) if places else ():

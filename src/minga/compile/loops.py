@@ -40,6 +40,7 @@ class Kernel:
     stream    True if the stores of large boxes bypass the caches
     shortest  bytes of the shortest row whose stores bypass the caches
     large     register (an i1) that is true if the memory that the kernel accesses in its box exceeds the caches
+    far       the same for the L2 cache, beyond which data is fetched ahead; empty if it always is
     """
 
     def __init__(
@@ -62,7 +63,8 @@ class Kernel:
         self.large = exceeds(self.frame, target.cache)
         self.accumulators = [self._accumulator(number) for number in range(len(self.reductions))]
         self.rows = self._reduction_rows()
-        self.first_reads = self._first_reads()
+        self.first_reads = {} if way.prefetch == "none" else self._first_reads()
+        self.far = exceeds(self.frame, target.second) if self.first_reads and way.prefetch == "large" else ""
         self.scratch = Scratch(self.frame, self.arranged.rings, sum(map(row_bytes, self.reductions)))
         if self.arranged.rings:
             self._march()
@@ -246,7 +248,7 @@ class Kernel:
 
     def _following(self, line: Line, stage: Stage | None) -> NextPlanes:
         """Return the reads to prefetch in a stage's loop, or in the loop over cells."""
-        return NextPlanes(line, self.first_reads.get(stage, []), self.arranged.step)
+        return NextPlanes(line, self.first_reads.get(stage, []), self.arranged.step, self.far)
 
     def _cached_cells(self, line: Line, begin: str, count: str, rows: Places) -> None:
         text, done = self.text, "0"

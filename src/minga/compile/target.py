@@ -10,6 +10,7 @@ from typing import Final
 
 import llvmlite.binding as llvm
 
+from minga.compile.caches import UNKNOWN, second_cache
 from minga.errors import LaunchError
 
 _VARIABLE: Final = "MINGA_TARGET"
@@ -38,6 +39,8 @@ class Target:
         Width of its vectors in bytes.
     cache
         Bytes of its last-level cache; the stores of larger boxes bypass the caches.
+    second
+        Bytes of its L2 cache.
     halves
         True if it computes the widest vectors in two halves.
     """
@@ -49,6 +52,7 @@ class Target:
     rounding: bool
     lanes: int = 16
     cache: int = 32 << 20
+    second: int = UNKNOWN
     halves: bool = False
 
     def machine(self) -> llvm.TargetMachine:
@@ -92,7 +96,7 @@ def _chosen(name: str) -> Target:
             f"{_VARIABLE} is {name!r}, but this processor ({host.cpu}) lacks {', '.join(lacking)}",
             remedy=f"unset {_VARIABLE}: kernels are then compiled for this processor",
         )
-    return replace(_LEVELS[name](), cache=host.cache)
+    return replace(_LEVELS[name](), cache=host.cache, second=host.second)
 
 
 def missing_features(level: str) -> list[str]:
@@ -118,6 +122,7 @@ def _host() -> Target:
         fma=not x86 or bool(features.get("fma")),
         rounding=not x86 or bool(features.get("sse4.1")),
         cache=_last_cache(),
+        second=second_cache(),
         lanes=64 if features.get("avx512bw") else 32 if features.get("avx2") else 16,
         halves=llvm.get_host_cpu_name() in _HALVES,
     )
