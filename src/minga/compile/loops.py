@@ -7,6 +7,7 @@ from typing import Final
 
 from minga.compile.abi import ACCUMULATOR_WORDS
 from minga.compile.arrange import Stage, arrange, moved
+from minga.compile.find_repeats import repeated
 from minga.compile.frame import Frame
 from minga.compile.ir import Body
 from minga.compile.line import Access, Line
@@ -16,7 +17,7 @@ from minga.compile.schedule import Schedule, is_number, may_bypass_caches, may_r
 from minga.compile.scratch import Scratch
 from minga.compile.target import Target
 from minga.compile.text import Text
-from minga.compile.vector import Lanes, widths
+from minga.compile.vector import Lanes, may_be_vectors, widths
 from minga.lang.expr import Node
 from minga.lang.graph import RUN, KernelGraph, Reduction, Store, topological
 from minga.lang.types import is_float, itemsize
@@ -31,6 +32,8 @@ class Kernel:
     """Printer of one kernel function, and of the functions that fold its reductions.
 
     lanes     bytes of the processor's vectors
+    values    roots, in which repeated parts are loops (see repeats.py)
+    loops     True if repeated parts of a large kernel become loops
     widths    numbers of cells that are printed as one vector (see vector.py)
     repeat    True if cells may be computed twice
     stream    True if the stores of large boxes bypass the caches
@@ -45,7 +48,10 @@ class Kernel:
         self.reductions = graph.reductions if reductions else ()
         self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
         self.arranged = arrange(graph, self.roots)
-        self.widths = widths(graph, plan, self.lanes)
+        self.loops = may_be_vectors(graph, plan) or not plan.parallel
+        found = self._repeated(self.roots)
+        self.values = found or self.roots
+        self.widths = widths(graph, plan, self.lanes, found)
         self.stream = may_bypass_caches(graph, plan) and target.triple.startswith("x86_64")
         self.repeat = may_repeat_cells(graph)
         self.text = Text()
@@ -165,9 +171,12 @@ class Kernel:
         first = [self.text.add(a, o) for a, o in zip(frame.begin, ring.low, strict=True)]
         return first, [self.text.add(b, o) for b, o in zip(frame.end, ring.high, strict=True)]
 
+    def _repeated(self, roots: Sequence[Node]) -> list[Node] | None:
+        return repeated(self.graph, roots) if self.loops else None
+
     # Lines of cells ------------------------------------------------------------------------------------------------
     def _prepare(self, line: Line) -> None:
-        line.prepare(list(topological(self.roots)), [_access(store) for store in self.graph.stores])
+        line.prepare(list(topological(self.values)), [_access(store) for store in self.graph.stores])
 
     def _local_line(self, line: Line, stage: Stage, begin: str, end: str) -> None:
         """Print one line of a stage's locals.
@@ -176,6 +185,7 @@ class Kernel:
         """
         text = self.text
         definitions = moved(self.graph, [self.graph.locals[ring.number] for ring in stage.rings], stage.planes)
+        definitions = self._repeated(definitions) or definitions
         here = (0,) * (self.graph.ndim - 1)
         targets = [(ring, (plane, *here)) for plane in range(stage.planes) for ring in stage.rings]
         line.prepare(list(topological(definitions)), [])
@@ -311,7 +321,7 @@ class Kernel:
         `past` is metadata of stores that bypass the caches; these are aligned.
         """
         lanes = Lanes(line, width)
-        values = lanes.values(self.roots)
+        values = lanes.values(self.values)
         for store, value in zip(self.graph.stores, values, strict=False):
             align = self.lanes if past else itemsize(store.value.dtype)
             lanes.store(line.address(_access(store)), value, store.value.dtype, align, past)
@@ -322,7 +332,7 @@ class Kernel:
         """Print the cell that the innermost loop visits as number `turn`: first all its values, then the stores."""
         text = self.text
         line.cell = text.add(begin, text.mul(turn, self.plan.step))
-        values = Body(text, line.leaf, note=line.note).all(self.roots)
+        values = Body(text, line.leaf, note=line.note).all(self.values)
         for store, value in zip(self.graph.stores, values, strict=False):
             self.frame.store(value, line.address(_access(store)), store.value.dtype, line.note)
         for item, place, value in self._places(line, turn, rows, values):
