@@ -73,9 +73,8 @@ class Body:
 
     def all(self, roots: Sequence[Node]) -> list[str]:
         """Return the registers of several nodes."""
-        for node in topological(roots):
-            if id(node) not in self._values:
-                self._values[id(node)] = self._print(node)
+        for node in topological(roots, self._values):
+            self._values[id(node)] = self._print(node)
         return [self._values[id(root)] for root in roots]
 
     def _print(self, node: Node) -> str:
