@@ -36,7 +36,8 @@ from minga.engine.reach import Reach
 from minga.engine.relayout import PIECE_BYTES, Moved, move_fields
 from minga.engine.routes import Broadcasting, Router
 from minga.engine.scatter import scattered
-from minga.engine.schedule import Valid
+from minga.engine.schedule import Boundaries, Valid
+from minga.engine.steady import SteadyGhosts, covers_all, is_steady, require_ghosts
 from minga.engine.storage import Storage
 from minga.engine.traffic import Traffic, count_sent
 from minga.engine.values import FieldValue as FieldValue
@@ -151,6 +152,7 @@ class Engine:
         self._valid: Valid = {}
         self._tag = 0
         self._generation = 0
+        self._steady: SteadyGhosts = {}
         self._access = Access()
         self._clocks: Grid | None = None
         self._changed: dict[str, None] = {}
@@ -445,11 +447,15 @@ class Engine:
         try:
             if self._on_device is not None:
                 self._on_device.send_back()
+            if not covers_all(self._steady, prepared.binding.steady):
+                self._fill_steady(prepared.binding.steady)
             code = self._do(prepared)
             ended = code not in (INTERRUPTED, LEFT, NOT_FINITE)
         finally:
             if self.device is not None:
                 self.device.synchronise()
+            for item in prepared.binding.spoiled:
+                self._steady.pop(item, None)
             if not ended:
                 self._active.forget()  # in the middle of a step it is unknown which tiles changed
         if code == INTERRUPTED:
@@ -463,6 +469,24 @@ class Engine:
         if prepared.binding.reason[0] == LIMIT:
             return Outcome(False, "limit")
         return Outcome(True, "converged" if prepared.binding.converges else REASONS[0])
+
+    def _fill_steady(self, required: SteadyGhosts) -> None:
+        """Fill ghost cells of constant values in all slots of their fields."""
+        binder = self._binder()
+        for item, wanted in required.items():
+            for ghosts in wanted:
+                for index in range(item.slots):
+                    binder.ghosts(Boundaries(Slot(item, index), ghosts), is_steady)
+                require_ghosts(self._steady, item, ghosts)
+        self.workers.reserve(binder.backend.scratch)
+        commands = [*(make() for make in binder.pending), *binder.backend.settled(), cmd.End(0)]
+        interpret(commands, self.comm, self.workers, self.booked, device=self.device)
+
+    def _binder(self) -> Binder:
+        return Binder(
+            self.storage, self.comm, self._backend(), self._python, self._next_tag, self._active,
+            polled=self._poll is not None, clocks=self._clocks, routes=self.routes,
+        )  # fmt: skip
 
     def _draws_again(self, program: Program, apply: Apply) -> None:
         """Warn if a Program is run again at the same mg.STEP, so that it draws the same random numbers."""
@@ -588,14 +612,11 @@ class Engine:
         if any(self.storage.fields[item].halo != halo for item, halo in before.items()):
             # Arrays moved: all bindings hold old addresses, and new halo cells are not valid.
             self.close_bindings()
+            self._steady.clear()
             return self._prepare_again(program, operations, looped)
         if not self.comm.leads_node:
             self.comm.barrier()
-        binder = Binder(
-            self.storage, self.comm, self._backend(), self._python, self._next_tag, self._active,
-            polled=self._poll is not None, clocks=self._clocks, routes=self.routes,
-        )  # fmt: skip
-        binding = binder.bind(schedule)
+        binding = self._binder().bind(schedule)
         if self.comm.leads_node:
             self.comm.barrier()
         self.routes.ready(self.comm)
@@ -690,6 +711,7 @@ class Engine:
         for peer, sent in traffic.items():
             self._sent[peer] = self._sent.get(peer, Traffic()) + sent
         self._valid = {}
+        self._steady.clear()
         self._active.restart()
         self._new_columns()
         self.booked[0, cmd.Category.BALANCE] += time.perf_counter_ns() - began

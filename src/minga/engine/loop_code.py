@@ -1,6 +1,6 @@
 """Native code that runs kernels on many threads and lists of commands without Python.
 
-It has three functions of 64-bit words; the constants below number the words of their arguments.
+It has four functions of 64-bit words; the constants below number the words of their arguments.
 
 worker(control, worker)
     Body of a thread: takes tiles of every dispatch until it is told to stop. Waiting threads first spin on the gate for
@@ -8,6 +8,8 @@ worker(control, worker)
 dispatch(control, worker, function, args, tiles, polls) -> ticks spent on polls
     Compute all tiles of a kernel with the help of the waiting threads. A thread that is late is not waited for: it
     finds the gate closed. Between its own tiles the caller makes progress on the channels of `polls`.
+wave(context, record) -> nothing
+    Execute the calls of a wave (`minga.engine.command.Wave`) band by band.
 run(context) -> status
     Interpret records of commands until one ends the program, calls Python or fails, the stop word is set, or an
     interruption is due.
@@ -78,7 +80,14 @@ EVENT_WORDS: Final = 4
 RECORD_WORDS: Final = 8
 OP_KERNEL, OP_START, OP_WAIT, OP_COLLECTIVE, OP_ALLREDUCE, OP_ROTATE = range(6)
 OP_JUMP, OP_JUMP_IF, OP_SET, OP_COUNT, OP_CALL, OP_END = range(6, 12)
-OP_LAUNCH, OP_SYNCHRONISE, OP_FETCH, OP_SWITCH = range(12, 16)
+OP_LAUNCH, OP_SYNCHRONISE, OP_FETCH, OP_SWITCH, OP_WAVE = range(12, 17)
+
+# Words of a wave: number and address of its calls, then first, last and width of the bands along each of two axes.
+WAVE_CALLS, WAVE_ADDRESS, WAVE_BANDS = range(3)
+# Words of a call of a wave; those of each axis are lo, hi, place, at_once and the length of a tile.
+CALL_FUNCTION, CALL_ARGS, CALL_COLUMN, CALL_NDIM, CALL_TILES, CALL_AXES = range(6)
+AXIS_WORDS: Final = 5
+CALL_WORDS: Final = 16
 
 RUNNING, ENDED, CALLED, FAILED, STOPPED, LOOKING = -1, 0, 1, 2, 3, 4
 
@@ -116,7 +125,7 @@ def _compiled() -> tuple[LoopFunctions, object]:
     module = ir.Module("minga_loop")
     poll, note = _poll(module), _note(module)
     dispatch = _dispatch(module, poll)
-    run = _run(module, dispatch, poll, _complete(module), note)
+    run = _run(module, (dispatch, _wave(module, dispatch)), poll, _complete(module), note)
     functions = [_worker(module, note), dispatch, run, _ticks(module)]
     addresses, owner = load(module, functions)
     return LoopFunctions(**addresses), owner
@@ -336,7 +345,60 @@ def _note(module: ir.Module) -> Code:
     return code
 
 
-def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code, note: Code) -> Code:
+def _wave(module: ir.Module, dispatch: Code) -> Code:
+    """Build wave(context, record): execute the calls of a wave, and add their times to the ledger."""
+    code = Code(module, "wave", 2)
+    context, record = code.arguments
+    ticks, counts = code.load(context + 8 * TICKS), code.load(context + 8 * COUNTS)
+    calls, address = code.load(record + 8 * WAVE_CALLS), code.load(record + 8 * WAVE_ADDRESS)
+    (first, last, width), (outer, end, breadth) = (
+        [code.load(record + 8 * (WAVE_BANDS + 3 * axis + k)) for k in range(3)] for axis in (0, 1)
+    )
+    start = code.variable(_clock(code))
+    band = code.variable(outer)
+    with code.repeat(lambda: band.get() < end):
+        row = code.variable(first)
+        row.set(first)
+        with code.repeat(lambda: row.get() < last):
+            with code.loop(calls) as number:
+                call = address + number * (8 * CALL_WORDS)
+                tiles = code.variable(0)
+                tiles.set(_band(code, call, 0, row.get(), width))
+                with code.when(tiles.get()):
+                    tiles.set(tiles.get() * _band(code, call, 1, band.get(), breadth))
+                with code.when(tiles.get()):
+                    tiles.set(tiles.get() * code.load(call + 8 * CALL_TILES))
+                    function, args = code.load(call + 8 * CALL_FUNCTION), code.load(call + 8 * CALL_ARGS)
+                    _tiles(code, context, dispatch, function, args, tiles.get())
+                    now, column = _clock(code), code.load(call + 8 * CALL_COLUMN) * 8
+                    _add(code, ticks + column, now - start.get())
+                    _add(code, counts + column, 1)
+                    start.set(now)
+            row.set(row.get() + width)
+        band.set(band.get() + breadth)
+    code.finish()
+    return code
+
+
+def _band(code: Code, call: Word, axis: int, start: Word, width: Word) -> Word:
+    """Restrict a call of a wave to a band along an axis; return the number of tiles, 0 if it has no cells there."""
+    lo, hi, place, at_once, tile = (code.load(call + 8 * (CALL_AXES + AXIS_WORDS * axis + k)) for k in range(AXIS_WORDS))
+    begin, end = start - place, start + width - place
+    inside = (begin <= 0) & (end > 0)
+    low = code.select(at_once, lo, code.intrinsic("llvm.smax.i64", lo, begin))
+    high = code.select(at_once, code.select(inside, hi, lo), code.intrinsic("llvm.smin.i64", hi, end))
+    count = code.variable(0)
+    with code.when(low < high):
+        args, ndim = code.load(call + 8 * CALL_ARGS) + 8 * axis, code.load(call + 8 * CALL_NDIM) * 8
+        count.set((high - low + tile - 1).quotient(tile))
+        code.store(low, args)
+        code.store(high, args + ndim)
+        code.store(count.get(), args + ndim * 3)
+    return count.get()
+
+
+def _run(module: ir.Module, by: tuple[Code, Code], poll: Code, complete: Code, note: Code) -> Code:
+    dispatch, wave = by
     code = Code(module, "run", 1, returns=True)
     context = code.arguments[0]
     ticks, counts = code.load(context + 8 * TICKS), code.load(context + 8 * COUNTS)
@@ -377,6 +439,13 @@ def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code, note: Co
                 with code.when(polled):
                     _add(code, ticks + 8 * Category.SEND, polled)
                 stamp(event, word(4), polled)
+            with case(OP_WAVE):
+                code.store(event, code.load(context + 8 * CONTROL) + 8 * EVENT)
+                code.call(wave, context, word(1))
+                now = _clock(code)
+                with code.when(ring):
+                    code.call(note, ring, event, last.get(), now, 0)
+                last.set(now)
             with case(OP_LAUNCH):
                 arguments = [code.load(word(2) + 8 * k) for k in range(11)]
                 checked(code.call(word(1), *arguments, returns=32))
@@ -417,13 +486,16 @@ def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code, note: Co
             with case(OP_SET):
                 code.store(word(2), word(1))
             with case(OP_COUNT):
-                count = code.load(word(1)) + 1
-                code.store(count, word(1))
-                at.set(code.select(count < code.load(word(2)), word(3), at.get()))
-                stopped = code.atomic_load(code.load(context + 8 * STOP_ADDRESS), "monotonic")
-                rounds = code.load(context + 8 * LOOK) - 1
-                code.store(rounds, context + 8 * LOOK)
-                status.set(code.select(stopped, STOPPED, code.select(rounds.equals(0), LOOKING, RUNNING)))
+                count = code.load(word(1)) + word(4)
+                fits = count < code.load(word(2))
+                with code.when(fits):
+                    code.store(count, word(1))
+                    at.set(word(3))
+                with code.when(fits | word(4).equals(1)):
+                    stopped = code.atomic_load(code.load(context + 8 * STOP_ADDRESS), "monotonic")
+                    rounds = code.load(context + 8 * LOOK) - word(4)
+                    code.store(rounds, context + 8 * LOOK)
+                    status.set(code.select(stopped, STOPPED, code.select(rounds <= 0, LOOKING, RUNNING)))
             with case(OP_CALL):
                 status.set(CALLED)
             with case(OP_END):
@@ -457,6 +529,16 @@ def _kernel(
             with code.when(polls):
                 polled.set(code.call(poll, polls, returns=64))
     return polled.get()
+
+
+def _tiles(code: Code, context: Word, dispatch: Code, function: Word, args: Word, tiles: Word) -> None:
+    """Compute all tiles of a kernel while no messages are in flight."""
+    worker = code.load(context + 8 * WORKER)
+    with code.either(tiles > 1) as (many, one):
+        with many:
+            code.call(dispatch, code.load(context + 8 * CONTROL), worker, function, args, tiles, 0, returns=64)
+        with one:
+            code.call(function, args, 0, worker)
 
 
 def _fetch(code: Code, record: Word, checked: Callable[[Word], None], status: Variable) -> None:

@@ -1,0 +1,337 @@
+"""Several rounds of a loop computed band by band, so that their data stay in the cache.
+
+A loop whose rounds consist of kernels alone reads and writes all its fields once a round. If they exceed the cache,
+memory is the limit, not the processor. Here the kernel calls of several rounds become one :class:`~minga.engine.command
+.Wave`: bands of cells, some rows of the next round behind those of the round before (`minga.engine.skew`). Each round
+reads and writes the same arrays as without bands, since slots are named as they are after the rotations before it, and
+values of registers that change from round to round are computed first, each in memory of its own. So all results have
+the same bits. The loop still ends each round for everything that must see it: the rounds that do not fill a block are
+executed one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from minga.compile.abi import offsets
+from minga.engine import command as cmd
+from minga.engine.backend import KernelCall
+from minga.engine.caches import core_cache
+from minga.engine.helpers import BoxAddress, Copy, copy_args
+from minga.engine.program import Let, Rotate
+from minga.engine.schedule import Begin, Boundaries, Finish, Item, Loop, Stage, sets_register
+from minga.engine.skew import Position, Span, Touch, positions
+from minga.lang.analysis import reads
+from minga.lang.graph import KernelGraph
+from minga.lang.types import itemsize
+from minga.space.field import Field, Register
+
+if TYPE_CHECKING:
+    from minga.engine.bind import Binder
+
+__all__ = ["Block", "Levels", "bind_blocks"]
+
+DEEPEST: Final = 16
+"""Largest number of rounds in a block."""
+MOST_CALLS: Final = 512
+"""Largest number of kernel calls in a block."""
+CACHE_SHARE: Final = 0.75
+"""Share of a core's cache that the rows between the first and the last round of a block may fill."""
+EDGE: Final = 0.3
+"""Cost of reading a cell beside a band again, from a farther cache, compared with reading it from memory."""
+LEAST_BAND: Final = 8
+"""Fewest rows of a band along axis 1 of a grid with three axes or more."""
+LEAST_ROW: Final = 512
+"""Fewest cells of a band along the innermost axis, and the number of which the others are multiples."""
+CALL_CELLS: Final = 4096, 32768
+"""Cells, at least, that a call computes in a band: with one thread, and for each of several."""
+
+
+@dataclass(slots=True)
+class Levels:
+    """How a round of a block names slots and registers, and the kernel calls recorded so far.
+
+    turns     rotations of each field since the beginning of the block
+    versions  memory of registers that the block has set, by key
+    """
+
+    turns: dict[Field, int] = field(default_factory=dict)
+    versions: dict[str, np.ndarray] = field(default_factory=dict)
+    calls: list[tuple[KernelCall, cmd.Kernel]] = field(default_factory=list)
+
+    def index(self, item: Field, index: int) -> int:
+        """Return the slot at the beginning of the block that is slot `index` now."""
+        return (index + self.turns.get(item, 0)) % item.slots
+
+    def set(self, register: Register, memory: np.ndarray) -> np.ndarray:
+        """Return new memory for a register, which has `memory` outside the block."""
+        self.versions[register.key] = np.zeros(1, np.int64).view(memory.dtype)
+        return self.versions[register.key]
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The commands that execute a number of rounds of a loop."""
+
+    rounds: int
+    commands: list[cmd.Command]
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """What is known after a round: commands that set registers, numbers of calls and rotations, memory of registers."""
+
+    lets: list[cmd.Command]
+    calls: int
+    turns: Mapping[Field, int]
+    versions: Mapping[str, np.ndarray]
+
+
+def bind_blocks(binder: Binder, loop: Loop) -> list[Block]:
+    """Return the blocks that a loop is worth executing in, the longest first; none if it is not."""
+    if not _possible(binder, loop):
+        return []
+    most = min(DEEPEST, loop.limit if isinstance(loop.limit, int) else DEEPEST)
+    rounds, levels = _recorded(binder, loop.rounds[0], most)
+    touches = [_touch(call) for call, _ in levels.calls]
+    known = [touch for touch in touches if touch is not None]
+    if len(known) < len(touches) or not known or not _separate(levels.calls):
+        return []
+    places = [positions(known, axis) for axis in (0, 1)]
+    shape = _shape(levels.calls, known, places, [step.calls for step in rounds], binder.backend.workers)
+    if shape is None:
+        return []
+    blocks, (rows, columns, depth) = [], shape
+    while depth > 1:
+        end = rounds[depth - 1]
+        wave = _wave(levels.calls[: end.calls], known, places, (rows, columns), binder.backend.workers)
+        lets = [command for step in rounds[:depth] for command in step.lets]
+        blocks.append(Block(depth, [*lets, wave, *_ending(binder, end)]))
+        depth //= 2
+    return blocks
+
+
+def _possible(binder: Binder, loop: Loop) -> bool:
+    """Return True if the rounds of a loop can be computed in bands."""
+    if not binder.backend.waves or binder.comm.size > 1 or len(loop.rounds) > 1 or loop.until is not None:
+        return False
+    if isinstance(loop.limit, Register) and sets_register(loop, loop.limit):
+        return False
+    (items,) = loop.rounds
+    stages = [item for item in items if isinstance(item, Stage)]
+    return bool(stages) and all(_banded(binder, item, stages[0]) for item in items)
+
+
+def _banded(binder: Binder, item: Item, first: Stage) -> bool:
+    """Return True if an item of a round can be computed in bands, or needs nothing to be done."""
+    match item:
+        case Let() | Rotate():
+            return True
+        case Begin() | Finish():
+            bound = binder.exchange(item.exchange)
+            return not (bound.remote or bound.local or bound.pack or bound.unpack)
+        case Boundaries():
+            return item.slot.field.grid == first.apply.grid
+        case Stage(apply=apply):
+            graph, order = apply.graph, apply.graph.order
+            plain = not graph.reductions and not graph.locals and (order is None or order.kind == "red-black")
+            everywhere = apply.cells.active is None and apply.mask is None and not apply.replicated
+            return plain and everywhere and item.part == "all" and apply.grid == first.apply.grid and graph.ndim > 1
+        case _:
+            return False
+
+
+def _recorded(binder: Binder, items: Sequence[Item], most: int) -> tuple[list[_Round], Levels]:
+    """Bind rounds of a block; return what is known after each, and the kernel calls."""
+    levels, rounds = Levels(), []
+    before = binder.pending
+    binder.levels = levels
+    try:
+        while len(rounds) < most and len(levels.calls) < MOST_CALLS:
+            binder.pending = []
+            for item in items:
+                if isinstance(item, Rotate):
+                    levels.turns |= {f: levels.turns.get(f, 0) + 1 for f in item.fields}
+                elif not isinstance(item, Begin | Finish):
+                    binder.items([item])
+            lets = [make() for make in binder.pending]
+            rounds.append(_Round(lets, len(levels.calls), dict(levels.turns), dict(levels.versions)))
+    finally:
+        binder.pending, binder.levels = before, None
+    return rounds, levels
+
+
+def _ending(binder: Binder, end: _Round) -> Iterator[cmd.Command]:
+    """Yield the commands that give slots and registers the names and places that they have after a block."""
+    for item, turns in end.turns.items():
+        tables = tuple(binder.address(b.table) for b in binder.storage.stored(item).blocks.values())
+        for _ in range(turns % item.slots if tables else 0):
+            yield binder.backend.rotate(tables, item.slots)
+    copies = []
+    for key, memory in end.versions.items():
+        words = [np.array([binder.address(m)], np.int64) for m in (memory, binder.storage.registers[key])]
+        source, target = (BoxAddress(binder.address(word), 0, (8,)) for word in words)
+        copies.append(Copy(source, target, (1,), 8))
+    if copies:
+        yield binder.backend.helper("copy_boxes", copy_args(copies), len(copies), cmd.Category.OTHER, "registers")
+
+
+# Geometry ------------------------------------------------------------------------------------------------------------
+def _touch(call: KernelCall) -> Touch | None:
+    """Return what a call accesses; None if an access is at a stride."""
+    found = _spans(call.graph)
+    if found is None:
+        return None
+    slots = _slots(call)
+    read, written = ({} for _ in range(2))  # type: dict[int, Span], dict[int, Span]
+    for into, spans in zip((read, written), found, strict=True):
+        for param, span in spans.items():
+            known = into.get(slots[param], span)
+            into[slots[param]] = _hull(known, span)
+    return Touch(call.lo, call.hi, read, written)
+
+
+def _spans(graph: KernelGraph) -> tuple[dict[int, Span], dict[int, Span]] | None:
+    """Return the spans of offsets at which each parameter is read and stored; None if one is accessed at a stride."""
+    accesses = ([], [])  # type: tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], ...]
+    accesses[0].extend((p, strides, offset) for p, found in reads(graph).items() for strides, offset in found)
+    accesses[1].extend((store.param, store.strides, store.offsets) for store in graph.stores)
+    spans: tuple[dict[int, Span], dict[int, Span]] = ({}, {})
+    for into, given in zip(spans, accesses, strict=True):
+        for param, strides, offset in given:
+            if len(graph.params[param].axes) < graph.ndim:
+                continue
+            if any(stride != 1 for stride in strides):
+                return None
+            into[param] = _hull(into.get(param, (offset, offset)), (offset, offset))
+    return spans
+
+
+def _hull(one: Span, other: Span) -> Span:
+    return tuple(map(min, one[0], other[0])), tuple(map(max, one[1], other[1]))
+
+
+def _slots(call: KernelCall) -> list[int]:
+    """Return the address of the slot of each parameter, which identifies an array."""
+    return [int(call.args[word]) for word in offsets(call.graph).fields]
+
+
+def _separate(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> bool:
+    """Return True if arrays with fewer axes than the kernels that access them are only read."""
+    partial, stored = set(), set()
+    for call, _ in calls:
+        slots = _slots(call)
+        partial |= {slots[n] for n, p in enumerate(call.graph.params) if len(p.axes) < call.graph.ndim}
+        stored |= {slots[param] for param in call.graph.written}
+    return not partial & stored
+
+
+def _shape(
+    calls: Sequence[tuple[KernelCall, cmd.Kernel]],
+    touches: Sequence[Touch],
+    places: Sequence[Sequence[Position]],
+    ends: Sequence[int],
+    workers: int,
+) -> tuple[int, int, int] | None:
+    """Return the widths of bands along axes 0 and 1, and the number of rounds, that need the fewest bytes of memory.
+
+    None if all data fit into the caches of the workers, or no block of several rounds does.
+    """
+    lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
+    size = tuple(b - a for a, b in zip(lo, hi, strict=True))
+    cell = _bytes(calls)
+    budget = core_cache() * CACHE_SHARE * workers
+    if prod(size) * cell <= budget:
+        return None
+    innermost = len(size) == 2
+    row = 1 if innermost else prod(size[2:])
+    step = LEAST_ROW if innermost else LEAST_BAND
+    best: tuple[float, tuple[int, int, int]] | None = None
+    for depth in (2**k for k in range(1, DEEPEST.bit_length())):
+        if depth > len(ends):
+            break
+        spread = [_spread(touches[: ends[depth - 1]], places[axis], axis) for axis in (0, 1)]
+        for width in {min(size[1], step * k) for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)} | {size[1]}:
+            edge = 0 if width == size[1] else spread[1]
+            cells = CALL_CELLS[workers > 1] * (workers if workers > 1 else 1)
+            march = max(1, -(-cells // (width * row)))
+            held = (spread[0] + march) * (width + edge) * row * cell
+            if held <= budget:
+                cost = (1 + EDGE * edge / width) / depth
+                if best is None or cost < best[0]:
+                    whole = hi[1] - lo[1] + edge + places_range(touches, places[1], 1)
+                    best = cost, (march, width if edge else whole, depth)
+    return None if best is None else best[1]
+
+
+def places_range(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
+    """Return the number of places along an axis at which calls have cells."""
+    ranges = [p.range(t.lo[axis], t.hi[axis]) for t, p in zip(touches, places, strict=False)]
+    return max(end for _, end in ranges) - min(begin for begin, _ in ranges)
+
+
+def _spread(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
+    """Return the rows along an axis between the first cell that the first round reads and the last that is computed."""
+    lags = [place.place for place in places[: len(touches)] if not place.at_once]
+    reach = max(
+        (span[1][axis] - span[0][axis] for touch in touches for span in touch.reads.values()), default=0
+    )
+    return max(lags, default=0) - min(lags, default=0) + reach
+
+
+def _bytes(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> int:
+    """Return the bytes of a cell of all arrays that calls access."""
+    sizes: dict[int, int] = {}
+    for call, _ in calls:
+        params = call.graph.params
+        sizes |= {s: itemsize(p.dtype) for s, p in zip(_slots(call), params, strict=True) if len(p.axes) == call.graph.ndim}
+    return sum(sizes.values())
+
+
+def _wave(
+    calls: Sequence[tuple[KernelCall, cmd.Kernel]],
+    touches: Sequence[Touch],
+    places: Sequence[Sequence[Position]],
+    width: tuple[int, int],
+    workers: int,
+) -> cmd.Wave:
+    """Return the command that executes calls in bands."""
+    ranges = [
+        [p.range(t.lo[axis], t.hi[axis]) for t, p in zip(touches, places[axis], strict=False)][: len(calls)]
+        for axis in (0, 1)
+    ]
+    first, last = (tuple(choose(r[k] for r in along) for along in ranges) for k, choose in ((0, min), (1, max)))
+    bound = []
+    for number, (call, kernel) in enumerate(calls):
+        n, place = call.graph.ndim, [along[number] for along in places]
+        args = call.args.copy()
+        tile = _tile(call, kernel, width, workers)
+        args[2 * n : 2 * n + 2] = tile
+        args[2 * n + 2 : 3 * n] = [b - a for a, b in zip(call.lo[2:], call.hi[2:], strict=True)]
+        args[3 * n + 2 : 4 * n] = 1
+        bound.append(
+            cmd.WaveCall(
+                replace(kernel, args=int(args.ctypes.data)), args, n, call.lo[:2], call.hi[:2],
+                (place[0].place, place[1].place), (place[0].at_once, place[1].at_once), tile, 1,
+            )
+        )  # fmt: skip
+    return cmd.Wave(tuple(bound), first, last, width, _label(calls))
+
+
+def _tile(call: KernelCall, kernel: cmd.Kernel, width: tuple[int, int], workers: int) -> tuple[int, int]:
+    """Return the tile of a call along the first two axes: bands are cut along axis 1, a part for each worker."""
+    rows, columns = (max(1, b - a) for a, b in zip(call.lo[:2], call.hi[:2], strict=True))
+    if workers == 1 or kernel.category is not cmd.Category.COMPUTE or rows == 1:
+        return rows, columns
+    part = -(-min(width[1], columns) // workers)
+    return rows, -(-part // 16) * 16 if call.graph.ndim == 2 else part
+
+
+def _label(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> str:
+    """Return the name of a wave: those of its kernels."""
+    return " + ".join(dict.fromkeys(kernel.label for _, kernel in calls if kernel.category is cmd.Category.COMPUTE))
