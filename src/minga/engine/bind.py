@@ -250,11 +250,13 @@ class Binder:
         """Emit the evaluation of a register's expression."""
         memory = self.storage.of(let.register)
         if self.levels is not None:
-            memory = self.levels.set(let.register, memory)
+            memory = np.zeros(1, np.int64).view(memory.dtype)
         slot = np.array([self.address(memory)], np.int64)
         self.kernel(
             let.graph, Part((0,), (1,), (0,)), [(self.address(slot), 0, (1,))], {}, cmd.Category.OTHER, let.label
         )
+        if self.levels is not None:
+            self.levels.versions[let.register.key] = memory
 
     def loop(self, loop: Loop) -> None:
         """Emit a loop: for each of its rounds a head, the body, and the exits."""
@@ -272,7 +274,7 @@ class Binder:
             self.mark(heads[number])
             for label, block in blocks:
                 self.pending.append(
-                    lambda label=label, rounds=block.rounds: cmd.Count(counter, limit, label.position, rounds)  # type: ignore[misc]
+                    lambda label=label, n=block.rounds: cmd.Count(counter, limit, label.position, n, n)  # type: ignore[misc]
                 )
             if loop.until is not None:
                 self.let(loop.until)
@@ -280,7 +282,9 @@ class Binder:
                 self.converges = True
             if isinstance(loop.limit, Register) and sets_register(loop, loop.limit):
                 self.emit(*fetched)
-            self.pending.append(lambda label=body: cmd.Count(counter, limit, label.position))  # type: ignore[misc]
+            # Ranks that execute rounds in blocks look for interrupts after as many rounds as those that do not.
+            looks = 0 if number else len(loop.rounds)
+            self.pending.append(lambda label=body, n=looks: cmd.Count(counter, limit, label.position, 1, n))  # type: ignore[misc]
             if loop.until is not None:
                 leaves.append((out, target))
                 self.jump(out)

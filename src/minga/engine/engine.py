@@ -32,13 +32,14 @@ from minga.engine.outcome import Ledger as Ledger
 from minga.engine.outcome import Outcome as Outcome
 from minga.engine.panels import BoundMove
 from minga.engine.program import REASONS, Apply, Call, Operation, Program, Repeat
-from minga.engine.reach import Reach
+from minga.engine.reach import Reach, closed_axes
 from minga.engine.relayout import PIECE_BYTES, Moved, move_fields
 from minga.engine.routes import Broadcasting, Router
 from minga.engine.scatter import scattered
 from minga.engine.schedule import Boundaries, Valid
 from minga.engine.steady import SteadyGhosts, covers_all, is_steady, require_ghosts
 from minga.engine.storage import Storage
+from minga.engine.time_blocks import rounds_of_blocks
 from minga.engine.traffic import Traffic, count_sent
 from minga.engine.values import FieldValue as FieldValue
 from minga.engine.values import continue_beyond, gathered, set_values
@@ -602,7 +603,12 @@ class Engine:
             operations = on_all_cells(operations)
         operations = settle_masks(operations, possible=self.device is None)
         schedule = infer(
-            operations, depth=self.halo_depth, overlap=self.overlap and self.comm.size > 1, valid=self._valid
+            operations,
+            depth=self.halo_depth,
+            overlap=self.overlap and self.comm.size > 1,
+            valid=self._valid,
+            closed={grid: closed_axes(grid, layout) for grid, layout in self.storage.layouts.items()},
+            rounds=self._rounds,
         )
         if self._on_device is not None:
             self._on_device.check_room(schedule.widest)
@@ -635,6 +641,12 @@ class Engine:
         prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native, changes, first_event, draws)
         self.binding_seconds += time.perf_counter() - began
         return prepared
+
+    def _rounds(self, loop: Repeat) -> int:
+        """Return the number of rounds of a loop that one exchange is to last, for blocks of so many rounds."""
+        if self.device is not None or self.comm.size > 1 or self.halo_depth > 1:
+            return 1
+        return rounds_of_blocks(loop, self.storage, self.threads)
 
     def _backend(self) -> Backend:
         if self.device is None:

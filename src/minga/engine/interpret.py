@@ -221,12 +221,13 @@ class _Run:
 
     def count(self, command: Count) -> None:
         counter = _word(command.counter)
-        if counter.value + command.rounds < _word(command.limit).value:
-            counter.value += command.rounds
-            self.at = command.target
-        elif command.rounds > 1:
+        fits = counter.value + command.rounds < _word(command.limit).value
+        if not fits and command.rounds > 1:
             return
-        self.rounds -= command.rounds
+        counter.value += command.rounds
+        if fits:
+            self.at = command.target
+        self.rounds -= command.looks
         if self.stop is not None and self.stop[0]:
             self.reason = INTERRUPTED
         elif self.rounds <= 0 and self.interrupt is not None:

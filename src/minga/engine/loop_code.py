@@ -382,7 +382,9 @@ def _wave(module: ir.Module, dispatch: Code) -> Code:
 
 def _band(code: Code, call: Word, axis: int, start: Word, width: Word) -> Word:
     """Restrict a call of a wave to a band along an axis; return the number of tiles, 0 if it has no cells there."""
-    lo, hi, place, at_once, tile = (code.load(call + 8 * (CALL_AXES + AXIS_WORDS * axis + k)) for k in range(AXIS_WORDS))
+    lo, hi, place, at_once, tile = (
+        code.load(call + 8 * (CALL_AXES + AXIS_WORDS * axis + k)) for k in range(AXIS_WORDS)
+    )
     begin, end = start - place, start + width - place
     inside = (begin <= 0) & (end > 0)
     low = code.select(at_once, lo, code.intrinsic("llvm.smax.i64", lo, begin))
@@ -488,12 +490,11 @@ def _run(module: ir.Module, by: tuple[Code, Code], poll: Code, complete: Code, n
             with case(OP_COUNT):
                 count = code.load(word(1)) + word(4)
                 fits = count < code.load(word(2))
-                with code.when(fits):
-                    code.store(count, word(1))
-                    at.set(word(3))
+                at.set(code.select(fits, word(3), at.get()))
                 with code.when(fits | word(4).equals(1)):
+                    code.store(count, word(1))
                     stopped = code.atomic_load(code.load(context + 8 * STOP_ADDRESS), "monotonic")
-                    rounds = code.load(context + 8 * LOOK) - word(4)
+                    rounds = code.load(context + 8 * LOOK) - word(5)
                     code.store(rounds, context + 8 * LOOK)
                     status.set(code.select(stopped, STOPPED, code.select(rounds <= 0, LOOKING, RUNNING)))
             with case(OP_CALL):

@@ -23,13 +23,15 @@ from minga.engine import command as cmd
 from minga.engine.backend import KernelCall
 from minga.engine.caches import core_cache
 from minga.engine.helpers import BoxAddress, Copy, copy_args
-from minga.engine.program import Let, Rotate
+from minga.engine.program import Apply, Let, Repeat, Rotate
+from minga.engine.reach import stencil
 from minga.engine.schedule import Begin, Boundaries, Finish, Item, Loop, Stage, sets_register
 from minga.engine.skew import Position, Span, Touch, positions
+from minga.engine.storage import Storage
 from minga.lang.analysis import reads
 from minga.lang.graph import KernelGraph
 from minga.lang.types import itemsize
-from minga.space.field import Field, Register
+from minga.space.field import Field, Register, Slot
 
 if TYPE_CHECKING:
     from minga.engine.bind import Binder
@@ -48,6 +50,8 @@ LEAST_BAND: Final = 8
 """Fewest rows of a band along axis 1 of a grid with three axes or more."""
 LEAST_ROW: Final = 512
 """Fewest cells of a band along the innermost axis, and the number of which the others are multiples."""
+LEAST_REPEATED: Final = 16
+"""Least ratio of a periodic axis to the cells that are computed twice at each of its ends."""
 CALL_CELLS: Final = 4096, 32768
 """Cells, at least, that a call computes in a band: with one thread, and for each of several."""
 
@@ -67,11 +71,6 @@ class Levels:
     def index(self, item: Field, index: int) -> int:
         """Return the slot at the beginning of the block that is slot `index` now."""
         return (index + self.turns.get(item, 0)) % item.slots
-
-    def set(self, register: Register, memory: np.ndarray) -> np.ndarray:
-        """Return new memory for a register, which has `memory` outside the block."""
-        self.versions[register.key] = np.zeros(1, np.int64).view(memory.dtype)
-        return self.versions[register.key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,37 +93,48 @@ class _Round:
 
 def bind_blocks(binder: Binder, loop: Loop) -> list[Block]:
     """Return the blocks that a loop is worth executing in, the longest first; none if it is not."""
-    if not _possible(binder, loop):
+    rounds, tail = _rounds(loop)
+    if not _possible(binder, loop, rounds):
         return []
-    most = min(DEEPEST, loop.limit if isinstance(loop.limit, int) else DEEPEST)
-    rounds, levels = _recorded(binder, loop.rounds[0], most)
-    touches = [_touch(call) for call, _ in levels.calls]
-    known = [touch for touch in touches if touch is not None]
-    if len(known) < len(touches) or not known or not _separate(levels.calls):
+    known, levels = _recorded(binder, rounds)
+    touches = [touch for call, _ in levels.calls if (touch := _touch(call)) is not None]
+    if len(touches) < len(levels.calls) or not touches or not _separate(levels.calls):
         return []
-    places = [positions(known, axis) for axis in (0, 1)]
-    shape = _shape(levels.calls, known, places, [step.calls for step in rounds], binder.backend.workers)
+    places = [positions(touches, axis) for axis in (0, 1)]
+    shape = _shape(levels.calls, touches, places, [step.calls for step in known], binder.backend.workers)
     if shape is None:
         return []
     blocks, (rows, columns, depth) = [], shape
     while depth > 1:
-        end = rounds[depth - 1]
-        wave = _wave(levels.calls[: end.calls], known, places, (rows, columns), binder.backend.workers)
-        lets = [command for step in rounds[:depth] for command in step.lets]
-        blocks.append(Block(depth, [*lets, wave, *_ending(binder, end)]))
+        end = known[depth - 1]
+        wave = _wave(levels.calls[: end.calls], touches, places, (rows, columns), binder.backend.workers)
+        lets = [command for step in known[:depth] for command in step.lets]
+        after = tail if depth == len(loop.rounds) else loop.restore
+        blocks.append(Block(depth, [*lets, wave, *_ending(binder, end), *_bound(binder, after)]))
         depth //= 2
     return blocks
 
 
-def _possible(binder: Binder, loop: Loop) -> bool:
+def _rounds(loop: Loop) -> tuple[list[list[Item]], list[Item]]:
+    """Return the items of each round of a block, and those that follow the last of several different rounds."""
+    if len(loop.rounds) == 1:
+        most = DEEPEST if not isinstance(loop.limit, int) else min(DEEPEST, loop.limit)
+        return [loop.rounds[0]] * most, []
+    *rounds, last = map(list, loop.rounds)
+    number = len(last)
+    while number and isinstance(last[number - 1], Begin | Finish):
+        number -= 1
+    return [*rounds, last[:number]], last[number:]
+
+
+def _possible(binder: Binder, loop: Loop, rounds: Sequence[Sequence[Item]]) -> bool:
     """Return True if the rounds of a loop can be computed in bands."""
-    if not binder.backend.waves or binder.comm.size > 1 or len(loop.rounds) > 1 or loop.until is not None:
+    if not binder.backend.waves or binder.comm.size > 1 or loop.until is not None or len(rounds) < 2:
         return False
     if isinstance(loop.limit, Register) and sets_register(loop, loop.limit):
         return False
-    (items,) = loop.rounds
-    stages = [item for item in items if isinstance(item, Stage)]
-    return bool(stages) and all(_banded(binder, item, stages[0]) for item in items)
+    stages = [item for item in rounds[0] if isinstance(item, Stage)]
+    return bool(stages) and all(_banded(binder, item, stages[0]) for items in rounds for item in items)
 
 
 def _banded(binder: Binder, item: Item, first: Stage) -> bool:
@@ -146,24 +156,34 @@ def _banded(binder: Binder, item: Item, first: Stage) -> bool:
             return False
 
 
-def _recorded(binder: Binder, items: Sequence[Item], most: int) -> tuple[list[_Round], Levels]:
+def _recorded(binder: Binder, rounds: Sequence[Sequence[Item]]) -> tuple[list[_Round], Levels]:
     """Bind rounds of a block; return what is known after each, and the kernel calls."""
-    levels, rounds = Levels(), []
-    before = binder.pending
+    levels, known = Levels(), []
     binder.levels = levels
     try:
-        while len(rounds) < most and len(levels.calls) < MOST_CALLS:
-            binder.pending = []
+        for items in rounds:
+            if len(levels.calls) >= MOST_CALLS:
+                break
+            lets = []
             for item in items:
                 if isinstance(item, Rotate):
                     levels.turns |= {f: levels.turns.get(f, 0) + 1 for f in item.fields}
                 elif not isinstance(item, Begin | Finish):
-                    binder.items([item])
-            lets = [make() for make in binder.pending]
-            rounds.append(_Round(lets, len(levels.calls), dict(levels.turns), dict(levels.versions)))
+                    lets += _bound(binder, [item])
+            known.append(_Round(lets, len(levels.calls), dict(levels.turns), dict(levels.versions)))
     finally:
-        binder.pending, binder.levels = before, None
-    return rounds, levels
+        binder.levels = None
+    return known, levels
+
+
+def _bound(binder: Binder, items: Sequence[Item]) -> list[cmd.Command]:
+    """Return the commands of items."""
+    before, binder.pending = binder.pending, []
+    try:
+        binder.items(items)
+        return [make() for make in binder.pending]
+    finally:
+        binder.pending = before
 
 
 def _ending(binder: Binder, end: _Round) -> Iterator[cmd.Command]:
@@ -238,38 +258,86 @@ def _shape(
     ends: Sequence[int],
     workers: int,
 ) -> tuple[int, int, int] | None:
-    """Return the widths of bands along axes 0 and 1, and the number of rounds, that need the fewest bytes of memory.
-
-    None if all data fit into the caches of the workers, or no block of several rounds does.
-    """
+    """Return the widths of bands along axes 0 and 1 and the number of rounds of the best block; None if none pays."""
     lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
     size = tuple(b - a for a, b in zip(lo, hi, strict=True))
-    cell = _bytes(calls)
+    spreads = [[_spread(touches[:end], places[axis], axis) for axis in (0, 1)] for end in ends]
+    best = best_bands(size, _bytes(calls), spreads, workers)
+    if best is None:
+        return None
+    rows, columns, depth = best
+    return rows, columns if columns < size[1] else _places(touches, places[1], 1), depth
+
+
+def best_bands(
+    size: Sequence[int], cell: int, spreads: Sequence[Sequence[int]], workers: int
+) -> tuple[int, int, int] | None:
+    """Return the widths of bands and the number of rounds that need the fewest bytes from memory for a round.
+
+    Parameters
+    ----------
+    size
+        Cells of the block along each axis.
+    cell
+        Bytes of a cell of all arrays.
+    spreads
+        For each number of rounds, from 1 on, the rows along axes 0 and 1 that are in use at a time.
+    workers
+        Threads that share a band, each with a cache.
+
+    Returns
+    -------
+    tuple of int or None
+        Widths along axes 0 and 1 and number of rounds; None if the caches hold the whole block, or no several rounds.
+    """
     budget = core_cache() * CACHE_SHARE * workers
     if prod(size) * cell <= budget:
         return None
-    innermost = len(size) == 2
-    row = 1 if innermost else prod(size[2:])
-    step = LEAST_ROW if innermost else LEAST_BAND
+    row, step = (1, LEAST_ROW) if len(size) == 2 else (prod(size[2:]), LEAST_BAND)
     best: tuple[float, tuple[int, int, int]] | None = None
-    for depth in (2**k for k in range(1, DEEPEST.bit_length())):
-        if depth > len(ends):
-            break
-        spread = [_spread(touches[: ends[depth - 1]], places[axis], axis) for axis in (0, 1)]
+    for depth in (2**k for k in range(1, len(spreads).bit_length())):
+        deep, wide = spreads[depth - 1]
         for width in {min(size[1], step * k) for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)} | {size[1]}:
-            edge = 0 if width == size[1] else spread[1]
-            cells = CALL_CELLS[workers > 1] * (workers if workers > 1 else 1)
-            march = max(1, -(-cells // (width * row)))
-            held = (spread[0] + march) * (width + edge) * row * cell
-            if held <= budget:
-                cost = (1 + EDGE * edge / width) / depth
-                if best is None or cost < best[0]:
-                    whole = hi[1] - lo[1] + edge + places_range(touches, places[1], 1)
-                    best = cost, (march, width if edge else whole, depth)
+            edge = wide if width < size[1] else 0
+            cells = CALL_CELLS[1] * workers if workers > 1 else CALL_CELLS[0]
+            march = -(-cells // (width * row))
+            held = (deep + march) * (width + edge) * row * cell
+            cost = (1 + EDGE * edge / width) / depth
+            if held <= budget and (best is None or cost < best[0]):
+                best = cost, (march, width, depth)
     return None if best is None else best[1]
 
 
-def places_range(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
+def rounds_of_blocks(loop: Repeat, storage: Storage, workers: int) -> int:
+    """Return the number of rounds that one exchange of a loop should last, so that they make a block; 1 for none.
+
+    Only one block, with periodic axes, needs exchanges that last longer than its stencil asks for.
+    """
+    applies = [operation for operation in loop.body if isinstance(operation, Apply)]
+    if not applies or loop.until is not None or any(apply.replicated for apply in applies):
+        return 1
+    grid = applies[0].grid
+    layout = storage.layout(grid)
+    if len(layout) > 1 or not any(grid.periodic) or grid.ndim < 2:
+        return 1
+    if any(a.graph.reductions or a.graph.locals or a.cells.active is not None or a.mask is not None for a in applies):
+        return 1
+    reach = [sum(_reach(apply, axis) for apply in applies) for axis in (0, 1)]
+    slots = {slot: itemsize(slot.field.dtype) for a in applies for slot in a.operands if isinstance(slot, Slot)}
+    spreads = [[r * (depth + 1) for r in reach] for depth in range(1, DEEPEST + 1)]
+    best = best_bands(grid.shape, sum(slots.values()), spreads, workers)
+    depth = 1 if best is None else best[2]
+    while depth * max(reach) * LEAST_REPEATED > min(n for n, p in zip(grid.shape, grid.periodic, strict=True) if p):
+        depth //= 2
+    return min(depth, loop.limit) if isinstance(loop.limit, int) else max(1, depth)
+
+
+def _reach(apply: Apply, axis: int) -> int:
+    """Return the rows along an axis that an operation reads beyond its own, on the farther side."""
+    return max((max(reach.lo[axis], reach.hi[axis]) for reach in stencil(apply).values()), default=0)
+
+
+def _places(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
     """Return the number of places along an axis at which calls have cells."""
     ranges = [p.range(t.lo[axis], t.hi[axis]) for t, p in zip(touches, places, strict=False)]
     return max(end for _, end in ranges) - min(begin for begin, _ in ranges)
@@ -278,9 +346,7 @@ def places_range(touches: Sequence[Touch], places: Sequence[Position], axis: int
 def _spread(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
     """Return the rows along an axis between the first cell that the first round reads and the last that is computed."""
     lags = [place.place for place in places[: len(touches)] if not place.at_once]
-    reach = max(
-        (span[1][axis] - span[0][axis] for touch in touches for span in touch.reads.values()), default=0
-    )
+    reach = max((span[1][axis] - span[0][axis] for touch in touches for span in touch.reads.values()), default=0)
     return max(lags, default=0) - min(lags, default=0) + reach
 
 
@@ -289,7 +355,9 @@ def _bytes(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> int:
     sizes: dict[int, int] = {}
     for call, _ in calls:
         params = call.graph.params
-        sizes |= {s: itemsize(p.dtype) for s, p in zip(_slots(call), params, strict=True) if len(p.axes) == call.graph.ndim}
+        sizes |= {
+            s: itemsize(p.dtype) for s, p in zip(_slots(call), params, strict=True) if len(p.axes) == call.graph.ndim
+        }
     return sum(sizes.values())
 
 
