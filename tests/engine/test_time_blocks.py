@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import minga as mg
 from minga.engine import time_blocks
 from minga.engine.command import Count, Wave
 from minga.engine.program import Program
 from minga.space.region import Region
+
+from . import test_random_programs
+from .worlds import Way, worlds
+
+pytestmark = pytest.mark.filterwarnings("ignore:Program .* draws random numbers")
 
 Shape = tuple[int, int, int]
 SHAPES: list[Shape] = [(1, 1, 2), (3, 16, 4), (2, 5, 8), (7, 1000, 16)]
@@ -126,6 +134,29 @@ def stochastic() -> Made:
     return grid, [u], step
 
 
+def torus() -> Made:
+    """Both axes are periodic, and one of several slots is read at several levels."""
+    grid = mg.Grid((40, 26), periodic=True)
+    u = mg.Field("u", grid, slots=2)
+    v = mg.Field("v", grid)
+    step = Program("step")
+    step.apply(far, u, u.next, c=0.25)
+    step.rotate(u)
+    step.apply(react, u, v)
+    return grid, [u, v], step
+
+
+def cylinder() -> Made:
+    grid = mg.Grid((33, 40), periodic=(False, True))
+    u = mg.Field("u", grid, slots=2, boundary={"y": mg.reflect()})
+    step = Program("step")
+    step.apply(noise, u, u.next)
+    step.rotate(u)
+    step.apply(add, u, amount=0.5, region=Region(points=[(0, 0), (32, 39)]))
+    step.let(mg.STEP, mg.STEP + 1)
+    return grid, [u], step
+
+
 def coloured() -> Made:
     grid = mg.Grid((20, 26))
     u = mg.Field("u", grid, boundary=mg.fixed(2.0))
@@ -134,23 +165,28 @@ def coloured() -> Made:
     return grid, [u], step
 
 
-PROGRAMS: list[Callable[[], Made]] = [plain, mirrored, waves, chain, stochastic, coloured]
+PROGRAMS: list[Callable[[], Made]] = [plain, mirrored, waves, chain, stochastic, coloured, torus, cylinder]
 
 
 @pytest.fixture
 def blocks_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape | None], None]:
     def choose(shape: Shape | None) -> None:
-        def given(calls: Any, touches: Any, places: Any, ends: Any, workers: int) -> Shape | None:
-            if shape is None:
-                return None
-            depth = shape[2]
-            while depth > len(ends):
-                depth //= 2
-            return *shape[:2], depth
-
-        monkeypatch.setattr(time_blocks, "_shape", given)
+        monkeypatch.setattr(time_blocks, "LEAST_REPEATED", 0)
+        monkeypatch.setattr(time_blocks, "best_bands", functools.partial(given_bands, shape))
 
     return choose
+
+
+def given_bands(
+    shape: Shape | None, size: Sequence[int], cell: int, spreads: Sequence[Any], workers: int
+) -> Shape | None:
+    """Return the given shape instead of the best one, with fewer rounds if there are not so many."""
+    if shape is None:
+        return None
+    depth = shape[2]
+    while depth > len(spreads):
+        depth //= 2
+    return *shape[:2], depth
 
 
 def result(made: Made, times: list[int], threads: int = 1, native: bool = True) -> tuple[list[bytes], int, int]:
@@ -182,6 +218,30 @@ def test_blocks_give_the_bits_of_single_rounds(make: Callable[[], Made], shape: 
     assert waves > 0
     assert deepest == shape[2]
     assert found == expected
+
+
+@given(st.data(), st.sampled_from(SHAPES))
+@settings(max_examples=3)
+def test_random_programs_in_blocks(data: st.DataObject, shape: Shape) -> None:
+    check_in_blocks(data, shape, 5)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@given(st.data(), st.sampled_from(SHAPES))
+@settings(max_examples=500)
+def test_many_random_programs_in_blocks(data: st.DataObject, shape: Shape) -> None:
+    check_in_blocks(data, shape, 9)
+
+
+def check_in_blocks(data: st.DataObject, shape: Shape, length: int) -> None:
+    world = data.draw(worlds(length=length))
+    way = Way(mg.Layout.single(world.grid.box, 1), 1, True, data.draw(st.integers(1, 3)), True)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time_blocks, "LEAST_REPEATED", 0)
+        patch.setattr(time_blocks, "best_bands", functools.partial(given_bands, shape))
+        patch.setattr(test_random_programs, "TIMES", 7)
+        test_random_programs.check(world, way)
 
 
 @pytest.mark.parametrize("threads", [2, 3])

@@ -76,8 +76,6 @@ class WaveCall:
     place: tuple[int, int]
     at_once: tuple[bool, bool]
     tile: tuple[int, int]
-    tiles: int
-    """Number of tiles along all further axes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -151,7 +151,7 @@ class _Run:
 
     def in_band(self, call: WaveCall, start: tuple[int, int], width: tuple[int, int]) -> None:
         """Execute a call of a wave on its cells in one band."""
-        tiles, n = call.tiles, call.ndim
+        tiles, n = 1, call.ndim
         for axis in (0, 1):
             lo, hi, place = call.lo[axis], call.hi[axis], call.place[axis]
             if not call.at_once[axis]:

@@ -85,7 +85,7 @@ OP_LAUNCH, OP_SYNCHRONISE, OP_FETCH, OP_SWITCH, OP_WAVE = range(12, 17)
 # Words of a wave: number and address of its calls, then first, last and width of the bands along each of two axes.
 WAVE_CALLS, WAVE_ADDRESS, WAVE_BANDS = range(3)
 # Words of a call of a wave; those of each axis are lo, hi, place, at_once and the length of a tile.
-CALL_FUNCTION, CALL_ARGS, CALL_COLUMN, CALL_NDIM, CALL_TILES, CALL_AXES = range(6)
+CALL_FUNCTION, CALL_ARGS, CALL_COLUMN, CALL_NDIM, CALL_AXES = range(5)
 AXIS_WORDS: Final = 5
 CALL_WORDS: Final = 16
 
@@ -367,7 +367,6 @@ def _wave(module: ir.Module, dispatch: Code) -> Code:
                 with code.when(tiles.get()):
                     tiles.set(tiles.get() * _band(code, call, 1, band.get(), breadth))
                 with code.when(tiles.get()):
-                    tiles.set(tiles.get() * code.load(call + 8 * CALL_TILES))
                     function, args = code.load(call + 8 * CALL_FUNCTION), code.load(call + 8 * CALL_ARGS)
                     _tiles(code, context, dispatch, function, args, tiles.get())
                     now, column = _clock(code), code.load(call + 8 * CALL_COLUMN) * 8

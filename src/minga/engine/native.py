@@ -220,7 +220,7 @@ class NativeLoop:
         for record, call in zip(calls, command.calls, strict=True):
             kernel = call.kernel
             axes = zip(call.lo, call.hi, call.place, call.at_once, call.tile, strict=True)
-            given = kernel.function, kernel.args, kernel.column, call.ndim, call.tiles, *itertools.chain(*axes)
+            given = kernel.function, kernel.args, kernel.column, call.ndim, *itertools.chain(*axes)
             record[: len(given)] = given
         self._kept.append(calls)
         bands = zip(command.first, command.last, command.width, strict=True)

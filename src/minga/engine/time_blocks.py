@@ -11,25 +11,21 @@ executed one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from minga.compile.abi import offsets
 from minga.engine import command as cmd
 from minga.engine.backend import KernelCall
-from minga.engine.caches import core_cache
+from minga.engine.bands import best_bands, places_of, slots, spread, touch
 from minga.engine.helpers import BoxAddress, Copy, copy_args
 from minga.engine.program import Apply, Let, Repeat, Rotate
 from minga.engine.reach import stencil
 from minga.engine.schedule import Begin, Boundaries, Finish, Item, Loop, Stage, sets_register
-from minga.engine.skew import Position, Span, Touch, positions
+from minga.engine.skew import Position, Touch, positions
 from minga.engine.storage import Storage
-from minga.lang.analysis import reads
-from minga.lang.graph import KernelGraph
 from minga.lang.types import itemsize
 from minga.space.field import Field, Register, Slot
 
@@ -42,18 +38,8 @@ DEEPEST: Final = 16
 """Largest number of rounds in a block."""
 MOST_CALLS: Final = 512
 """Largest number of kernel calls in a block."""
-CACHE_SHARE: Final = 0.75
-"""Share of a core's cache that the rows between the first and the last round of a block may fill."""
-EDGE: Final = 0.3
-"""Cost of reading a cell beside a band again, from a farther cache, compared with reading it from memory."""
-LEAST_BAND: Final = 8
-"""Fewest rows of a band along axis 1 of a grid with three axes or more."""
-LEAST_ROW: Final = 512
-"""Fewest cells of a band along the innermost axis, and the number of which the others are multiples."""
 LEAST_REPEATED: Final = 16
 """Least ratio of a periodic axis to the cells that are computed twice at each of its ends."""
-CALL_CELLS: Final = 4096, 32768
-"""Cells, at least, that a call computes in a band: with one thread, and for each of several."""
 
 
 @dataclass(slots=True)
@@ -97,7 +83,7 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Block]:
     if not _possible(binder, loop, rounds):
         return []
     known, levels = _recorded(binder, rounds)
-    touches = [touch for call, _ in levels.calls if (touch := _touch(call)) is not None]
+    touches = [found for call, _ in levels.calls if (found := touch(call)) is not None]
     if len(touches) < len(levels.calls) or not touches or not _separate(levels.calls):
         return []
     places = [positions(touches, axis) for axis in (0, 1)]
@@ -202,52 +188,13 @@ def _ending(binder: Binder, end: _Round) -> Iterator[cmd.Command]:
 
 
 # Geometry ------------------------------------------------------------------------------------------------------------
-def _touch(call: KernelCall) -> Touch | None:
-    """Return what a call accesses; None if an access is at a stride."""
-    found = _spans(call.graph)
-    if found is None:
-        return None
-    slots = _slots(call)
-    read, written = ({} for _ in range(2))  # type: dict[int, Span], dict[int, Span]
-    for into, spans in zip((read, written), found, strict=True):
-        for param, span in spans.items():
-            known = into.get(slots[param], span)
-            into[slots[param]] = _hull(known, span)
-    return Touch(call.lo, call.hi, read, written)
-
-
-def _spans(graph: KernelGraph) -> tuple[dict[int, Span], dict[int, Span]] | None:
-    """Return the spans of offsets at which each parameter is read and stored; None if one is accessed at a stride."""
-    accesses = ([], [])  # type: tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], ...]
-    accesses[0].extend((p, strides, offset) for p, found in reads(graph).items() for strides, offset in found)
-    accesses[1].extend((store.param, store.strides, store.offsets) for store in graph.stores)
-    spans: tuple[dict[int, Span], dict[int, Span]] = ({}, {})
-    for into, given in zip(spans, accesses, strict=True):
-        for param, strides, offset in given:
-            if len(graph.params[param].axes) < graph.ndim:
-                continue
-            if any(stride != 1 for stride in strides):
-                return None
-            into[param] = _hull(into.get(param, (offset, offset)), (offset, offset))
-    return spans
-
-
-def _hull(one: Span, other: Span) -> Span:
-    return tuple(map(min, one[0], other[0])), tuple(map(max, one[1], other[1]))
-
-
-def _slots(call: KernelCall) -> list[int]:
-    """Return the address of the slot of each parameter, which identifies an array."""
-    return [int(call.args[word]) for word in offsets(call.graph).fields]
-
-
 def _separate(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> bool:
     """Return True if arrays with fewer axes than the kernels that access them are only read."""
     partial, stored = set(), set()
     for call, _ in calls:
-        slots = _slots(call)
-        partial |= {slots[n] for n, p in enumerate(call.graph.params) if len(p.axes) < call.graph.ndim}
-        stored |= {slots[param] for param in call.graph.written}
+        arrays = slots(call)
+        partial |= {arrays[n] for n, p in enumerate(call.graph.params) if len(p.axes) < call.graph.ndim}
+        stored |= {arrays[param] for param in call.graph.written}
     return not partial & stored
 
 
@@ -261,51 +208,12 @@ def _shape(
     """Return the widths of bands along axes 0 and 1 and the number of rounds of the best block; None if none pays."""
     lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
     size = tuple(b - a for a, b in zip(lo, hi, strict=True))
-    spreads = [[_spread(touches[:end], places[axis], axis) for axis in (0, 1)] for end in ends]
+    spreads = [[spread(touches[:end], places[axis], axis) for axis in (0, 1)] for end in ends]
     best = best_bands(size, _bytes(calls), spreads, workers)
     if best is None:
         return None
     rows, columns, depth = best
-    return rows, columns if columns < size[1] else _places(touches, places[1], 1), depth
-
-
-def best_bands(
-    size: Sequence[int], cell: int, spreads: Sequence[Sequence[int]], workers: int
-) -> tuple[int, int, int] | None:
-    """Return the widths of bands and the number of rounds that need the fewest bytes from memory for a round.
-
-    Parameters
-    ----------
-    size
-        Cells of the block along each axis.
-    cell
-        Bytes of a cell of all arrays.
-    spreads
-        For each number of rounds, from 1 on, the rows along axes 0 and 1 that are in use at a time.
-    workers
-        Threads that share a band, each with a cache.
-
-    Returns
-    -------
-    tuple of int or None
-        Widths along axes 0 and 1 and number of rounds; None if the caches hold the whole block, or no several rounds.
-    """
-    budget = core_cache() * CACHE_SHARE * workers
-    if prod(size) * cell <= budget:
-        return None
-    row, step = (1, LEAST_ROW) if len(size) == 2 else (prod(size[2:]), LEAST_BAND)
-    best: tuple[float, tuple[int, int, int]] | None = None
-    for depth in (2**k for k in range(1, len(spreads).bit_length())):
-        deep, wide = spreads[depth - 1]
-        for width in {min(size[1], step * k) for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)} | {size[1]}:
-            edge = wide if width < size[1] else 0
-            cells = CALL_CELLS[1] * workers if workers > 1 else CALL_CELLS[0]
-            march = -(-cells // (width * row))
-            held = (deep + march) * (width + edge) * row * cell
-            cost = (1 + EDGE * edge / width) / depth
-            if held <= budget and (best is None or cost < best[0]):
-                best = cost, (march, width, depth)
-    return None if best is None else best[1]
+    return rows, columns if columns < size[1] else places_of(touches, places[1], 1), depth
 
 
 def rounds_of_blocks(loop: Repeat, storage: Storage, workers: int) -> int:
@@ -323,9 +231,9 @@ def rounds_of_blocks(loop: Repeat, storage: Storage, workers: int) -> int:
     if any(a.graph.reductions or a.graph.locals or a.cells.active is not None or a.mask is not None for a in applies):
         return 1
     reach = [sum(_reach(apply, axis) for apply in applies) for axis in (0, 1)]
-    slots = {slot: itemsize(slot.field.dtype) for a in applies for slot in a.operands if isinstance(slot, Slot)}
+    sizes = {slot: itemsize(slot.field.dtype) for a in applies for slot in a.operands if isinstance(slot, Slot)}
     spreads = [[r * (depth + 1) for r in reach] for depth in range(1, DEEPEST + 1)]
-    best = best_bands(grid.shape, sum(slots.values()), spreads, workers)
+    best = best_bands(grid.shape, sum(sizes.values()), spreads, workers)
     depth = 1 if best is None else best[2]
     while depth * max(reach) * LEAST_REPEATED > min(n for n, p in zip(grid.shape, grid.periodic, strict=True) if p):
         depth //= 2
@@ -337,26 +245,13 @@ def _reach(apply: Apply, axis: int) -> int:
     return max((max(reach.lo[axis], reach.hi[axis]) for reach in stencil(apply).values()), default=0)
 
 
-def _places(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
-    """Return the number of places along an axis at which calls have cells."""
-    ranges = [p.range(t.lo[axis], t.hi[axis]) for t, p in zip(touches, places, strict=False)]
-    return max(end for _, end in ranges) - min(begin for begin, _ in ranges)
-
-
-def _spread(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
-    """Return the rows along an axis between the first cell that the first round reads and the last that is computed."""
-    lags = [place.place for place in places[: len(touches)] if not place.at_once]
-    reach = max((span[1][axis] - span[0][axis] for touch in touches for span in touch.reads.values()), default=0)
-    return max(lags, default=0) - min(lags, default=0) + reach
-
-
 def _bytes(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> int:
     """Return the bytes of a cell of all arrays that calls access."""
     sizes: dict[int, int] = {}
     for call, _ in calls:
         params = call.graph.params
         sizes |= {
-            s: itemsize(p.dtype) for s, p in zip(_slots(call), params, strict=True) if len(p.axes) == call.graph.ndim
+            s: itemsize(p.dtype) for s, p in zip(slots(call), params, strict=True) if len(p.axes) == call.graph.ndim
         }
     return sum(sizes.values())
 
@@ -373,22 +268,24 @@ def _wave(
         [p.range(t.lo[axis], t.hi[axis]) for t, p in zip(touches, places[axis], strict=False)][: len(calls)]
         for axis in (0, 1)
     ]
-    first, last = (tuple(choose(r[k] for r in along) for along in ranges) for k, choose in ((0, min), (1, max)))
+    first, last = (_pair(choose(r[k] for r in along) for along in ranges) for k, choose in ((0, min), (1, max)))
     bound = []
     for number, (call, kernel) in enumerate(calls):
-        n, place = call.graph.ndim, [along[number] for along in places]
-        args = call.args.copy()
-        tile = _tile(call, kernel, width, workers)
+        n, along = call.graph.ndim, [axis[number] for axis in places]
+        args, tile = call.args.copy(), _tile(call, kernel, width, workers)
         args[2 * n : 2 * n + 2] = tile
         args[2 * n + 2 : 3 * n] = [b - a for a, b in zip(call.lo[2:], call.hi[2:], strict=True)]
         args[3 * n + 2 : 4 * n] = 1
-        bound.append(
-            cmd.WaveCall(
-                replace(kernel, args=int(args.ctypes.data)), args, n, call.lo[:2], call.hi[:2],
-                (place[0].place, place[1].place), (place[0].at_once, place[1].at_once), tile, 1,
-            )
-        )  # fmt: skip
+        kernel = replace(kernel, args=int(args.ctypes.data))
+        place, at_once = _pair(p.place for p in along), (along[0].at_once, along[1].at_once)
+        bound.append(cmd.WaveCall(kernel, args, n, _pair(call.lo), _pair(call.hi), place, at_once, tile))
     return cmd.Wave(tuple(bound), first, last, width, _label(calls))
+
+
+def _pair(values: Iterable[int]) -> tuple[int, int]:
+    """Return the first two of some values."""
+    first, second, *_ = values
+    return first, second
 
 
 def _tile(call: KernelCall, kernel: cmd.Kernel, width: tuple[int, int], workers: int) -> tuple[int, int]:
