@@ -450,7 +450,9 @@ def test_the_time_limit_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) 
     assert "the run is given up after 2 losses in a row" in said.err
     assert [order["spent"] for order in orders] == [0.0, 7.0]
     case = read_case("noisy.toml", options={"run.wall_time": 60.0})
-    made = RunOutput.of(RunDirectory.create(Path("made"), "noisy"), case.model, case.fields, SerialComm(), case.options, spent=59.5)
+    made = RunOutput.of(
+        RunDirectory.create(Path("made"), "noisy"), case.model, case.fields, SerialComm(), case.options, spent=59.5
+    )
     assert made.keeper.wishes(0.0)[1]
     made.keeper.began += 50.0
     assert not made.keeper.wishes(0.0)[1]

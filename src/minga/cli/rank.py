@@ -2,8 +2,8 @@
 
 ORDER is JSON: ``target``, ``overrides`` and ``options`` specify the case as on the command line; ``run`` is the
 directory of the run, ``ranks`` and ``launcher`` say what was started, ``resume`` whether the run is resumed, ``spent``
-how many seconds the command has run, and ``watch`` is what the watchdog tells ranks, if there is one. With ``probe`` the ranks are only timed, and the
-result goes to the file of that name.
+how many seconds the command has run, and ``watch`` is what the watchdog tells ranks, if there is one. With ``probe``
+the ranks are only timed, and the result goes to the file of that name.
 """
 
 from __future__ import annotations

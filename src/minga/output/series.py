@@ -95,7 +95,7 @@ class SeriesFile:
     def add(self, step: int, at: float | None, observables: Mapping[str, Any]) -> None:
         """Record the observables after a step, as `Series.add`.
 
-        If the disk is full they stay in memory, and are written when there is room, at the end of the run at the latest.
+        If the disk is full they stay in memory, and are written when there is room, at the latest when the run ends.
 
         Raises
         ------
