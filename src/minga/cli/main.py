@@ -108,22 +108,6 @@ def run(
 
 
 @app.command()
-def install(
-    hosts: Annotated[Path, typer.Option("--hosts", metavar="FILE", help="A file that lists the hosts, one a line.")],
-    shell: Annotated[str, Shell] = "ssh",
-) -> None:
-    """Copy this Python, with minga and all packages, to hosts that do not have it, under the same path as here."""
-    from minga.launch.hosts import shell_launcher
-    from minga.launch.hosts_file import read_hosts
-    from minga.launch.install import Environment
-    from minga.launch.install import install as copy_to
-    from minga.launch.reach import is_here
-
-    others = [host for host in read_hosts(hosts) if not is_here(host, shell)]
-    copy_to(others, shell_launcher(shell), Environment.here(), _print)
-
-
-@app.command()
 def new(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to write: my_rule.py or my_case.toml.")],
     kind: Annotated[
@@ -325,6 +309,22 @@ def report(run: Annotated[Path, Run]) -> None:
     from minga.view.report import write_report
 
     _print(str(write_report(RunDirectory.open_early(run))))
+
+
+@app.command()
+def install(
+    hosts: Annotated[Path, typer.Option("--hosts", metavar="FILE", help="A file that lists the hosts, one a line.")],
+    shell: Annotated[str, Shell] = "ssh",
+) -> None:
+    """Copy this Python, with minga and all packages, to hosts that do not have it, under the same path as here."""
+    from minga.launch.hosts import shell_launcher
+    from minga.launch.hosts_file import read_hosts
+    from minga.launch.install import Environment
+    from minga.launch.install import install as copy_to
+    from minga.launch.reach import is_here
+
+    others = [host for host in read_hosts(hosts) if not is_here(host, shell)]
+    copy_to(others, shell_launcher(shell), Environment.here(), _print)
 
 
 @app.command()
