@@ -45,12 +45,15 @@ class LabNode:
         Bytes; None is no limit.
     rate
         bit/s of its line; None is the rate of the lab.
+    switch
+        The name of the switch to which its line leads.
     """
 
     name: str
     share: float = 1.0
     memory: int | None = None
     rate: float | None = None
+    switch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class Lab:
         bit/s of lines without a rate of their own, or of the hub.
     latency
         Seconds.
+    uplink
+        Seconds that frames between two switches take longer.
     loss, duplicate, reorder
         Probabilities of a frame to be lost, duplicated or reordered.
     seed
@@ -92,6 +97,7 @@ class Lab:
     wiring: Literal["switch", "hub"] = "switch"
     rate: float | None = None
     latency: float = 0.0
+    uplink: float = 0.0
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0
@@ -106,9 +112,15 @@ class Lab:
         return tuple(self.rate if node.rate is None else node.rate for node in self.nodes)
 
     @property
+    def switches(self) -> tuple[int, ...]:
+        """Number of the switch of each node."""
+        names = list(dict.fromkeys(node.switch for node in self.nodes))
+        return tuple(names.index(node.switch) for node in self.nodes)
+
+    @property
     def in_user_space(self) -> bool:
         """True if frames pass through :mod:`minga.lab.hub` instead of the kernel's bridge."""
-        return self.wiring == "hub" or any((self.latency, self.loss, self.duplicate, self.reorder))
+        return self.wiring == "hub" or any((self.latency, self.uplink, self.loss, self.duplicate, self.reorder))
 
     def factor(self, cores: float) -> float:
         """Return the factor that multiplies the shares on a machine with ``cores`` cores.
@@ -259,6 +271,7 @@ class _NodeSettings(BaseModel):
     rate: Annotated[
         _Rate | None, Field(description='rate of its link, from "1 kb/s" to "1000 Gb/s": rate = "10 Mb/s"')
     ] = None
+    switch: Annotated[str, Field(pattern=_NAME, description='the switch to which its line leads: switch = "a"')] = ""
     count: Annotated[int, Field(ge=1, le=MOST_NODES, description="number of nodes of this kind")] = 1
 
 
@@ -273,6 +286,9 @@ class _LabSettings(BaseModel):
         _Rate | None, Field(description='rate of the links, from "1 kb/s" to "1000 Gb/s": rate = "100 Mb/s"')
     ] = None
     latency: Annotated[_Time, Field(description='delay added to each frame, at most "60 s": latency = "0.5 ms"')] = 0.0
+    uplink: Annotated[
+        _Time, Field(description='delay of frames between switches in addition, at most "60 s": uplink = "1 ms"')
+    ] = 0.0
     loss: Annotated[_Probability, Field(description="probability that a frame is lost")] = 0.0
     duplicate: Annotated[_Probability, Field(description="probability that a frame arrives twice")] = 0.0
     reorder: Annotated[_Probability, Field(description="probability that a frame is overtaken by later ones")] = 0.0
@@ -308,7 +324,7 @@ def _lab(settings: _LabSettings, stem: str) -> Lab:
 def _nodes(kind: _NodeSettings) -> list[LabNode]:
     names = [kind.name] if kind.count == 1 else [f"{kind.name}-{number + 1}" for number in range(kind.count)]
     memory = None if kind.memory is None else round(kind.memory)
-    return [LabNode(name, kind.share, memory, kind.rate) for name in names]
+    return [LabNode(name, kind.share, memory, kind.rate, kind.switch) for name in names]
 
 
 def _check(lab: Lab, settings: _LabSettings) -> None:
@@ -325,7 +341,15 @@ def _check(lab: Lab, settings: _LabSettings) -> None:
         )
     if "localhost" in names:
         raise CaseError("a node cannot be called 'localhost'", key=f"nodes[{names.index('localhost')}].name")
+    if lab.uplink and len(set(lab.switches)) < 2:
+        raise CaseError(
+            "there is one switch, and no uplink between switches",
+            key="uplink",
+            remedy='name the switches of nodes: switch = "a" in one table of [[nodes]], switch = "b" in another',
+        )
     if lab.wiring == "hub":
+        if lab.uplink:
+            raise CaseError("a hub has no switches between its nodes", key="uplink", remedy='write wiring = "switch"')
         for number, kind in enumerate(settings.nodes):
             if kind.rate is not None:
                 raise CaseError(
