@@ -156,11 +156,6 @@ def larger_than_life(which: LargerThanLife, ndim: int = 2) -> Rule:
         )
     neighbourhood = which.neighbourhood()
     around = neighbourhood.around(ndim)
-    if pays(around) and (count := terms(around)) > MOST_TERMS:
-        raise wrong(
-            f"rule {name} is too large for a kernel: its count has {count} terms, at most {MOST_TERMS} are possible",
-            "use a smaller R, or the neighbourhood NM or NN",
-        )
     size = len(around) + 1
     for letter, ranges in (("S", which.survival), ("B", which.birth)):
         if ranges and ranges[-1][1] > size:
@@ -169,6 +164,11 @@ def larger_than_life(which: LargerThanLife, ndim: int = 2) -> Rule:
                 f"{which.radius} has {size} with the cell itself",
                 f"use counts up to {size} after {letter}",
             )
+    if pays(around) and (count := terms(around)) > MOST_TERMS:
+        raise wrong(
+            f"rule {name} is too large for a kernel: its count has {count} terms, at most {MOST_TERMS} are possible",
+            "use a smaller R, or the neighbourhood NM or NN",
+        )
 
     @rule(neighbourhood=neighbourhood, states=which.states, name=name, colours=ageing_colours(which.states))
     def next_state(cell: Node, near: RuleContext) -> Node:
