@@ -54,14 +54,15 @@ SECONDS: Final = 1.0
 VICTIMS: Final = ("rank", "launcher", "starter", "host")
 """A rank; `minga run`; MPI's program between them; all processes at once, as when the power fails."""
 PATIENCE: Final = 30.0
-RANKS: Final = (1, 2, 3, 4)
+RANKS: Final = (1, 1, 1, 2, 2, 3, 3, 4)
+"""Numbers of ranks, small ones more often."""
+EARLY: Final = 0.1
+"""Probability that the moment of a kill is counted from the start of the program, not of the run."""
 KILLS: Final = (1, 1, 1, 2)
 """Least numbers of kills of a run, one of which is chosen."""
-FIRST: Final = 0.3
-"""Seconds after the start of a run before which it is not killed: Python has hardly begun."""
 
 
-def killed(runs: int, folder: Path, seed: int = 1, beside: int = 2) -> dict[str, Any]:
+def killed(runs: int, folder: Path, seed: int = 1, beside: int = 3) -> dict[str, Any]:
     """Return what came of so many runs, each of which was killed, and resumed on other numbers of ranks.
 
     Parameters
@@ -118,7 +119,7 @@ def _survive(run: _Run, chance: random.Random) -> _Story:
         story.resumed += run.begun
         spared = run.begun and story.by_victim.total() >= wanted
         job = run.start(ranks)
-        hit = not spared and _hit(job, chance.uniform(FIRST, run.case.seconds), chance, story)
+        hit = not spared and _hit(run, job, chance, story)
         status = job.wait()
         if run.finished and not story.resumed:
             shutil.rmtree(run.place)  # it ended before it was killed
@@ -130,9 +131,10 @@ def _survive(run: _Run, chance: random.Random) -> _Story:
             return story
 
 
-def _hit(job: subprocess.Popen[bytes], moment: float, chance: random.Random, story: _Story) -> bool:
-    """Kill a part of a job at a moment; False if the job has ended before."""
-    victim = chance.choice(VICTIMS)
+def _hit(run: _Run, job: subprocess.Popen[bytes], chance: random.Random, story: _Story) -> bool:
+    """Kill a part of a job at a random moment; False if the job has ended before."""
+    victim, early, moment = chance.choice(VICTIMS), chance.random() < EARLY, chance.uniform(0.0, run.case.seconds)
+    _wait(lambda: early or run.begun or job.poll() is not None, PATIENCE)
     if _wait(lambda: job.poll() is not None, moment):
         return False
     story.gone.append(_kill(job, victim, chance))
@@ -141,7 +143,7 @@ def _hit(job: subprocess.Popen[bytes], moment: float, chance: random.Random, sto
 
 
 class _Case:
-    """A case, what is left of it without a kill, and the seconds from its start to its end."""
+    """A case, what is left of it without a kill, and how many seconds it takes once it has begun."""
 
     def __init__(self, name: str, folder: Path, text: str) -> None:
         self.name, self.folder = name, folder
@@ -151,8 +153,9 @@ class _Case:
         for _ in range(3):  # the first run compiles, the second one is timed, the third one is the reference
             (folder / "case.toml").write_text(f"{text}\n{_options(steps)}")
             shutil.rmtree(alone, ignore_errors=True)
-            began = time.monotonic()
             job = _minga(folder / "log", "run", folder / "case.toml", "--out", alone, "-n", 1)
+            _wait(lambda: (alone / "case.toml").exists(), PATIENCE)
+            began = time.monotonic()
             assert job.wait() == 0, (folder / "log").read_text()
             self.seconds = time.monotonic() - began
             computing = json.loads((alone / "result.json").read_text())["seconds"]
