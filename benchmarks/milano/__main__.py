@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from benchmarks.command import asked
 from benchmarks.machine import SOURCES, measured_in_labs
+from benchmarks.milano.losses import losses
 from benchmarks.milano.paper import RATIO, TIMES, derived, shape
 from benchmarks.milano.report import markdown
 from benchmarks.page import shown
@@ -131,10 +132,11 @@ def libraries(quick: bool) -> dict[str, Any]:
     return {"network": network, "libraries": found}
 
 
-ITEMS: Final[dict[str, Callable[[bool], dict[str, Any]]]] = {
+ITEMS: Final[dict[str, Callable[[bool], Any]]] = {
     "times": times,
     "messages": messages,
     "libraries": libraries,
+    "losses": lambda quick: losses(read_lab(str(LAB)), order, quick),
 }
 
 
