@@ -3,47 +3,53 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from benchmarks.milano.paper import RATIO
-from minga.lab.cluster import Cluster, laboratory
+from benchmarks.milano.ranks import compile_kernels, order
+from minga.lab.cluster import laboratory
 from minga.lab.config import ETHERNET, Lab
+from minga.space.box import Box
+from minga.space.cuts import slabs
 
 FREE: Final = 20e9
 """bit/s of a network that is no limit."""
 JUMBO: Final = 9000
 ACROSS: Final = (64, 128)
 """Cells across of the meshes."""
-Order = Callable[[Cluster, str, Mapping[str, Any], int], Any]
 
 
-def losses(lab: Lab, order: Order, quick: bool) -> list[dict[str, Any]]:
+def losses(lab: Lab, quick: bool) -> list[dict[str, Any]]:
     """Account for a sweep on the longest mesh of the tables, and where frames and sweeps are larger."""
     small, large = (12, 16) if quick else ACROSS
-    first = _one(lab, order, small, quick)
+    first = _one(lab, small, quick)
     return [
-        _account(lab, order, first, ETHERNET, quick),
-        _account(lab, order, first, JUMBO, quick),
-        _account(lab, order, _one(lab, order, large, quick), JUMBO, quick),
+        _account(lab, first, ETHERNET, quick),
+        _account(lab, first, JUMBO, quick),
+        _account(lab, _one(lab, large, quick), JUMBO, quick),
     ]
 
 
 def _asked(lab: Lab, mesh: Sequence[int], ranks: int, quick: bool) -> dict[str, Any]:
     speeds = [node.share for node in lab.nodes[:ranks]]
-    return {"mesh": mesh, "speeds": speeds, "sweeps": 2 if quick else 4, "rounds": 1 if quick else 3}
+    few = quick or ranks == 1
+    return {"mesh": mesh, "speeds": speeds, "sweeps": 2 if few else 4, "rounds": 1 if quick else 2 if few else 3}
 
 
-def _one(lab: Lab, order: Order, across: int, quick: bool) -> dict[str, Any]:
+def _one(lab: Lab, across: int, quick: bool) -> dict[str, Any]:
     """A sweep on the first node."""
     mesh = [28 if quick else 224, across, across]
+    cut = slabs(Box((0, 0, 0), tuple(mesh)), len(lab.nodes), 0, [node.share for node in lab.nodes], granule=1)
+    for planes in {*(cut.hi[:, 0] - cut.lo[:, 0]).tolist(), mesh[0]}:
+        compile_kernels("account", {"mesh": [planes, *mesh[1:]], "speeds": [1.0], "sweeps": 1, "rounds": 1})
     with laboratory(lab) as cluster:
         found = order(cluster, "account", _asked(lab, mesh, 1, quick), 1)
     return {"mesh": mesh, **_summed(found["whole"])}
 
 
-def _account(lab: Lab, order: Order, one: Mapping[str, Any], frame: int, quick: bool) -> dict[str, Any]:
+def _account(lab: Lab, one: Mapping[str, Any], frame: int, quick: bool) -> dict[str, Any]:
     mesh, shares = one["mesh"], [node.share for node in lab.nodes]
     a_plane = one["seconds"] / mesh[0]
     rate = 8.0 * 8 * 3 * mesh[1] * mesh[2] / (a_plane * RATIO)
