@@ -27,7 +27,7 @@ from benchmarks.command import asked
 from benchmarks.machine import measured_in_labs
 from benchmarks.milano.losses import losses
 from benchmarks.milano.paper import RATIO, TIMES, derived, shape
-from benchmarks.milano.ranks import compile_kernels, order
+from benchmarks.milano.ranks import ROOT, compile_kernels, order
 from benchmarks.milano.report import markdown
 from benchmarks.page import shown
 from minga.lab.cluster import laboratory
