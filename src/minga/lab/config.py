@@ -22,6 +22,9 @@ __all__ = ["MOST_NODES", "Lab", "LabNode", "labs", "read_lab"]
 MOST_NODES: Final = 250
 """Maximum number of nodes, as many as fit into one network, 10.77.0.0/24."""
 
+ETHERNET: Final = 1500
+"""Bytes that a frame of Ethernet carries."""
+
 _BUSY: Final = 0.9
 """Fraction of the cores that all nodes together may use; the rest is for the network, a hub and measurements."""
 
@@ -64,7 +67,8 @@ class Lab:
     applies to the links of nodes that set no rate; with ``wiring`` "hub" it is the rate of the medium that all nodes
     share. ``period`` is that of the CPU quotas: a node that has used up its share of a period waits for the next one.
     ``scale`` multiplies the shares, see :meth:`shares`. ``socket_buffer`` is the largest number of bytes that TCP
-    buffers for a connection, in each direction; None leaves the limit to the system.
+    buffers for a connection, in each direction; None leaves the limit to the system. ``frame`` is the largest number of
+    bytes that a frame carries; the kernel plays each frame on the nodes' cores, so large ones cost them less.
 
     Parameters
     ----------
@@ -90,6 +94,8 @@ class Lab:
         A factor of all shares; None: chosen by :meth:`factor`.
     socket_buffer
         The most bytes that TCP keeps for a connection, each way; None: as the system has it.
+    frame
+        The most bytes that a frame carries.
     """
 
     name: str
@@ -105,6 +111,7 @@ class Lab:
     period: float = 5e-3
     scale: float | None = None
     socket_buffer: int | None = None
+    frame: int = ETHERNET
 
     @property
     def rates(self) -> tuple[float | None, ...]:
@@ -305,6 +312,9 @@ class _LabSettings(BaseModel):
         Annotated[_Size, Field(ge=4096, le=1 << 30)] | None,
         Field(description='limit of TCP buffers for a connection, each way, from "4 KiB" to "1 GiB": "16 KiB"'),
     ] = None
+    frame: Annotated[
+        int, Field(ge=ETHERNET, le=9000, description="bytes that a frame carries, 1500 to 9000 (jumbo frames)")
+    ] = ETHERNET
     nodes: Annotated[
         list[_NodeSettings], Field(min_length=1, description='a table for each kind of node: [[nodes]] name = "fast"')
     ]
@@ -346,6 +356,12 @@ def _check(lab: Lab, settings: _LabSettings) -> None:
             "there is one switch, and no uplink between switches",
             key="uplink",
             remedy='name the switches of nodes: switch = "a" in one table of [[nodes]], switch = "b" in another',
+        )
+    if lab.in_user_space and lab.frame != ETHERNET:
+        raise CaseError(
+            f"frames of {lab.frame} bytes pass through a switch of the kernel only",
+            key="frame",
+            remedy='leave it out, or use wiring = "switch" without latency, loss, duplicate and reorder',
         )
     if lab.wiring == "hub":
         if lab.uplink:
