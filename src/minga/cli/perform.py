@@ -35,6 +35,7 @@ def perform(
     resume: bool = False,
     on_last: Callable[[], None] | None = None,
     observers: Sequence[Observer] = (),
+    spent: float = 0.0,
 ) -> dict[str, Any] | None:
     """Run or resume a case; collective.
 
@@ -56,6 +57,8 @@ def perform(
         Called on every rank after the last step.
     observers
         Observers beside those of the case.
+    spent
+        Seconds of the time limit that were over when the ranks were started.
 
     Returns
     -------
@@ -63,7 +66,7 @@ def perform(
         On rank 0 the result, which is also in the directory; None on the other ranks.
     """
     with noticing_removal(directory.path), touched(directory, comm.rank):
-        return _perform(case, comm, directory, listener, stop, resume, on_last, observers)
+        return _perform(case, comm, directory, listener, stop, resume, on_last, observers, spent)
 
 
 def _perform(
@@ -75,6 +78,7 @@ def _perform(
     resume: bool,
     on_last: Callable[[], None] | None,
     observers: Sequence[Observer],
+    spent: float,
 ) -> dict[str, Any] | None:
     options = case.located
     resumes = resume and has_checkpoints(comm, directory)
@@ -91,6 +95,7 @@ def _perform(
         attributes={"title": case.name},
         cpus=cpus,
         note=listener.note,
+        spent=spent,
     )
     live = LiveRecord(case.model, case.run.steps, comm, directory)
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -91,7 +92,7 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
     with contextlib.ExitStack() as held:
         start = held.enter_context(_start(request, case, inside=job is not None))
         _check_shares(start, case)
-        directory = _make_directory(request, case, start.ranks)
+        directory = _make_directory(request, case, start.ranks, case.run.ranks)
         with progress_display(case.name, case.run.steps) as listener:
             _serve(request, directory, listener)
             for note in start.notes:
@@ -131,12 +132,15 @@ def _source(request: RunRequest) -> Source:
     return find_source(request.target)
 
 
-def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory:
-    """Create the directory of the run with the resolved case in it; leave nothing behind in case of an error."""
+def _make_directory(request: RunRequest, case: Case, ranks: int, asked: int | None) -> RunDirectory:
+    """Create the directory of the run with the resolved case in it; leave nothing behind in case of an error.
+
+    Only a number of ranks that was `asked` for is kept: a resumed run has others, such as all of its job's nodes.
+    """
     if request.resume:
         directory = open_resumed(request.target, request.out, request.force)
         notes = check_resumed(case, directory, ranks, elsewhere=request.hosts is not None)
-        write_case(case, directory, ranks)
+        write_case(case, directory, asked)
         announce(case, ranks, directory)
         note_state(directory, "starting")
         say(notes)
@@ -145,7 +149,7 @@ def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory
         check_replaced(case, request.out)
     directory = RunDirectory.create(request.out, case.name, request.force)
     try:
-        case.save(directory, ranks)
+        case.save(directory, asked)
         announce(case, ranks, directory)
         note_state(directory, "starting")
     except BaseException:
@@ -241,10 +245,11 @@ def _launched(
     from minga.launch.watchdog.carry_on import carry_on
 
     tried: Counter[str] = Counter()
+    began = time.monotonic()
 
     def start_them(barred: Collection[str] | None) -> int:
         if barred is None:
-            return _started(start, request, case, directory, listener, request.resume)
+            return _started(start, request, case, directory, listener, request.resume, began)
         held.close()
         again = held.enter_context(_start(request, case, barred=barred))
         for note in again.notes:
@@ -253,7 +258,7 @@ def _launched(
         for name in tried.keys() - {host.name for host in again.absent}:  # it takes part
             del tried[name]
         comeback = _comeback(again, request, case, directory, tried)
-        status = _started(again, request, case, directory, listener, True, comeback)
+        status = _started(again, request, case, directory, listener, True, began, comeback)
         if comeback is not None and comeback.back and status == OK and _was_asked(directory):
             tried.update(comeback.back)
             raise HostsBackError(", ".join(f"host {name}" for name in comeback.back))
@@ -300,16 +305,17 @@ def _started(
     directory: RunDirectory,
     listener: Listener,
     resume: bool,
+    began: float,
     comeback: Comeback | None = None,
 ) -> int:
-    """Start the ranks of a run once, and return their status."""
+    """Start the ranks of a run once, which was `began` at that time of the clock, and return their status."""
     from minga.launch.launch import launch
 
     counts = {"run.ranks": start.ranks, "run.threads": case.run.threads}
     # A run that is resumed has all of its case in its directory; the user's file may have changed.
     given: tuple[Path, Sequence[str], Mapping[str, Any]] = (directory.case, (), {})
     target, overrides, options = given if resume else (case.source.path, request.overrides, request.options)
-    order = {
+    order: dict[str, object] = {
         "target": str(target.absolute()),
         "overrides": list(overrides),
         "options": {**options, **counts} | ({} if start.weights is None else {"run.weights": start.weights}),
@@ -319,6 +325,7 @@ def _started(
     assert start.prepare is not None
     ranks, limit = start.prepare(directory), watch_limit(case.run.watch)
     watched = None if limit is None else Watched.of(directory.path, limit, ranks)
+    order["spent"] = time.monotonic() - began
     return launch(ranks, order, listener, watched, comeback)
 
 
@@ -402,7 +409,7 @@ def _agreed_directory(comm: Any, request: RunRequest, case: Case) -> RunDirector
     answer: RunDirectory | Exception | None = None
     if comm.rank == 0:
         try:
-            answer = _make_directory(request, case, comm.size)
+            answer = _make_directory(request, case, comm.size, comm.size)
         except Exception as error:
             answer = error
     agreed = comm.bcast(answer)

@@ -22,6 +22,7 @@ from minga.engine.exchange import BoundExchange, bind_exchange, continuation
 from minga.engine.masks import Masks, Remaining
 from minga.engine.matching import check_layouts
 from minga.engine.panels import BoundMove, Buffers, bind_move, finish_move, start_move
+from minga.engine.pieces import in_pieces
 from minga.engine.program import REASONS, Apply, Call, Let, Move, Rotate, ScalarValue
 from minga.engine.reach import Reach
 from minga.engine.reduction import BoundReductions, bind_reductions
@@ -392,10 +393,11 @@ class Binder:
             assert block is not None
             bind_active(self, apply, self.active.of(apply, self.storage), block, part, operands, scalars)
             return
-        self.kernel(
-            graph, part, operands, scalars, cmd.Category.COMPUTE, apply.label, accumulators,
-            extent=apply.extent, colour=apply.colour, remaining=rest,
-        )  # fmt: skip
+        for piece in in_pieces(graph, part) if self.polls and rest is None else (part,):
+            self.kernel(
+                graph, piece, operands, scalars, cmd.Category.COMPUTE, apply.label, accumulators,
+                extent=apply.extent, colour=apply.colour, remaining=rest,
+            )  # fmt: skip
 
     def operand(
         self, operand: Slot | Constant, block: int | None, shift: Sequence[int]
