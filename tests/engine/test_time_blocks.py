@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import minga as mg
 from minga.engine import time_blocks
-from minga.engine.command import Count, Wave
+from minga.engine.command import Count, Kernel
+from minga.engine.helpers import wave_function
 from minga.engine.program import Program
 from minga.space.region import Region
 
@@ -23,8 +24,8 @@ from .worlds import Way, worlds
 pytestmark = pytest.mark.filterwarnings("ignore:Program .* draws random numbers")
 
 Shape = tuple[int, int, int]
-SHAPES: list[Shape] = [(1, 1, 2), (3, 16, 4), (2, 5, 8), (7, 1000, 16)]
-"""Rows and columns of a band, and rounds of a block."""
+SHAPES: list[Shape] = [(1, 40, 2), (3, 4, 4), (2, 7, 8), (7, 1, 16)]
+"""Rows of a band, columns, and rounds of a block."""
 
 
 @mg.kernel
@@ -202,7 +203,7 @@ def result(made: Made, times: list[int], threads: int = 1, native: bool = True) 
         left = [np.array(engine.gather(item.slot(k))).tobytes() for item in fields for k in range(item.slots)]
         left += [engine.storage.registers[name].tobytes() for name in sorted(engine.storage.registers)]
         commands = [command for known in engine._prepared.values() for command in known.binding.commands]
-    waves = sum(isinstance(command, Wave) for command in commands)
+    waves = sum(isinstance(c, Kernel) and c.function == wave_function() for c in commands)
     return left, waves, max((c.rounds for c in commands if isinstance(c, Count)), default=0)
 
 

@@ -19,12 +19,12 @@ CACHE_SHARE: Final = 0.75
 """Share of a core's cache that the rows between the first and the last round of a block may fill."""
 EDGE: Final = 0.3
 """Cost of reading a cell beside a band again, from a farther cache, compared with reading it from memory."""
-LEAST_BAND: Final = 8
-"""Fewest rows of a band along axis 1 of a grid with three axes or more."""
-LEAST_ROW: Final = 512
-"""Fewest cells of a band along the innermost axis, and the number of which the others are multiples."""
-CALL_CELLS: Final = 4096, 32768
-"""Cells, at least, that a call computes in a band: with one thread, and for each of several."""
+LEAST_ROW: Final = 256
+"""Fewest cells of a column of a grid with two axes, whose rows are contiguous."""
+LEAST_COLUMN: Final = 8
+"""Fewest rows along axis 1 of a column of a grid with more axes."""
+CALL_CELLS: Final = 8192
+"""Cells, at least, that a call computes in a band."""
 
 
 def touch(call: KernelCall) -> Touch | None:
@@ -70,7 +70,7 @@ def slots(call: KernelCall) -> list[int]:
 def best_bands(
     size: Sequence[int], cell: int, spreads: Sequence[Sequence[int]], workers: int
 ) -> tuple[int, int, int] | None:
-    """Return the widths of bands and the number of rounds that need the fewest bytes from memory for a round.
+    """Return the shape of bands and the number of rounds that need the fewest bytes from memory for a round.
 
     Parameters
     ----------
@@ -81,28 +81,28 @@ def best_bands(
     spreads
         For each number of rounds, from 1 on, the rows along axes 0 and 1 that are in use at a time.
     workers
-        Threads that share a band, each with a cache.
+        Threads that compute a column each, with a cache of their own.
 
     Returns
     -------
     tuple of int or None
-        Widths along axes 0 and 1 and number of rounds; None if the caches hold the whole block, or no several rounds.
+        Rows of a band, number of columns and number of rounds; None if the caches hold the whole block, or no several
+        rounds.
     """
-    budget = core_cache() * CACHE_SHARE * workers
-    if prod(size) * cell <= budget:
+    budget = core_cache() * CACHE_SHARE
+    if prod(size) * cell <= budget * workers:
         return None
-    row, step = (1, LEAST_ROW) if len(size) == 2 else (prod(size[2:]), LEAST_BAND)
+    row, least = (1, LEAST_ROW) if len(size) == 2 else (prod(size[2:]), LEAST_COLUMN)
     best: tuple[float, tuple[int, int, int]] | None = None
     for depth in (2**k for k in range(1, len(spreads).bit_length())):
         deep, wide = spreads[depth - 1]
-        for width in {min(size[1], step * k) for k in (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)} | {size[1]}:
-            edge = wide if width < size[1] else 0
-            cells = CALL_CELLS[1] * workers if workers > 1 else CALL_CELLS[0]
-            march = -(-cells // (width * row))
-            held = (deep + march) * (width + edge) * row * cell
+        for columns in (workers * n for n in range(1, max(1, size[1] // (least * workers)) + 1)):
+            width = -(-(size[1] + wide) // columns)
+            edge = wide if columns > 1 else 0
+            rows = -(-CALL_CELLS // (width * row))
             cost = (1 + EDGE * edge / width) / depth
-            if held <= budget and (best is None or cost < best[0]):
-                best = cost, (march, width, depth)
+            if (deep + rows) * (width + edge) * row * cell <= budget and (best is None or cost < best[0]):
+                best = cost, (rows, columns, depth)
     return None if best is None else best[1]
 
 

@@ -60,54 +60,6 @@ class Kernel:
         return self.category if self.block < 0 else len(Category) + self.block
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class WaveCall:
-    """One kernel call of a wave: on the cells that lie in a band, for each band.
-
-    `args` are the kernel's argument words; box and number of tiles in them change from band to band. For each axis that
-    bands cross, `lo` and `hi` are the call's whole box, and `place` and `at_once` its position (`minga.engine.skew`).
-    """
-
-    kernel: Kernel
-    args: np.ndarray
-    ndim: int
-    lo: tuple[int, int]
-    hi: tuple[int, int]
-    place: tuple[int, int]
-    at_once: tuple[bool, bool]
-    tile: tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Wave:
-    """Execute calls of several rounds of a loop band by band.
-
-    Along each of the first two axes, bands of `width` places follow each other from `first` to `last`; those along axis
-    1 are the outer loop.
-    """
-
-    calls: tuple[WaveCall, ...]
-    first: tuple[int, int]
-    last: tuple[int, int]
-    width: tuple[int, int]
-    label: str
-
-    @property
-    def cells(self) -> int:
-        """Number of cells that all calls together compute."""
-        return sum(call.kernel.cells for call in self.calls)
-
-    @property
-    def block(self) -> int:
-        """Number of the timed block, as for `Kernel`."""
-        return self.calls[0].kernel.block
-
-    @property
-    def category(self) -> Category:
-        """Category of its events; the ledger has the time of each call."""
-        return Category.COMPUTE
-
-
 @dataclass(frozen=True, slots=True)
 class Launch:
     """Launch `function(args, worker)` on a GPU after all earlier launches, and continue at once.
@@ -248,7 +200,6 @@ class End:
 
 Command = (
     Kernel
-    | Wave
     | Launch
     | Synchronise
     | Fetch

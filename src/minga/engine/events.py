@@ -16,19 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.engine.command import (
-    Allreduce,
-    Call,
-    Category,
-    Command,
-    Fetch,
-    Kernel,
-    Launch,
-    Start,
-    Synchronise,
-    Wait,
-    Wave,
-)
+from minga.engine.command import Allreduce, Call, Category, Command, Fetch, Kernel, Launch, Start, Synchronise, Wait
 from minga.engine.loop_code import EVENT_WORDS, RING_COUNT, RING_MASK, loop_functions
 from minga.engine.workers import Workers, nanoseconds_per_tick
 
@@ -172,7 +160,7 @@ def _entry(command: Command) -> Entry:
     match command:
         case Kernel():
             return Entry(command.label, command.category.name.lower(), tiles=command.tiles, cells=command.cells)
-        case Launch() | Wave():
+        case Launch():
             return Entry(command.label, command.category.name.lower(), cells=command.cells)
         case Synchronise() | Fetch():
             return Entry("wait for the GPU", "compute")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -31,8 +30,6 @@ from minga.engine.command import (
     Switch,
     Synchronise,
     Wait,
-    Wave,
-    WaveCall,
 )
 from minga.engine.device import Device
 from minga.engine.events import EventLog
@@ -141,30 +138,6 @@ class _Run:
             channel.test()
         return command.column
 
-    def wave(self, command: Wave) -> int:
-        """Execute the calls of a wave; all its time is recorded as that of its first call."""
-        bands = [range(*limits) for limits in zip(command.first, command.last, command.width, strict=True)]
-        for outer, inner in itertools.product(*reversed(bands)):
-            for call in command.calls:
-                self.in_band(call, (inner, outer), command.width)
-        return command.calls[0].kernel.column
-
-    def in_band(self, call: WaveCall, start: tuple[int, int], width: tuple[int, int]) -> None:
-        """Execute a call of a wave on its cells in one band."""
-        tiles, n = 1, call.ndim
-        for axis in (0, 1):
-            lo, hi, place = call.lo[axis], call.hi[axis], call.place[axis]
-            if not call.at_once[axis]:
-                lo, hi = max(lo, start[axis] - place), min(hi, start[axis] + width[axis] - place)
-            elif not start[axis] <= place < start[axis] + width[axis]:
-                return
-            if lo >= hi:
-                return
-            count = -(-(hi - lo) // call.tile[axis])
-            call.args[axis], call.args[n + axis], call.args[3 * n + axis] = lo, hi, count
-            tiles *= count
-        self.workers.run(call.kernel.function, call.kernel.args, tiles)
-
     def launch(self, command: Launch) -> int:
         assert self.device is not None
         self.device.launch(command.function, command.grid, command.threads, command.args)
@@ -241,7 +214,6 @@ class _Run:
 
 _MEANING: Final[dict[type, Callable[[_Run, Any], int | None]]] = {
     Kernel: _Run.kernel,
-    Wave: _Run.wave,
     Launch: _Run.launch,
     Synchronise: _Run.synchronise,
     Fetch: _Run.fetch,

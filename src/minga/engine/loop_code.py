@@ -1,6 +1,6 @@
 """Native code that runs kernels on many threads and lists of commands without Python.
 
-It has four functions of 64-bit words; the constants below number the words of their arguments.
+It has three functions of 64-bit words; the constants below number the words of their arguments.
 
 worker(control, worker)
     Body of a thread: takes tiles of every dispatch until it is told to stop. Waiting threads first spin on the gate for
@@ -8,8 +8,6 @@ worker(control, worker)
 dispatch(control, worker, function, args, tiles, polls) -> ticks spent on polls
     Compute all tiles of a kernel with the help of the waiting threads. A thread that is late is not waited for: it
     finds the gate closed. Between its own tiles the caller makes progress on the channels of `polls`.
-wave(context, record) -> nothing
-    Execute the calls of a wave (`minga.engine.command.Wave`) band by band.
 run(context) -> status
     Interpret records of commands until one ends the program, calls Python or fails, the stop word is set, or an
     interruption is due.
@@ -80,14 +78,7 @@ EVENT_WORDS: Final = 4
 RECORD_WORDS: Final = 8
 OP_KERNEL, OP_START, OP_WAIT, OP_COLLECTIVE, OP_ALLREDUCE, OP_ROTATE = range(6)
 OP_JUMP, OP_JUMP_IF, OP_SET, OP_COUNT, OP_CALL, OP_END = range(6, 12)
-OP_LAUNCH, OP_SYNCHRONISE, OP_FETCH, OP_SWITCH, OP_WAVE = range(12, 17)
-
-# Words of a wave: number and address of its calls, then first, last and width of the bands along each of two axes.
-WAVE_CALLS, WAVE_ADDRESS, WAVE_BANDS = range(3)
-# Words of a call of a wave; those of each axis are lo, hi, place, at_once and the length of a tile.
-CALL_FUNCTION, CALL_ARGS, CALL_COLUMN, CALL_NDIM, CALL_AXES = range(5)
-AXIS_WORDS: Final = 5
-CALL_WORDS: Final = 16
+OP_LAUNCH, OP_SYNCHRONISE, OP_FETCH, OP_SWITCH = range(12, 16)
 
 RUNNING, ENDED, CALLED, FAILED, STOPPED, LOOKING = -1, 0, 1, 2, 3, 4
 
@@ -125,7 +116,7 @@ def _compiled() -> tuple[LoopFunctions, object]:
     module = ir.Module("minga_loop")
     poll, note = _poll(module), _note(module)
     dispatch = _dispatch(module, poll)
-    run = _run(module, (dispatch, _wave(module, dispatch)), poll, _complete(module), note)
+    run = _run(module, dispatch, poll, _complete(module), note)
     functions = [_worker(module, note), dispatch, run, _ticks(module)]
     addresses, owner = load(module, functions)
     return LoopFunctions(**addresses), owner
@@ -133,14 +124,6 @@ def _compiled() -> tuple[LoopFunctions, object]:
 
 def _clock(code: Code) -> Word:
     return code.intrinsic(_CLOCKS[platform.machine()])
-
-
-def _pause(code: Code) -> None:
-    """Tell the processor that this thread is spinning."""
-    if platform.machine() == "x86_64":
-        code.effect("llvm.x86.sse2.pause")
-    else:
-        code.effect("llvm.aarch64.hint", ir.Constant(ir.IntType(32), 1))
 
 
 def _ticks(module: ir.Module) -> Code:
@@ -184,7 +167,7 @@ def _wait_for_dispatch(code: Code, control: Word, seen: Word) -> Word:
         return gate.get().shift_in_zeros(17).equals(seen) & stop.equals(0)
 
     with code.repeat(waiting):
-        _pause(code)
+        code.pause()
         with code.when((_clock(code) - start.get()) > spin):
             _sleep(code, control, seen)
             start.set(_clock(code))
@@ -254,7 +237,7 @@ def _dispatch(module: ir.Module, poll: Code) -> Code:
     code.atomic("and", control + 8 * GATE, ~_OPEN, "acq_rel")
     patience = code.variable(_PATIENCE)
     with code.repeat(lambda: (code.atomic_load(control + 8 * GATE, "acquire") & _INSIDE).differs(0)):
-        _pause(code)
+        code.pause()
         patience.set(patience.get() - 1)
         with code.when(patience.get() < 0):
             code.call(code.load(control + 8 * YIELD), returns=32)
@@ -345,61 +328,7 @@ def _note(module: ir.Module) -> Code:
     return code
 
 
-def _wave(module: ir.Module, dispatch: Code) -> Code:
-    """Build wave(context, record): execute the calls of a wave, and add their times to the ledger."""
-    code = Code(module, "wave", 2)
-    context, record = code.arguments
-    ticks, counts = code.load(context + 8 * TICKS), code.load(context + 8 * COUNTS)
-    calls, address = code.load(record + 8 * WAVE_CALLS), code.load(record + 8 * WAVE_ADDRESS)
-    (first, last, width), (outer, end, breadth) = (
-        [code.load(record + 8 * (WAVE_BANDS + 3 * axis + k)) for k in range(3)] for axis in (0, 1)
-    )
-    start = code.variable(_clock(code))
-    band = code.variable(outer)
-    with code.repeat(lambda: band.get() < end):
-        row = code.variable(first)
-        row.set(first)
-        with code.repeat(lambda: row.get() < last):
-            with code.loop(calls) as number:
-                call = address + number * (8 * CALL_WORDS)
-                tiles = code.variable(0)
-                tiles.set(_band(code, call, 0, row.get(), width))
-                with code.when(tiles.get()):
-                    tiles.set(tiles.get() * _band(code, call, 1, band.get(), breadth))
-                with code.when(tiles.get()):
-                    function, args = code.load(call + 8 * CALL_FUNCTION), code.load(call + 8 * CALL_ARGS)
-                    _tiles(code, context, dispatch, function, args, tiles.get())
-                    now, column = _clock(code), code.load(call + 8 * CALL_COLUMN) * 8
-                    _add(code, ticks + column, now - start.get())
-                    _add(code, counts + column, 1)
-                    start.set(now)
-            row.set(row.get() + width)
-        band.set(band.get() + breadth)
-    code.finish()
-    return code
-
-
-def _band(code: Code, call: Word, axis: int, start: Word, width: Word) -> Word:
-    """Restrict a call of a wave to a band along an axis; return the number of tiles, 0 if it has no cells there."""
-    lo, hi, place, at_once, tile = (
-        code.load(call + 8 * (CALL_AXES + AXIS_WORDS * axis + k)) for k in range(AXIS_WORDS)
-    )
-    begin, end = start - place, start + width - place
-    inside = (begin <= 0) & (end > 0)
-    low = code.select(at_once, lo, code.intrinsic("llvm.smax.i64", lo, begin))
-    high = code.select(at_once, code.select(inside, hi, lo), code.intrinsic("llvm.smin.i64", hi, end))
-    count = code.variable(0)
-    with code.when(low < high):
-        args, ndim = code.load(call + 8 * CALL_ARGS) + 8 * axis, code.load(call + 8 * CALL_NDIM) * 8
-        count.set((high - low + tile - 1).quotient(tile))
-        code.store(low, args)
-        code.store(high, args + ndim)
-        code.store(count.get(), args + ndim * 3)
-    return count.get()
-
-
-def _run(module: ir.Module, by: tuple[Code, Code], poll: Code, complete: Code, note: Code) -> Code:
-    dispatch, wave = by
+def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code, note: Code) -> Code:
     code = Code(module, "run", 1, returns=True)
     context = code.arguments[0]
     ticks, counts = code.load(context + 8 * TICKS), code.load(context + 8 * COUNTS)
@@ -440,13 +369,6 @@ def _run(module: ir.Module, by: tuple[Code, Code], poll: Code, complete: Code, n
                 with code.when(polled):
                     _add(code, ticks + 8 * Category.SEND, polled)
                 stamp(event, word(4), polled)
-            with case(OP_WAVE):
-                code.store(event, code.load(context + 8 * CONTROL) + 8 * EVENT)
-                code.call(wave, context, word(1))
-                now = _clock(code)
-                with code.when(ring):
-                    code.call(note, ring, event, last.get(), now, 0)
-                last.set(now)
             with case(OP_LAUNCH):
                 arguments = [code.load(word(2) + 8 * k) for k in range(11)]
                 checked(code.call(word(1), *arguments, returns=32))
@@ -529,16 +451,6 @@ def _kernel(
             with code.when(polls):
                 polled.set(code.call(poll, polls, returns=64))
     return polled.get()
-
-
-def _tiles(code: Code, context: Word, dispatch: Code, function: Word, args: Word, tiles: Word) -> None:
-    """Compute all tiles of a kernel while no messages are in flight."""
-    worker = code.load(context + 8 * WORKER)
-    with code.either(tiles > 1) as (many, one):
-        with many:
-            code.call(dispatch, code.load(context + 8 * CONTROL), worker, function, args, tiles, 0, returns=64)
-        with one:
-            code.call(function, args, 0, worker)
 
 
 def _fetch(code: Code, record: Word, checked: Callable[[Word], None], status: Variable) -> None:

@@ -7,7 +7,6 @@ needs is missing, `unsupported` returns the reason, and :mod:`minga.engine.inter
 from __future__ import annotations
 
 import ctypes
-import itertools
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -36,7 +35,6 @@ from minga.engine.command import (
     Switch,
     Synchronise,
     Wait,
-    Wave,
 )
 from minga.engine.device import Device
 from minga.engine.events import EventLog
@@ -215,17 +213,6 @@ class NativeLoop:
         polls = self._poll_list(command.polls)
         return words.OP_KERNEL, command.function, command.args, command.tiles, command.column, polls
 
-    def _wave(self, command: Wave) -> tuple[int, ...]:
-        calls = np.zeros((len(command.calls), words.CALL_WORDS), np.int64)
-        for record, call in zip(calls, command.calls, strict=True):
-            kernel = call.kernel
-            axes = zip(call.lo, call.hi, call.place, call.at_once, call.tile, strict=True)
-            given = kernel.function, kernel.args, kernel.column, call.ndim, *itertools.chain(*axes)
-            record[: len(given)] = given
-        self._kept.append(calls)
-        bands = zip(command.first, command.last, command.width, strict=True)
-        return words.OP_WAVE, self._array((len(calls), calls.ctypes.data, *itertools.chain(*bands)))
-
     def _on_device(self, command: Launch | Synchronise | Fetch) -> tuple[int, ...]:
         assert self._launcher is not None
         return self._launcher.encode(command)
@@ -317,7 +304,6 @@ class NativeLoop:
 
 _ENCODERS: Final[dict[type, Callable[[NativeLoop, Any], tuple[int, ...] | None]]] = {
     Kernel: NativeLoop._kernel,
-    Wave: NativeLoop._wave,
     Launch: NativeLoop._on_device,
     Synchronise: NativeLoop._on_device,
     Fetch: NativeLoop._on_device,

@@ -1,9 +1,9 @@
 """Several rounds of a loop computed band by band, so that their data stay in the cache.
 
 A loop whose rounds consist of kernels alone reads and writes all its fields once a round. If they exceed the cache,
-memory is the limit, not the processor. Here the kernel calls of several rounds become one :class:`~minga.engine.command
-.Wave`: bands of cells, some rows of the next round behind those of the round before (`minga.engine.skew`). Each round
-reads and writes the same arrays as without bands, since slots are named as they are after the rotations before it, and
+memory is the limit, not the processor. Here the kernel calls of several rounds become one call of a wave: bands of
+cells, some rows of the next round behind those of the round before (:mod:`minga.engine.skew`). Each round reads and
+writes the same arrays as without bands, since slots are named as they are after the rotations before it, and
 values of registers that change from round to round are computed first, each in memory of its own. So all results have
 the same bits. The loop still ends each round for everything that must see it: the rounds that do not fill a block are
 executed one by one.
@@ -11,21 +11,24 @@ executed one by one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from minga.compile.abi import offsets
 from minga.engine import command as cmd
-from minga.engine.backend import KernelCall
-from minga.engine.bands import best_bands, places_of, slots, spread, touch
-from minga.engine.helpers import BoxAddress, Copy, copy_args
+from minga.engine import wave_kernel as words
+from minga.engine.backend import KernelCall, copies_of
+from minga.engine.bands import best_bands, slots, spread, touch
+from minga.engine.helpers import BoxAddress, Copy, copy_args, wave_function
 from minga.engine.program import Apply, Let, Repeat, Rotate
 from minga.engine.reach import stencil
 from minga.engine.schedule import Begin, Boundaries, Finish, Item, Loop, Stage, sets_register
 from minga.engine.skew import Position, Touch, positions
 from minga.engine.storage import Storage
+from minga.engine.workers import libc_address
 from minga.lang.types import itemsize
 from minga.space.field import Field, Register, Slot
 
@@ -87,13 +90,13 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Block]:
     if len(touches) < len(levels.calls) or not touches or not _separate(levels.calls):
         return []
     places = [positions(touches, axis) for axis in (0, 1)]
-    shape = _shape(levels.calls, touches, places, [step.calls for step in known], binder.backend.workers)
-    if shape is None:
+    best = _best(levels.calls, touches, places, [step.calls for step in known], binder.backend.workers)
+    if best is None:
         return []
-    blocks, (rows, columns, depth) = [], shape
+    blocks, (rows, columns, depth) = [], best
     while depth > 1:
         end = known[depth - 1]
-        wave = _wave(levels.calls[: end.calls], touches, places, (rows, columns), binder.backend.workers)
+        wave = _wave(binder, levels.calls[: end.calls], touches, places, (rows, columns))
         lets = [command for step in known[:depth] for command in step.lets]
         after = tail if depth == len(loop.rounds) else loop.restore
         blocks.append(Block(depth, [*lets, wave, *_ending(binder, end), *_bound(binder, after)]))
@@ -198,22 +201,18 @@ def _separate(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> bool:
     return not partial & stored
 
 
-def _shape(
+def _best(
     calls: Sequence[tuple[KernelCall, cmd.Kernel]],
     touches: Sequence[Touch],
     places: Sequence[Sequence[Position]],
     ends: Sequence[int],
     workers: int,
 ) -> tuple[int, int, int] | None:
-    """Return the widths of bands along axes 0 and 1 and the number of rounds of the best block; None if none pays."""
+    """Return the rows of a band, the number of columns and the rounds of the best block; None if none pays."""
     lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
     size = tuple(b - a for a, b in zip(lo, hi, strict=True))
     spreads = [[spread(touches[:end], places[axis], axis) for axis in (0, 1)] for end in ends]
-    best = best_bands(size, _bytes(calls), spreads, workers)
-    if best is None:
-        return None
-    rows, columns, depth = best
-    return rows, columns if columns < size[1] else places_of(touches, places[1], 1), depth
+    return best_bands(size, _bytes(calls), spreads, workers)
 
 
 def rounds_of_blocks(loop: Repeat, storage: Storage, workers: int) -> int:
@@ -257,44 +256,36 @@ def _bytes(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> int:
 
 
 def _wave(
+    binder: Binder,
     calls: Sequence[tuple[KernelCall, cmd.Kernel]],
     touches: Sequence[Touch],
     places: Sequence[Sequence[Position]],
-    width: tuple[int, int],
-    workers: int,
-) -> cmd.Wave:
-    """Return the command that executes calls in bands."""
-    ranges = [
-        [p.range(t.lo[axis], t.hi[axis]) for t, p in zip(touches, places[axis], strict=False)][: len(calls)]
-        for axis in (0, 1)
-    ]
-    first, last = (_pair(choose(r[k] for r in along) for along in ranges) for k, choose in ((0, min), (1, max)))
-    bound = []
+    shape: tuple[int, int],
+) -> cmd.Kernel:
+    """Return the command that executes calls in columns of bands: rows of a band and number of columns."""
+    table = np.zeros((len(calls), words.CALL_WORDS), np.int64)
+    ends = []
     for number, (call, kernel) in enumerate(calls):
-        n, along = call.graph.ndim, [axis[number] for axis in places]
-        args, tile = call.args.copy(), _tile(call, kernel, width, workers)
-        args[2 * n : 2 * n + 2] = tile
-        args[2 * n + 2 : 3 * n] = [b - a for a, b in zip(call.lo[2:], call.hi[2:], strict=True)]
-        args[3 * n + 2 : 4 * n] = 1
-        kernel = replace(kernel, args=int(args.ctypes.data))
-        place, at_once = _pair(p.place for p in along), (along[0].at_once, along[1].at_once)
-        bound.append(cmd.WaveCall(kernel, args, n, _pair(call.lo), _pair(call.hi), place, at_once, tile))
-    return cmd.Wave(tuple(bound), first, last, width, _label(calls))
-
-
-def _pair(values: Iterable[int]) -> tuple[int, int]:
-    """Return the first two of some values."""
-    first, second, *_ = values
-    return first, second
-
-
-def _tile(call: KernelCall, kernel: cmd.Kernel, width: tuple[int, int], workers: int) -> tuple[int, int]:
-    """Return the tile of a call along the first two axes: bands are cut along axis 1, a part for each worker."""
-    rows, columns = (max(1, b - a) for a, b in zip(call.lo[:2], call.hi[:2], strict=True))
-    if workers == 1 or kernel.category is not cmd.Category.COMPUTE or rows == 1:
-        return rows, columns
-    part = -(-min(width[1], columns) // workers)
-    return rows, -(-part // 16) * 16 if call.graph.ndim == 2 else part
+        n, where = call.graph.ndim, offsets(call.graph)
+        one = call.args.copy()
+        one[where.tile : where.tile + n] = [max(1, b - a) for a, b in zip(call.lo, call.hi, strict=True)]
+        one[where.tiles : where.tiles + n] = 1
+        copies = copies_of(one, binder.backend.workers)
+        table[number, : words.AXES] = kernel.function, binder.address(copies), copies[0].nbytes, n
+        along = [axis[number] for axis in places]
+        axes = [(call.lo[axis], call.hi[axis], p.place, p.at_once) for axis, p in enumerate(along)]
+        table[number, words.AXES :] = [*axes[0], *axes[1]]
+        ends.append([place.range(call.lo[axis], call.hi[axis]) for axis, place in enumerate(along)])
+    (first, last), (left, right) = ((min(a for a, _ in e), max(b for _, b in e)) for e in zip(*ends, strict=True))
+    width = max(1, -(-(right - left) // shape[1]))
+    columns = max(1, -(-(right - left) // width))
+    progress = np.zeros((columns, words.PROGRESS_WORDS), np.int64)
+    bands = first, last, shape[0], left, right, width
+    args = np.array([len(calls), *map(binder.address, (table, progress)), libc_address("sched_yield"), *bands])
+    category, cells = cmd.Category.COMPUTE, sum(kernel.cells for _, kernel in calls)
+    return cmd.Kernel(
+        wave_function(), binder.address(args), columns, category, _label(calls), cells=cells, block=calls[0][1].block
+    )
 
 
 def _label(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> str:
