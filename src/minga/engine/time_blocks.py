@@ -47,7 +47,7 @@ LEAST_REPEATED: Final = 16
 
 @dataclass(slots=True)
 class Levels:
-    """How a round of a block names slots and registers, and the kernel calls recorded so far.
+    """Names of slots and registers in a round of a block, and the kernel calls recorded so far.
 
     turns     rotations of each field since the beginning of the block
     versions  memory of registers that the block has set, by key
@@ -72,7 +72,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """What is known after a round: commands that set registers, numbers of calls and rotations, memory of registers."""
+    """State after a round: commands that set registers, numbers of calls and rotations, memory of registers."""
 
     lets: list[cmd.Command]
     calls: int
