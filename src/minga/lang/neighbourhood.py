@@ -18,7 +18,7 @@ __all__ = ["Neighbourhood", "circular", "hex", "moore", "offsets", "von_neumann"
 
 Offset = tuple[int, ...]
 Belongs = Callable[[Sequence[NDArray[Any]]], Any]
-"""Which of many offsets belong to a neighbourhood, given one array for each axis."""
+"""Function of one array of offsets for each axis that selects those of a neighbourhood."""
 MOST_CELLS = 1 << 21
 """Maximum number of cells that a neighbourhood is selected from: twice a box of radius 500 in two dimensions."""
 
