@@ -32,7 +32,7 @@ def terms(source: Source) -> list[Source]:
         The terms in the order of the text, with their signs.
     """
     found: list[ast.expr] = []
-    waiting: list[tuple[ast.expr, bool]] = [(source.tree.body, False)]
+    waiting: list[tuple[ast.expr, bool]] = [(source.tree, False)]
     while waiting:
         node, negative = waiting.pop()
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
