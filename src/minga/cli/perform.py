@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minga.cli.case import Case
 from minga.engine.comm import Comm
@@ -23,6 +23,9 @@ from minga.running.session import execute
 from minga.running.simulation import Simulation
 from minga.view.progress import Listener
 
+if TYPE_CHECKING:
+    from minga.plan.drop import Drop
+
 __all__ = ["perform"]
 
 
@@ -35,6 +38,7 @@ def perform(
     resume: bool = False,
     on_last: Callable[[], None] | None = None,
     observers: Sequence[Observer] = (),
+    on_drop: Callable[[Drop], object] | None = None,
 ) -> dict[str, Any] | None:
     """Run or resume a case; collective.
 
@@ -56,6 +60,8 @@ def perform(
         Called on every rank after the last step.
     observers
         Observers beside those of the case.
+    on_drop
+        Called on rank 0 with hosts without which the rest of the run would be shorter, a restart included.
 
     Returns
     -------
@@ -63,7 +69,7 @@ def perform(
         On rank 0 the result, which is also in the directory; None on the other ranks.
     """
     with noticing_removal(directory.path), touched(directory, comm.rank):
-        return _perform(case, comm, directory, listener, stop, resume, on_last, observers)
+        return _perform(case, comm, directory, listener, stop, resume, on_last, observers, on_drop)
 
 
 def _perform(
@@ -75,6 +81,7 @@ def _perform(
     resume: bool,
     on_last: Callable[[], None] | None,
     observers: Sequence[Observer],
+    on_drop: Callable[[Drop], object] | None,
 ) -> dict[str, Any] | None:
     options = case.located
     resumes = resume and has_checkpoints(comm, directory)
@@ -119,6 +126,7 @@ def _perform(
             keeper=kept.keeper,
             asked=stop,
             on_plan=planned,
+            on_drop=on_drop,
             cpus=pinning.workers,
         )
     except BaseException:

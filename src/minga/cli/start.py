@@ -49,7 +49,7 @@ class Start:
     notes
         Notes for the user.
     absent
-        Hosts of the file that do not answer, without which the run continues.
+        Hosts of the file that do not answer, or were dropped, without which the run continues.
     missing
         Part of all ranks that these hosts would have.
     """
@@ -136,7 +136,12 @@ class _Seat:
 
 @contextlib.contextmanager
 def ranks_on_hosts(
-    case: Case, file: Path, shell: str, ranks: int | None, barred: Collection[str] | None = None
+    case: Case,
+    file: Path,
+    shell: str,
+    ranks: int | None,
+    barred: Collection[str] | None = None,
+    dropped: Collection[str] = (),
 ) -> Iterator[Start]:
     """Check the hosts of a file, and yield the ranks of a run on them; only checkpoints stay there.
 
@@ -153,6 +158,8 @@ def ranks_on_hosts(
     barred
         Names of hosts that stay out after a loss; then others that cannot take part are left out as well, and of the
         number of ranks as many start as the others take.
+    dropped
+        Names of hosts that stay out because they are slow, unless no other is left.
 
     Raises
     ------
@@ -161,9 +168,10 @@ def ranks_on_hosts(
     LaunchError
         If a host cannot take part; all faults are named.
     """
-    hosts = [host for host in read_hosts(file, 1) if host.name not in (barred or ())]
-    if not hosts:
+    wanted = [host for host in read_hosts(file, 1) if host.name not in (barred or ())]
+    if not wanted:
         raise RunError(f"no host of {file} is left: each was lost twice", remedy="resume the run on other hosts")
+    hosts = [host for host in wanted if host.name not in dropped] or wanted
     _check_weights(hosts, file)
     launcher = find_launcher()
     with interruptible(), host_agents(hosts, shell) as agents:
@@ -182,7 +190,7 @@ def ranks_on_hosts(
             return Ranks(launcher, count, tuple(places), shell, agents.mark)
 
         taking = {agent.host.name for agent in agents.each}
-        absent = tuple(host for host in hosts if host.name not in taking)
+        absent = tuple(host for host in wanted if host.name not in taking)
         usual = count / len(taking)
         lacking = sum(host.slots or usual for host in absent)
         yield Start(count, prepare, weights, tuple(notes), absent, lacking / (lacking + count))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -36,6 +37,7 @@ from minga.plan.hindsight import Hindsight, Regret
 from minga.plan.move_cost import MoveCost
 from minga.plan.ranks import RankGroup
 from minga.plan.recut import costs_of_blocks, moved_cells, reassign, recut
+from minga.plan.slow_hosts import Drops
 from minga.plan.work.masks import MaskWatch
 from minga.plan.work.recorded import applies_of
 from minga.plan.work.weights import Weights, measured_weights
@@ -99,6 +101,10 @@ class Balancer:
     cause
         The reason why ranks take longer than expected: "ranks" if ranks are slower, "cells" if their cells cost more.
         In the latter case the given speeds hold, and the times of blocks show where costly cells are.
+    drops
+        Watch on rank 0 over hosts without which the run would be faster; None if hosts cannot be dropped.
+    clock
+        Clock of the time that the search for better cuts takes.
 
     Attributes
     ----------
@@ -117,6 +123,8 @@ class Balancer:
         tolerance: float = 1.05,
         part: float = 0.5,
         cause: Literal["ranks", "cells"] = "ranks",
+        drops: Drops | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if every != "auto" and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
             raise LayoutError(f"balance every {every!r} steps", remedy='give 1 or more, or "auto"')
@@ -127,6 +135,7 @@ class Balancer:
             )
         self.work, self.group, self.every = work, group, every
         self.tolerance, self.part, self.cause = tolerance, part, cause
+        self._drops, self._clock = drops, clock
         self.decisions: list[Decision] = []
         self.looks = 0
         self._held: list[tuple[int, NDArray[np.int64]]] = []
@@ -244,7 +253,15 @@ class Balancer:
         blocks = {block: seconds / steps for each in gathered for block, seconds in each.blocks.items()}
         longest = max(each.spent for each in gathered) / steps
         look = RankTimes(np.array([each.busy / steps for each in gathered]), blocks, longest, steps)
-        return self.decide(layout, look, remaining)
+        return self.look(layout, look, remaining)
+
+    def look(self, layout: Layout, times: RankTimes, remaining: int) -> Proposal | None:
+        """Decide as :meth:`decide` does; where nothing moves, look for hosts without which the run would be faster."""
+        proposal = self.decide(layout, times, remaining)
+        pace = self._pace
+        if proposal is None and self._drops is not None and pace is not None:
+            self._drops.look(layout, pace, times, remaining, lambda: self._best(layout, self.work.weights, pace))
+        return proposal
 
     def decide(self, layout: Layout, times: RankTimes, remaining: int) -> Proposal | None:
         """Return a better layout if moving to it pays in the remaining steps, otherwise None.
@@ -280,10 +297,10 @@ class Balancer:
             return None
         if self._shifts and self._shifts < _PATIENCE:
             return None  # times that have only just begun to change have not settled yet
-        began = time.perf_counter()
+        began = self._clock()
         proposal = self._search(layout, weights, pace)
         if times.step > 0.0:
-            self._idle = (time.perf_counter() - began) / _SEARCHING
+            self._idle = (self._clock() - began) / _SEARCHING
         if proposal is None or proposal.gain * remaining <= _WORTH * proposal.expected:
             return None
         clear = self._shifts > 0
@@ -526,10 +543,21 @@ class Balancer:
         engine.comm.allreduce(took, "sum")
         longest = np.array([round((time.perf_counter() - began) * 1e9), moved.peak], np.int64)
         engine.comm.allreduce(longest, "max")
-        seconds = float(longest[0]) * 1e-9
-        self.decisions.append(
-            Decision(step, proposal.imbalance, proposal.gain, proposal.expected, int(took[0]), seconds, int(longest[1]))
-        )
+        self.moved(proposal, step, int(took[0]), float(longest[0]) * 1e-9, int(longest[1]))
+
+    def moved(self, proposal: Proposal, step: int, size: int, seconds: float, peak: int) -> None:
+        """Record a move, and learn from its cost.
+
+        Parameters
+        ----------
+        proposal
+            What was proposed.
+        step
+            Number of steps done before it.
+        size, seconds, peak
+            Bytes that were sent, seconds that it took, and maximum bytes that it filled on a rank.
+        """
+        self.decisions.append(Decision(step, proposal.imbalance, proposal.gain, proposal.expected, size, seconds, peak))
         self.price.learn(proposal.step_seconds, proposal.sending, seconds)
         self._budget.correct(seconds - proposal.expected)
 

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from minga.errors import LaunchError
 from minga.launch.signals import interruptible
-from minga.launch.watchdog.comeback import HostsBackError
-from minga.launch.watchdog.loss import Loss, LossError
+from minga.launch.watchdog.loss import HostsChangedError, Loss, LossError
 from minga.launch.watchdog.restarts import Restarts
 from minga.output.checkpoint.head import heads_of
 from minga.output.directory import RunDirectory
+from minga.output.happenings import note_happening
 from minga.output.progress import note_state, read_progress
 
-__all__ = ["carry_on", "with_cost"]
+__all__ = ["Clock", "carry_on", "with_cost"]
+
+
+def _pause(seconds: float) -> None:
+    with interruptible():
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The clock of restarts: ``now`` returns the time in seconds, and ``wait`` passes some."""
+
+    now: Callable[[], float] = time.monotonic
+    wait: Callable[[float], object] = _pause
 
 
 def carry_on(
@@ -24,6 +37,7 @@ def carry_on(
     tell: Callable[[str], object],
     *,
     continues: bool,
+    clock: Clock | None = None,
 ) -> int:
     """Start the ranks of a run, again after each loss if the run `continues`, and return their status.
 
@@ -31,29 +45,32 @@ def carry_on(
     ----------
     start
         Starts the ranks and returns their status. Its argument is None the first time; after a loss the ranks resume
-        the run, and it names the hosts that must stay out. It raises HostsBackError where it has stopped the run to
-        continue with hosts that answer again.
+        the run, and it names the hosts that must stay out. It raises HostsChangedError where it has stopped the run to
+        continue with other hosts.
     directory
         Directory of the run.
     tell
         Called with messages for people.
     continues
         Whether ranks are started again after a loss.
+    clock
+        The clock; by default that of this machine.
 
     Raises
     ------
     LossError
         After a loss, if the run does not continue, or has lost too often.
     """
+    clock = clock or Clock()
     restarts = Restarts(_newest_checkpoint(directory))
     barred: Collection[str] | None = None
     while True:
         try:
             return start(barred)
-        except HostsBackError as back:
-            tell(f"minga: the run continues with {back}")
+        except HostsChangedError as changed:
+            _say(directory, tell, f"the run continues {changed}")
             note_state(directory, "starting")
-            barred = restarts.barred(time.monotonic())
+            barred = restarts.barred(clock.now())
             continue
         except LossError as error:
             loss = error.loss
@@ -64,15 +81,21 @@ def carry_on(
         loss, told = with_cost(loss, directory)
         if not continues:
             raise LossError(loss, told)
-        restart = restarts.after(loss, _newest_checkpoint(directory), time.monotonic())
+        restart = restarts.after(loss, _newest_checkpoint(directory), clock.now())
         if restart.refusal is not None:
             raise LossError(loss, f"{told}; the run is given up after {restart.refusal}")
-        tell(f"minga: {told}; it continues in {restart.pause:g} s")
+        _say(directory, tell, f"{told}; it continues in {restart.pause:g} s")
         note_state(directory, "waiting", told)
-        with interruptible():
-            time.sleep(restart.pause)
+        clock.wait(restart.pause)
         note_state(directory, "starting")
-        barred = restarts.barred(time.monotonic())
+        barred = restarts.barred(clock.now())
+
+
+def _say(directory: RunDirectory, tell: Callable[[str], object], text: str) -> None:
+    """Tell people about a restart, and keep that for the report."""
+    tell(f"minga: {text}")
+    progress = read_progress(directory)
+    note_happening(directory, progress["step"] if progress else 0, text)
 
 
 def with_cost(loss: Loss, directory: RunDirectory) -> tuple[Loss, str]:
