@@ -242,11 +242,12 @@ def _launched(
     """
     from minga.launch.watchdog.carry_on import carry_on
 
-    takers = TakingPart(request.shell, case, directory)
+    continues = case.run.on_loss == "continue"
+    takers = TakingPart(request.shell, directory, continues and case.options.checkpoint.every != "off")
 
-    def start_them(barred: Collection[str] | None) -> int:
+    def start_them(barred: Mapping[str, float] | None) -> int:
         if barred is None:
-            return _started(start, request, case, directory, listener, request.resume, takers)
+            return _started(start, request, case, directory, listener, request.resume, takers, {})
         held.close()
         try:
             again = held.enter_context(_start(request, case, barred=barred, dropped=takers.slow))
@@ -257,10 +258,10 @@ def _launched(
             listener.note(note)
         _check_shares(again, case)
         takers.started(again)
-        return _started(again, request, case, directory, listener, True, takers)
+        return _started(again, request, case, directory, listener, True, takers, barred)
 
     try:
-        status = carry_on(start_them, directory, listener.note, continues=case.run.on_loss == "continue")
+        status = carry_on(start_them, directory, listener.note, continues=continues)
     except BaseException as error:
         _leave(case, directory, error, request.resume)
         raise
@@ -283,6 +284,7 @@ def _started(
     listener: Listener,
     resume: bool,
     takers: TakingPart,
+    barred: Mapping[str, float],
 ) -> int:
     """Start the ranks of a run once, and return their status.
 
@@ -308,7 +310,7 @@ def _started(
     assert start.prepare is not None
     ranks, limit = start.prepare(directory), watch_limit(case.run.watch)
     watched = None if limit is None else Watched.of(directory.path, limit, ranks)
-    comeback, dropping = takers.comeback(start), takers.dropping(ranks.hosts)
+    comeback, dropping = takers.comeback(start, barred), takers.dropping(ranks.hosts)
     status = launch(ranks, order, listener, watched, comeback, dropping)
     if status == OK:
         takers.check_changed(comeback, dropping)

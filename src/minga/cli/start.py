@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -49,17 +49,14 @@ class Start:
     notes
         Notes for the user.
     absent
-        Hosts of the file that do not answer, or were dropped, without which the run continues.
-    missing
-        Part of all ranks that these hosts would have.
+        Hosts of the file without which the run continues after a loss, and the part of all ranks that each would have.
     """
 
     ranks: int
     prepare: Preparing | None = None
     weights: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
-    absent: tuple[Host, ...] = ()
-    missing: float = 0.0
+    absent: Mapping[Host, float] = field(default_factory=dict)
 
     def options(self, case: Case) -> RunOptions:
         """Return the settings of a case with these ranks."""
@@ -168,7 +165,8 @@ def ranks_on_hosts(
     LaunchError
         If a host cannot take part; all faults are named.
     """
-    wanted = [host for host in read_hosts(file, 1) if host.name not in (barred or ())]
+    everyone = read_hosts(file, 1)
+    wanted = [host for host in everyone if host.name not in (barred or ())]
     if not wanted:
         raise RunError(f"no host of {file} is left: each was lost twice", remedy="resume the run on other hosts")
     hosts = [host for host in wanted if host.name not in dropped] or wanted
@@ -190,10 +188,10 @@ def ranks_on_hosts(
             return Ranks(launcher, count, tuple(places), shell, agents.mark)
 
         taking = {agent.host.name for agent in agents.each}
-        absent = tuple(host for host in wanted if host.name not in taking)
-        usual = count / len(taking)
-        lacking = sum(host.slots or usual for host in absent)
-        yield Start(count, prepare, weights, tuple(notes), absent, lacking / (lacking + count))
+        lacking = {host: host.slots or count / len(taking) for host in everyone if host.name not in taking}
+        together = count + sum(lacking.values())
+        absent = {host: ranks / together for host, ranks in lacking.items()}
+        yield Start(count, prepare, weights, tuple(notes), absent)
 
 
 def _check_weights(hosts: Sequence[Host], file: Path) -> None:

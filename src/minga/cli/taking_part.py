@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from minga.cli.case import Case
 from minga.cli.start import Start
 from minga.launch.hosts import Host
 from minga.launch.watchdog.comeback import Comeback
@@ -30,24 +29,21 @@ class TakingPart:
     ----------
     shell
         Command line of ssh, or of another program that is called in the same way.
-    case, directory
-        The case of the run, and its directory.
+    directory
+        Directory of the run.
+    may_change
+        Whether the run may be stopped to continue with other hosts.
     slow
         Hosts that were dropped because they are slow, by name.
     """
 
     shell: str
-    case: Case
     directory: RunDirectory
+    may_change: bool
     slow: dict[str, SlowHost] = field(default_factory=dict)
     _tried: Counter[str] = field(default_factory=Counter)
     _ranks: dict[str, int] = field(default_factory=dict)
     """Number of ranks of each host that was dropped."""
-
-    @property
-    def may_change(self) -> bool:
-        """True if the run may be stopped to continue with other hosts."""
-        return self.case.run.on_loss == "continue" and self.case.options.checkpoint.every != "off"
 
     def started(self, start: Start) -> None:
         """Take note of hosts that take part again: all that are not absent."""
@@ -56,19 +52,19 @@ class TakingPart:
             for name in known.keys() - absent:
                 del known[name]
 
-    def comeback(self, start: Start) -> Comeback | None:
+    def comeback(self, start: Start, barred: Mapping[str, float]) -> Comeback | None:
         """Return the watch for hosts that are absent; None if there are none, or the run keeps no checkpoints.
 
-        Hosts for which the run was stopped in vain are not asked any more.
+        Hosts for which the run was stopped in vain are not asked any more, and those that are `barred` not yet.
         """
-        absent = [
-            replace(host, slots=self._ranks.get(host.name, host.slots))
-            for host in start.absent
+        absent = {
+            replace(host, slots=self._ranks.get(host.name, host.slots)): share
+            for host, share in start.absent.items()
             if self._tried[host.name] < _TRIALS
-        ]
+        }
         if not absent or not self.may_change:
             return None
-        return Comeback(absent, self.shell, self.directory, start.missing, self.slow)
+        return Comeback(absent, self.shell, self.directory, barred, self.slow)
 
     def dropping(self, hosts: Sequence[Host]) -> Dropping | None:
         """Return what takes the wish of ranks to drop hosts, given in the order of the ranks; None for one host."""

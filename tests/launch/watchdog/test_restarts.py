@@ -23,6 +23,16 @@ def test_two_losses_without_a_new_checkpoint_end_a_run() -> None:
         assert restarts.after(Loss("x"), step, 0.0).refusal is None
 
 
+def test_losses_of_other_hosts_without_a_new_checkpoint_do_not_end_a_run() -> None:
+    """It continues without each of them that was lost twice."""
+    restarts = Restarts(checkpoint=5, here="ant")
+    for host in ("bee", "cat", "bee", "cat"):
+        assert restarts.after(Loss("x", host), 5, 0.0).refusal is None
+    assert restarts.barred(0.0).keys() == {"bee", "cat"}
+    assert restarts.after(Loss("x", "ant"), 5, 0.0).refusal is None
+    assert restarts.after(Loss("x", "ant"), 5, 0.0).refusal is not None
+
+
 def test_restarts_within_an_hour_are_limited() -> None:
     restarts = Restarts()
     for step in range(1, 13):
@@ -35,8 +45,8 @@ def test_a_host_that_failed_twice_within_an_hour_stays_out_for_the_rest_of_it() 
     restarts = Restarts()
     restarts.after(Loss("x", "bee"), 1, 0.0)
     restarts.after(Loss("x", "cat"), 2, 1.0)
-    assert restarts.barred(1.0) == frozenset()
+    assert restarts.barred(1.0) == {}
     restarts.after(Loss("x", "bee"), 3, 2.0)
-    assert restarts.barred(3.0) == {"bee"}
-    assert restarts.barred(3599.0) == {"bee"}
-    assert restarts.barred(3601.0) == frozenset()
+    assert restarts.barred(3.0) == {"bee": 3597.0}
+    assert restarts.barred(3599.0) == {"bee": 1.0}
+    assert restarts.barred(3601.0) == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from minga.errors import LaunchError
@@ -32,7 +32,7 @@ class Clock:
 
 
 def carry_on(
-    start: Callable[[Collection[str] | None], int],
+    start: Callable[[Mapping[str, float] | None], int],
     directory: RunDirectory,
     tell: Callable[[str], object],
     *,
@@ -45,8 +45,8 @@ def carry_on(
     ----------
     start
         Starts the ranks and returns their status. Its argument is None the first time; after a loss the ranks resume
-        the run, and it names the hosts that must stay out. It raises HostsChangedError where it has stopped the run to
-        continue with other hosts.
+        the run, and it has the hosts that must stay out, and for how many seconds. It raises HostsChangedError where it
+        has stopped the run to continue with other hosts.
     directory
         Directory of the run.
     tell
@@ -63,7 +63,7 @@ def carry_on(
     """
     clock = clock or Clock()
     restarts = Restarts(_newest_checkpoint(directory))
-    barred: Collection[str] | None = None
+    barred: Mapping[str, float] | None = None
     while True:
         try:
             return start(barred)

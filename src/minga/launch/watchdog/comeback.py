@@ -12,6 +12,7 @@ import shlex
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -44,29 +45,35 @@ class Comeback:
     Attributes
     ----------
     hosts
-        Hosts that are missing.
+        Hosts that are missing, and the part of all ranks that each would have.
     shell
         Command line of ssh, or of another program that is called in the same way.
     directory
         Directory of the run, whose progress tells how long the rest of it takes.
-    share
-        Part of all speed that the missing hosts would have.
+    barred
+        Hosts that must stay out for some seconds.
     slow
         Those that were dropped because they were slow, by name.
     ask
         Asks a host.
+    now
+        The clock.
     back
         Names of hosts for which the run was asked to stop; empty if it was not.
     """
 
-    hosts: Sequence[Host]
+    hosts: Mapping[Host, float]
     shell: str
     directory: RunDirectory
-    share: float
+    barred: Mapping[str, float] = field(default_factory=dict)
     slow: Mapping[str, SlowHost] = field(default_factory=dict)
     ask: Question = field(default_factory=lambda: ask)
+    now: Callable[[], float] = time.monotonic
     back: tuple[str, ...] = ()
     _over: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._began = self.now()
 
     @contextlib.contextmanager
     def watching(self, stop: Callable[[], object]) -> Iterator[None]:
@@ -82,9 +89,7 @@ class Comeback:
                 thread.join(_PATIENCE)
 
     def _watch(self, stop: Callable[[], object]) -> None:
-        for host in self.hosts:
-            if host.name in self.slow:
-                self._can_return(host)  # what it is compared with later
+        self.begin()
         while not self._over.wait(PAUSE):
             back = self.returned()
             if back and not self._over.is_set():
@@ -92,22 +97,31 @@ class Comeback:
                 stop()
                 return
 
+    def begin(self) -> None:
+        """Time the slow hosts, which later times are compared with."""
+        for host in self.hosts:
+            if host.name in self.slow:
+                self._can_return(host)
+
     def returned(self) -> tuple[str, ...]:
         """Ask the hosts, and return the names of those that can take part again; none if that would not pay."""
-        return tuple(host.name for host in self.hosts if self._can_return(host)) if self._pays() else ()
+        passed = self.now() - self._began
+        free = [host for host in self.hosts if self.barred.get(host.name, 0.0) <= passed]
+        back = [host for host in free if self._can_return(host)] if self._pays(free) else []
+        return tuple(host.name for host in back) if self._pays(back) else ()
 
     def _can_return(self, host: Host) -> bool:
         slow = self.slow.get(host.name)
         seconds = self.ask(host, self.shell, slow is not None)
         return seconds is not None if slow is None else slow.recovered(seconds)
 
-    def _pays(self) -> bool:
-        """Return whether the rest of the run would become shorter by more than a restart takes."""
+    def _pays(self, hosts: Sequence[Host]) -> bool:
+        """Return whether the rest of the run would become shorter by more than a restart takes, with some hosts."""
         progress = read_progress(self.directory)
-        if progress is None or progress["state"] != "running" or progress["step"] <= 0:
+        if not hosts or progress is None or progress["state"] != "running" or progress["step"] <= 0:
             return False
         rest = progress["seconds"] * (progress["steps"] - progress["step"]) / progress["step"]
-        return bool(rest * self.share > RESTART_SECONDS)
+        return bool(rest * sum(self.hosts[host] for host in hosts) > RESTART_SECONDS)
 
 
 def ask(host: Host, shell: str, timed: bool) -> float | None:

@@ -143,7 +143,10 @@ class Keeper:
     check: Callable[[], None] = _no_check
     remembers: bool = False
     """True if the initial values are part of the run's identity, because no case says how they are made."""
+    clock: Callable[[], float] = time.monotonic
+    """Clock of the schedule, in seconds."""
     began: float = field(default_factory=time.monotonic)
+    """Time of that clock at which the process began."""
     seconds: float = 0.0
     """Seconds of writing on this rank, in this process."""
     written: int = 0
@@ -192,7 +195,7 @@ class Keeper:
             self._identity = {**self._identity, INITIAL: beginning_of(engine, model, state)}
         size = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in state.changing.values())
         self._cost = size / _BYTES_A_SECOND
-        self._last = time.monotonic()
+        self._last = self.clock()
         if not self.schedule.off:
             self._places()  # a disk without any room is told before the first step
         if not self.resumes:
@@ -210,7 +213,7 @@ class Keeper:
             self.sessions, self.observers = head.sessions, head.observers
             self._slot = 1 - SLOTS.index(each.slot)
             self.rewind(head.step, head.step if model.clock is None else model.clock.read(head.step, engine))
-            self._last = time.monotonic()
+            self._last = self.clock()
             return self._start
         if faults:
             hosts = {name for each in sets for names in each.hosts.values() for name in names}
@@ -269,7 +272,7 @@ class Keeper:
         """Return whether a checkpoint is due by the clock, and whether time is up if steps take `elapsed` seconds."""
         if self.comm.rank != 0:
             return False, False
-        now, schedule = time.monotonic(), self.schedule
+        now, schedule = self.clock(), self.schedule
         due = (
             not schedule.off
             and schedule.seconds is not None
@@ -290,9 +293,9 @@ class Keeper:
         """Write a checkpoint, unless the run is complete and keeps none of its end; rank 0's `observers` count."""
         if not self.keeps(position, ended):
             return
-        started = time.monotonic()
+        started = self.clock()
         counts = self._write(engine, position, observers or {})
-        self._last = time.monotonic()
+        self._last = self.clock()
         self._cost = self._last - started
         self.seconds += self._cost
         if counts:
