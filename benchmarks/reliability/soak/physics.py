@@ -54,10 +54,10 @@ class Physics:
     def computing(self, layout: Layout) -> Floats:
         """Return the seconds that each rank computes in a step."""
         rate = np.array([machine.speed / machine.slow for machine in self.team])
-        seconds = layout.cells() * DEPTH / rate + _STEP_FIXED
+        seconds: Floats = layout.cells() * DEPTH / rate + _STEP_FIXED
         seconds *= np.exp(_NOISE * self.chance.standard_normal(len(seconds)))
-        disturbed = self.chance.random(len(seconds)) < _HICCUP[0]
-        return np.where(disturbed, _HICCUP[1] * seconds, seconds)
+        seconds[self.chance.random(len(seconds)) < _HICCUP[0]] *= _HICCUP[1]
+        return seconds
 
     def exchanging(self, contacts: Sequence[tuple[int, int, int]]) -> Floats:
         """Return the seconds that each rank waits for messages in a step, given the neighbours of a layout."""

@@ -17,7 +17,7 @@ from benchmarks.reliability.soak.model import GRID, lattice
 from benchmarks.reliability.soak.physics import DEPTH, LATENCY, SECONDS_A_BYTE, Physics, neighbours
 from benchmarks.reliability.soak.pile import Machine
 from benchmarks.reliability.soak.world import Vigil, World
-from minga.engine.comm import Comm, run_virtual
+from minga.engine.comm import Comm, VirtualComm, run_virtual
 from minga.engine.engine import Engine
 from minga.engine.relayout import Moved
 from minga.engine.stop import Ended
@@ -116,7 +116,7 @@ class _Account:
     def move(self, old: Layout, new: Layout, size: float) -> None:
         """Let a move of work take its time, ``size`` bytes of each cell."""
         sender, receiver, cells = moved_cells(old, new)
-        ends = [np.bincount(end, size * cells, new.ranks) for end in (sender, receiver)]
+        ends = [np.bincount(end, size * cells, new.ranks).astype(float) for end in (sender, receiver)]
         self.orders.world.spend(self.physics.moving(ends[0], ends[1], new), "moves", self.orders.vigil)
         self.binding += 0.02
 
@@ -153,19 +153,19 @@ class _Engine(Engine):
 class _Time(Observer):
     """Observer that lets simulated time pass for every step."""
 
-    phase = Phase.OBSERVE
+    phase = Phase.END
     schedule = Schedule(1)
 
     def __init__(self, account: _Account) -> None:
         self._account = account
 
-    def observe(self, simulation: Simulation) -> None:
-        """Pass the time of the last step."""
+    def wants(self, simulation: Simulation) -> bool:
+        """Pass the time of the last step, before all ranks agree on what follows."""
         if simulation.rank == 0:
             orders = self._account.orders
             orders.first = simulation.step - 1 if orders.first is None else orders.first
             self._account.step(simulation.engine.storage.layout(GRID), simulation.step)
-        simulation.engine.comm.barrier()
+        return False
 
 
 def compute(orders: Orders) -> Outcome:
@@ -204,7 +204,8 @@ def _measured(team: Sequence[Machine], world: World) -> RankGroup:
 
 def _compute(comm: Comm, orders: Orders, account: _Account, planned: tuple[Work, RankGroup, Plan]) -> Outcome:
     machine, world, vigil = orders.vigil.team[comm.rank], orders.world, orders.vigil
-    comm.node, comm.leads_node = comm.rank, True  # type: ignore[attr-defined]
+    assert isinstance(comm, VirtualComm)
+    comm.node, comm.leads_node = comm.rank, True  # each is a host of its own
     work, group, plan = planned
     model = lattice()
     drops = Drops(work, group, 1, False, orders.on_drop, clock=lambda: world.now)
@@ -222,7 +223,7 @@ def _compute(comm: Comm, orders: Orders, account: _Account, planned: tuple[Work,
         epoch=orders.epoch,
     )
     with _Engine(account, model.layouts_like(plan.layout), comm) as engine:
-        watching = [Asked(lambda: orders.asked), _Time(account), Checkpoints(keeper), Balance(balancer)]
+        watching = [_Time(account), Asked(lambda: orders.asked), Checkpoints(keeper), Balance(balancer)]
         account._layout = None
         result = drive(model, engine, orders.steps, watching)
         digest = state_digest(engine, model, model.fields)

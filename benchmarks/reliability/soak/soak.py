@@ -29,7 +29,7 @@ from minga.launch.watchdog.comeback import PAUSE, Comeback
 from minga.launch.watchdog.dropped import Dropping
 from minga.output.directory import RunDirectory
 from minga.output.progress import ProgressFile
-from minga.plan.drop import Drop
+from minga.plan.drop import RESTART_SECONDS, Drop
 from minga.running.loop import drive
 from minga.running.session import state_digest
 from minga.space.layout import Layout
@@ -39,8 +39,9 @@ __all__ = ["soaked"]
 HOURS: Final = 24.0
 STEPS: Final = 36_000
 """Steps that take a little more than a day."""
-_START: Final = 5.0
-"""Seconds from the decision to start ranks to their first step."""
+_START: Final = RESTART_SECONDS
+"""Seconds from the decision to start ranks to their first step: what minga assumes, and more than hosts with a core for
+each rank need."""
 _SILENT: Final = 3.0
 """Seconds more where a host does not answer, which is asked before each start."""
 _PERSON: Final = 600.0

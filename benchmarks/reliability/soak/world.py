@@ -7,7 +7,7 @@ lost. Nothing here decides anything.
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -51,7 +51,7 @@ class World:
     losses: int = 0
     warnings: int = 0
     """Numbers of losses, and of other messages of the judge."""
-    spent: Counter[str] = field(default_factory=Counter)
+    spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
     """Seconds by what they were spent on."""
     _next: int = 0
 
