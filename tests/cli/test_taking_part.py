@@ -51,7 +51,7 @@ def test_a_slow_host_is_dropped_and_comes_back(tmp_path: Path) -> None:
     comeback = back(takers, start, "bee")
     assert comeback.slow["bee"].factor == 8.0
     assert [host.ranks for host in comeback.hosts] == [2]  # as many threads are timed
-    with pytest.raises(HostsChangedError, match="^with host bee$"):
+    with pytest.raises(HostsChangedError, match=r"^with host bee$"):
         takers.check_changed(comeback, None)
     assert takers.slow == {}
 

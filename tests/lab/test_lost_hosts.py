@@ -171,6 +171,67 @@ def test_a_host_that_returns_is_taken_up_again(nodes: Nodes, case: Path) -> None
     assert (sessions[:2], sessions[-1]) == ([3, 2], 1)  # the third start may be too short for a step
 
 
+SLOWLY = """
+import pathlib, time
+import minga as mg
+
+run = {"steps": 30000, "halo_depth": 1, "on_loss": "continue"}
+output = {"every": 30000, "pictures": 0}
+checkpoint = {"every": 1000}
+
+
+@mg.kernel
+def relax(u, new):
+    new[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1]) + 1e-3 * mg.index(0, "f8")
+
+
+def model(shape=(48, 64)):
+    grid = mg.Grid(shape)
+    u = mg.Field("u", grid, slots=2, boundary=mg.fixed(0.0))
+    step = mg.Program("step")
+    step.apply(relax, u, u.next)
+
+    def work(engine):
+        cells = sum(box.size for box, _ in engine.blocks(u))
+        pace = 100.0 if pathlib.Path("/tmp/minga-slow", "here").exists() else 1.0
+        time.sleep(pace * 3e-3 * cells / grid.size)
+
+    step.call(work, reads=[u])
+    step.rotate(u)
+    return mg.Model("slowly", grid, (u,), step, initial={u: 1.0}, output=("u",))
+"""
+"""A case whose ranks sleep for each of their cells, on a host that has a file 100 times as long."""
+
+
+def test_a_host_that_crawls_is_dropped_and_the_run_continues_without_it(nodes: Nodes) -> None:
+    run, work = nodes.folder / "work" / "run", nodes.folder / "work"
+    case, mark = work / "slowly.py", work / "slow"
+    case.write_text(SLOWLY.replace("/tmp/minga-slow", str(mark)))
+    alone = in_process("run", case, "--out", work / "alone", "-n", 1, "--json")
+    job = nodes.start(case, "--out", run, "--json")
+    try:
+        wait_for(lambda: kept(run) or job.poll() is not None)
+        assert nodes.on(2, f"mkdir {mark} && touch {mark}/here").returncode == 0
+        wait_for(lambda: "without host cat" in happened_in(run) or job.poll() is not None, 200)
+        out, err = job.communicate(timeout=300)
+    finally:
+        job.kill()
+        job.wait()
+    assert job.returncode == 0, err
+    assert json.loads(out)["digest"] == json.loads(alone.out)["digest"]
+    said = next(line for line in err.splitlines() if "the run continues without host cat" in line)
+    assert "times slower than expected: a step takes" in said
+    assert [session["ranks"] for session in json.loads((run / "ledger.json").read_text())["sessions"]] == [3, 2]
+    assert "the run continues without host cat" in (run / "report.html").read_text()
+
+
+def happened_in(run: Path) -> str:
+    try:
+        return (run / "happened.jsonl").read_text()
+    except OSError:
+        return ""
+
+
 def test_a_short_cut_heals(nodes: Nodes, case: Path) -> None:
     run = case.parent / "run"
     alone = in_process("run", *long(case, case.parent / "alone"), "-n", 1)

@@ -108,7 +108,7 @@ class _Soak:
     def run(self) -> None:
         """Do the run as ``minga run --hosts`` does it with ``run.on_loss = "continue"``."""
         clock = Clock(lambda: self.world.now, self.world.wait)
-        carry_on(self._start, self.directory, self.tell, continues=True, clock=clock)
+        carry_on(self._start, self.directory, self.tell, continues=True, leaves_out=True, clock=clock)
 
     def _start(self, barred: Mapping[str, float] | None) -> int:
         world = self.world

@@ -261,7 +261,9 @@ def _launched(
         return _started(again, request, case, directory, listener, True, takers, barred)
 
     try:
-        status = carry_on(start_them, directory, listener.note, continues=continues)
+        status = carry_on(
+            start_them, directory, listener.note, continues=continues, leaves_out=request.hosts is not None
+        )
     except BaseException as error:
         _leave(case, directory, error, request.resume)
         raise

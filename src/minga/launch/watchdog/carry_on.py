@@ -37,6 +37,7 @@ def carry_on(
     tell: Callable[[str], object],
     *,
     continues: bool,
+    leaves_out: bool = False,
     clock: Clock | None = None,
 ) -> int:
     """Start the ranks of a run, again after each loss if the run `continues`, and return their status.
@@ -53,6 +54,8 @@ def carry_on(
         Called with messages for people.
     continues
         Whether ranks are started again after a loss.
+    leaves_out
+        Whether `start` can leave out hosts.
     clock
         The clock; by default that of this machine.
 
@@ -62,7 +65,7 @@ def carry_on(
         After a loss, if the run does not continue, or has lost too often.
     """
     clock = clock or Clock()
-    restarts = Restarts(_newest_checkpoint(directory))
+    restarts = Restarts(_newest_checkpoint(directory), leaves_out)
     barred: Mapping[str, float] | None = None
     while True:
         try:

@@ -29,9 +29,9 @@ PAUSE: Final = 30.0
 """Seconds between two questions to the hosts that are missing."""
 _PATIENCE: Final = 10.0
 """Seconds in which a host has to answer."""
-_TIMED_PATIENCE: Final = 100.0
+_TIMED_PATIENCE: Final = 60.0
 """The same for a slow host that is timed."""
-TEMPO: Final = "minga.launch.watchdog.tempo"
+_TEMPO: Final = "minga.launch.watchdog.tempo"
 """Module that times a piece of work."""
 
 Question = Callable[[Host, str, bool], float | None]
@@ -128,7 +128,7 @@ def ask(host: Host, shell: str, timed: bool) -> float | None:
     """Ask a host whether minga can be run there, and for the seconds of a piece of work if it is to be timed."""
     command = shell_command(shell)
     python = shlex.quote(host.python or sys.executable)
-    program = f"{python} -m {TEMPO} {host.ranks}" if timed else f"{python} -c 'import minga; print(0)'"
+    program = f"{python} -m {_TEMPO} {host.ranks}" if timed else f"{python} -c 'import minga; print(0)'"
     words = [*command, *login_options(host, command), host.name, program]
     patience = _TIMED_PATIENCE if timed else _PATIENCE
     try:
@@ -136,5 +136,7 @@ def ask(host: Host, shell: str, timed: bool) -> float | None:
             words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=patience, check=True
         )
         return float(done.stdout.split()[-1])
+    except subprocess.TimeoutExpired:
+        return patience if timed else None  # it is slow at least
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None

@@ -18,7 +18,7 @@ _HOUR: Final = 3600.0
 _VAIN: Final = 2
 """Number of losses in a row without a new checkpoint after which a run is given up.
 
-Losses of other hosts do not count: the run continues without a host that is lost twice.
+Losses of hosts that can be left out do not count: the run continues without one that is lost twice.
 """
 _FAILURES: Final = 2
 """Number of losses within an hour after which a host stays out for the rest of it."""
@@ -48,11 +48,14 @@ class Restarts:
     ----------
     checkpoint
         Step of the newest checkpoint when the ranks were started last; None if there was none.
+    leaves_out
+        Whether hosts can be left out, other than this machine.
     here
-        Name of this machine, without which the run cannot continue.
+        Name of this machine.
     """
 
     checkpoint: int | None = None
+    leaves_out: bool = False
     here: str = field(default_factory=platform.node)
     _times: list[float] = field(default_factory=list)
     _vain: int = 0
@@ -79,7 +82,7 @@ class Restarts:
         self.checkpoint = checkpoint
         if gained and not loss.starting:
             self._vain = 0
-        elif not loss.starting and loss.host in (None, self.here):
+        elif not loss.starting and not (self.leaves_out and loss.host not in (None, self.here)):
             self._vain += 1
         self._times = [time for time in self._times if now - time < _HOUR]
         if loss.host is not None:
