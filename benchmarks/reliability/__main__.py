@@ -1,6 +1,6 @@
 """Faults of every kind, counted: kills, lost hosts, broken inputs, lost and forged datagrams.
 
-python -m benchmarks.reliability                everything, more than an hour; stores benchmarks/results/reliability.json
+python -m benchmarks.reliability                everything, over an hour; stores benchmarks/results/reliability.json
 python -m benchmarks.reliability --only kills   a part; stores only where --out says
 python -m benchmarks.reliability --only kills --update   a part anew, in the stored file
 python -m benchmarks.reliability --quick        few of each
@@ -41,7 +41,7 @@ def hosts(quick: bool) -> dict[str, Any]:
 def soak(quick: bool) -> dict[str, Any]:
     memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # hosts' disks are only written to be read again
     with tempfile.TemporaryDirectory(dir=memory) as name:
-        return soaked(STEPS // 60 if quick else STEPS, Path(name))
+        return soaked(STEPS // 24 if quick else STEPS, Path(name))
 
 
 PARTS: Final[dict[str, Callable[[bool], dict[str, Any]]]] = {
@@ -86,7 +86,7 @@ def _rows(results: Mapping[str, Any]) -> Iterator[str]:
             )
     if found := results.get("soak"):
         yield (
-            f"| a soak: {found['simulated_hours']:.1f} simulated hours on 8 hosts, to which something happens all the time | "
+            f"| a soak: {found['simulated_hours']:.1f} simulated hours on 8 hosts to which things happen all day | "
             f"{found['events']} events | {found['losses']} losses of hosts and ranks, {found['starts']} starts, "
             f"{found['dropped']} hosts dropped, {found['moves']} moves of work; given up {found['given_up']} times; "
             f"{found['efficiency']:.3f} of what the hosts could do that were present; "
