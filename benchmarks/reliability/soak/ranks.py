@@ -21,6 +21,7 @@ from minga.engine.comm import Comm, VirtualComm, run_virtual
 from minga.engine.engine import Engine
 from minga.engine.relayout import Moved
 from minga.engine.stop import Ended
+from minga.launch.watchdog.loss import LossError
 from minga.output.checkpoint.keeper import Checkpointing, Keeper
 from minga.plan.balance import Balancer
 from minga.plan.cost import work_of
@@ -106,12 +107,23 @@ class _Account:
         if layout is not self._layout:
             self._layout, self._near = layout, neighbours(layout, GRID.periodic)
         busy = self.physics.computing(layout)
+        longest = float(busy.max())
         seconds = float((busy + self.physics.exchanging(self._near)).max())
-        before, vigil.phase = world.now, "stepping"
-        world.spend(seconds, "steps", vigil)
+        before, could, rate, vigil.phase = world.now, world.could, world.rate, "stepping"
+        try:
+            world.spend(seconds, "", vigil)
+        except LossError:
+            world.lost["silence"] += world.could - could
+            raise
         vigil.step = step
         self.busy += busy
         self.spent += world.now - before
+        updates, own = GRID.size * DEPTH, sum(machine.rate for machine in vigil.team)
+        together = updates / own if own else longest
+        world.lost["messages"] += (seconds - longest) * rate
+        world.lost["imbalance"] += (longest - together) * rate
+        world.lost["hosts not taken up"] += together * rate - updates
+        world.lost["silence"] += world.could - could - seconds * rate
 
     def move(self, old: Layout, new: Layout, size: float) -> None:
         """Let a move of work take its time, ``size`` bytes of each cell."""

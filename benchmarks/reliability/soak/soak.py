@@ -162,12 +162,14 @@ class _Soak:
         """Return the results."""
         world = self.world
         updates = self.steps * GRID.size * DEPTH
+        repeated = self.computed - self.steps
+        lost = {**world.lost, "repeated steps": repeated * GRID.size * DEPTH}
         return {
             "simulated_hours": round(world.now / 3600, 2), "steps": self.steps,
             "events": sum(world.happened.values()), "losses": world.losses, "warnings": world.warnings,
             "by_event": dict(sorted(world.happened.items())), "starts": self.starts["all"], "given_up": given_up,
-            "moves": self.moves, "dropped": self.dropped, "repeated_steps": self.computed - self.steps,
-            "seconds": {what: round(seconds) for what, seconds in sorted(world.spent.items())},
+            "moves": self.moves, "dropped": self.dropped, "repeated_steps": repeated,
+            "lost_share": {what: round(part / world.could, 4) for what, part in sorted(lost.items())},
             "efficiency": round(updates / world.could, 4), "digest": self.digest, "undisturbed": expected,
         }  # fmt: skip
 

@@ -51,23 +51,30 @@ class World:
     losses: int = 0
     warnings: int = 0
     """Numbers of losses, and of other messages of the judge."""
-    spent: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
-    """Seconds by what they were spent on."""
+    lost: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """Cell updates that could have been done, by what was done instead."""
     _next: int = 0
 
     def wait(self, seconds: float, what: str = "pauses") -> None:
         """Let time pass in which no ranks work."""
         self.spend(seconds, what, None)
 
+    @property
+    def rate(self) -> float:
+        """Cell updates per second of all machines that are present."""
+        return sum(machine.rate for machine in self.machines)
+
     def spend(self, seconds: float, what: str, vigil: Vigil | None) -> None:
         """Let ranks work for so many seconds, and longer where some of them cannot.
+
+        ``what`` is what they do instead of steps, empty for steps.
 
         Raises
         ------
         LossError
             If one of them is lost.
         """
-        began, left = self.now, seconds
+        before, left = self.could, seconds
         try:
             while left > 1e-9:
                 halted = vigil is not None and vigil.halted(self.now)
@@ -76,14 +83,15 @@ class World:
                 left -= 0.0 if halted else until - self.now
                 self._pass(until, vigil)
         finally:
-            self.spent[what] += self.now - began
+            if what:
+                self.lost[what] += self.could - before
 
     @property
     def _next_change(self) -> float:
         return self.script[self._next].at if self._next < len(self.script) else math.inf
 
     def _pass(self, until: float, vigil: Vigil | None) -> None:
-        self.could += (until - self.now) * sum(machine.rate for machine in self.machines)
+        self.could += (until - self.now) * self.rate
         self.now = until
         while self._next_change <= self.now:
             change = self.script[self._next]
