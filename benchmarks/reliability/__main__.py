@@ -69,11 +69,12 @@ def markdown(content: Mapping[str, Any]) -> str:
 def _rows(results: Mapping[str, Any]) -> Iterator[str]:
     if found := results.get("kills"):
         seconds = found["seconds_until_all_processes_were_gone"]
-        victims = ", ".join(f"{count} {name}" for name, count in sorted(found["by_victim"].items()))
+        victims = ", ".join(f"{count} {name}" for name, count in found["by_victim"].items())
         yield (
-            f"| `kill -9` at a random moment ({victims}), then resumed on 1 to 4 ranks | {found['kills']} | "
-            f"{found['complete']} runs were completed, {_differing(found['differing'])}; all other processes were gone "
-            f"after {seconds['median']:.2f} s (median), {seconds['largest']:.1f} s at most |"
+            f"| runs, each killed by `kill -9` at random moments (in all {found['kills']} times: {victims}) and "
+            f"resumed on other numbers of ranks, 1 to 4 | {found['runs']} | {found['equal']} of {found['runs']} "
+            f"completed with every bit of one that was left alone; after a kill all other processes were gone in "
+            f"{seconds['median']:.2f} s (median), {seconds['largest']:.1f} s at most |"
         )
     if found := results.get("hosts"):
         for kind, count in found["by_kind"].items():
@@ -95,16 +96,13 @@ def _rows(results: Mapping[str, Any]) -> Iterator[str]:
     if found := results.get("inputs"):
         yield (
             f"| broken inputs to {len(found['by_parser'])} parsers | {found['inputs']:,} | "
-            f"{found['inputs'] - found['faulty']:,} gave a result or a clear error within ten seconds |"
+            f"{found['inputs'] - found['faulty']:,} gave a result or a clear error within ten "
+            f"seconds of computing |"
         )
     for name, each in results.get("broadcasts", {}).items():
         what = "messages of broadcasts, 0 to 20 % of datagrams lost" if name == "messages" else name
         done = "arrived once, complete, in order" if name == "messages" else "were refused, with no memory kept"
         yield f"| {what} | {each['count']:,} | {'all ' + done if each['passed'] else 'FAILED'} |"
-
-
-def _differing(differing: Sequence[str]) -> str:
-    return "each with the bits of one that was left alone" if not differing else f"{len(differing)} files DIFFER"
 
 
 def main() -> None:

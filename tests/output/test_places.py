@@ -276,6 +276,21 @@ def test_checkpoints_in_another_directory(tmp_path: Path) -> None:
         mg.run(model(), steps=1, out=tmp_path / "other", checkpoint={"directory": "fast"})
 
 
+def test_checkpoints_are_removed_from_a_host_when_rank_0_has_removed_the_link_to_them(tmp_path: Path) -> None:
+    """A run in a directory that all hosts share has one link, which leads to another folder on each host."""
+    link, here = tmp_path / "run/checkpoints", tmp_path / "scratch/run"
+    for folder in (here, link.parent):
+        folder.mkdir(parents=True)
+    link.symlink_to(here)
+    keeper = Keeper(link, SerialComm(), Checkpointing(steps=10), own=True)
+    with mg.Engine(slabs(GRID.box, 1), grid=GRID, comm=SerialComm()) as engine:
+        drive(model(), engine, 15, [Checkpoints(keeper)])
+    assert any(here.iterdir())
+    link.unlink()
+    keeper.discard()
+    assert not here.exists()
+
+
 def test_hosts_with_one_folder_keep_one_copy(tmp_path: Path) -> None:
     def found(comm: Comm) -> Places:
         comm.leads_node = True  # type: ignore[misc]

@@ -39,6 +39,7 @@ def perform(
     on_last: Callable[[], None] | None = None,
     observers: Sequence[Observer] = (),
     on_drop: Callable[[Drop], object] | None = None,
+    spent: float = 0.0,
 ) -> dict[str, Any] | None:
     """Run or resume a case; collective.
 
@@ -62,6 +63,8 @@ def perform(
         Observers beside those of the case.
     on_drop
         Called on rank 0 with hosts without which the rest of the run would be shorter, a restart included.
+    spent
+        Seconds of the time limit that were over when the ranks were started.
 
     Returns
     -------
@@ -69,7 +72,7 @@ def perform(
         On rank 0 the result, which is also in the directory; None on the other ranks.
     """
     with noticing_removal(directory.path), touched(directory, comm.rank):
-        return _perform(case, comm, directory, listener, stop, resume, on_last, observers, on_drop)
+        return _perform(case, comm, directory, listener, stop, resume, on_last, observers, on_drop, spent)
 
 
 def _perform(
@@ -82,6 +85,7 @@ def _perform(
     on_last: Callable[[], None] | None,
     observers: Sequence[Observer],
     on_drop: Callable[[Drop], object] | None,
+    spent: float,
 ) -> dict[str, Any] | None:
     options = case.located
     resumes = resume and has_checkpoints(comm, directory)
@@ -98,6 +102,7 @@ def _perform(
         attributes={"title": case.name},
         cpus=cpus,
         note=listener.note,
+        spent=spent,
     )
     live = LiveRecord(case.model, case.run.steps, comm, directory)
 

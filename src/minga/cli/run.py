@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,7 +88,7 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
     with contextlib.ExitStack() as held:
         start = held.enter_context(_start(request, case, inside=job is not None))
         _check_shares(start, case)
-        directory = _make_directory(request, case, start.ranks)
+        directory = _make_directory(request, case, start.ranks, case.run.ranks)
         with progress_display(case.name, case.run.steps) as listener:
             _serve(request, directory, listener)
             for note in start.notes:
@@ -133,12 +134,15 @@ def _source(request: RunRequest) -> Source:
     return find_source(request.target)
 
 
-def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory:
-    """Create the directory of the run with the resolved case in it; leave nothing behind in case of an error."""
+def _make_directory(request: RunRequest, case: Case, ranks: int, asked: int | None) -> RunDirectory:
+    """Create the directory of the run with the resolved case in it; leave nothing behind in case of an error.
+
+    Only a number of ranks that was `asked` for is kept: a resumed run has others, such as all of its job's nodes.
+    """
     if request.resume:
         directory = open_resumed(request.target, request.out, request.force)
         notes = check_resumed(case, directory, ranks, elsewhere=request.hosts is not None)
-        write_case(case, directory, ranks)
+        write_case(case, directory, asked)
         announce(case, ranks, directory)
         note_state(directory, "starting")
         say(notes)
@@ -147,7 +151,7 @@ def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory
         check_replaced(case, request.out)
     directory = RunDirectory.create(request.out, case.name, request.force)
     try:
-        case.save(directory, ranks)
+        case.save(directory, asked)
         announce(case, ranks, directory)
         note_state(directory, "starting")
     except BaseException:
@@ -244,10 +248,11 @@ def _launched(
 
     continues = case.run.on_loss == "continue"
     takers = TakingPart(request.shell, directory, continues and case.options.checkpoint.every != "off")
+    began = time.monotonic()
 
     def start_them(barred: Mapping[str, float] | None) -> int:
         if barred is None:
-            return _started(start, request, case, directory, listener, request.resume, takers, {})
+            return _started(start, request, case, directory, listener, request.resume, began, takers, {})
         held.close()
         try:
             again = held.enter_context(_start(request, case, barred=barred, dropped=takers.slow))
@@ -258,7 +263,7 @@ def _launched(
             listener.note(note)
         _check_shares(again, case)
         takers.started(again)
-        return _started(again, request, case, directory, listener, True, takers, barred)
+        return _started(again, request, case, directory, listener, True, began, takers, barred)
 
     try:
         status = carry_on(
@@ -285,10 +290,11 @@ def _started(
     directory: RunDirectory,
     listener: Listener,
     resume: bool,
+    began: float,
     takers: TakingPart,
     barred: Mapping[str, float],
 ) -> int:
-    """Start the ranks of a run once, and return their status.
+    """Start the ranks of a run once, which was `began` at that time of the clock, and return their status.
 
     Raises
     ------
@@ -301,7 +307,7 @@ def _started(
     # A run that is resumed has all of its case in its directory; the user's file may have changed.
     given: tuple[Path, Sequence[str], Mapping[str, Any]] = (directory.case, (), {})
     target, overrides, options = given if resume else (case.source.path, request.overrides, request.options)
-    order = {
+    order: dict[str, object] = {
         "target": str(target.absolute()),
         "overrides": list(overrides),
         "options": {**options, **counts} | ({} if start.weights is None else {"run.weights": start.weights}),
@@ -312,6 +318,7 @@ def _started(
     assert start.prepare is not None
     ranks, limit = start.prepare(directory), watch_limit(case.run.watch)
     watched = None if limit is None else Watched.of(directory.path, limit, ranks)
+    order["spent"] = time.monotonic() - began
     comeback, dropping = takers.comeback(start, barred), takers.dropping(ranks.hosts)
     status = launch(ranks, order, listener, watched, comeback, dropping)
     if status == OK:
@@ -399,7 +406,7 @@ def _agreed_directory(comm: Any, request: RunRequest, case: Case) -> RunDirector
     answer: RunDirectory | Exception | None = None
     if comm.rank == 0:
         try:
-            answer = _make_directory(request, case, comm.size)
+            answer = _make_directory(request, case, comm.size, comm.size)
         except Exception as error:
             answer = error
     agreed = comm.bcast(answer)

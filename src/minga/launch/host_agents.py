@@ -262,11 +262,11 @@ def host_agents(hosts: Sequence[Host], shell: str) -> Iterator[HostAgents]:
         agents.end()
 
 
-def fault_table(faults: Sequence[Fault], hosts: int) -> str:
-    """Return all faults as a table with a line for each."""
+def fault_table(faults: Sequence[Fault], hosts: int, said: str = "cannot take part, so nothing was started") -> str:
+    """Return all faults as a table with a line for each; ``said`` is what they mean."""
     bad = len({fault.host for fault in faults})
     name = max(len(fault.host) for fault in faults)
-    head = f"{bad} of {hosts} host{'s' if hosts > 1 else ''} cannot take part, so nothing was started"
+    head = f"{bad} of {hosts} host{'s' if hosts > 1 else ''} {said}"
     return "\n".join([head, *(f"  {fault.host:{name}}  {fault.what}; {fault.cure}" for fault in faults)])
 
 

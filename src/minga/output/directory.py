@@ -257,9 +257,9 @@ class RunDirectory:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
-    def discard_checkpoints(self) -> None:
-        """Remove all checkpoints, which may lie in another place."""
-        shutil.rmtree(self.checkpoints.resolve(), ignore_errors=True)
+    def discard_checkpoints(self, place: Path | None = None) -> None:
+        """Remove all checkpoints, which may lie in another place: ``place`` if the link to it may be gone already."""
+        shutil.rmtree(place or self.checkpoints.resolve(), ignore_errors=True)
         with contextlib.suppress(OSError):
             self.checkpoints.unlink()  # a link; it is gone otherwise
 

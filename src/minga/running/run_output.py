@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import shutil
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 from minga.engine.comm import Comm
 from minga.engine.model import Model
 from minga.engine.stop import stop_of
-from minga.errors import CaseError, MingaError, RunError
+from minga.errors import CaseError, DiskFullError, MingaError, RunError
 from minga.options import RunOptions
 from minga.output.checkpoint.head import Head, heads_of
 from minga.output.checkpoint.keeper import UNFINISHED, Keeper, checkpointing_of
@@ -76,6 +77,7 @@ class RunOutput:
         cpus: Collection[int] | None = None,
         note: Note = lambda text: None,
         remembers: bool = False,
+        spent: float = 0.0,
     ) -> RunOutput:
         """Create the writers of a run in a directory; collective.
 
@@ -99,6 +101,8 @@ class RunOutput:
             Called on rank 0 with notes for the user.
         remembers
             True to record the identity of the model and its initial values, for runs without a case file.
+        spent
+            Seconds of the time limit that are over already.
 
         Raises
         ------
@@ -124,10 +128,14 @@ class RunOutput:
         intervals = [every, observe]
         series = SeriesFile(directory)
 
-        def flush(step: int) -> None:
+        def flush(step: int) -> DiskFullError | None:
             snapshots.drain(lasting=True)
-            if comm.rank == 0:
-                series.write(lasting=True)
+            try:
+                if comm.rank == 0:
+                    series.write(lasting=True)
+            except DiskFullError as error:
+                return error
+            return None
 
         def rewind(step: int, time: float) -> None:
             if comm.rank == 0:
@@ -150,6 +158,7 @@ class RunOutput:
             note=note,
             check=epoch.check,
             remembers=remembers,
+            began=time.monotonic() - spent,
             own=directory.stands_in or options.checkpoint.directory is not None,
             place=options.checkpoint.place,
             switch=_switch(options.run.topology),

@@ -96,7 +96,7 @@ def checkpointing_of(options: RunOptions) -> Checkpointing:
     return Checkpointing(steps=said.every, seconds=seconds, time_limit=limit, at_end=said.at_end)
 
 
-def _nothing(step: int) -> None:
+def _nothing(step: int) -> DiskFullError | None:
     return None
 
 
@@ -121,7 +121,8 @@ class Keeper:
     case
         Case of the run (:func:`minga.output.checkpoint.identity.case_of`); rank 0's counts.
     flush
-        Called on all ranks with the step before a checkpoint counts: output up to there must be on the disk.
+        Called on all ranks with the step before a checkpoint counts: output up to there must be on the disk. It returns
+        the error if there is no room for it, on any rank: then the checkpoint does not count, and the run continues.
     rewind
         Called on all ranks with the step and the model time when a state was restored: later output must be removed.
     note
@@ -137,7 +138,7 @@ class Keeper:
     resumes: bool = False
     stop: Stop | None = None
     case: Mapping[str, Any] = field(default_factory=dict)
-    flush: Callable[[int], None] = _nothing
+    flush: Callable[[int], DiskFullError | None] = _nothing
     rewind: Callable[[int, float], None] = _no_rewind
     note: Callable[[str], None] | None = None
     check: Callable[[], None] = _no_check
@@ -165,6 +166,8 @@ class Keeper:
     epoch: int = 0
     """Number of the epoch of the run."""
     _known: Places | None = None
+    _home: Path | None = None
+    """The folder to which a link in `path` leads; it is not this rank's alone, and may be gone in the end."""
     _state: State | None = None
     _identity: Mapping[str, str] = field(default_factory=dict)
     _constants: dict[str, str] | None = None
@@ -253,6 +256,7 @@ class Keeper:
     def _places(self) -> Places:
         """Return the places of all ranks; collective for the first time."""
         if self._known is None:
+            self._home = self.path.resolve()
             self._known = places_of(self.comm, self.path, own=self.own, switch=self.switch)
         return self._known
 
@@ -310,7 +314,7 @@ class Keeper:
     def discard(self) -> None:
         """Remove the checkpoints of a complete run in this rank's place; on the leaders of places."""
         if not self.schedule.at_end and (self._known is None or self.comm.rank in self._known.leaders):
-            RunDirectory(self.path.parent).discard_checkpoints()
+            RunDirectory(self.path.parent).discard_checkpoints(self._home)
 
     def _write(self, engine: Engine, position: Position, observers: Mapping[str, Any]) -> bool:
         """Write a checkpoint; return whether it counts: not if a disk is full, and the one before stays."""
@@ -327,8 +331,8 @@ class Keeper:
                 begin(folder)
             except DiskFullError as error:
                 refused = error
-        self.flush(position.step)
-        refused = self._first(refused)  # the folder may not exist before this point
+        unwritten = self.flush(position.step)
+        refused = self._first(refused or unwritten)  # the folder may not exist before this point
         if refused is not None:
             self._say_no_room(position, refused)
             return False
