@@ -130,6 +130,18 @@ def test_noise_moves_nothing() -> None:
     assert hiccup.moves == [None] * 11
 
 
+@pytest.mark.parametrize(("pace", "checks"), [(2.0, 3), (1.4, 5)])
+def test_large_shifts_are_mended_soon_even_where_patience_has_grown(pace: float, checks: int) -> None:
+    acting = Acting(Balancer(work(), group(4)), slabs(BOX, 4))
+    acting.looks(6, [1, 1, 1, 1])
+    for slow in itertools.islice(itertools.cycle(range(4)), 5):
+        acting.looks(30, [pace if rank == slow else 1 for rank in range(4)])
+    begun = len(acting.moves)
+    acting.looks(10, [pace, 1, 1, 1] if slow else [1, pace, 1, 1])
+    first = next(number for number, move in enumerate(acting.moves[begun:], 1) if move is not None)
+    assert first <= checks
+
+
 def test_times_that_never_settle_do_not_move_work_for_ever() -> None:
     acting = Acting(Balancer(work(), group(4)), slabs(BOX, 4), noise=0.2)
     acting.looks(300, [1, 1, 1, 1])

@@ -22,6 +22,7 @@ from minga.engine.engine import Engine
 from minga.engine.relayout import Moved
 from minga.engine.stop import Ended
 from minga.launch.watchdog.loss import LossError
+from minga.options import CheckpointSettings
 from minga.output.checkpoint.keeper import Checkpointing, Keeper
 from minga.plan.balance import Balancer
 from minga.plan.cost import work_of
@@ -40,6 +41,7 @@ from minga.running.observer import Observer, Phase
 from minga.running.observers.balance import Balance
 from minga.running.observers.checkpoints import Checkpoints
 from minga.running.observers.ending import Asked
+from minga.running.past import Past
 from minga.running.schedule import Schedule
 from minga.running.session import state_digest
 from minga.running.simulation import Simulation
@@ -47,7 +49,6 @@ from minga.space.layout import Layout
 
 __all__ = ["Orders", "Outcome", "compute"]
 
-CHECKPOINT_SECONDS: Final = 60.0
 _PROBE_NOISE: Final = 0.02
 """Relative error of the speeds that are measured before a start."""
 
@@ -62,6 +63,8 @@ class Orders:
         Number of steps of the run.
     epoch
         Number of the start.
+    past
+        What the command has done before.
     on_drop
         Called with hosts that the ranks want to drop.
     asked
@@ -74,6 +77,7 @@ class Orders:
     vigil: Vigil
     steps: int
     epoch: int
+    past: Past
     on_drop: Callable[[Drop], object]
     asked: bool = False
     first: int | None = None
@@ -225,13 +229,14 @@ def _compute(comm: Comm, orders: Orders, account: _Account, planned: tuple[Work,
     keeper = Keeper(
         machine.folder / "checkpoints",
         comm,
-        Checkpointing(seconds=CHECKPOINT_SECONDS),
+        Checkpointing(seconds=CheckpointSettings().seconds),
         resumes=orders.epoch > 1,
         flush=lambda step: _write_checkpoint(comm, orders, account),
         own=True,
         place="partner",
         clock=lambda: world.now,
-        began=world.now,
+        began=world.now - orders.past.seconds,
+        losses=orders.past.losses,
         epoch=orders.epoch,
     )
     with _Engine(account, model.layouts_like(plan.layout), comm) as engine:

@@ -6,7 +6,6 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -24,13 +23,14 @@ from minga.engine.comm import SerialComm
 from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.launch.hosts import Host
-from minga.launch.watchdog.carry_on import Clock, carry_on
+from minga.launch.watchdog.carry_on import Again, Clock, carry_on
 from minga.launch.watchdog.comeback import PAUSE, Comeback
 from minga.launch.watchdog.dropped import Dropping
 from minga.output.directory import RunDirectory
 from minga.output.progress import ProgressFile
 from minga.plan.drop import RESTART_SECONDS, Drop
 from minga.running.loop import drive
+from minga.running.past import Past
 from minga.running.session import state_digest
 from minga.space.layout import Layout
 
@@ -40,8 +40,8 @@ HOURS: Final = 24.0
 STEPS: Final = 36_000
 """Steps that take a little more than a day."""
 _START: Final = RESTART_SECONDS
-"""Seconds from the decision to start ranks to their first step: what minga assumes, and more than hosts with a core for
-each rank need."""
+"""Seconds from the decision to start ranks to their first step: what minga assumes, twice what four nodes took in a lab
+in which they shared two cores."""
 _SILENT: Final = 3.0
 """Seconds more where a host does not answer, which is asked before each start."""
 _PERSON: Final = 600.0
@@ -110,9 +110,9 @@ class _Soak:
         clock = Clock(lambda: self.world.now, self.world.wait)
         carry_on(self._start, self.directory, self.tell, continues=True, leaves_out=True, clock=clock)
 
-    def _start(self, barred: Mapping[str, float] | None) -> int:
-        world = self.world
-        wanted = [machine for machine in world.machines if machine.name not in (barred or ())]
+    def _start(self, again: Again | None) -> int:
+        world, barred = self.world, again.barred if again else {}
+        wanted = [machine for machine in world.machines if machine.name not in barred]
         asked = [machine for machine in wanted if machine.name not in self.takers.slow] or wanted
         world.wait(_START + _SILENT * any(not machine.present for machine in asked), "starts")
         team = [machine for machine in asked if machine.present]
@@ -122,9 +122,12 @@ class _Soak:
         self.takers.started(start)
         self.starts["all"] += 1
         vigil = Vigil(team, world.now)
-        comeback = self.takers.comeback(start, barred or {})
+        comeback = self.takers.comeback(start, barred)
         dropping = self.takers.dropping([Host(machine.name, slots=1) for machine in team])
-        orders = Orders(world, vigil, self.steps, self.starts["all"], lambda drop: self._drop(drop, orders, dropping))
+        past = Past(world.now, again.losses if again else 0)
+        orders = Orders(
+            world, vigil, self.steps, self.starts["all"], past, lambda drop: self._drop(drop, orders, dropping)
+        )
         if comeback is not None:
             comeback = replace(comeback, ask=lambda host, _, timed: self._answer(host, timed), now=lambda: world.now)
             comeback.begin()

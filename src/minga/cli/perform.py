@@ -18,6 +18,7 @@ from minga.running.goal import ending_time
 from minga.running.observer import Observer
 from minga.running.observers.ending import LastStep
 from minga.running.observers.progress import Preview, Progress, progress_of
+from minga.running.past import Past
 from minga.running.run_output import RunOutput, has_checkpoints
 from minga.running.session import execute
 from minga.running.simulation import Simulation
@@ -39,7 +40,7 @@ def perform(
     on_last: Callable[[], None] | None = None,
     observers: Sequence[Observer] = (),
     on_drop: Callable[[Drop], object] | None = None,
-    spent: float = 0.0,
+    past: Past | None = None,
 ) -> dict[str, Any] | None:
     """Run or resume a case; collective.
 
@@ -63,8 +64,8 @@ def perform(
         Observers beside those of the case.
     on_drop
         Called on rank 0 with hosts without which the rest of the run would be shorter, a restart included.
-    spent
-        Seconds of the time limit that were over when the ranks were started.
+    past
+        What the command has done before it started these ranks.
 
     Returns
     -------
@@ -72,7 +73,7 @@ def perform(
         On rank 0 the result, which is also in the directory; None on the other ranks.
     """
     with noticing_removal(directory.path), touched(directory, comm.rank):
-        return _perform(case, comm, directory, listener, stop, resume, on_last, observers, on_drop, spent)
+        return _perform(case, comm, directory, listener, stop, resume, on_last, observers, on_drop, past)
 
 
 def _perform(
@@ -85,7 +86,7 @@ def _perform(
     on_last: Callable[[], None] | None,
     observers: Sequence[Observer],
     on_drop: Callable[[Drop], object] | None,
-    spent: float,
+    past: Past | None,
 ) -> dict[str, Any] | None:
     options = case.located
     resumes = resume and has_checkpoints(comm, directory)
@@ -102,7 +103,7 @@ def _perform(
         attributes={"title": case.name},
         cpus=cpus,
         note=listener.note,
-        spent=spent,
+        past=past,
     )
     live = LiveRecord(case.model, case.run.steps, comm, directory)
 

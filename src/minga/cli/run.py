@@ -8,9 +8,9 @@ import os
 import sys
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minga.cli.case import Case, Source, find_source, read_case
 from minga.cli.finish import finish, leave_unfinished
@@ -30,7 +30,11 @@ from minga.launch.watchdog.watched import Watched, watch_limit
 from minga.output.directory import RunDirectory
 from minga.output.progress import is_active, note_state, read_progress
 from minga.running.finishing import reason_of
+from minga.running.past import Past
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
+
+if TYPE_CHECKING:
+    from minga.launch.watchdog.carry_on import Again
 
 __all__ = ["RunRequest", "check_replaced", "run"]
 
@@ -250,20 +254,21 @@ def _launched(
     takers = TakingPart(request.shell, directory, continues and case.options.checkpoint.every != "off")
     began = time.monotonic()
 
-    def start_them(barred: Mapping[str, float] | None) -> int:
-        if barred is None:
-            return _started(start, request, case, directory, listener, request.resume, began, takers, {})
+    def start_them(again: Again | None) -> int:
+        if again is None:
+            return _started(start, request, case, directory, listener, request.resume, Past(), takers, {})
         held.close()
         try:
-            again = held.enter_context(_start(request, case, barred=barred, dropped=takers.slow))
+            anew = held.enter_context(_start(request, case, barred=again.barred, dropped=takers.slow))
         except LaunchError:
             takers.slow.clear()  # the hosts that are left may all be gone
             raise
-        for note in again.notes:
+        for note in anew.notes:
             listener.note(note)
-        _check_shares(again, case)
-        takers.started(again)
-        return _started(again, request, case, directory, listener, True, began, takers, barred)
+        _check_shares(anew, case)
+        takers.started(anew)
+        past = Past(time.monotonic() - began, again.losses)
+        return _started(anew, request, case, directory, listener, True, past, takers, again.barred)
 
     try:
         status = carry_on(
@@ -290,11 +295,11 @@ def _started(
     directory: RunDirectory,
     listener: Listener,
     resume: bool,
-    began: float,
+    past: Past,
     takers: TakingPart,
     barred: Mapping[str, float],
 ) -> int:
-    """Start the ranks of a run once, which was `began` at that time of the clock, and return their status.
+    """Start the ranks of a run once, and return their status.
 
     Raises
     ------
@@ -314,11 +319,11 @@ def _started(
         "run": str(directory.path.absolute()),
         "resume": resume,
         "drops": takers.may_change,
+        "past": asdict(past),
     }
     assert start.prepare is not None
     ranks, limit = start.prepare(directory), watch_limit(case.run.watch)
     watched = None if limit is None else Watched.of(directory.path, limit, ranks)
-    order["spent"] = time.monotonic() - began
     comeback, dropping = takers.comeback(start, barred), takers.dropping(ranks.hosts)
     status = launch(ranks, order, listener, watched, comeback, dropping)
     if status == OK:

@@ -117,7 +117,7 @@ class RunDirectory:
 
     @property
     def happened(self) -> Path:
-        """What has happened to hosts and ranks."""
+        """Records of losses, drops and returns of hosts, one per line."""
         return self.path / "happened.jsonl"
 
     @property

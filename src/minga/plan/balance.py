@@ -57,6 +57,8 @@ _SMOOTH: Final = 0.5
 _SHIFT: Final = 1.25
 """Factor from which on a change of pace is not noise: it counts at once, and at such an imbalance cuts move all the
 way."""
+_STRONG: Final = 1.5
+"""Imbalance from which on half as many checks in a row suffice for a move that patience forbids."""
 _PATIENCE: Final = 2
 _MOST_PATIENCE: Final = 64
 """Initial and maximum number of checks in a row that must show an imbalance before work moves. Every move doubles the
@@ -293,7 +295,8 @@ class Balancer:
         self._strikes = self._strikes + 1 if above > self._tolerance and sure else 0
         self._shifts = self._shifts + 1 if self._strikes and above >= _SHIFT else 0
         self._idle -= times.step * times.steps
-        if self._rest > 0 or self._idle > 0.0 or (self._strikes < self._patience and self._shifts < 2 * _PATIENCE):
+        settled = _PATIENCE if above >= _STRONG else 2 * _PATIENCE
+        if self._rest > 0 or self._idle > 0.0 or (self._strikes < self._patience and self._shifts < settled):
             return None
         if self._shifts and self._shifts < _PATIENCE:
             return None  # times that have only just begun to change have not settled yet

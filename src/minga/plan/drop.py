@@ -7,8 +7,9 @@ from typing import Final
 
 __all__ = ["RESTART_SECONDS", "Drop"]
 
-RESTART_SECONDS: Final = 20.0
-"""Seconds that a restart of the ranks is assumed to cost, after a checkpoint."""
+RESTART_SECONDS: Final = 10.0
+"""Seconds that a restart of the ranks is assumed to cost, after a checkpoint: twice those of four nodes that share two
+cores, since large models are timed, and read from disks, for longer."""
 
 
 @dataclass(frozen=True, slots=True)

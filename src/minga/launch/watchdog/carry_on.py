@@ -15,7 +15,7 @@ from minga.output.directory import RunDirectory
 from minga.output.happenings import note_happening
 from minga.output.progress import note_state, read_progress
 
-__all__ = ["Clock", "carry_on", "with_cost"]
+__all__ = ["Again", "Clock", "carry_on", "with_cost"]
 
 
 def _pause(seconds: float) -> None:
@@ -31,8 +31,24 @@ class Clock:
     wait: Callable[[float], object] = _pause
 
 
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A further start of the ranks of a run.
+
+    Attributes
+    ----------
+    barred
+        Hosts that must stay out, and for how many seconds.
+    losses
+        Number of losses so far.
+    """
+
+    barred: Mapping[str, float]
+    losses: int
+
+
 def carry_on(
-    start: Callable[[Mapping[str, float] | None], int],
+    start: Callable[[Again | None], int],
     directory: RunDirectory,
     tell: Callable[[str], object],
     *,
@@ -45,9 +61,8 @@ def carry_on(
     Parameters
     ----------
     start
-        Starts the ranks and returns their status. Its argument is None the first time; after a loss the ranks resume
-        the run, and it has the hosts that must stay out, and for how many seconds. It raises HostsChangedError where it
-        has stopped the run to continue with other hosts.
+        Starts the ranks and returns their status. Its argument is None the first time; later the ranks resume the run.
+        It raises HostsChangedError where it has stopped the run to continue with other hosts.
     directory
         Directory of the run.
     tell
@@ -66,19 +81,19 @@ def carry_on(
     """
     clock = clock or Clock()
     restarts = Restarts(_newest_checkpoint(directory), leaves_out)
-    barred: Mapping[str, float] | None = None
+    again: Again | None = None
     while True:
         try:
-            return start(barred)
+            return start(again)
         except HostsChangedError as changed:
             _say(directory, tell, f"the run continues {changed}")
             note_state(directory, "starting")
-            barred = restarts.barred(clock.now())
+            again = Again(restarts.barred(clock.now()), restarts.count)
             continue
         except LossError as error:
             loss = error.loss
         except LaunchError as error:
-            if barred is None:
+            if again is None:
                 raise
             loss = Loss(f"the ranks could not be started again: {error}", starting=True)
         loss, told = with_cost(loss, directory)
@@ -91,7 +106,7 @@ def carry_on(
         note_state(directory, "waiting", told)
         clock.wait(restart.pause)
         note_state(directory, "starting")
-        barred = restarts.barred(clock.now())
+        again = Again(restarts.barred(clock.now()), restarts.count)
 
 
 def _say(directory: RunDirectory, tell: Callable[[str], object], text: str) -> None:

@@ -52,11 +52,14 @@ class Restarts:
         Whether hosts can be left out, other than this machine.
     here
         Name of this machine.
+    count
+        Number of losses so far.
     """
 
     checkpoint: int | None = None
     leaves_out: bool = False
     here: str = field(default_factory=platform.node)
+    count: int = 0
     _times: list[float] = field(default_factory=list)
     _vain: int = 0
     _losses: dict[str, list[float]] = field(default_factory=dict)
@@ -80,6 +83,7 @@ class Restarts:
         """
         gained = (-1 if checkpoint is None else checkpoint) > (-1 if self.checkpoint is None else self.checkpoint)
         self.checkpoint = checkpoint
+        self.count += 1
         if gained and not loss.starting:
             self._vain = 0
         elif not loss.starting and not (self.leaves_out and loss.host not in (None, self.here)):
