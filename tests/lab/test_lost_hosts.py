@@ -220,6 +220,7 @@ def test_a_host_that_crawls_is_dropped_and_the_run_continues_without_it(nodes: N
         job.wait()
     assert job.returncode == 0, err
     assert json.loads(out)["digest"] == json.loads(alone.out)["digest"]
+    assert "the run continues without host cat" in err, (err, happened_in(run), (run / "ledger.json").read_text())
     said = next(line for line in err.splitlines() if "the run continues without host cat" in line)
     assert "times slower than expected: a step takes" in said
     assert [session["ranks"] for session in json.loads((run / "ledger.json").read_text())["sessions"]] == [3, 2]

@@ -122,7 +122,7 @@ class Balancer:
         group: RankGroup,
         every: int | Literal["auto"] = "auto",
         *,
-        tolerance: float = 1.05,
+        tolerance: float = 1.03,
         part: float = 0.5,
         cause: Literal["ranks", "cells"] = "ranks",
         drops: Drops | None = None,
