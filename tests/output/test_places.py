@@ -101,7 +101,8 @@ def test_a_checkpoint_is_thin_where_a_copy_is_gone() -> None:
     (whole,) = sets_of(offered(range(3)))
     assert not whole.thin
     (found,) = sets_of(offered(range(3), [1]))
-    assert found.thin and not found.missing
+    assert found.thin
+    assert not found.missing
 
 
 # Runs -----------------------------------------------------------------------------------------------------------------

@@ -58,7 +58,10 @@ _SHIFT: Final = 1.25
 """Factor from which on a change of pace is not noise: it counts at once, and at such an imbalance cuts move all the
 way."""
 _STRONG: Final = 1.5
-"""Imbalance from which on half as many checks in a row suffice for a move that patience forbids."""
+"""Imbalance from which on half as many checks in a row suffice for a move that patience forbids, or even the second
+one of three if the imbalance is far beyond noise."""
+_BEYOND: Final = 1 / 8
+"""Power of the imbalance that has to be beyond noise then."""
 _PATIENCE: Final = 2
 _MOST_PATIENCE: Final = 64
 """Initial and maximum number of checks in a row that must show an imbalance before work moves. Every move doubles the
@@ -295,10 +298,10 @@ class Balancer:
         self._strikes = self._strikes + 1 if above > self._tolerance and sure else 0
         self._shifts = self._shifts + 1 if self._strikes and above >= _SHIFT else 0
         self._idle -= times.step * times.steps
-        settled = _PATIENCE if above >= _STRONG else 2 * _PATIENCE
+        settled = 1 if self._is_obvious(layout, weights) else _PATIENCE if above >= _STRONG else 2 * _PATIENCE
         if self._rest > 0 or self._idle > 0.0 or (self._strikes < self._patience and self._shifts < settled):
             return None
-        if self._shifts and self._shifts < _PATIENCE:
+        if self._shifts and self._shifts < min(_PATIENCE, settled):
             return None  # times that have only just begun to change have not settled yet
         began = self._clock()
         proposal = self._search(layout, weights, pace)
@@ -435,6 +438,13 @@ class Balancer:
         seconds = self._certainty.level * self._expected(layout, weights)
         above = self._above(layout, weights, seconds)
         return above > self._tolerance and self._certainty.beyond_noise(int(seconds.argmax()), above)
+
+    def _is_obvious(self, layout: Layout, weights: Weights | None) -> bool:
+        """Return True if an imbalance is so far beyond noise that nothing else can explain it."""
+        seconds = self._certainty.level * self._expected(layout, weights)
+        above = self._above(layout, weights, seconds)
+        known = self._certainty.knows_noise
+        return known and above >= _STRONG and self._certainty.beyond_noise(int(seconds.argmax()), above**_BEYOND)
 
     def _ideal(self, layout: Layout, weights: Weights | None, now: Floats) -> float:
         """Return the seconds per step if all working ranks finished together: a bound for cuts at present speeds."""

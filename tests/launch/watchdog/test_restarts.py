@@ -6,11 +6,12 @@ from minga.launch.watchdog.loss import Loss
 from minga.launch.watchdog.restarts import Restarts
 
 
-def test_pauses_grow_and_have_a_limit() -> None:
-    restarts = Restarts()
-    pauses = [restarts.after(Loss("x"), step, 10.0 * step).pause for step in range(1, 9)]
+def test_pauses_grow_and_have_a_limit_while_nothing_is_gained() -> None:
+    restarts = Restarts(leaves_out=True, here="ant")
+    pauses = [restarts.after(Loss("x", "bee"), 5, 10.0 * number).pause for number in range(8)]
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
-    assert restarts.after(Loss("x"), 9, 1e6).pause == 1  # the others were long ago
+    assert restarts.after(Loss("x", "bee"), 6, 100.0).pause == 1
+    assert restarts.after(Loss("x", "bee"), 6, 200.0).pause == 2
 
 
 def test_two_losses_without_a_new_checkpoint_end_a_run() -> None:

@@ -62,6 +62,8 @@ class Restarts:
     count: int = 0
     _times: list[float] = field(default_factory=list)
     _vain: int = 0
+    _barren: int = 0
+    """Number of losses in a row without a new checkpoint, whatever was lost."""
     _losses: dict[str, list[float]] = field(default_factory=dict)
 
     def barred(self, now: float) -> dict[str, float]:
@@ -84,6 +86,7 @@ class Restarts:
         gained = (-1 if checkpoint is None else checkpoint) > (-1 if self.checkpoint is None else self.checkpoint)
         self.checkpoint = checkpoint
         self.count += 1
+        self._barren = 0 if gained or self.count == 1 else self._barren + 1
         if gained and not loss.starting:
             self._vain = 0
         elif not loss.starting and not (self.leaves_out and loss.host not in (None, self.here)):
@@ -96,4 +99,4 @@ class Restarts:
         if len(self._times) >= _HOURLY:
             return Restart(refusal=f"{_HOURLY} restarts within an hour")
         self._times.append(now)
-        return Restart(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** (len(self._times) - 1)))
+        return Restart(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**self._barren))
