@@ -322,7 +322,7 @@ def _started(
         "past": asdict(past),
     }
     assert start.prepare is not None
-    ranks, limit = start.prepare(directory), watch_limit(case.run.watch)
+    ranks, limit = start.prepare(directory, listener.note), watch_limit(case.run.watch)
     watched = None if limit is None else Watched.of(directory.path, limit, ranks)
     comeback, dropping = takers.comeback(start, barred), takers.dropping(ranks.hosts)
     status = launch(ranks, order, listener, watched, comeback, dropping)

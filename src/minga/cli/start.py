@@ -30,8 +30,8 @@ __all__ = ["Start", "ranks_here", "ranks_on_hosts"]
 _CELLS_A_RANK: Final = 4096
 """Fewest cells per rank that justify another rank, if the number of ranks was not given."""
 
-Preparing = Callable[[RunDirectory], Ranks]
-"""Function that prepares the start of ranks for a run whose directory holds its case."""
+Preparing = Callable[[RunDirectory, Callable[[str], None]], Ranks]
+"""Function that prepares the start of ranks for a run whose directory holds its case, and tells notes for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ def _ranks_of_job(given: Allocation, case: Case) -> Start:
 
 
 def _starting(ranks: Ranks) -> Preparing:
-    return lambda directory: ranks
+    return lambda directory, note: ranks
 
 
 def _default_ranks(case: Case) -> int:
@@ -183,8 +183,8 @@ def ranks_on_hosts(
         count = sum(seat.host.ranks for seat in seats)
         weights = _weights(seats)
 
-        def prepare(directory: RunDirectory) -> Ranks:
-            places = _places(agents, seats, case, directory, count, weights)
+        def prepare(directory: RunDirectory, note: Callable[[str], None]) -> Ranks:
+            places = _places(agents, seats, case, directory, count, weights, note)
             return Ranks(launcher, count, tuple(places), shell, agents.mark)
 
         taking = {agent.host.name for agent in agents.each}
@@ -279,11 +279,12 @@ def _places(
     directory: RunDirectory,
     ranks: int,
     weights: Sequence[float] | None,
+    note: Callable[[str], None],
 ) -> Iterator[Place]:
     """Yield the hosts with what their ranks are told, after copying the case to those that need it."""
     yield Place(seats[0].host, directory=str(Path.cwd()))
     options = {"run.ranks": ranks, "run.threads": case.run.threads, "run.weights": weights}
-    copies = stage(agents, [seat.agent for seat in seats[1:] if seat.agent is not None], directory)
+    copies = stage(agents, [seat.agent for seat in seats[1:] if seat.agent is not None], directory, note)
     for seat in seats[1:]:
         assert seat.agent is not None  # only the first one has no agent
         copy = copies[seat.agent]

@@ -104,6 +104,7 @@ class _Agent:
         """Make the folder for copies; return it, or why that is not possible."""
         try:
             self.copy = StandIn.made(order["directory"], order["name"])
+            self.copy.room(order["rooms"])
         except OSError as error:
             return {"fault": f"{error.filename}: {error.strerror}"}
         return {"folder": str(self.copy.folder)}

@@ -103,22 +103,32 @@ class HostAgent:
         said = self.process.last_words()
         return said or f"the connection {self.process.how_it_ended()}"
 
-    def send(self, files: Mapping[str, Path | str], name: str) -> str:
-        """Copy files, given as paths or as text by their names there, into a folder for a run, and return the folder.
+    def begin(self, name: str, rooms: Sequence[str] = ()) -> str:
+        """Make a folder for a run, with directories in it for files that other programs store, and return its path.
+
+        Raises
+        ------
+        LaunchError
+            If that is not possible.
+        """
+        order = {"do": "begin", "directory": self.host.directory, "name": name, "rooms": list(rooms)}
+        begun = self.ask(order, _PATIENCE)
+        if "folder" not in begun:
+            raise self._refusal(begun["fault"])
+        return str(begun["folder"])
+
+    def fill(self, files: Mapping[str, Path | str]) -> None:
+        """Copy files, given as paths or as text by their names there, into the folder for the run.
 
         Raises
         ------
         LaunchError
             If the host cannot store them.
         """
-        begun = self.ask({"do": "begin", "directory": self.host.directory, "name": name}, _PATIENCE)
-        if "folder" not in begun:
-            raise self._refusal(begun["fault"])
         digests = {name: self._send(name, content) for name, content in files.items()}
         fault = self.ask({"do": "staged", "digests": digests}, _COPYING)["fault"]
         if fault is not None:
             raise self._refusal(fault)
-        return str(begun["folder"])
 
     def _send(self, name: str, content: Path | str) -> str:
         """Send a file, and return the digest of what was read."""
