@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from command_line import SMALL, in_process
@@ -37,9 +38,9 @@ class Nodes:
     folder: Path
     own: list[str]
 
-    def start(self, *words: object) -> subprocess.Popen[str]:
+    def start(self, *words: object, program: Sequence[str] = ("-m", "minga")) -> subprocess.Popen[str]:
         """Start ``minga run`` on the first node."""
-        command = [sys.executable, "-m", "minga", "run", *map(str, words), "--hosts", str(self.folder / "hosts")]
+        command = [sys.executable, *program, "run", *map(str, words), "--hosts", str(self.folder / "hosts")]
         command = self.cluster.command(0, [*self.own, *command, "--shell", f"ssh -F {self.folder}/client"])
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -333,3 +334,29 @@ def test_a_job_of_a_persons_own_ends_when_a_cable_is_cut(rights: dict[str, Any],
     steps = json.loads((run / "checkpoints/a/checkpoint.json").read_text())["checkpoint"]["step"] + 3000
     said = in_process("run", "--resume", run, "-n", 1, "--set", f"run.steps={steps}", "--json")
     assert said.status == 0, said
+
+
+def test_a_large_input_is_broadcast_to_hosts_that_lack_it(nodes: Nodes) -> None:
+    work = nodes.folder / "work"
+    np.save(work / "start.npy", (np.random.default_rng(3).random((40, 64)) < 0.3).astype("u1"))
+    text = SMALL.replace("ranks = 1\n", 'layout = "slabs"\n').replace("{soup = 0.3, seed = 1}", '"start.npy"')
+    (work / "case.toml").write_text(text)
+    alone = in_process("run", work / "case.toml", "--out", work / "alone", "-n", 1, "--json")
+    always = "import minga.cli.inputs as i, minga.cli.stage as s; i._LARGEST = 1; s._BROADCAST_START = -1e9"
+    program = ["-c", f"{always}; from minga.cli.main import main; main()"]
+    job = nodes.start(work / "case.toml", "--out", work / "run", "--json", program=program)
+    out, err = job.communicate(timeout=200)
+    assert job.returncode == 0, err
+    assert json.loads(out)["digest"] == json.loads(alone.out)["digest"]
+    assert "start.npy was sent to 2 hosts in one broadcast" in err
+
+
+def test_the_benchmark_of_mpi_libraries_runs_on_hosts(nodes: Nodes, case: Path) -> None:
+    words = ["bench", "mpi", str(case), "--hosts", str(nodes.folder / "hosts"), "--mpi", "mpich", "--seconds", "0.3"]
+    command = [*nodes.own, sys.executable, "-m", "minga", *words, "--shell", f"ssh -F {nodes.folder}/client", "--json"]
+    done = nodes.cluster.execute(0, command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["ranks"] == 3
+    assert found["hosts"] == str(nodes.folder / "hosts")
+    assert found["libraries"]["mpich"]
