@@ -144,14 +144,16 @@ def test_a_lost_host_is_named_and_the_run_continues(nodes: Nodes, case: Path, fa
 
 
 def test_a_host_that_returns_is_taken_up_again(nodes: Nodes, case: Path) -> None:
-    """The run is so long that this pays; it is stopped at a checkpoint, and started again on all hosts.
+    """A restart is said to take a second, so that it pays; the run is stopped at a checkpoint, and started on all hosts.
 
     The rest is done on one rank, which needs no messages.
     """
+    soon = "import minga.launch.watchdog.comeback as c; c.PAUSE = 2.0; c.RESTART_SECONDS = 1.0"
+    program = ["-c", f"{soon}; from minga.cli.main import main; main()"]
     run = case.parent / "run"
     steps = ["--set", "run.steps=8000000", "--set", "output.every=8000000", "--set", "checkpoint.every=50000", "--json"]
     alone = in_process("run", case, "--out", case.parent / "alone", *steps, "-n", 1)
-    job = nodes.start(case, "--out", run, *steps, "--set", 'run.on_loss="continue"')
+    job = nodes.start(case, "--out", run, *steps, "--set", 'run.on_loss="continue"', program=program)
     try:
         wait_for(lambda: kept(run) or job.poll() is not None)
         nodes.link(2, "down")
@@ -186,7 +188,7 @@ def relax(u, new):
     new[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1]) + 1e-3 * mg.index(0, "f8")
 
 
-def model(shape=(48, 64)):
+def model(shape=(480, 640)):
     grid = mg.Grid(shape)
     u = mg.Field("u", grid, slots=2, boundary=mg.fixed(0.0))
     step = mg.Program("step")
@@ -196,13 +198,13 @@ def model(shape=(48, 64)):
         cells = sum(box.size for box, _ in engine.blocks(u))
         pace = 100.0 if pathlib.Path("/tmp/minga-slow", "here").exists() else 1.0
         if engine.comm.size > 1:
-            time.sleep(pace * 3e-3 * cells / grid.size)
+            time.sleep(pace * (2e-4 + 3e-3 * cells / grid.size))
 
     step.call(work, reads=[u])
     step.rotate(u)
     return mg.Model("slowly", grid, (u,), step, initial={u: 1.0}, output=("u",))
 """
-"""A case whose ranks sleep for each of their cells, on a host that has a file 100 times as long."""
+"""A case whose ranks sleep a while and for each of their cells, on a host that has a file 100 times as long."""
 
 
 def test_a_host_that_crawls_is_dropped_and_the_run_continues_without_it(nodes: Nodes) -> None:

@@ -93,7 +93,7 @@ def test_other_processors_are_noted_and_other_architectures_refused(tmp_path: Pa
     shell = said_by(tmp_path, "cat", processor="Other 5")
     with host_agents([Host(name) for name in ("ant", "cat", "bee")], shell) as agents:
         (note,) = agents.check(Launcher(Path("/nowhere/mpiexec"), "MPICH"))
-    assert note.endswith("for the same bits: Some 3000 on ant and bee; Other 5 on cat")
+    assert note.endswith("for the same bits: Some 3000 on ant, bee; Other 5 on cat")
     said_by(tmp_path, "dog", architecture="vax")
     assert f"has processors of the architecture vax, this machine of {platform.machine()}" in faults(
         shell, "ant", "dog"
