@@ -144,7 +144,7 @@ def test_a_lost_host_is_named_and_the_run_continues(nodes: Nodes, case: Path, fa
 
 
 def test_a_host_that_returns_is_taken_up_again(nodes: Nodes, case: Path) -> None:
-    """A restart is said to take a second, so that it pays; the run is stopped at a checkpoint, and started on all hosts.
+    """A restart is said to take a second, so that it pays; the run is stopped at a checkpoint, and started on all.
 
     The rest is done on one rank, which needs no messages.
     """
