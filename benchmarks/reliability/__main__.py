@@ -1,6 +1,6 @@
 """Faults of every kind, counted: kills, lost hosts, broken inputs, lost and forged datagrams.
 
-python -m benchmarks.reliability                everything, about an hour; stores benchmarks/results/reliability.json
+python -m benchmarks.reliability                everything, over an hour; stores benchmarks/results/reliability.json
 python -m benchmarks.reliability --only kills   a part; stores only where --out says
 python -m benchmarks.reliability --only kills --update   a part anew, in the stored file
 python -m benchmarks.reliability --quick        few of each
@@ -23,6 +23,7 @@ from benchmarks.reliability.broadcasts import broadcasts
 from benchmarks.reliability.hosts import LIMIT, lost
 from benchmarks.reliability.inputs import fuzzed
 from benchmarks.reliability.kills import killed
+from benchmarks.reliability.soak.soak import STEPS, soaked
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reliability.md"
 
@@ -37,11 +38,18 @@ def hosts(quick: bool) -> dict[str, Any]:
         return lost(5 if quick else 50, Path(name))
 
 
+def soak(quick: bool) -> dict[str, Any]:
+    memory = "/dev/shm" if Path("/dev/shm").is_dir() else None  # hosts' disks are only written to be read again
+    with tempfile.TemporaryDirectory(dir=memory) as name:
+        return soaked(STEPS // 24 if quick else STEPS, Path(name))
+
+
 PARTS: Final[dict[str, Callable[[bool], dict[str, Any]]]] = {
     "kills": kills,
     "hosts": hosts,
     "inputs": lambda quick: fuzzed(1000 if quick else 1_000_000),
     "broadcasts": broadcasts,
+    "soak": soak,
 }
 
 
@@ -77,6 +85,14 @@ def _rows(results: Mapping[str, Any]) -> Iterator[str]:
                 f"completed with the same digest; told after {seconds['median']:.1f} s (median), "
                 f"{seconds['largest']:.1f} s at most |"
             )
+    if found := results.get("soak"):
+        yield (
+            f"| a soak: {found['simulated_hours']:.1f} simulated hours on 8 hosts to which things happen all day | "
+            f"{found['events']} events | {found['losses']} losses of hosts and ranks, {found['starts']} starts, "
+            f"{found['dropped']} hosts dropped, {found['moves']} moves of work; given up {found['given_up']} times; "
+            f"{found['efficiency']:.3f} of what the hosts could do that were present; "
+            f"{'the same digest as undisturbed' if found['digest'] == found['undisturbed'] else 'the digest DIFFERS'} |"
+        )
     if found := results.get("inputs"):
         yield (
             f"| broken inputs to {len(found['by_parser'])} parsers | {found['inputs']:,} | "

@@ -26,6 +26,12 @@ def test_the_stored_counts_are_complete_and_without_a_fault() -> None:
     assert found["inputs"]["inputs"] >= 1_000_000
     assert found["inputs"]["faulty"] == 0
     assert all(each["passed"] for each in found["broadcasts"].values())
+    soak = found["soak"]
+    assert soak["simulated_hours"] >= 24
+    assert soak["events"] >= 500
+    assert soak["digest"] == soak["undisturbed"]
+    assert soak["given_up"] == 0
+    assert soak["efficiency"] >= 0.85
     assert markdown(content) in (ROOT / "docs" / "reliability.md").read_text()
 
 
@@ -53,6 +59,13 @@ def test_killed_runs_have_the_same_bits(tmp_path: Path) -> None:
 )
 def test_runs_survive_the_loss_of_hosts(tmp_path: Path) -> None:
     assert quick(tmp_path, "hosts")["problems"] == []
+
+
+@pytest.mark.slow
+def test_an_hour_of_a_soak_loses_nothing(tmp_path: Path) -> None:
+    found = quick(tmp_path, "soak")
+    assert found["digest"] == found["undisturbed"]
+    assert found["events"] > 0
 
 
 @pytest.mark.slow

@@ -26,6 +26,7 @@ from minga.launch import rank_end
 from minga.launch.watchdog.loss import Loss, LossError
 from minga.output.directory import RunDirectory
 from minga.output.progress import process_is_gone
+from minga.running.past import Past
 from minga.running.run_output import RunOutput
 
 CASE = """\
@@ -448,10 +449,10 @@ def test_the_time_limit_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("minga.cli.run.time", SimpleNamespace(monotonic=lambda: now[0]))
     said = run("noisy.toml", "-n", 2, "--out", "cut", "--set", 'run.on_loss="continue"')
     assert "the run is given up after 2 losses in a row" in said.err
-    assert [order["spent"] for order in orders] == [0.0, 7.0]
+    assert [order["past"]["seconds"] for order in orders] == [0.0, 7.0]
     case = read_case("noisy.toml", options={"run.wall_time": 60.0})
     made = RunOutput.of(
-        RunDirectory.create(Path("made"), "noisy"), case.model, case.fields, SerialComm(), case.options, spent=59.5
+        RunDirectory.create(Path("made"), "noisy"), case.model, case.fields, SerialComm(), case.options, past=Past(59.5)
     )
     assert made.keeper.wishes(0.0)[1]
     made.keeper.began += 50.0

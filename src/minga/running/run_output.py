@@ -38,6 +38,7 @@ from minga.plan.slurm import read_switches, switches_here
 from minga.running.goal import Goal
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
+from minga.running.past import Past
 from minga.running.result import result_of
 from minga.running.schedule import regular
 from minga.running.session import Outcome
@@ -77,7 +78,7 @@ class RunOutput:
         cpus: Collection[int] | None = None,
         note: Note = lambda text: None,
         remembers: bool = False,
-        spent: float = 0.0,
+        past: Past | None = None,
     ) -> RunOutput:
         """Create the writers of a run in a directory; collective.
 
@@ -101,14 +102,15 @@ class RunOutput:
             Called on rank 0 with notes for the user.
         remembers
             True to record the identity of the model and its initial values, for runs without a case file.
-        spent
-            Seconds of the time limit that are over already.
+        past
+            What the command has done before; by default nothing.
 
         Raises
         ------
         CaseError, RunError
             As :class:`Snapshots` does.
         """
+        past = past or Past()
         epoch = _begun(comm, directory)
         if options.checkpoint.directory is not None:
             _lead_elsewhere(comm, directory, Path(options.checkpoint.directory))
@@ -158,7 +160,8 @@ class RunOutput:
             note=note,
             check=epoch.check,
             remembers=remembers,
-            began=time.monotonic() - spent,
+            began=time.monotonic() - past.seconds,
+            losses=past.losses,
             own=directory.stands_in or options.checkpoint.directory is not None,
             place=options.checkpoint.place,
             switch=_switch(options.run.topology),
