@@ -20,7 +20,7 @@ from minga.lang.expr import Node
 from minga.lang.graph import topological
 from minga.lang.operations import OPERATIONS
 from minga.lang.table import Table
-from minga.lang.types import DType, is_float, is_signed
+from minga.lang.types import DType, is_signed
 
 LEAVES: Final = frozenset(name for name, found in OPERATIONS.items() if found.arity == 0) - {"const"}
 """Values that a cell is given, which depend on where it is."""

@@ -116,7 +116,9 @@ class _Loops:
             return result
         largest = int(np.abs(values).max())
         kind = next((kind for kind, limit in _INDEX if largest < limit), "i64")
-        one = self._table_entry(kind, [*map(str, values.ravel().tolist())], self._place(values.shape, index.loops, turns))
+        one = self._table_entry(
+            kind, [*map(str, values.ravel().tolist())], self._place(values.shape, index.loops, turns)
+        )
         return one if kind == "i64" else text.let(f"sext {kind} {one} to i64", "i")
 
     def _place(self, shape: tuple[int, ...], loops: tuple[int, ...], turns: tuple[str, ...]) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, cast
 
 from minga.compile.ir import Body
-from minga.compile.literal import memory_type
 from minga.compile.line import Access, Line, Offsets
+from minga.compile.literal import memory_type
 from minga.compile.operations import REGISTER
 from minga.compile.repeats import PLACES, kept_bytes
 from minga.compile.schedule import Schedule, is_number, iterates, may_repeat_cells
@@ -20,7 +20,6 @@ from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph, topological
 from minga.lang.loop import with_bodies
 from minga.lang.types import DType, itemsize
-
 
 KEPT: Final = 24 << 10
 """Bytes that loops over repeated parts may keep, if they process several vectors together."""
