@@ -1,4 +1,4 @@
-"""python -m benchmarks.gpu [--quick] [--out FILE]: cell updates a second on a GPU, each schedule of a kernel apart.
+"""python -m benchmarks.gpu [--quick] [--out FILE] [--table]: cell updates a second on a GPU, by each schedule.
 
 It needs NumPy, llvmlite, CuPy and this repository, and no network. Each line is a whole run of the engine, from the
 call in Python to its return; `device` goes by the device's own clock, from the first launch to the end of the last. The
@@ -19,6 +19,9 @@ import numpy as np
 import minga as mg
 from benchmarks.command import asked
 from benchmarks.gpu.cases import CASES, Case
+from benchmarks.gpu.multigrid import NAME, measured_solve
+from benchmarks.gpu.report import markdown
+from benchmarks.page import put_into_page
 from minga.compile.ptx import Schedule, launch
 from minga.engine.cupy_device import CupyDevice
 
@@ -47,8 +50,11 @@ class Line:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print and store."""
-    names = [case.name for case in CASES]
-    options = asked("benchmarks.gpu", "Cell updates on a GPU", names, "gpu.json", arguments=arguments)
+    names = [*(case.name for case in CASES), NAME]
+    options = asked("benchmarks.gpu", "Cell updates on a GPU", names, "gpu.json", table=True, arguments=arguments)
+    if options.table:
+        print(markdown(options.before()), end="")
+        return 0
     bandwidth = copy_bandwidth(1 << (26 if options.quick else 31))
     device = CupyDevice()
     about = {"device": device.name, "memory": device.memory[1], "architecture": device.architecture, **versions()}
@@ -57,8 +63,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for case in CASES:
         if case.name in options.only:
             lines += measured(case, bandwidth, quick=options.quick)
-    found = {"about": about, "copy_bandwidth": bandwidth, "quick": options.quick, "lines": [asdict(x) for x in lines]}
-    options.store(found)
+    solve = measured_solve(CupyDevice(), bandwidth, quick=options.quick) if NAME in options.only else None
+    found: dict[str, Any] = {
+        "about": about,
+        "copy_bandwidth": bandwidth,
+        "quick": options.quick,
+        "lines": [asdict(x) for x in lines],
+    }
+    if solve is not None:
+        found[NAME] = asdict(solve)
+    if options.store(found):
+        put_into_page("gpu", markdown(found))
     return 0
 
 
@@ -79,7 +94,7 @@ def measured(case: Case, bandwidth: float, *, quick: bool) -> list[Line]:
             cells = case.cells_of(shape)
             steps = steps_for(lambda n, engine=engine, model=model: engine.run(model.step, n), quick)  # type: ignore[misc]
             seconds = []
-            for _ in range(3 if quick else 7):
+            for _ in range(3 if quick else 5):
                 began = time.perf_counter()
                 assert engine.run(model.step, steps)
                 seconds.append(time.perf_counter() - began)
@@ -104,12 +119,12 @@ def measured(case: Case, bandwidth: float, *, quick: bool) -> list[Line]:
 
 
 def steps_for(run: Callable[[int], object], quick: bool) -> int:
-    """Steps that take about half a second, after a warm-up in which kernels are compiled."""
+    """Steps that take about a quarter of a second, after a warm-up in which kernels are compiled."""
     run(2)
     began = time.perf_counter()
     run(4)
     step = (time.perf_counter() - began) / 4
-    return 4 if quick else int(np.clip(0.5 / step, 4, 20_000))
+    return 4 if quick else int(np.clip(0.25 / step, 4, 20_000))
 
 
 def copy_bandwidth(size: int) -> float:

@@ -16,34 +16,24 @@ that a plane takes as long to send as to compute on the first node, as it did th
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.command import asked
-from benchmarks.machine import SOURCES, measured_in_labs
+from benchmarks.machine import measured_in_labs
+from benchmarks.milano.losses import losses
 from benchmarks.milano.paper import RATIO, TIMES, derived, shape
+from benchmarks.milano.ranks import ROOT, compile_kernels, order
 from benchmarks.milano.report import markdown
 from benchmarks.page import shown
-from minga.lab.cluster import Cluster, laboratory
+from minga.lab.cluster import laboratory
 from minga.lab.config import Lab, read_lab
 
-ROOT: Final = Path(__file__).parent.parent.parent
 LAB: Final = Path(__file__).parent / "speedy-14.toml"
-
-
-def order(cluster: Cluster, program: str, content: Mapping[str, Any], ranks: int, mpi: str = "mpich") -> Any:
-    """Have so many nodes carry out an order; what rank 0 printed."""
-    words = [sys.executable, "-m", f"benchmarks.milano.{program}", json.dumps(content)]
-    done = cluster.run(words, ranks=ranks, mpi=mpi, environment={"PYTHONPATH": SOURCES})
-    if done.returncode != 0 or not done.stdout.strip():
-        sys.exit(f"the ranks ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def asked_of(lab: Lab, ranks: int, quick: bool) -> dict[str, Any]:
@@ -59,18 +49,10 @@ def asked_of(lab: Lab, ranks: int, quick: bool) -> dict[str, Any]:
     }
 
 
-def compile_kernels(lab: Lab) -> None:
-    """One rank outside of the lab: nodes find its kernels in the cache, which would take them a minute each."""
-    words = [sys.executable, "-m", "benchmarks.milano.program", json.dumps(asked_of(lab, 1, True))]
-    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-
-
 def calibrated(quick: bool) -> tuple[Lab, dict[str, Any]]:
     """The lab whose network suits its nodes: seconds a plane on the first one, and bytes between two."""
     lab = read_lab(str(LAB))
-    compile_kernels(lab)
+    compile_kernels("program", asked_of(lab, 1, True))
     with laboratory(lab) as cluster:
         one, two = (order(cluster, "program", asked_of(lab, ranks, quick), ranks)[0] for ranks in (1, 2))
     computing = one["overlapped"]["seconds"] / one["mesh"][0]
@@ -131,10 +113,11 @@ def libraries(quick: bool) -> dict[str, Any]:
     return {"network": network, "libraries": found}
 
 
-ITEMS: Final[dict[str, Callable[[bool], dict[str, Any]]]] = {
+ITEMS: Final[dict[str, Callable[[bool], Any]]] = {
     "times": times,
     "messages": messages,
     "libraries": libraries,
+    "losses": lambda quick: losses(read_lab(str(LAB)), quick),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.machine import in_a_line
@@ -14,7 +14,7 @@ WAYS = ("blocking", "overlapped")
 
 def markdown(content: Mapping[str, Any]) -> str:
     """All parts that were measured."""
-    parts = tables(content["results"], (("times", _times), ("messages", _messages), ("libraries", _libraries)))
+    parts = tables(content["results"], PARTS)
     return "\n".join([f"{in_a_line(content)}; nodes and network emulated.", *parts]) + "\n"
 
 
@@ -57,5 +57,37 @@ def _libraries(found: Mapping[str, Any]) -> Iterator[str]:
             yield f"| {name} | {row['blocking']:.3g} | {row['overlapped']:.3g} | {100 * row['gain']:.0f} % |"
 
 
+LOSSES = {
+    "one": ("a sweep on one node", "{:.3f}"),
+    "speeds": ("on 14, by their speeds alone", "{:.3f}"),
+    "planes": ("a node has whole planes", "{:+.3f}"),
+    "shared": ("the nodes share cores, caches and the phases of quotas", "{:+.3f}"),
+    "messages": ("messages, and waiting for one another; the network is free", "{:+.3f}"),
+    "rate": ("the network has its rate", "{:+.3f}"),
+    "whole": ("**a sweep on 14 nodes**", "**{:.3f}**"),
+    "speed_up": ("**speed-up**; the paper's 11.88", "**{:.2f}**"),
+}
+"""Parts of a sweep: what they are called, and how they are written."""
+
+
+def _losses(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    networks = [each["networks"]["as in the paper"] for each in found]
+    yield "Where the seconds of a sweep go, overlapped, on 14 nodes:"
+    yield ""
+    meshes = (f"{' x '.join(map(str, each['mesh']))}, frames of {each['frame']}" for each in found)
+    yield f"| | {' | '.join(meshes)} |"
+    yield f"|---|{'---|' * len(found)}"
+    for name, (what, form) in LOSSES.items():
+        yield f"| {what} | {' | '.join(form.format(each['parts'][name]) for each in found)} |"
+    kernel = (f"{each['kernel']:.3f}" for each in networks)
+    yield f"| the kernel's part of a node's time | {' | '.join(kernel)} |"
+    for name, what in (("exchange", "exchange"), ("reductions", "two reductions")):
+        times = (f"{each['messages'][name]:.3f}" for each in networks)
+        yield f"| the {what} where nothing is computed | {' | '.join(times)} |"
+
+
 def _by(mesh: str) -> str:
     return mesh.replace("x", " x ")
+
+
+PARTS = (("times", _times), ("losses", _losses), ("messages", _messages), ("libraries", _libraries))

@@ -13,7 +13,9 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,113 +49,164 @@ integrator = "rk4"
 dt = 0.5
 """,
 }
-SECONDS: Final = 3.0
+SECONDS: Final = 1.0
 """Seconds that a run would take on one rank if it were left alone."""
 VICTIMS: Final = ("rank", "launcher", "starter", "host")
 """A rank; `minga run`; MPI's program between them; all processes at once, as when the power fails."""
 PATIENCE: Final = 30.0
-RANKS: Final = (1, 2, 3, 4)
+RANKS: Final = (1, 1, 1, 2, 2, 3, 3, 4)
+"""Numbers of ranks, small ones more often."""
+EARLY: Final = 0.1
+"""Probability that the moment of a kill is counted from the start of the program, not of the run."""
+KILLS: Final = (1, 1, 1, 2)
+"""Least numbers of kills of a run, one of which is chosen."""
 
 
-def killed(kills: int, folder: Path, seed: int = 1) -> dict[str, Any]:
-    """Return what came of runs that were killed so often.
+def killed(runs: int, folder: Path, seed: int = 1, beside: int = 3) -> dict[str, Any]:
+    """Return what came of so many runs, each of which was killed, and resumed on other numbers of ranks.
 
     Parameters
     ----------
-    kills
-        Number of kills.
+    runs
+        Number of runs.
     folder
         An empty directory.
     seed
         Seed of the choice of victims, moments and numbers of ranks.
+    beside
+        Number of runs that go on at the same time.
     """
-    chance = random.Random(seed)
     cases = [_Case(name, folder / name.replace(" ", "-"), text) for name, text in CASES.items()]
-    done: Counter[str] = Counter()
-    started: Counter[str] = Counter()
-    gone: list[float] = []
-    faults: list[str] = []
-    complete = resumed = 0
-    while done.total() < kills:
-        case = chance.choice(cases)
-        fresh = True
-        while True:
-            ranks = chance.choice(RANKS)
-            started[str(ranks)] += 1
-            resumed += not fresh
-            job = case.start(ranks)
-            victim = chance.choice(VICTIMS)
-            _wait(lambda job=job: job.poll() is not None, chance.uniform(0.3, 1.3 * case.seconds + 1.5))
-            if job.poll() is None and done.total() < kills:
-                gone.append(_kill(job, victim, chance))
-                done[victim] += 1
-            job.wait()
-            fresh = not (case.run / "case.toml").exists()
-            if case.finished:
-                complete += 1
-                faults += case.differences()
-                break
-            if job.returncode == 0:
-                faults.append(f"{case.name}: ended with status 0 and no result")
-                break
+
+    def one(number: int) -> _Story:
+        case, chance = cases[number % len(cases)], random.Random(f"{seed} {number}")
+        story = _survive(_Run(case, folder / f"run{number}"), chance)
+        print(f"run {number} of {runs}: {story.by_victim.total()} kills", file=sys.stderr, flush=True)
+        return story
+
+    with ThreadPoolExecutor(beside) as pool:
+        stories = list(pool.map(one, range(runs)))
+    gone = [seconds for story in stories for seconds in story.gone]
+    by_victim: Counter[str] = sum((story.by_victim for story in stories), Counter())
+    by_ranks: Counter[str] = sum((story.by_ranks for story in stories), Counter())
     return {
-        "kills": done.total(), "by_victim": dict(done), "starts_by_ranks": dict(sorted(started.items())),
-        "resumed": resumed, "complete": complete, "differing": faults,
+        "runs": runs, "kills": by_victim.total(), "by_victim": dict(sorted(by_victim.items())),
+        "starts_by_ranks": dict(sorted(by_ranks.items())), "resumed": sum(story.resumed for story in stories),
+        "killed_and_resumed": sum(story.by_victim.total() > 0 and story.resumed > 0 for story in stories),
+        "equal": sum(not story.faults for story in stories),
+        "differing": [fault for story in stories for fault in story.faults],
         "seconds_until_all_processes_were_gone": {"median": statistics.median(gone), "largest": max(gone)},
     }  # fmt: skip
 
 
+@dataclass
+class _Story:
+    """What happened to a run: kills and starts, how often it was resumed, what was wrong with it."""
+
+    by_victim: Counter[str] = field(default_factory=Counter)
+    by_ranks: Counter[str] = field(default_factory=Counter)
+    resumed: int = 0
+    gone: list[float] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def _survive(run: _Run, chance: random.Random) -> _Story:
+    """Kill a run at random moments, and resume it each time on another number of ranks, until it is complete."""
+    story, wanted, ranks = _Story(), chance.choice(KILLS), 0
+    while True:
+        ranks = chance.choice([number for number in RANKS if number != ranks])
+        story.by_ranks[str(ranks)] += 1
+        story.resumed += run.begun
+        spared = run.begun and story.by_victim.total() >= wanted
+        job = run.start(ranks)
+        hit = not spared and _hit(run, job, chance, story)
+        status = job.wait()
+        if run.finished and not story.resumed:
+            shutil.rmtree(run.place)  # it ended before it was killed
+        elif run.finished:
+            story.faults += run.differences()
+            return story
+        elif not hit:
+            story.faults.append(f"{run.case.name}: status {status} and no result\n{run.log.read_text()[-2000:]}")
+            return story
+
+
+def _hit(run: _Run, job: subprocess.Popen[bytes], chance: random.Random, story: _Story) -> bool:
+    """Kill a part of a job at a random moment; False if the job has ended before."""
+    victim, early, moment = chance.choice(VICTIMS), chance.random() < EARLY, chance.uniform(0.0, run.case.seconds)
+    _wait(lambda: early or run.begun or job.poll() is not None, PATIENCE)
+    if _wait(lambda: job.poll() is not None, moment):
+        return False
+    story.gone.append(_kill(job, victim, chance))
+    story.by_victim[victim] += 1
+    return True
+
+
 class _Case:
-    """A case, its results without a kill, and the directory of the run that is killed."""
+    """A case, what is left of it without a kill, and how many seconds it takes once it has begun."""
 
     def __init__(self, name: str, folder: Path, text: str) -> None:
         self.name, self.folder = name, folder
-        self.run, self.log = folder / "run", folder / "log"
         folder.mkdir()
         shutil.copy(Path(minga.__file__).parent / "examples" / "rules" / "forest_fire.py", folder)
-        self.steps = 200
+        steps, alone = 200, folder / "alone"
         for _ in range(3):  # the first run compiles, the second one is timed, the third one is the reference
-            (folder / "case.toml").write_text(f"{text}\n{self._options()}")
-            shutil.rmtree(folder / "alone", ignore_errors=True)
-            job = self._minga("run", folder / "case.toml", "--out", folder / "alone", "-n", 1)
-            assert job.wait() == 0, self.log.read_text()
-            self.seconds = json.loads((folder / "alone" / "result.json").read_text())["seconds"]
-            self.steps = (
-                max(40, round(self.steps * SECONDS / self.seconds)) if self.seconds < SECONDS / 2 else self.steps
-            )
-        self.expected = left(folder / "alone")
+            (folder / "case.toml").write_text(f"{text}\n{_options(steps)}")
+            shutil.rmtree(alone, ignore_errors=True)
+            job = _minga(folder / "log", "run", folder / "case.toml", "--out", alone, "-n", 1)
+            _wait(lambda: (alone / "case.toml").exists(), PATIENCE)
+            began = time.monotonic()
+            assert job.wait() == 0, (folder / "log").read_text()
+            self.seconds = time.monotonic() - began
+            computing = json.loads((alone / "result.json").read_text())["seconds"]
+            steps = max(40, round(steps * SECONDS / computing)) if computing < SECONDS / 2 else steps
+        self.expected = left(alone)
 
-    def _options(self) -> str:
-        return (
-            f"[run]\nsteps = {self.steps}\n[output]\nevery = {max(1, self.steps // 5)}\npictures = 0\nreport = false\n"
-            f"[checkpoint]\nevery = {max(1, self.steps // 20)}\n"
-        )
 
-    def _minga(self, *words: object) -> subprocess.Popen[bytes]:
-        with self.log.open("wb") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "minga", *map(str, words)], stdout=log, stderr=log, start_new_session=True
-            )
+class _Run:
+    """A run of a case that is killed, and its directory."""
 
-    def start(self, ranks: int) -> subprocess.Popen[bytes]:
-        """Start the run, or resume it."""
-        if not (self.run / "case.toml").exists():
-            shutil.rmtree(self.run, ignore_errors=True)
-        if self.run.exists():
-            return self._minga("run", "--resume", self.run, "-n", ranks)
-        return self._minga("run", self.folder / "case.toml", "--out", self.run, "-n", ranks)
+    def __init__(self, case: _Case, place: Path) -> None:
+        self.case, self.place, self.log = case, place, place.with_suffix(".log")
+
+    @property
+    def begun(self) -> bool:
+        """True if there is something to resume."""
+        return (self.place / "case.toml").exists()
 
     @property
     def finished(self) -> bool:
         """True if the run has its result; it may have been killed after writing it."""
-        return (self.run / "result.json").exists()
+        return (self.place / "result.json").exists()
+
+    def start(self, ranks: int) -> subprocess.Popen[bytes]:
+        """Start the run, or resume it."""
+        if self.begun:
+            return _minga(self.log, "run", "--resume", self.place, "-n", ranks)
+        shutil.rmtree(self.place, ignore_errors=True)
+        return _minga(self.log, "run", self.case.folder / "case.toml", "--out", self.place, "-n", ranks)
 
     def differences(self) -> list[str]:
         """Return what differs from the run that was left alone, and remove the run."""
-        found = left(self.run)
-        shutil.rmtree(self.run)
-        names = {**self.expected, **found}
-        return [f"{self.name}: {name}" for name in names if self.expected.get(name) != found.get(name)]
+        expected, found = self.case.expected, left(self.place)
+        shutil.rmtree(self.place)
+        names = {**expected, **found}
+        return [f"{self.case.name}: {name}" for name in names if expected.get(name) != found.get(name)]
+
+
+def _options(steps: int) -> str:
+    return (
+        f"[run]\nsteps = {steps}\n[output]\nevery = {max(1, steps // 5)}\npictures = 0\nreport = false\n"
+        f"[checkpoint]\nevery = {max(1, steps // 20)}\n"
+    )
+
+
+def _minga(log: Path, *words: object) -> subprocess.Popen[bytes]:
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            [sys.executable, "-m", "minga", *map(str, words)], stdout=file, stderr=file, start_new_session=True,
+            env={**os.environ, "MINGA_WAIT": "patient"},
+        )  # fmt: skip
 
 
 def left(run: Path) -> dict[str, str]:

@@ -189,7 +189,11 @@ class CheckpointSettings(BaseModel):
         ),
     ] = None
     seconds: Annotated[
-        float, Field(gt=0, description="seconds from one to the next; more if writing one takes over 2 % of that")
+        float,
+        Field(
+            gt=0,
+            description="seconds from one to the next; more if writing one takes over 2 % of that, less after losses",
+        ),
     ] = 300.0
     at_end: Annotated[bool, Field(description="save one at the last step, so that the run can be extended")] = False
     place: Annotated[

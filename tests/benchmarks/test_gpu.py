@@ -56,6 +56,24 @@ def test_it_stores_every_schedule_apart(benchmark: Any, tmp_path: Path, capsys: 
     assert capsys.readouterr().out.count("jacobi") == 3
 
 
+def test_the_stored_numbers_are_those_on_the_page(benchmark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert benchmark.main(["--table"]) == 0
+    assert capsys.readouterr().out in (ROOT / "docs" / "performance.md").read_text()
+
+
+def test_it_measures_conjugate_gradients_with_multigrid(benchmark: Any, tmp_path: Path) -> None:
+    out = tmp_path / "gpu.json"
+    assert benchmark.main(["--quick", "--only", "multigrid", "--out", str(out)]) == 0
+    found = json.loads(out.read_text())
+    solve = found["multigrid"]
+    assert found["lines"] == []
+    assert solve["iterations"] > 1
+    assert solve["kernels"] > 3 * solve["levels"]
+    assert solve["bytes"] > 8 * 15**3 * 8
+    assert solve["bound"] == solve["bytes"] / 2e12
+    assert 0 < solve["lowest"] <= solve["seconds"] <= solve["highest"]
+
+
 @pytest.mark.parametrize("name", ["life bits", "tti"])
 def test_its_cases_have_the_processors_bits(benchmark: Any, name: str) -> None:
     case = next(case for case in benchmark.CASES if case.name == name)

@@ -82,6 +82,7 @@ FILE = """
 import minga as mg
 
 run = {"steps": 7}
+checkpoint = {"every": 3}
 output = {"every": 2}
 unrelated = 3
 
@@ -107,7 +108,7 @@ def written(tmp_path: Path, text: str) -> Path:
 
 def test_a_python_file(tmp_path: Path) -> None:
     case = python_case(written(tmp_path, FILE))
-    assert case.defaults == {"run": {"steps": 7}, "output": {"every": 2}}
+    assert case.defaults == {"run": {"steps": 7}, "checkpoint": {"every": 3}, "output": {"every": 2}}
     assert list(case.parameters) == ["shape", "factor"]
     model = case.model(GridSettings(shape=(6,)), {"factor": 3.0})
     assert run_model(model, 4).fields["u"].tolist() == [81.0] * 6

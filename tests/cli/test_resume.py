@@ -12,15 +12,22 @@ import sys
 import time
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from command_line import SMALL, Said, as_person, command, in_process, nothing_written
 from killing import left
+from minga.cli.case import read_case
+from minga.engine.comm import SerialComm
 from minga.errors import RunError
 from minga.launch import rank_end
+from minga.launch.watchdog.loss import Loss, LossError
+from minga.output.directory import RunDirectory
 from minga.output.progress import process_is_gone
+from minga.running.past import Past
+from minga.running.run_output import RunOutput
 
 CASE = """\
 model = "automaton"
@@ -406,3 +413,47 @@ def test_settings_of_checkpoints_are_in_the_resolved_case() -> None:
     table = tomllib.loads(Path(result["run"], "case.toml").read_text())
     assert table["checkpoint"] == {"seconds": 300.0, "at_end": False, "place": "partner"}
     assert not Path(result["run"], "checkpoints").exists()
+
+
+def test_a_number_of_ranks_that_nobody_asked_for_is_left_open() -> None:
+    """A resumed run uses what its machine, or its job, has then."""
+    text = Path("noisy.toml").read_text()
+    Path("noisy.toml").write_text(text.replace("ranks = 1\n", ""))
+
+    def kept() -> int | None:
+        found: int | None = tomllib.loads(Path("cut/case.toml").read_text())["run"].get("ranks")
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("minga.cli.start._default_ranks", lambda case: 1)
+        interrupted()
+        assert kept() is None
+        assert run("--resume", "cut").status == 75
+        assert kept() is None
+    assert run("--resume", "cut", "-n", 1).status == 75
+    assert kept() == 1
+
+
+def test_the_time_limit_is_that_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks that are started again after a loss get what is left of it."""
+    orders: list[dict[str, Any]] = []
+    now = [100.0]
+
+    def lost(ranks: object, order: dict[str, Any], *_: object) -> int:
+        orders.append(order)
+        now[0] += 7.0
+        raise LossError(Loss("a rank was lost", None))
+
+    monkeypatch.setattr("minga.launch.launch.launch", lost)
+    monkeypatch.setattr("minga.launch.watchdog.carry_on.time", SimpleNamespace(sleep=lambda _: None, monotonic=float))
+    monkeypatch.setattr("minga.cli.run.time", SimpleNamespace(monotonic=lambda: now[0]))
+    said = run("noisy.toml", "-n", 2, "--out", "cut", "--set", 'run.on_loss="continue"')
+    assert "the run is given up after 2 losses in a row" in said.err
+    assert [order["past"]["seconds"] for order in orders] == [0.0, 7.0]
+    case = read_case("noisy.toml", options={"run.wall_time": 60.0})
+    made = RunOutput.of(
+        RunDirectory.create(Path("made"), "noisy"), case.model, case.fields, SerialComm(), case.options, past=Past(59.5)
+    )
+    assert made.keeper.wishes(0.0)[1]
+    made.keeper.began += 50.0
+    assert not made.keeper.wishes(0.0)[1]

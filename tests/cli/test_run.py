@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -11,7 +12,9 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +25,8 @@ import minga
 from command_line import SMALL, as_person, command, in_process, nothing_written
 from minga.errors import RunError
 from minga.output.digest import digest_of_arrays
+from minga.output.directory import disk_errors
+from minga.running.run_output import RunOutput
 
 
 @pytest.fixture(autouse=True)
@@ -326,6 +331,37 @@ def test_a_full_disk_is_one_error_and_keeps_what_was_written(monkeypatch: pytest
     assert "Traceback" not in said.err
     with xarray.open_zarr("runs/small/fields.zarr") as dataset:
         assert dataset.time.values.tolist() == [0, 5]
+
+
+def test_observables_without_room_wait_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk ends no run that has everything it needs; a checkpoint without its observables does not count."""
+    from minga.output import series as module
+
+    write, full = module.write_whole, [True]
+
+    def refused(path: Path, *arguments: object, **options: object) -> None:
+        if full[0]:
+            with disk_errors(path):
+                raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "write_whole", refused)
+    monkeypatch.setattr("minga.running.run_output.RunOutput.finish", _with_room(full))
+    said = in_process("run", "small.toml", "--set", "output.observe=1", "--set", "checkpoint.every=4", "--json")
+    assert said.status == 0, said
+    assert "the checkpoint of step 4 was not written, and there is none yet: cannot write " in said.err
+    series = json.loads(Path("runs/small/series.json").read_text())
+    assert series["step"] == list(range(11))
+
+
+def _with_room(full: list[bool]) -> Callable[..., dict[str, Any]]:
+    finish = RunOutput.finish
+
+    def finished(*arguments: Any) -> dict[str, Any]:
+        full[0] = False
+        return finish(*arguments)
+
+    return finished
 
 
 EXPLOSION = """\

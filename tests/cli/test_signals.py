@@ -61,6 +61,23 @@ def test_copies_of_a_signal_are_one_request(monkeypatch: pytest.MonkeyPatch) -> 
     assert told == ["stop"]
 
 
+def test_a_second_request_is_none_of_the_copies_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread may note copies before or after their handlers are called, and the next signal before or after its."""
+    late = threading.Event()
+    monkeypatch.setattr(signal_thread.select, "select", lambda *_: late.wait(30))
+    now = [100.0]
+    monkeypatch.setattr(signals.time, "monotonic", lambda: now[0])
+    with StopRequest(late=lambda: None).listening() as stop:
+        stop._over.set()  # nobody waits for the end, by this clock
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+            signal.raise_signal(number)
+        now[0] += 1.5
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)  # a copy of that one
+        late.set()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_cannot_look_is_ended(monkeypatch: pytest.MonkeyPatch, number: signal.Signals) -> None:
     """The main thread waits where Python runs no handlers."""

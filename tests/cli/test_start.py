@@ -93,8 +93,11 @@ def test_large_files_get_other_names_on_hosts_that_lack_them(in_tmp_path: Path) 
     run.case.write_text(f'init = "inputs/r.rle"\nfiles = {paths}\n'.replace("'", '"'))
     files = _files(run)
     assert [str(file.relative_to(in_tmp_path)) for file in files.every_large] == ["data.zarr/zarr.json", "big.npy"]
-    assert set(files.for_host(set())) == {"case.toml", "id", "inputs/r.rle"}
-    found = files.for_host({in_tmp_path / "data.zarr/zarr.json"})
+    assert set(files.for_host(files.lacking([]), [])) == {"case.toml", "id", "inputs/r.rle"}
+    names = files.lacking([in_tmp_path / "data.zarr/zarr.json"])
+    assert names == {in_tmp_path / "data.zarr": "large/0/data.zarr"}
+    assert set(files.for_host(names, list(names))) == {"case.toml", "id", "inputs/r.rle"}
+    found = files.for_host(names, [])
     assert set(found) == {"case.toml", "id", "inputs/r.rle", "large/0/data.zarr/zarr.json"}
     assert '"large/0/data.zarr"' in str(found["case.toml"])
     assert paths[1] in str(found["case.toml"])

@@ -12,7 +12,7 @@ import pytest
 
 from gpu_kernels import MARGIN, Case, bind, case, check, graph_of, tti_case
 from minga.compile.ptx import launch, print_ptx, print_ptx_ir
-from minga.compile.ptx_choose import choose
+from minga.compile.ptx_choose import choose, straight_work, tile_work
 from minga.compile.ptx_march import MOST_BYTES, MOST_QUEUED, March
 from minga.compile.ptx_tile import Tile
 from minga.errors import KernelError
@@ -255,10 +255,18 @@ def test_kernels_get_the_schedule_with_the_least_work():
         flux = local(k[0, 0] * slope[0, 0] * mg.min(1.0, abs(slope[0, 1])))
         new[0, 0] = u[0, 0] + flux[0, 1] - flux[0, -1]
 
+    def diffused(u, new):
+        curved = local(sum(u[a, b] for a in range(-2, 3) for b in range(-2, 3)) - 25.0 * u[0, 0])
+        new[0, 0] = sum(curved[a, b] for a in range(-2, 3) for b in range(-2, 3))
+
     assert isinstance(choose(CASES["tti"].graph), March)
     assert isinstance(choose(CASES["laplacian f4"].graph), March)
     assert choose(graph_of(seven, "f4", "f4", ndim=3)) is None
-    assert isinstance(choose(graph_of(limited, "f4", "f4", "f4", ndim=2)), Tile)
+    assert choose(graph_of(limited, "f4", "f4", "f4", ndim=2)) is None
+    assert isinstance(choose(graph_of(limited, "f4", "f4", "f4", ndim=2), "tile"), Tile)
+    nested = graph_of(diffused, "f8", "f8", ndim=2)
+    assert isinstance(choose(nested), Tile | March)
+    assert straight_work(nested) > 2 * tile_work(choose(nested, "tile"))
 
 
 def test_a_kernel_that_cannot_march_has_tiles_or_neither():

@@ -276,15 +276,64 @@ def test_another_field_beside_an_edge_must_have_the_same_points() -> None:
         on_layouts(ALONE(grid.box, 1), [(program, 1)], {u: 1.0})
 
 
-def test_layers_that_read_nothing_are_filled_at_once() -> None:
-    """A command for each end, however many layers there are; layers that mirror cells stay apart."""
+def boundary_commands(condition: Any, runs: int) -> int:
+    """Return the number of commands that filled ghost cells of a field with two levels."""
     grid = mg.Grid((9, 10))
-    fills = {}
-    for name, condition in (("fixed", mg.fixed(2.0)), ("reflect", mg.reflect())):
-        u = mg.Field("u", grid, slots=2, boundary=condition)
-        program = Program(name)
-        program.apply(sum_around, u, u.next)
-        with mg.Engine(ALONE(grid.box, 1, 0), grid=grid) as engine:
-            engine.run(program)
-            fills[name] = int(engine.booked[1, Category.BOUNDARY])
-    assert fills == {"fixed": 4, "reflect": 8}
+    u = mg.Field("u", grid, slots=2, boundary=condition)
+    program = Program("step")
+    program.apply(sum_around, u, u.next)
+    program.rotate(u)
+    with mg.Engine(ALONE(grid.box, 1, 0), grid=grid) as engine:
+        for _ in range(runs):
+            engine.run(program, times=3)
+        return int(engine.booked[1, Category.BOUNDARY])
+
+
+def test_layers_that_read_nothing_are_filled_at_once() -> None:
+    """Layers that mirror cells are filled one by one; constants once for each end and level, however often one runs."""
+    assert boundary_commands(mg.reflect(), 1) == 3 * 8
+    assert boundary_commands(mg.reflect(), 2) == 6 * 8
+    assert boundary_commands(mg.fixed(2.0), 1) == boundary_commands(mg.fixed(2.0), 3) == 2 * 4
+
+
+@mg.kernel
+def double(coarse, fine):  # type: ignore[no-untyped-def]
+    for dy in (0, 1):
+        for dx in (0, 1):
+            fine.strided(2)[dy, dx] = coarse[0, 0]
+
+
+@mg.kernel
+def far_around(u, new):  # type: ignore[no-untyped-def]
+    new[0, 0] = u[-3, 0] + u[3, 0] - u[0, -3] - u[0, 3]
+
+
+def test_constant_ghost_cells_survive_wider_halos_other_layouts_and_stores_past_the_end() -> None:
+    """A Program that spoils ghost cells, a wider halo and a relayout in between leave the same values as no event."""
+    grid, half = mg.Grid((7, 9)), mg.Grid((4, 5))
+    u = mg.Field("u", grid, slots=2, boundary=mg.fixed(2.0))
+    coarse = mg.Field("coarse", half)
+    steps, spoil, wide = Program("step"), Program("spoil"), Program("wide")
+    steps.apply(sum_around, u, u.next)
+    steps.rotate(u)
+    spoil.apply(double, coarse, u.next)
+    wide.apply(far_around, u, u.next)
+    wide.rotate(u)
+
+    def result(disturbed: bool) -> np.ndarray:
+        layouts = {grid: mg.Layout.single(grid.box, 1), half: mg.Layout.single(half.box, 1)}
+        with mg.Engine(layouts) as engine:
+            engine.set(u, np.random.default_rng(3).random(grid.shape))
+            engine.set(coarse, 7.0)
+            engine.run(steps, times=2)
+            if disturbed:
+                engine.run(spoil)
+                engine.relayout({grid: mg.Layout.single(grid.box, 1)})
+            engine.run(steps)
+            engine.run(wide, times=2)
+            if disturbed:
+                engine.run(spoil)
+            engine.run(steps, times=2)
+            return np.array(engine.gather(u))
+
+    assert (result(True) == result(False)).all()

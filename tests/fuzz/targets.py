@@ -11,6 +11,7 @@ import numpy as np
 from minga.case.boundary import parse_boundary
 from minga.cli.case import Source, read_case
 from minga.errors import MingaError
+from minga.lang.rule import rule
 from minga.models.automaton.model import automaton
 from minga.network.broadcast.manifest import Manifest
 
@@ -51,14 +52,13 @@ def a_file(suffix: str, text: Callable[[Path], object]) -> Target:
     return target
 
 
+@rule(states=256)
+def still(cell, near):  # type: ignore[no-untyped-def]
+    return cell
+
+
 def a_pattern(path: Path) -> object:
     """The cells of a pattern file on a small grid, for a rule of many states, so that few are refused early."""
-    from minga.lang.rule import rule
-
-    @rule(states=256)
-    def still(cell, near):  # type: ignore[no-untyped-def]
-        return cell
-
     model = automaton(still, SHAPE, init=path.name, directory=path.parent)
     field = model.fields[0]
     value = model.initial[field] if field in model.initial else next(iter(model.initial.values()))

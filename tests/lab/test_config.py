@@ -59,6 +59,14 @@ def test_rates_hold_for_all_nodes_unless_they_have_their_own(tmp_path: Path) -> 
     assert not lab.in_user_space
 
 
+def test_nodes_may_have_several_switches(tmp_path: Path) -> None:
+    nodes = '[[nodes]]\nname = "pc"\ncount = 2\nswitch = "a"\n[[nodes]]\nname = "old"\nswitch = "b"'
+    lab = read_lab(written(tmp_path, f'uplink = "2 ms"\n{nodes}'))
+    assert (lab.switches, lab.uplink) == ((0, 0, 1), 2e-3)
+    assert lab.in_user_space
+    assert Lab.from_dict(json.loads(json.dumps(lab.as_dict()))) == lab
+
+
 def test_shares_shrink_together_where_there_are_too_few_cores() -> None:
     lab = read_lab("four")
     assert lab.shares(2) == (0.6, 0.3, 0.3, 0.15)
@@ -133,6 +141,8 @@ NODE = '[[nodes]]\nname = "a"\n'
         ("period = '1 us'\n" + NODE, 1, "1 ms"),
         ("scale = 'full'\n" + NODE, 1, "auto"),
         ("wiring = 'hub'\n" + NODE + "rate = '1 Mb/s'", 4, "one rate for all"),
+        ("uplink = '1 ms'\n" + NODE, 1, "there is one switch"),
+        ("wiring = 'hub'\nuplink = '1 ms'\n" + NODE + "[[nodes]]\nname = 'b'\nswitch = 'c'", 2, 'wiring = "switch"'),
         (NODE + "count = 200\n[[nodes]]\nname = 'b'\ncount = 51", 1, "at most 250"),
         ("nodes = 3", 1, "expected a list"),
         ("nodes = []", 1, "at least 1"),

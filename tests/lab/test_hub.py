@@ -53,6 +53,15 @@ def test_frames_to_a_node_that_has_spoken_go_to_it_alone_unchanged() -> None:
     assert box.due(12.0) == []
 
 
+def test_frames_between_switches_take_longer() -> None:
+    box = acquainted(shared=False, latency=1e-3, switches=[0, 1, 0], uplink=5e-3)
+    box.receive(20.0, 0, frame(0, 2))
+    box.receive(20.0, 0, frame(0, 1))
+    assert [port for port, _ in box.due(20.0011)] == [2]
+    assert box.due(20.0059) == []
+    assert [port for port, _ in box.due(20.0061)] == [1]
+
+
 def test_a_hub_is_busy_for_all_and_once_for_a_frame_to_all() -> None:
     box = acquainted(rates=[10e6], latency=1e-3)
     takes = (1514 + 24) * 8 / 10e6

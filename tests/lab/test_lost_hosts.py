@@ -10,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from command_line import SMALL, in_process
@@ -37,9 +38,9 @@ class Nodes:
     folder: Path
     own: list[str]
 
-    def start(self, *words: object) -> subprocess.Popen[str]:
+    def start(self, *words: object, program: Sequence[str] = ("-m", "minga")) -> subprocess.Popen[str]:
         """Start ``minga run`` on the first node."""
-        command = [sys.executable, "-m", "minga", "run", *map(str, words), "--hosts", str(self.folder / "hosts")]
+        command = [sys.executable, *program, "run", *map(str, words), "--hosts", str(self.folder / "hosts")]
         command = self.cluster.command(0, [*self.own, *command, "--shell", f"ssh -F {self.folder}/client"])
         return subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -143,14 +144,16 @@ def test_a_lost_host_is_named_and_the_run_continues(nodes: Nodes, case: Path, fa
 
 
 def test_a_host_that_returns_is_taken_up_again(nodes: Nodes, case: Path) -> None:
-    """The run is so long that this pays; it is stopped at a checkpoint, and started again on all hosts.
+    """A restart is said to take a second, so that it pays; the run is stopped at a checkpoint, and started on all.
 
     The rest is done on one rank, which needs no messages.
     """
+    soon = "import minga.launch.watchdog.comeback as c; c.PAUSE = 2.0; c.RESTART_SECONDS = 1.0"
+    program = ["-c", f"{soon}; from minga.cli.main import main; main()"]
     run = case.parent / "run"
     steps = ["--set", "run.steps=8000000", "--set", "output.every=8000000", "--set", "checkpoint.every=50000", "--json"]
     alone = in_process("run", case, "--out", case.parent / "alone", *steps, "-n", 1)
-    job = nodes.start(case, "--out", run, *steps, "--set", 'run.on_loss="continue"')
+    job = nodes.start(case, "--out", run, *steps, "--set", 'run.on_loss="continue"', program=program)
     try:
         wait_for(lambda: kept(run) or job.poll() is not None)
         nodes.link(2, "down")
@@ -169,6 +172,69 @@ def test_a_host_that_returns_is_taken_up_again(nodes: Nodes, case: Path) -> None
     assert json.loads(rest.out)["digest"] == json.loads(alone.out)["digest"]
     sessions = [session["ranks"] for session in json.loads((run / "ledger.json").read_text())["sessions"]]
     assert (sessions[:2], sessions[-1]) == ([3, 2], 1)  # the third start may be too short for a step
+
+
+SLOWLY = """
+import pathlib, time
+import minga as mg
+
+run = {"steps": 30000, "halo_depth": 1, "on_loss": "continue"}
+output = {"every": 30000, "pictures": 0}
+checkpoint = {"every": 1000}
+
+
+@mg.kernel
+def relax(u, new):
+    new[0, 0] = 0.25 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1]) + 1e-3 * mg.index(0, "f8")
+
+
+def model(shape=(480, 640)):
+    grid = mg.Grid(shape)
+    u = mg.Field("u", grid, slots=2, boundary=mg.fixed(0.0))
+    step = mg.Program("step")
+    step.apply(relax, u, u.next)
+
+    def work(engine):
+        cells = sum(box.size for box, _ in engine.blocks(u))
+        pace = 100.0 if pathlib.Path("/tmp/minga-slow", "here").exists() else 1.0
+        if engine.comm.size > 1:
+            time.sleep(pace * (2e-4 + 3e-3 * cells / grid.size))
+
+    step.call(work, reads=[u])
+    step.rotate(u)
+    return mg.Model("slowly", grid, (u,), step, initial={u: 1.0}, output=("u",))
+"""
+"""A case whose ranks sleep a while and for each of their cells, on a host that has a file 100 times as long."""
+
+
+def test_a_host_that_crawls_is_dropped_and_the_run_continues_without_it(nodes: Nodes) -> None:
+    run, work = nodes.folder / "work" / "run", nodes.folder / "work"
+    case, mark = work / "slowly.py", work / "slow"
+    case.write_text(SLOWLY.replace("/tmp/minga-slow", str(mark)))
+    alone = in_process("run", case, "--out", work / "alone", "-n", 1, "--json")
+    job = nodes.start(case, "--out", run, "--json")
+    try:
+        wait_for(lambda: kept(run) or job.poll() is not None)
+        assert nodes.on(2, f"mkdir {mark} && touch {mark}/here").returncode == 0
+        wait_for(lambda: "without host cat" in happened_in(run) or job.poll() is not None, 200)
+        out, err = job.communicate(timeout=300)
+    finally:
+        job.kill()
+        job.wait()
+    assert job.returncode == 0, err
+    assert json.loads(out)["digest"] == json.loads(alone.out)["digest"]
+    assert "the run continues without host cat" in err, (err, happened_in(run), (run / "ledger.json").read_text())
+    said = next(line for line in err.splitlines() if "the run continues without host cat" in line)
+    assert "times slower than expected: a step takes" in said
+    assert [session["ranks"] for session in json.loads((run / "ledger.json").read_text())["sessions"]] == [3, 2]
+    assert "the run continues without host cat" in (run / "report.html").read_text()
+
+
+def happened_in(run: Path) -> str:
+    try:
+        return (run / "happened.jsonl").read_text()
+    except OSError:
+        return ""
 
 
 def test_a_short_cut_heals(nodes: Nodes, case: Path) -> None:
@@ -270,3 +336,29 @@ def test_a_job_of_a_persons_own_ends_when_a_cable_is_cut(rights: dict[str, Any],
     steps = json.loads((run / "checkpoints/a/checkpoint.json").read_text())["checkpoint"]["step"] + 3000
     said = in_process("run", "--resume", run, "-n", 1, "--set", f"run.steps={steps}", "--json")
     assert said.status == 0, said
+
+
+def test_a_large_input_is_broadcast_to_hosts_that_lack_it(nodes: Nodes) -> None:
+    work = nodes.folder / "work"
+    np.save(work / "start.npy", (np.random.default_rng(3).random((40, 64)) < 0.3).astype("u1"))
+    text = SMALL.replace("ranks = 1\n", 'layout = "slabs"\n').replace("{soup = 0.3, seed = 1}", '"start.npy"')
+    (work / "case.toml").write_text(text)
+    alone = in_process("run", work / "case.toml", "--out", work / "alone", "-n", 1, "--json")
+    always = "import minga.cli.inputs as i, minga.cli.stage as s; i._LARGEST = 1; s._BROADCAST_START = -1e9"
+    program = ["-c", f"{always}; from minga.cli.main import main; main()"]
+    job = nodes.start(work / "case.toml", "--out", work / "run", "--json", program=program)
+    out, err = job.communicate(timeout=200)
+    assert job.returncode == 0, err
+    assert json.loads(out)["digest"] == json.loads(alone.out)["digest"]
+    assert "start.npy was sent to 2 hosts in one broadcast" in err
+
+
+def test_the_benchmark_of_mpi_libraries_runs_on_hosts(nodes: Nodes, case: Path) -> None:
+    words = ["bench", "mpi", str(case), "--hosts", str(nodes.folder / "hosts"), "--mpi", "mpich", "--seconds", "0.3"]
+    command = [*nodes.own, sys.executable, "-m", "minga", *words, "--shell", f"ssh -F {nodes.folder}/client", "--json"]
+    done = nodes.cluster.execute(0, command, capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["ranks"] == 3
+    assert found["hosts"] == str(nodes.folder / "hosts")
+    assert found["libraries"]["mpich"]

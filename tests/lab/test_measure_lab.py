@@ -1,4 +1,4 @@
-"""`minga measure --network --hosts` inside a lab, as a person runs it: all transports, each MPI library, one page."""
+"""`minga measure --network --hosts` inside a lab, as a person runs it: all transports, each MPI library, switches."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
 from minga.lab.launch import mpi_environment
 from minga.launch.implementations import installed
+from minga.plan.machine.machine import read_machine
 
 THREE = Lab("measured", tuple(LabNode(name, 1.0, None, 100e6) for name in ("ana", "berta", "carla")), rate=100e6)
+NODES = (("ana", "up"), ("dora", "down"), ("berta", "up"), ("carla", "down"))
+TWO = Lab("two-switches", tuple(LabNode(name, 0.4, None, 100e6, switch) for name, switch in NODES), uplink=2e-3)
 SHELL = """\
 #!/bin/sh
 # Called like ssh: [options] HOST COMMAND...
@@ -76,3 +79,25 @@ def test_hosts_with_each_library(rights: dict[str, Any], tmp_path: Path) -> None
     assert "MPI, ana and berta" in (tmp_path / "lab-machines.svg").read_text()
     assert "ana" in (tmp_path / "lab.html").read_text()
     assert subprocess.run(["pgrep", "-f", str(tmp_path)], capture_output=True, check=False).stdout == b""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("own_labs")
+def test_two_switches_are_told_apart(rights: dict[str, Any], tmp_path: Path) -> None:
+    with laboratory(TWO, rootless=rights["rootless"], quota=False) as cluster:
+        hosts = tmp_path / "hosts"
+        hosts.write_text("".join(f"{n} address={a}\n" for n, a in zip(cluster.names, cluster.addresses)))
+        words = ["measure", "--network", "--seconds", "10", "-o", str(tmp_path / "lab.json")]
+        over = ["--hosts", str(hosts), "--shell", str(shell(cluster, tmp_path))]
+        command = [sys.executable, "-m", "minga.cli.main", *words, *over]
+        done = cluster.execute(0, command, env=dict(os.environ), text=True, capture_output=True)
+        assert done.returncode == 0, done.stderr
+    content = json.loads((tmp_path / "lab.json").read_text())
+    assert content["switches"]["levels"] == ["switch"]
+    assert content["switches"]["groups"] == [["ana", "berta"], ["dora", "carla"]]
+    machine = read_machine(tmp_path / "lab.json")
+    assert machine.levels[:2] == ("switch", "node")
+    far, near = (float(machine.links[f"inter-{level}"].time(0)) for level in ("switch", "node"))
+    assert 1e-3 < far - near < 3e-3
+    assert "level switch: 2 groups of machines (ana, berta; dora, carla)" in done.stdout

@@ -135,6 +135,21 @@ def test_a_run_on_hosts_that_share_no_files(nodes: Nodes, case: Path, listed: st
     assert nodes.left_on_bee() == ""
 
 
+def test_hosts_without_this_python_get_it(nodes: Nodes) -> None:
+    python, hosts = nodes.folder / "work/own/bin/python", nodes.folder / "hosts"
+    make = [sys.executable, "-m", "venv", "--without-pip", str(nodes.folder / "work/own")]
+    subprocess.run(make, check=True)
+    (packages,) = (nodes.folder / "work/own/lib").glob("python*/site-packages")
+    (packages / "others.pth").write_text("\n".join(path for path in sys.path if "site-packages" in path))
+    hosts.write_text("ant\nbee\n")
+    words = [str(python), "-m", "minga.cli.main", "install", "--hosts", str(hosts), "--shell", nodes.shell]
+    for said in (f"bee  got {nodes.folder}/work/own in ", f"bee  has {python}"):
+        done = nodes.cluster.execute(0, [*nodes.own, *words], timeout=100, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith(said)
+    assert nodes.on_bee(f"{python} -c 'import sys, minga; print(sys.prefix)'").strip() == f"{nodes.folder}/work/own"
+
+
 def test_every_fault_of_hosts_is_named_at_once(nodes: Nodes, case: Path) -> None:
     (nodes.folder / "hosts").write_text(
         "ant\nbee python=/nowhere/python\ngone\nunknown\nother directory=/nowhere port=2222 user=root\n"

@@ -104,7 +104,7 @@ def test_a_run_in_a_job_uses_all_nodes_unless_few_ranks_are_asked_for(
         assert start.ranks == 3
         assert "3 ranks on nodes of the 2 that Slurm has given" in start.notes[0]
         assert start.prepare is not None
-        assert "-launcher" not in start.prepare(RunDirectory(in_tmp_path)).start
+        assert "-launcher" not in start.prepare(RunDirectory(in_tmp_path), print).start
 
 
 def test_a_run_in_a_job_has_few_ranks_for_few_cells_and_one_for_each_gpu(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import platform
 import signal
 import time
 from pathlib import Path
@@ -39,6 +40,7 @@ read end
 def said_by(folder: Path, name: str, answer: dict[str, Any] | None = None, **facts: Any) -> str:
     """Write what a host says, and return a program that takes the place of ssh."""
     known = {"versions": versions_here(), "mpi_fault": None, "clock": time.time(), "cores": 2, "machine": name}
+    known |= {"processor": "Some 3000", "architecture": platform.machine()}
     (folder / name).write_text(json.dumps({"greeting": "minga-host", **known, **facts}) + "\n")
     program = folder / "talk"
     answer = answer or {"missing": [], "back": None, "directory": None}
@@ -85,6 +87,19 @@ def test_a_clock_that_is_off_is_noted_only(tmp_path: Path) -> None:
     assert "the clock of late is 70 s behind this machine's" in note
 
 
+def test_other_processors_are_noted_and_other_architectures_refused(tmp_path: Path) -> None:
+    said_by(tmp_path, "ant")
+    said_by(tmp_path, "bee")
+    shell = said_by(tmp_path, "cat", processor="Other 5")
+    with host_agents([Host(name) for name in ("ant", "cat", "bee")], shell) as agents:
+        (note,) = agents.check(Launcher(Path("/nowhere/mpiexec"), "MPICH"))
+    assert note.endswith("for the same bits: Some 3000 on ant, bee; Other 5 on cat")
+    said_by(tmp_path, "dog", architecture="vax")
+    assert f"has processors of the architecture vax, this machine of {platform.machine()}" in faults(
+        shell, "ant", "dog"
+    )
+
+
 def test_a_table_of_faults() -> None:
     text = fault_table([Fault("pc10", "is down", "start it"), Fault("pc2", "is old", "renew it")], 3)
     assert text.splitlines()[1:] == ["  pc10  is down; start it", "  pc2   is old; renew it"]
@@ -107,7 +122,9 @@ def sent(agent: host_agent._Agent, name: str, content: bytes) -> None:
 
 def test_files_arrive_as_they_were_and_are_removed(tmp_path: Path) -> None:
     agent = host_agent._Agent()
-    folder = Path(agent.carry_out({"do": "begin", "directory": str(tmp_path), "name": "run-1"})["folder"])
+    order = {"do": "begin", "directory": str(tmp_path), "name": "run-1", "rooms": ["large/0"]}
+    folder = Path(agent.carry_out(order)["folder"])
+    assert (folder / "large/0").is_dir()
     sent(agent, "inputs/a.bin", b"\x00\xffabc")
     digest = hashlib.sha256(b"\x00\xffabc").hexdigest()
     assert agent.carry_out({"do": "staged", "digests": {"inputs/a.bin": digest}}) == {"fault": None}

@@ -273,7 +273,8 @@ def test_the_same_bits_on_any_layout(text: str, shape: tuple[int, int]) -> None:
     ("NN1,QQ2,RS1", 2, "there is no QQ"), ("NN1,NN2,RS1", 2, "two weights"), ("NN1,RS7", 2, "sums are 0 .. 1"),
     ("ME1,RS1", 2, "no neighbour"), ("NN1,RS1,HI300", 2, "at most 256"), ("NN9999,RS1", 2, "at most 1000"),
     ("B3/S23:T64,64", 2, "grid.shape"), ("nothing.rule", 2, "there is no file"), ("B3/S23RR", 2, "not a rule"),
-    ("B2A/S", 2, "not a rule"), ("R5,C0,M1,S34-100..58,B34..45,NM", 2, "more than two ends"),
+    ("B2A/S", 2, "not a rule"), ("R5,C0,M1,S34-100..58,B34..45,NM", 2, "no range of counts"),
+    ("R5,C0,M1,S34..5899999999995899999999999934..45,NM", 2, "not a rule"),
 ])  # fmt: skip
 def test_mistakes(text: str, ndim: int, words: str) -> None:
     with pytest.raises(CaseError, match=r"automaton\.rule") as caught:

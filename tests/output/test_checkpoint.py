@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.engine.comm import Comm, run_virtual
+from minga.engine.comm import Comm, SerialComm, run_virtual
 from minga.engine.state import Position, state_of
 from minga.errors import CaseError, RunError
 from minga.output.checkpoint import places
@@ -238,6 +238,26 @@ def test_the_clock_asks_for_one_but_not_too_often(tmp_path: Path) -> None:
     done = go(tmp_path, 400, schedule=Checkpointing(seconds=1e-9))
     assert done.keeper.written >= 1  # after the first chunk of steps, then so seldom that they take 2 % of the time
     assert done.keeper.written <= 1 + done.result.seconds / done.keeper.seconds
+
+
+@pytest.mark.parametrize(
+    ("losses", "cost", "pause"),
+    [(0, 0.5, 300.0), (0, 10.0, 500.0), (1, 0.5, 60.0), (4, 0.5, 30.0), (4, 10.0, 134.16), (1, 100.0, 848.5)],
+)
+def test_losses_make_checkpoints_more_frequent(tmp_path: Path, losses: int, cost: float, pause: float) -> None:
+    now = [3600.0]
+    keeper = Keeper(
+        tmp_path, SerialComm(), Checkpointing(seconds=300.0), clock=lambda: now[0], began=0.0, losses=losses, written=1
+    )
+    keeper._cost, keeper._last = cost, now[0]
+    times = np.arange(0.0, 3600.0, 0.5)
+    due = []
+    for after in times:
+        now[0] = 3600.0 + after
+        due.append(keeper.wishes(0.0)[0])
+    assert keeper.schedule.seconds is not None
+    first = float(times[due.index(True)])
+    assert first == pytest.approx(pause * ((3600.0 + first) / 3600.0) ** (0.5 * (losses > 0)), abs=0.6)
 
 
 def test_a_person_or_the_clock_gets_a_last_one(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import minga as mg
 from minga.engine.comm import Comm, SerialComm, run_virtual
 from minga.engine.state import state_of
 from minga.errors import CaseError, DiskFullError, RunError
-from minga.output.checkpoint.head import Head
+from minga.output.checkpoint.head import Head, heads_of
 from minga.output.checkpoint.keeper import Checkpointing, Keeper
 from minga.output.checkpoint.places import Places, places_of, ring
 from minga.output.checkpoint.sets import Offer, sets_of
@@ -97,6 +97,14 @@ def test_the_newest_comes_first_and_parts_of_different_ones_do_not_mix() -> None
     assert sets[2].without({(0, 0), (0, 1)}).missing == (0,)
 
 
+def test_a_checkpoint_is_thin_where_a_copy_is_gone() -> None:
+    (whole,) = sets_of(offered(range(3)))
+    assert not whole.thin
+    (found,) = sets_of(offered(range(3), [1]))
+    assert found.thin
+    assert not found.missing
+
+
 # Runs -----------------------------------------------------------------------------------------------------------------
 @mg.kernel
 def spread(u: Any, new: Any) -> Any:
@@ -122,6 +130,7 @@ def go(
     place: str = "partner",
     epoch: int = 1,
     off: bool = False,
+    interval: int = 10,
     cut: Callable[[Any, int], Any] = slabs,
     notes: list[str] | None = None,
 ) -> tuple[int, bytes]:
@@ -135,7 +144,7 @@ def go(
         keeper = Keeper(
             folders[comm.rank] / "checkpoints",
             comm,
-            Checkpointing(steps=10, off=off),
+            Checkpointing(steps=interval, off=off),
             resumes=resumes,
             own=True,
             place=place,
@@ -162,6 +171,18 @@ def files(folder: Path) -> list[int]:
 
 def columns(box: Any, ranks: int) -> Any:
     return cartesian(box, (1, ranks))
+
+
+def test_a_run_without_a_host_writes_copies_again_at_once(tmp_path: Path, whole: bytes) -> None:
+    hosts = [tmp_path / name for name in ("ant", "bee", "cat", "dog")]
+    go(hosts, 28)
+    left = hosts[:1] + hosts[2:]
+    notes: list[str] = []
+    assert go(left, 24, resumes=True, epoch=2, notes=notes, interval=1000)[0] == 20
+    assert not notes
+    steps = {head.step for host in left for head in heads_of(host / "checkpoints")[0]}
+    assert max(steps) > 20  # though the next one is due after 1000 steps
+    assert go(left[:2], 30, resumes=True, epoch=3)[1] == whole  # another host is lost
 
 
 @pytest.mark.parametrize("lost", thinned([0, 1, 2], 0))
@@ -274,6 +295,21 @@ def test_checkpoints_in_another_directory(tmp_path: Path) -> None:
     assert not os.path.lexists(tmp_path / "run/checkpoints")
     with pytest.raises(CaseError, match="another place on each host"):
         mg.run(model(), steps=1, out=tmp_path / "other", checkpoint={"directory": "fast"})
+
+
+def test_checkpoints_are_removed_from_a_host_when_rank_0_has_removed_the_link_to_them(tmp_path: Path) -> None:
+    """A run in a directory that all hosts share has one link, which leads to another folder on each host."""
+    link, here = tmp_path / "run/checkpoints", tmp_path / "scratch/run"
+    for folder in (here, link.parent):
+        folder.mkdir(parents=True)
+    link.symlink_to(here)
+    keeper = Keeper(link, SerialComm(), Checkpointing(steps=10), own=True)
+    with mg.Engine(slabs(GRID.box, 1), grid=GRID, comm=SerialComm()) as engine:
+        drive(model(), engine, 15, [Checkpoints(keeper)])
+    assert any(here.iterdir())
+    link.unlink()
+    keeper.discard()
+    assert not here.exists()
 
 
 def test_hosts_with_one_folder_keep_one_copy(tmp_path: Path) -> None:

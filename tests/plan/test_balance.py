@@ -96,8 +96,7 @@ def test_a_rank_that_lost_half_its_share_is_relieved(layout: Layout) -> None:
     ideal = BOX.size * UNIT / 3.5
     coarse = 64 / 640 if layout.cuts[0] == (0,) else 0.15 if layout.ndim > 1 and len(layout.cuts[1]) > 1 else 0.02
     assert acting.longest(pace) <= ideal * (1 + 3.5 * coarse)
-    proposal = acting.moves[-1]
-    assert proposal is not None
+    (proposal,) = filter(None, acting.moves)
     assert proposal.imbalance > 1.25
     assert proposal.gain == pytest.approx(layout.cells()[2] * UNIT * 2 - acting.longest(pace), rel=1e-6)
     acting.looks(20, pace)
@@ -128,6 +127,18 @@ def test_noise_moves_nothing() -> None:
     hiccup.looks(1, [1, 30, 1, 1])
     hiccup.looks(5, [1, 1, 1, 1])
     assert hiccup.moves == [None] * 11
+
+
+@pytest.mark.parametrize(("pace", "checks"), [(2.0, 2), (1.4, 5)])
+def test_large_shifts_are_mended_soon_even_where_patience_has_grown(pace: float, checks: int) -> None:
+    acting = Acting(Balancer(work(), group(4)), slabs(BOX, 4))
+    acting.looks(6, [1, 1, 1, 1])
+    for slow in itertools.islice(itertools.cycle(range(4)), 5):
+        acting.looks(30, [pace if rank == slow else 1 for rank in range(4)])
+    begun = len(acting.moves)
+    acting.looks(10, [pace, 1, 1, 1] if slow else [1, pace, 1, 1])
+    first = next(number for number, move in enumerate(acting.moves[begun:], 1) if move is not None)
+    assert first <= checks
 
 
 def test_times_that_never_settle_do_not_move_work_for_ever() -> None:

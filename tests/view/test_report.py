@@ -16,6 +16,7 @@ import pytest
 
 from browser import chromium
 from minga.errors import RunError
+from minga.output.happenings import note_happening
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.view.report import write_report
@@ -182,6 +183,21 @@ def test_what_repeats_a_run_does_as_many_steps(tmp_path: Path, reason: str, sett
     result = json.loads(run.result.read_text())
     run.result.write_text(json.dumps(result | {"ended": {"reason": reason, "step": 100, "text": "..."}}))
     assert f"minga run '{run.case}' -n 1{settings} python -c" in Page(write_report(run)).text
+
+
+def test_losses_and_returns_of_hosts_are_told(tmp_path: Path) -> None:
+    run = make_run(tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), {0: cells(0)})
+    assert "Losses and returns" not in Page(write_report(run)).text
+    for step in range(52):
+        note_happening(run, 1000 + step, f"the run continues without host {step}")
+    with run.happened.open("a") as stream:
+        stream.write('{"step": 9')  # a power failure in the middle of a line
+    text = Page(write_report(run)).text
+    assert "Losses and returns of hosts" in text
+    assert "the run continues without host 49" in text
+    assert "1 049" in text or "1,049" in text or "1049" in text
+    assert "the run continues without host 50" not in text
+    assert "And 2 more" in text
 
 
 def test_nothing_is_fetched_and_nothing_is_written_beside(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ __all__ = ["PythonCase", "load_model", "python_case", "read_settings"]
 _FIELD: Final = "parameter_"
 _PLAIN: Final = "plain"
 """Mark of parameters without annotation, whose values are passed on unchanged."""
-TABLES: Final = ("run", "stop", "output")
+TABLES: Final = ("run", "stop", "checkpoint", "output")
 """Tables of a case for which a Python file may give defaults, as dicts of these names."""
 
 

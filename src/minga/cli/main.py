@@ -312,6 +312,22 @@ def report(run: Annotated[Path, Run]) -> None:
 
 
 @app.command()
+def install(
+    hosts: Annotated[Path, typer.Option("--hosts", metavar="FILE", help="A file that lists the hosts, one a line.")],
+    shell: Annotated[str, Shell] = "ssh",
+) -> None:
+    """Copy this Python, with minga and all packages, to hosts that do not have it, under the same path as here."""
+    from minga.launch.hosts import shell_launcher
+    from minga.launch.hosts_file import read_hosts
+    from minga.launch.install import Environment
+    from minga.launch.install import install as copy_to
+    from minga.launch.reach import is_here
+
+    others = [host for host in read_hosts(hosts) if not is_here(host, shell)]
+    copy_to(others, shell_launcher(shell), Environment.here(), _print)
+
+
+@app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False) -> None:
     """Show what minga finds on this machine: compiler, cores, MPI and GPU, with any problems."""
     from minga.cli import doctor as command

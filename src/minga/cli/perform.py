@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minga.cli.case import Case
 from minga.engine.comm import Comm
@@ -18,10 +18,14 @@ from minga.running.goal import ending_time
 from minga.running.observer import Observer
 from minga.running.observers.ending import LastStep
 from minga.running.observers.progress import Preview, Progress, progress_of
+from minga.running.past import Past
 from minga.running.run_output import RunOutput, has_checkpoints
 from minga.running.session import execute
 from minga.running.simulation import Simulation
 from minga.view.progress import Listener
+
+if TYPE_CHECKING:
+    from minga.plan.drop import Drop
 
 __all__ = ["perform"]
 
@@ -35,6 +39,8 @@ def perform(
     resume: bool = False,
     on_last: Callable[[], None] | None = None,
     observers: Sequence[Observer] = (),
+    on_drop: Callable[[Drop], object] | None = None,
+    past: Past | None = None,
 ) -> dict[str, Any] | None:
     """Run or resume a case; collective.
 
@@ -56,6 +62,10 @@ def perform(
         Called on every rank after the last step.
     observers
         Observers beside those of the case.
+    on_drop
+        Called on rank 0 with hosts without which the rest of the run would be shorter, a restart included.
+    past
+        What the command has done before it started these ranks.
 
     Returns
     -------
@@ -63,7 +73,7 @@ def perform(
         On rank 0 the result, which is also in the directory; None on the other ranks.
     """
     with noticing_removal(directory.path), touched(directory, comm.rank):
-        return _perform(case, comm, directory, listener, stop, resume, on_last, observers)
+        return _perform(case, comm, directory, listener, stop, resume, on_last, observers, on_drop, past)
 
 
 def _perform(
@@ -75,6 +85,8 @@ def _perform(
     resume: bool,
     on_last: Callable[[], None] | None,
     observers: Sequence[Observer],
+    on_drop: Callable[[Drop], object] | None,
+    past: Past | None,
 ) -> dict[str, Any] | None:
     options = case.located
     resumes = resume and has_checkpoints(comm, directory)
@@ -91,6 +103,7 @@ def _perform(
         attributes={"title": case.name},
         cpus=cpus,
         note=listener.note,
+        past=past,
     )
     live = LiveRecord(case.model, case.run.steps, comm, directory)
 
@@ -119,6 +132,7 @@ def _perform(
             keeper=kept.keeper,
             asked=stop,
             on_plan=planned,
+            on_drop=on_drop,
             cpus=pinning.workers,
         )
     except BaseException:

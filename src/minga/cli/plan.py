@@ -206,7 +206,8 @@ def _timed_on_hosts(request: PlanRequest, case: Case) -> tuple[RankGroup, str]:
         order = {"target": str(directory.case), "overrides": [], "options": {"run.ranks": start.ranks},
                  "run": folder, "probe": str(found)}  # fmt: skip
         assert start.prepare is not None  # it has hosts
-        status = launch(start.prepare(directory), order, LogLines(case.name, sys.stderr))
+        listener = LogLines(case.name, sys.stderr)
+        status = launch(start.prepare(directory, listener.note), order, listener)
         if status != 0 or not found.exists():
             raise RunError(f"the ranks that time the case ended with status {status}")
         group: RankGroup = pickle.loads(found.read_bytes())  # written by our own rank 0, on this machine

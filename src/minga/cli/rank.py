@@ -1,9 +1,10 @@
 """One rank of a run that ``minga run`` has launched: ``python -m minga.cli.rank ORDER``, under a launcher.
 
 ORDER is JSON: ``target``, ``overrides`` and ``options`` specify the case as on the command line; ``run`` is the
-directory of the run, ``ranks`` and ``launcher`` say what was started, ``resume`` whether the run is resumed, and
-``watch`` is what the watchdog tells ranks, if there is one. With ``probe`` the ranks are only timed, and the
-result goes to the file of that name.
+directory of the run, ``ranks`` and ``launcher`` say what was started, ``resume`` whether the run is resumed, ``past``
+what the command has done before (`minga.running.past`), ``drops`` whether slow hosts may be dropped, and ``watch`` is
+what the watchdog tells ranks, if there is one. With ``probe`` the ranks are only timed, and the result goes to the file
+of that name.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from minga.launch.signals import STOP_SIGNAL, StopRequest
 from minga.launch.watchdog.heart import Heart
 from minga.launch.watchdog.member import heart_of, with_agent
 from minga.output.directory import RunDirectory, noticing_removal
+from minga.running.past import Past
 from minga.view.progress import Listener, LogLines
 
 __all__ = ["main"]
@@ -93,6 +95,8 @@ def _run(order: dict[str, object], stop: StopRequest, heart: Heart | None) -> No
             bool(order.get("resume")),
             answer,
             [] if heart is None else [heart],
+            writer.drop if writer is not None and order.get("drops") else None,
+            Past(**order.get("past", {})),  # type: ignore[arg-type]
         )
 
 

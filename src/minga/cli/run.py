@@ -6,11 +6,11 @@ import contextlib
 import json
 import os
 import sys
-from collections import Counter
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 from minga.cli.case import Case, Source, find_source, read_case
 from minga.cli.finish import finish, leave_unfinished
@@ -20,22 +20,23 @@ from minga.cli.layouts import check_layout, check_mapping, computing_ranks
 from minga.cli.preflight import announce
 from minga.cli.resume import check_resumed, open_resumed, result_without_end, resume_hint, say, write_case
 from minga.cli.start import Start, ranks_here, ranks_on_hosts
-from minga.errors import CaseError, RunError
+from minga.cli.taking_part import TakingPart
+from minga.errors import CaseError, LaunchError, RunError
 from minga.launch.exit_codes import INTERRUPTED, OK, REPORTED, status_of
 from minga.launch.launcher import Job, surrounding_job, world
 from minga.launch.signals import GRACE, StopRequest
-from minga.launch.watchdog.comeback import Comeback, HostsBackError
 from minga.launch.watchdog.loss import LossError
 from minga.launch.watchdog.watched import Watched, watch_limit
 from minga.output.directory import RunDirectory
 from minga.output.progress import is_active, note_state, read_progress
 from minga.running.finishing import reason_of
+from minga.running.past import Past
 from minga.view.progress import Listener, LogLines, progress_display, ranks_text
 
-__all__ = ["RunRequest", "check_replaced", "run"]
+if TYPE_CHECKING:
+    from minga.launch.watchdog.carry_on import Again
 
-_TRIALS: Final = 2
-"""Number of times that a run is stopped for a host that answers again but cannot take part."""
+__all__ = ["RunRequest", "check_replaced", "run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ def run(request: RunRequest) -> tuple[dict[str, Any] | None, int]:
     with contextlib.ExitStack() as held:
         start = held.enter_context(_start(request, case, inside=job is not None))
         _check_shares(start, case)
-        directory = _make_directory(request, case, start.ranks)
+        directory = _make_directory(request, case, start.ranks, case.run.ranks)
         with progress_display(case.name, case.run.steps) as listener:
             _serve(request, directory, listener)
             for note in start.notes:
@@ -112,16 +113,22 @@ def _check_shares(start: Start, case: Case) -> None:
 
 
 def _start(
-    request: RunRequest, case: Case, *, inside: bool = False, barred: Collection[str] | None = None
+    request: RunRequest,
+    case: Case,
+    *,
+    inside: bool = False,
+    barred: Collection[str] | None = None,
+    dropped: Collection[str] = (),
 ) -> contextlib.AbstractContextManager[Start]:
     """Return the ranks that are to be started; the number in the case of a resumed run was that of other machines.
 
-    After a loss, `barred` hosts stay out, and so do hosts that cannot take part.
+    After a loss, `barred` hosts stay out, and so do hosts that cannot take part, and those that were `dropped`.
     """
     if request.hosts is None:
         return ranks_here(case, inside=inside)
     wanted = request.ranks if request.resume else case.run.ranks
-    return ranks_on_hosts(case, request.hosts, request.shell, None if wanted is None else int(wanted), barred)
+    wanted = None if wanted is None else int(wanted)
+    return ranks_on_hosts(case, request.hosts, request.shell, wanted, barred, dropped)
 
 
 def _source(request: RunRequest) -> Source:
@@ -131,12 +138,15 @@ def _source(request: RunRequest) -> Source:
     return find_source(request.target)
 
 
-def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory:
-    """Create the directory of the run with the resolved case in it; leave nothing behind in case of an error."""
+def _make_directory(request: RunRequest, case: Case, ranks: int, asked: int | None) -> RunDirectory:
+    """Create the directory of the run with the resolved case in it; leave nothing behind in case of an error.
+
+    Only a number of ranks that was `asked` for is kept: a resumed run has others, such as all of its job's nodes.
+    """
     if request.resume:
         directory = open_resumed(request.target, request.out, request.force)
         notes = check_resumed(case, directory, ranks, elsewhere=request.hosts is not None)
-        write_case(case, directory, ranks)
+        write_case(case, directory, asked)
         announce(case, ranks, directory)
         note_state(directory, "starting")
         say(notes)
@@ -145,7 +155,7 @@ def _make_directory(request: RunRequest, case: Case, ranks: int) -> RunDirectory
         check_replaced(case, request.out)
     directory = RunDirectory.create(request.out, case.name, request.force)
     try:
-        case.save(directory, ranks)
+        case.save(directory, asked)
         announce(case, ranks, directory)
         note_state(directory, "starting")
     except BaseException:
@@ -240,27 +250,30 @@ def _launched(
     """
     from minga.launch.watchdog.carry_on import carry_on
 
-    tried: Counter[str] = Counter()
+    continues = case.run.on_loss == "continue"
+    takers = TakingPart(request.shell, directory, continues and case.options.checkpoint.every != "off")
+    began = time.monotonic()
 
-    def start_them(barred: Collection[str] | None) -> int:
-        if barred is None:
-            return _started(start, request, case, directory, listener, request.resume)
+    def start_them(again: Again | None) -> int:
+        if again is None:
+            return _started(start, request, case, directory, listener, request.resume, Past(), takers, {})
         held.close()
-        again = held.enter_context(_start(request, case, barred=barred))
-        for note in again.notes:
+        try:
+            anew = held.enter_context(_start(request, case, barred=again.barred, dropped=takers.slow))
+        except LaunchError:
+            takers.slow.clear()  # the hosts that are left may all be gone
+            raise
+        for note in anew.notes:
             listener.note(note)
-        _check_shares(again, case)
-        for name in tried.keys() - {host.name for host in again.absent}:  # it takes part
-            del tried[name]
-        comeback = _comeback(again, request, case, directory, tried)
-        status = _started(again, request, case, directory, listener, True, comeback)
-        if comeback is not None and comeback.back and status == OK and _was_asked(directory):
-            tried.update(comeback.back)
-            raise HostsBackError(", ".join(f"host {name}" for name in comeback.back))
-        return status
+        _check_shares(anew, case)
+        takers.started(anew)
+        past = Past(time.monotonic() - began, again.losses)
+        return _started(anew, request, case, directory, listener, True, past, takers, again.barred)
 
     try:
-        status = carry_on(start_them, directory, listener.note, continues=case.run.on_loss == "continue")
+        status = carry_on(
+            start_them, directory, listener.note, continues=continues, leaves_out=request.hosts is not None
+        )
     except BaseException as error:
         _leave(case, directory, error, request.resume)
         raise
@@ -275,24 +288,6 @@ def _launched(
     return result
 
 
-def _comeback(
-    start: Start, request: RunRequest, case: Case, directory: RunDirectory, tried: Mapping[str, int]
-) -> Comeback | None:
-    """Return the watch for the hosts that are missing; None if there are none, or the run keeps no checkpoints.
-
-    Hosts for which the run was stopped in vain are not asked any more.
-    """
-    absent = [host for host in start.absent if tried.get(host.name, 0) < _TRIALS]
-    if not absent or case.options.checkpoint.every == "off":
-        return None
-    return Comeback(absent, request.shell, directory, start.missing)
-
-
-def _was_asked(directory: RunDirectory) -> bool:
-    """Return whether the run has a result up to where it was asked to stop."""
-    return directory.result.exists() and json.loads(directory.result.read_text())["ended"]["reason"] == "asked"
-
-
 def _started(
     start: Start,
     request: RunRequest,
@@ -300,26 +295,40 @@ def _started(
     directory: RunDirectory,
     listener: Listener,
     resume: bool,
-    comeback: Comeback | None = None,
+    past: Past,
+    takers: TakingPart,
+    barred: Mapping[str, float],
 ) -> int:
-    """Start the ranks of a run once, and return their status."""
+    """Start the ranks of a run once, and return their status.
+
+    Raises
+    ------
+    HostsChangedError
+        If they were stopped to continue with other hosts.
+    """
     from minga.launch.launch import launch
 
     counts = {"run.ranks": start.ranks, "run.threads": case.run.threads}
     # A run that is resumed has all of its case in its directory; the user's file may have changed.
     given: tuple[Path, Sequence[str], Mapping[str, Any]] = (directory.case, (), {})
     target, overrides, options = given if resume else (case.source.path, request.overrides, request.options)
-    order = {
+    order: dict[str, object] = {
         "target": str(target.absolute()),
         "overrides": list(overrides),
         "options": {**options, **counts} | ({} if start.weights is None else {"run.weights": start.weights}),
         "run": str(directory.path.absolute()),
         "resume": resume,
+        "drops": takers.may_change,
+        "past": asdict(past),
     }
     assert start.prepare is not None
-    ranks, limit = start.prepare(directory), watch_limit(case.run.watch)
+    ranks, limit = start.prepare(directory, listener.note), watch_limit(case.run.watch)
     watched = None if limit is None else Watched.of(directory.path, limit, ranks)
-    return launch(ranks, order, listener, watched, comeback)
+    comeback, dropping = takers.comeback(start, barred), takers.dropping(ranks.hosts)
+    status = launch(ranks, order, listener, watched, comeback, dropping)
+    if status == OK:
+        takers.check_changed(comeback, dropping)
+    return status
 
 
 def _run_in_job(request: RunRequest, job: Job) -> tuple[dict[str, Any] | None, int]:
@@ -402,7 +411,7 @@ def _agreed_directory(comm: Any, request: RunRequest, case: Case) -> RunDirector
     answer: RunDirectory | Exception | None = None
     if comm.rank == 0:
         try:
-            answer = _make_directory(request, case, comm.size)
+            answer = _make_directory(request, case, comm.size, comm.size)
         except Exception as error:
             answer = error
     agreed = comm.bcast(answer)

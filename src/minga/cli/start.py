@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -30,8 +30,8 @@ __all__ = ["Start", "ranks_here", "ranks_on_hosts"]
 _CELLS_A_RANK: Final = 4096
 """Fewest cells per rank that justify another rank, if the number of ranks was not given."""
 
-Preparing = Callable[[RunDirectory], Ranks]
-"""Function that prepares the start of ranks for a run whose directory holds its case."""
+Preparing = Callable[[RunDirectory, Callable[[str], None]], Ranks]
+"""Function that prepares the start of ranks for a run whose directory holds its case, and tells notes for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +49,14 @@ class Start:
     notes
         Notes for the user.
     absent
-        Hosts of the file that do not answer, without which the run continues.
-    missing
-        Part of all ranks that these hosts would have.
+        Hosts of the file without which the run continues after a loss, and the part of all ranks that each would have.
     """
 
     ranks: int
     prepare: Preparing | None = None
     weights: tuple[float, ...] | None = None
     notes: tuple[str, ...] = ()
-    absent: tuple[Host, ...] = ()
-    missing: float = 0.0
+    absent: Mapping[Host, float] = field(default_factory=dict)
 
     def options(self, case: Case) -> RunOptions:
         """Return the settings of a case with these ranks."""
@@ -110,7 +107,7 @@ def _ranks_of_job(given: Allocation, case: Case) -> Start:
 
 
 def _starting(ranks: Ranks) -> Preparing:
-    return lambda directory: ranks
+    return lambda directory, note: ranks
 
 
 def _default_ranks(case: Case) -> int:
@@ -136,7 +133,12 @@ class _Seat:
 
 @contextlib.contextmanager
 def ranks_on_hosts(
-    case: Case, file: Path, shell: str, ranks: int | None, barred: Collection[str] | None = None
+    case: Case,
+    file: Path,
+    shell: str,
+    ranks: int | None,
+    barred: Collection[str] | None = None,
+    dropped: Collection[str] = (),
 ) -> Iterator[Start]:
     """Check the hosts of a file, and yield the ranks of a run on them; only checkpoints stay there.
 
@@ -153,6 +155,8 @@ def ranks_on_hosts(
     barred
         Names of hosts that stay out after a loss; then others that cannot take part are left out as well, and of the
         number of ranks as many start as the others take.
+    dropped
+        Names of hosts that stay out because they are slow, unless no other is left.
 
     Raises
     ------
@@ -161,9 +165,11 @@ def ranks_on_hosts(
     LaunchError
         If a host cannot take part; all faults are named.
     """
-    hosts = [host for host in read_hosts(file, 1) if host.name not in (barred or ())]
-    if not hosts:
+    everyone = read_hosts(file, 1)
+    wanted = [host for host in everyone if host.name not in (barred or ())]
+    if not wanted:
         raise RunError(f"no host of {file} is left: each was lost twice", remedy="resume the run on other hosts")
+    hosts = [host for host in wanted if host.name not in dropped] or wanted
     _check_weights(hosts, file)
     launcher = find_launcher()
     with interruptible(), host_agents(hosts, shell) as agents:
@@ -177,15 +183,15 @@ def ranks_on_hosts(
         count = sum(seat.host.ranks for seat in seats)
         weights = _weights(seats)
 
-        def prepare(directory: RunDirectory) -> Ranks:
-            places = _places(agents, seats, case, directory, count, weights)
+        def prepare(directory: RunDirectory, note: Callable[[str], None]) -> Ranks:
+            places = _places(agents, seats, case, directory, count, weights, note)
             return Ranks(launcher, count, tuple(places), shell, agents.mark)
 
         taking = {agent.host.name for agent in agents.each}
-        absent = tuple(host for host in hosts if host.name not in taking)
-        usual = count / len(taking)
-        lacking = sum(host.slots or usual for host in absent)
-        yield Start(count, prepare, weights, tuple(notes), absent, lacking / (lacking + count))
+        lacking = {host: host.slots or count / len(taking) for host in everyone if host.name not in taking}
+        together = count + sum(lacking.values())
+        absent = {host: ranks / together for host, ranks in lacking.items()}
+        yield Start(count, prepare, weights, tuple(notes), absent)
 
 
 def _check_weights(hosts: Sequence[Host], file: Path) -> None:
@@ -273,11 +279,12 @@ def _places(
     directory: RunDirectory,
     ranks: int,
     weights: Sequence[float] | None,
+    note: Callable[[str], None],
 ) -> Iterator[Place]:
     """Yield the hosts with what their ranks are told, after copying the case to those that need it."""
     yield Place(seats[0].host, directory=str(Path.cwd()))
     options = {"run.ranks": ranks, "run.threads": case.run.threads, "run.weights": weights}
-    copies = stage(agents, [seat.agent for seat in seats[1:] if seat.agent is not None], directory)
+    copies = stage(agents, [seat.agent for seat in seats[1:] if seat.agent is not None], directory, note)
     for seat in seats[1:]:
         assert seat.agent is not None  # only the first one has no agent
         copy = copies[seat.agent]

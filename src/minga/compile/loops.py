@@ -8,6 +8,7 @@ from typing import Final
 from minga.compile.abi import ACCUMULATOR_WORDS
 from minga.compile.alternative import Alternative
 from minga.compile.arrange import Stage, arrange, moved
+from minga.compile.find_repeats import repeated
 from minga.compile.frame import Frame
 from minga.compile.held import Held, access_of
 from minga.compile.ir import Body
@@ -18,7 +19,7 @@ from minga.compile.schedule import Schedule, is_number, is_small, iterates, may_
 from minga.compile.scratch import Scratch
 from minga.compile.target import Target
 from minga.compile.text import Text
-from minga.compile.vector import Lanes, usual_lanes, widths
+from minga.compile.vector import Lanes, may_be_vectors, usual_lanes, widths
 from minga.lang.expr import Node
 from minga.lang.graph import RUN, KernelGraph, Reduction, topological
 from minga.lang.types import is_float, itemsize
@@ -33,6 +34,8 @@ class Kernel:
     """Printer of one kernel function, and of the functions that fold its reductions.
 
     lanes     bytes of the processor's vectors
+    values    roots, in which repeated parts are loops (see repeats.py)
+    loops     True if repeated parts of a large kernel become loops
     widths    numbers of cells that are printed as one vector (see vector.py)
     repeat    True if cells may be computed twice
     hold      True if a line's last vector is computed first, since no cell may be computed after it was stored
@@ -52,7 +55,10 @@ class Kernel:
         self.reductions = graph.reductions if reductions else ()
         self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
         self.arranged = arrange(graph, self.roots)
-        self.widths = widths(graph, plan, way.vector or usual_lanes(graph, target))
+        self.loops = may_be_vectors(graph, plan) or not plan.parallel
+        found = self._repeated(self.roots)
+        self.values = found or self.roots
+        self.widths = widths(graph, plan, way.vector or usual_lanes(graph, target), found)
         self.stream = way.stream and may_bypass_caches(graph, plan) and target.triple.startswith("x86_64")
         self.repeat = may_repeat_cells(graph)
         self.hold = not self.repeat and not iterates(graph)
@@ -175,9 +181,12 @@ class Kernel:
         first = [self.text.add(a, o) for a, o in zip(frame.begin, ring.low, strict=True)]
         return first, [self.text.add(b, o) for b, o in zip(frame.end, ring.high, strict=True)]
 
+    def _repeated(self, roots: Sequence[Node]) -> list[Node] | None:
+        return repeated(self.graph, roots) if self.loops else None
+
     # Lines of cells ------------------------------------------------------------------------------------------------
     def _prepare(self, line: Line) -> None:
-        line.prepare(list(topological(self.roots)), [access_of(store) for store in self.graph.stores])
+        line.prepare(list(topological(self.values)), [access_of(store) for store in self.graph.stores])
 
     def _local_line(self, line: Line, stage: Stage, begin: str, end: str) -> None:
         """Print one line of a stage's locals.
@@ -186,6 +195,7 @@ class Kernel:
         """
         text = self.text
         definitions = moved(self.graph, [self.graph.locals[ring.number] for ring in stage.rings], stage.planes)
+        definitions = self._repeated(definitions) or definitions
         here = (0,) * (self.graph.ndim - 1)
         targets = [(ring, (plane, *here)) for plane in range(stage.planes) for ring in stage.rings]
         line.prepare(list(topological(definitions)), [])
@@ -326,7 +336,7 @@ class Kernel:
             if self.small:
                 end = line.cell = text.add(begin, last)
                 lanes = Lanes(line, width)
-                values = lanes.values(self.roots)
+                values = lanes.values(self.values)
                 with text.loop(done, last, width) as turn:
                     line.cell = text.add(begin, turn)
                     self._vector(line, turn, rows, width)
@@ -347,7 +357,7 @@ class Kernel:
         `past` is metadata of stores that bypass the caches; these are aligned.
         """
         lanes = Lanes(line, width)
-        self._store(lanes, lanes.values(self.roots), turn, rows, past, held)
+        self._store(lanes, lanes.values(self.values), turn, rows, past, held)
 
     def _store(
         self, lanes: Lanes, values: list[str], turn: str, rows: Places, past: str = "", held: Held | None = None
@@ -365,7 +375,7 @@ class Kernel:
         """Print the cell that the innermost loop visits as number `turn`: first all its values, then the stores."""
         text = self.text
         line.cell = text.add(begin, text.mul(turn, self.plan.step))
-        values = Body(text, line.leaf, note=line.note).all(self.roots)
+        values = Body(text, line.leaf, note=line.note).all(self.values)
         for store, value in zip(self.graph.stores, values, strict=False):
             self.frame.store(value, line.address(access_of(store)), store.value.dtype, line.note)
         for item, place, value in self._places(line, turn, rows, values):

@@ -69,8 +69,9 @@ def edge_reads(frame: Frame, roots: Sequence[Node]) -> list[Access]:
 class NextPlanes:
     """Prefetching for the same line some planes later, while the cells of a line are computed.
 
-    The prefetched data is what that line will be the first to read. `condition` is an i1, or empty for always. If nothing else is done between the planes of a
-    march, this is early enough for memory, and late enough for the first two caches to keep the data.
+    The prefetched data is what that line will be the first to read. If nothing else is done between the planes of a
+    march, this is early enough for memory, and late enough for the first two caches to keep the data. `condition` is an
+    i1, or empty for always.
     """
 
     def __init__(self, line: Line, reads: Sequence[Access], planes: int, condition: str) -> None:

@@ -16,7 +16,7 @@ from minga.lang.graph import KernelGraph, topological
 Schedule = Literal["auto", "straight", "tile", "march"]
 
 _GAIN: Final = 0.8
-"""Share of the other schedules' work below which a march is chosen: its threads synchronise at every plane."""
+"""Share of the other schedules' work below which a march is chosen: small boxes have too few planes for it."""
 _FILL: Final = 20
 """Number of operations that compute the place of one value of a local in a tile."""
 _BLOCK: Final = (4, 64)
@@ -37,9 +37,14 @@ def choose(graph: KernelGraph, schedule: Schedule = "auto") -> Tile | March | No
         )
     tile = tile_of(graph) if schedule in ("auto", "tile", "march") else None
     march = march_of(graph) if schedule in ("auto", "march") else None
-    if schedule == "auto" and march is not None:
-        others = [straight_work(graph)] + ([tile_work(tile)] if tile is not None else [])
-        march = march if march.work < _GAIN * min(others) else None
+    if schedule == "auto" and (tile is not None or march is not None):
+        least = straight_work(graph)
+        if tile is not None and tile_work(tile) < least:
+            least = tile_work(tile)
+        else:
+            tile = None
+        if march is not None and march.work >= _GAIN * least:
+            march = None
     return tile if march is None else march
 
 

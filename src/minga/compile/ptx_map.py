@@ -22,6 +22,10 @@ _MOST_BLOCKS: Final = (2**31 - 1, 65535, 65535)
 _REDUCING_BLOCKS: Final = 4096
 _BUSY: Final = 2112
 """Sufficient number of blocks for a march: eight times as many as 132 multiprocessors run at once, two each."""
+_ROWS: Final = 8
+"""Maximum number of rows of cells of a thread of a straight kernel, which share its start."""
+_MANY: Final = 8 * _BUSY
+"""Number of blocks from which on threads may get several rows."""
 _LONG: Final = 4
 """Minimum ratio of the planes of a slab to those that are processed before its first plane is stored."""
 
@@ -128,7 +132,9 @@ def launch(
     if cells[1] > 1:
         width = min(width, 2 * WARP)
     height = min(BLOCK // width, cells[1])
-    return _within_limits(graph, [-(-cells[0] // width), -(-cells[1] // height), cells[2]], (width, height, 1))
+    counts = [-(-cells[0] // width), -(-cells[1] // height), cells[2]]
+    counts[1] = -(-counts[1] // max(1, min(_ROWS, prod(counts) // _MANY)))
+    return _within_limits(graph, counts, (width, height, 1))
 
 
 def _slabs(march: March, planes: int, cells: Sequence[int]) -> list[int]:

@@ -71,6 +71,10 @@ class Backend(Protocol):
     """The commands and memory of one binding."""
 
     @property
+    def waves(self) -> bool:
+        """True if calls of several rounds of a loop can be executed in bands."""
+
+    @property
     def workers(self) -> int:
         """Number of workers that accumulate separately."""
 
@@ -144,6 +148,7 @@ class Host:
     scratch: int = 0
     keep: list[object] = field(default_factory=list)
     helpers: HelperKernels = field(default_factory=helper_addresses)
+    waves: bool = True
 
     def compiled(self, graph: KernelGraph, reductions: bool = True) -> Compiled:
         """Return the compiled kernel of a graph, from the cache if possible."""

@@ -22,6 +22,7 @@ from minga.engine.exchange import BoundExchange, bind_exchange, continuation
 from minga.engine.masks import Masks, Remaining
 from minga.engine.matching import check_layouts
 from minga.engine.panels import BoundMove, Buffers, bind_move, finish_move, start_move
+from minga.engine.pieces import in_pieces
 from minga.engine.program import REASONS, Apply, Call, Let, Move, Rotate, ScalarValue
 from minga.engine.reach import Reach
 from minga.engine.reduction import BoundReductions, bind_reductions
@@ -41,11 +42,14 @@ from minga.engine.schedule import (
     StartMove,
     sets_register,
 )
+from minga.engine.steady import SteadyGhosts, is_steady, require_ghosts, spoiled_fields
 from minga.engine.storage import Storage
 from minga.engine.sweep import bind_sweep
 from minga.engine.tiles import tile_shape
+from minga.engine.time_blocks import Levels, bind_blocks
 from minga.lang.graph import KernelGraph, Scalar
 from minga.lang.types import DType
+from minga.space.boundary import Fill
 from minga.space.field import Constant, Field, Register, RegisterKey, Slot
 from minga.space.grid import Grid
 
@@ -58,7 +62,11 @@ LIMIT: Final = REASONS.index("limit")
 
 @dataclass(slots=True)
 class Binding:
-    """A bound Program. `keep` holds every array whose address the commands contain."""
+    """A bound Program. `keep` holds every array whose address the commands contain.
+
+    `steady` names the ghost cells of constant values that it reads and does not fill, `spoiled` the fields whose ghost
+    cells it may overwrite.
+    """
 
     commands: list[cmd.Command]
     channels: list[Channel]
@@ -68,6 +76,8 @@ class Binding:
     scratch_bytes: int
     keep: list[object]
     converges: bool
+    steady: SteadyGhosts
+    spoiled: frozenset[Field]
 
 
 @dataclass(slots=True)
@@ -112,6 +122,11 @@ class Binder:
     routes: Routes = field(default_factory=Routes)
     moving: dict[int, BoundMove] = field(default_factory=dict)
     buffers: dict[Slot, Buffers] = field(default_factory=dict)
+    steady: SteadyGhosts = field(default_factory=dict)
+    """Ghost cells of constant values that this Program reads and leaves to `minga.engine.steady`."""
+    spoiled: frozenset[Field] = frozenset()
+    levels: Levels | None = None
+    """While a round of a block is bound: the names that slots and registers have in it."""
 
     def bind(self, schedule: Schedule) -> Binding:
         """Allocate the fields that the schedule needs and emit all commands."""
@@ -119,6 +134,7 @@ class Binder:
         for slot, reach in schedule.widest.items():
             self.storage.stored(slot.field, reach)
             widest[slot.field] = reach
+        self.spoiled = spoiled_fields(schedule.items)
         for apply in schedule.active:
             activity = self.active.of(apply, self.storage)
             self.noting |= dict.fromkeys(activity.fields, activity)
@@ -145,6 +161,8 @@ class Binder:
             self.backend.scratch,
             [self.keep, self.backend],
             self.converges,
+            self.steady,
+            self.spoiled,
         )
 
     @property
@@ -232,10 +250,14 @@ class Binder:
     def let(self, let: Let) -> None:
         """Emit the evaluation of a register's expression."""
         memory = self.storage.of(let.register)
+        if self.levels is not None:
+            memory = np.zeros(1, np.int64).view(memory.dtype)
         slot = np.array([self.address(memory)], np.int64)
         self.kernel(
             let.graph, Part((0,), (1,), (0,)), [(self.address(slot), 0, (1,))], {}, cmd.Category.OTHER, let.label
         )
+        if self.levels is not None:
+            self.levels.versions[let.register.key] = memory
 
     def loop(self, loop: Loop) -> None:
         """Emit a loop: for each of its rounds a head, the body, and the exits."""
@@ -246,17 +268,24 @@ class Binder:
         restore = cmd.Label() if loop.restore else after
         self.emit(*fetched, cmd.Set(counter, -1))
         leaves = []
+        blocks = [(cmd.Label(), block) for block in bind_blocks(self, loop)]
         for number, items in enumerate(loop.rounds):
             body, out = cmd.Label(), cmd.Label()
             target = restore if number else after
             self.mark(heads[number])
+            for label, block in blocks:
+                self.pending.append(
+                    lambda label=label, n=block.rounds: cmd.Count(counter, limit, label.position, n, n)  # type: ignore[misc]
+                )
             if loop.until is not None:
                 self.let(loop.until)
                 self.jump_if(self.storage.of(loop.until.register).view(np.uint8), True, target)
                 self.converges = True
             if isinstance(loop.limit, Register) and sets_register(loop, loop.limit):
                 self.emit(*fetched)
-            self.pending.append(lambda label=body: cmd.Count(counter, limit, label.position))  # type: ignore[misc]
+            # Ranks that execute rounds in blocks look for interrupts after as many rounds as those that do not.
+            looks = 0 if number else len(loop.rounds)
+            self.pending.append(lambda label=body, n=looks: cmd.Count(counter, limit, label.position, 1, n))  # type: ignore[misc]
             if loop.until is not None:
                 leaves.append((out, target))
                 self.jump(out)
@@ -265,6 +294,10 @@ class Binder:
             self.mark(body)
             self.items(items)
         self.jump(heads[0])
+        for label, block in blocks:
+            self.mark(label)
+            self.emit(*block.commands)
+            self.jump(heads[0])
         for out, target in leaves:
             self.mark(out)
             self.emit(cmd.Set(self.control(self.reason), LIMIT))
@@ -360,10 +393,11 @@ class Binder:
             assert block is not None
             bind_active(self, apply, self.active.of(apply, self.storage), block, part, operands, scalars)
             return
-        self.kernel(
-            graph, part, operands, scalars, cmd.Category.COMPUTE, apply.label, accumulators,
-            extent=apply.extent, colour=apply.colour, remaining=rest,
-        )  # fmt: skip
+        for piece in in_pieces(graph, part) if self.polls and rest is None else (part,):
+            self.kernel(
+                graph, piece, operands, scalars, cmd.Category.COMPUTE, apply.label, accumulators,
+                extent=apply.extent, colour=apply.colour, remaining=rest,
+            )  # fmt: skip
 
     def operand(
         self, operand: Slot | Constant, block: int | None, shift: Sequence[int]
@@ -377,7 +411,8 @@ class Binder:
             stored = self.storage.stored(operand.field)
             arrays = stored.blocks[0 if operand.field.replicated else (block or 0)]
             array, origin = arrays.arrays[0], arrays.box.lo
-            slot = self.address(arrays.table) + 8 * operand.index
+            index = operand.index if self.levels is None else self.levels.index(operand.field, operand.index)
+            slot = self.address(arrays.table) + 8 * index
             axes = operand.field.axes if operand.field.replicated else ()
         strides = tuple(s // array.itemsize for s in array.strides)
         start = -sum(o * s for o, s in zip(origin, strides, strict=True))
@@ -389,7 +424,7 @@ class Binder:
     def scalar(self, value: ScalarValue, kind: DType) -> int:
         """Return the address of a scalar argument."""
         if isinstance(value, Register):
-            return self.address(self.storage.of(value))
+            return self.address(self.present(value.key, self.storage.of(value)))
         memory = np.zeros(8, np.uint8)
         memory[: np.dtype(kind).itemsize] = np.frombuffer(np.asarray(value, kind).tobytes(), np.uint8)
         return self.address(memory)
@@ -422,6 +457,9 @@ class Binder:
         block = self.timed if category is cmd.Category.COMPUTE else -1
         call = KernelCall(graph, reductions, part.lo, part.hi, tile, args, category, label, self.polls, block)
         commands = self.backend.kernel(call)
+        if self.levels is not None and category is not cmd.Category.OTHER:
+            self.levels.calls += [(call, command) for command in commands if isinstance(command, cmd.Kernel)]
+            return
         self.emit(*(commands if remaining is None else remaining.around(self, call, *commands)))
 
     def arguments(
@@ -457,17 +495,42 @@ class Binder:
             return self.scalar(extent[int(scalar.name[7:])], scalar.dtype)
         keys = (n.data for n in graph.nodes() if isinstance(n.data, RegisterKey))
         initial = next((key.initial for key in keys if key == scalar.name), 0)
-        return self.address(self.storage.register(scalar.name, scalar.dtype, initial))
+        return self.address(self.present(scalar.name, self.storage.register(scalar.name, scalar.dtype, initial)))
+
+    def present(self, key: str, memory: np.ndarray) -> np.ndarray:
+        """Return where a register, which has `memory` outside blocks, is found."""
+        return memory if self.levels is None else self.levels.versions.get(key, memory)
 
     # Boundaries ----------------------------------------------------------------------------------------------------
     def boundaries(self, item: Boundaries) -> None:
-        """Fill ghost cells beyond the domain axis by axis, so that corners follow from cells already filled."""
+        """Fill ghost cells beyond the domain, except those that keep constant values from one run to the next."""
+        target = item.slot.field
+        if target in self.spoiled:
+            self.ghosts(item, lambda fill: True)
+            return
+        if self.ghosts(item, lambda fill: not is_steady(fill)):
+            require_ghosts(self.steady, target, item.ghosts)
+
+    def ghosts(self, item: Boundaries, chosen: Callable[[Fill], bool]) -> list[Fill]:
+        """Fill ghost cells axis by axis, so that corners follow from cells already filled; return what was not chosen.
+
+        Parameters
+        ----------
+        item
+            The slot, and its ghost cells.
+        chosen
+            Tells of each condition whether its cells are filled.
+        """
         target = item.slot.field
         stored = self.storage.stored(target)
         assert stored.ownership is not None
+        left = []
         for number, arrays in stored.blocks.items():
             parts = ghost_parts(target, stored.ownership.position(number), arrays.box, item.ghosts)
             for fill, part, nearest in merged(parts):
+                if not chosen(fill):
+                    left.append(fill)
+                    continue
                 operands = []
                 for operand in fill.operands:
                     if operand is target:
@@ -478,6 +541,7 @@ class Binder:
                         operands.append(_nearest(self.operand(operand.now, number, part.shift), nearest))
                 label = f"{fill.graph.name} of {target.name}"
                 self.kernel(fill.graph, part, operands, {}, cmd.Category.BOUNDARY, label, extent=target.grid.shape)
+        return left
 
 
 def _given(apply: Apply) -> list[tuple[str, DType, ScalarValue]]:

@@ -171,11 +171,16 @@ class Set:
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Add 1 to the word at `counter` and continue at `target` while it is below the word at `limit`."""
+    """Add `rounds` to the word at `counter` and continue at `target` while it is below the word at `limit`.
+
+    If it is not, more rounds than one are not added. `looks` rounds are counted until the next interrupt.
+    """
 
     counter: int
     limit: int
     target: int
+    rounds: int = 1
+    looks: int = 1
 
 
 @dataclass(frozen=True, slots=True)

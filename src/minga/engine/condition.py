@@ -11,6 +11,7 @@ from functools import reduce
 from typing import Any, Final
 
 from minga.errors import CaseError, suggest
+from minga.expression import parse_expression
 from minga.lang.expr import Arithmetic, Node, as_node, cast
 from minga.space.field import Register
 
@@ -49,7 +50,7 @@ def _parsed(text: str, key: str) -> ast.expr:
     if len(text) > LONGEST:
         raise CaseError(f"a condition of {len(text)} characters", key=key, remedy=FORMS)
     try:
-        return ast.parse(text.strip(), mode="eval").body
+        return parse_expression(text.strip())
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise CaseError(f"{text!r} is not a condition", key=key, remedy=FORMS) from error
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import platform
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -170,6 +171,13 @@ class Code:
         """Call an LLVM intrinsic that has no result."""
         function = self._declare(name, ir.FunctionType(ir.VoidType(), [argument.type for argument in arguments]))
         self.builder.call(function, arguments)
+
+    def pause(self) -> None:
+        """Tell the processor that this thread is spinning."""
+        if platform.machine() == "x86_64":
+            self.effect("llvm.x86.sse2.pause")
+        else:
+            self.effect("llvm.aarch64.hint", ir.Constant(ir.IntType(32), 1))
 
     def leading_zeros(self, value: Word) -> Word:
         """Return the number of leading zero bits; 64 for 0."""

@@ -32,12 +32,14 @@ from minga.engine.outcome import Ledger as Ledger
 from minga.engine.outcome import Outcome as Outcome
 from minga.engine.panels import BoundMove
 from minga.engine.program import REASONS, Apply, Call, Operation, Program, Repeat
-from minga.engine.reach import Reach
+from minga.engine.reach import Reach, closed_axes
 from minga.engine.relayout import PIECE_BYTES, Moved, move_fields
 from minga.engine.routes import Broadcasting, Router
 from minga.engine.scatter import scattered
-from minga.engine.schedule import Valid
+from minga.engine.schedule import Boundaries, Valid
+from minga.engine.steady import SteadyGhosts, covers_all, is_steady, require_ghosts
 from minga.engine.storage import Storage
+from minga.engine.time_blocks import rounds_of_blocks
 from minga.engine.traffic import Traffic, count_sent
 from minga.engine.values import FieldValue as FieldValue
 from minga.engine.values import continue_beyond, gathered, set_values
@@ -151,6 +153,7 @@ class Engine:
         self._valid: Valid = {}
         self._tag = 0
         self._generation = 0
+        self._steady: SteadyGhosts = {}
         self._access = Access()
         self._clocks: Grid | None = None
         self._changed: dict[str, None] = {}
@@ -445,11 +448,15 @@ class Engine:
         try:
             if self._on_device is not None:
                 self._on_device.send_back()
+            if not covers_all(self._steady, prepared.binding.steady):
+                self._fill_steady(prepared.binding.steady)
             code = self._do(prepared)
             ended = code not in (INTERRUPTED, LEFT, NOT_FINITE)
         finally:
             if self.device is not None:
                 self.device.synchronise()
+            for item in prepared.binding.spoiled:
+                self._steady.pop(item, None)
             if not ended:
                 self._active.forget()  # in the middle of a step it is unknown which tiles changed
         if code == INTERRUPTED:
@@ -463,6 +470,24 @@ class Engine:
         if prepared.binding.reason[0] == LIMIT:
             return Outcome(False, "limit")
         return Outcome(True, "converged" if prepared.binding.converges else REASONS[0])
+
+    def _fill_steady(self, required: SteadyGhosts) -> None:
+        """Fill ghost cells of constant values in all slots of their fields."""
+        binder = self._binder()
+        for item, wanted in required.items():
+            for ghosts in wanted:
+                for index in range(item.slots):
+                    binder.ghosts(Boundaries(Slot(item, index), ghosts), is_steady)
+                require_ghosts(self._steady, item, ghosts)
+        self.workers.reserve(binder.backend.scratch)
+        commands = [*(make() for make in binder.pending), *binder.backend.settled(), cmd.End(0)]
+        interpret(commands, self.comm, self.workers, self.booked, device=self.device)
+
+    def _binder(self) -> Binder:
+        return Binder(
+            self.storage, self.comm, self._backend(), self._python, self._next_tag, self._active,
+            polled=self._poll is not None, clocks=self._clocks, routes=self.routes,
+        )  # fmt: skip
 
     def _draws_again(self, program: Program, apply: Apply) -> None:
         """Warn if a Program is run again at the same mg.STEP, so that it draws the same random numbers."""
@@ -578,7 +603,12 @@ class Engine:
             operations = on_all_cells(operations)
         operations = settle_masks(operations, possible=self.device is None)
         schedule = infer(
-            operations, depth=self.halo_depth, overlap=self.overlap and self.comm.size > 1, valid=self._valid
+            operations,
+            depth=self.halo_depth,
+            overlap=self.overlap and self.comm.size > 1,
+            valid=self._valid,
+            closed={grid: closed_axes(grid, layout) for grid, layout in self.storage.layouts.items()},
+            rounds=self._rounds,
         )
         if self._on_device is not None:
             self._on_device.check_room(schedule.widest)
@@ -588,14 +618,11 @@ class Engine:
         if any(self.storage.fields[item].halo != halo for item, halo in before.items()):
             # Arrays moved: all bindings hold old addresses, and new halo cells are not valid.
             self.close_bindings()
+            self._steady.clear()
             return self._prepare_again(program, operations, looped)
         if not self.comm.leads_node:
             self.comm.barrier()
-        binder = Binder(
-            self.storage, self.comm, self._backend(), self._python, self._next_tag, self._active,
-            polled=self._poll is not None, clocks=self._clocks, routes=self.routes,
-        )  # fmt: skip
-        binding = binder.bind(schedule)
+        binding = self._binder().bind(schedule)
         if self.comm.leads_node:
             self.comm.barrier()
         self.routes.ready(self.comm)
@@ -614,6 +641,12 @@ class Engine:
         prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native, changes, first_event, draws)
         self.binding_seconds += time.perf_counter() - began
         return prepared
+
+    def _rounds(self, loop: Repeat) -> int:
+        """Return the number of rounds of a loop that one exchange is to last, for blocks of so many rounds."""
+        if self.device is not None or self.comm.size > 1 or self.halo_depth > 1:
+            return 1
+        return rounds_of_blocks(loop, self.storage, self.threads)
 
     def _backend(self) -> Backend:
         if self.device is None:
@@ -690,6 +723,7 @@ class Engine:
         for peer, sent in traffic.items():
             self._sent[peer] = self._sent.get(peer, Traffic()) + sent
         self._valid = {}
+        self._steady.clear()
         self._active.restart()
         self._new_columns()
         self.booked[0, cmd.Category.BALANCE] += time.perf_counter_ns() - began

@@ -22,6 +22,7 @@ class Gpu:
 
     device: Device
     timed: bool = False
+    waves: bool = False
     keep: list[object] = field(default_factory=list)
     _copies: dict[int, int] = field(default_factory=dict)
 

@@ -18,6 +18,7 @@ from minga.engine import active_kernels as active
 from minga.engine import helper_kernels as kernels
 from minga.engine import mask_kernels as masks
 from minga.engine.emit import load
+from minga.engine.wave_kernel import wave
 from minga.lang.graph import ReductionKind
 from minga.lang.types import DType, integer_range, is_float
 
@@ -78,6 +79,18 @@ def mask_functions() -> MaskFunctions:
     """Return the functions for masks, compiled at first use."""
     with _FIRST:
         return _mask_functions()[0]
+
+
+def wave_function() -> int:
+    """Return the address of the function of `minga.engine.wave_kernel`, compiled at first use."""
+    with _FIRST:
+        return _wave_function()[0]
+
+
+@functools.cache
+def _wave_function() -> tuple[int, object]:
+    addresses, owner = load(module := ir.Module("minga_wave"), [wave(module)])
+    return addresses["wave"], owner
 
 
 @functools.cache

@@ -23,12 +23,23 @@ from minga.engine.reach import Ghosts, Reach, requirements, stencil, with_bounda
 from minga.engine.schedule import Boundaries, Branch, Item, Loop, Schedule, Stage, Valid
 from minga.lang.analysis import reads
 from minga.space.field import Field, Slot
+from minga.space.grid import Grid
 
 Known = TypeVar("Known")
 
 
+Closed = Mapping[Grid, tuple[bool, ...]]
+"""For each grid, the axes along which no block has a neighbour: nothing is exchanged along them."""
+
+
 def infer(
-    operations: Sequence[Operation], *, depth: int = 1, overlap: bool = True, valid: Valid | None = None
+    operations: Sequence[Operation],
+    *,
+    depth: int = 1,
+    overlap: bool = True,
+    valid: Valid | None = None,
+    closed: Closed | None = None,
+    rounds: Callable[[Repeat], int] = lambda loop: 1,
 ) -> Schedule:
     """Place exchanges and boundary fills.
 
@@ -42,11 +53,15 @@ def infer(
         True to compute interiors while messages travel.
     valid
         Widths that are valid at the start.
+    closed
+        Axes along which nothing is exchanged; by default none.
+    rounds
+        Returns the number of rounds of a loop that one exchange lasts, where `depth` is 1.
     """
-    pass_ = _Pass(depth, overlap)
+    pass_ = _Pass(depth, overlap, closed or {}, rounds)
     pass_.valid = dict(valid or {})
     items: list[Item] = []
-    pass_.run(operations, items, _in_groups(operations, depth) if depth > 1 else {})
+    pass_.run(operations, items, _in_groups(operations, depth, pass_.closed) if depth > 1 else {})
     masked = tuple(item for item in flat(operations) if isinstance(item, Apply) and item.mask is not None)
     if overlap:
         items = moves_in_flight(items)
@@ -57,6 +72,8 @@ def infer(
 class _Pass:
     depth: int
     overlap: bool
+    closed: Closed
+    rounds: Callable[[Repeat], int]
     valid: Valid = field(default_factory=dict)
     filled: dict[Slot, Ghosts] = field(default_factory=dict)
     widest: dict[Slot, Reach] = field(default_factory=dict)
@@ -117,8 +134,8 @@ class _Pass:
         for slot, need in needs.items():
             self.widen(slot, need)
             have = self.valid.get(slot, Reach.none(slot.field.grid.ndim))
-            if not have.covers(need):
-                missing[slot] = need
+            if not have.covers(exchanged := _across(slot, need, self.closed)):
+                missing[slot] = exchanged
         if missing:
             self.exchange(missing, out)
 
@@ -172,10 +189,11 @@ class _Pass:
 
     # Loops and branches ---------------------------------------------------------------------------------------------
     def repeat(self, loop: Repeat, out: list[Item]) -> None:
-        copies = self.depth if self.depth > 1 and _simple(loop.body) else 1
+        copies = max(self.depth, self.rounds(loop)) if _simple(loop.body) else 1
         body = list(loop.body) * copies
-        extents = _extents(body) if copies > 1 else {}
-        head, changes = _needed_at_head(body, extents), _Changes.of(loop.body)
+        extents = _extents(body, self.closed) if copies > 1 else {}
+        head = {s: _across(s, r, self.closed) for s, r in _needed_at_head(body, extents).items()}
+        changes = _Changes.of(loop.body)
         self.ensure(head, out)
         still = {slot for slot in head if not changes.touch(slot)}
         for slot in [s for s in self.filled if changes.touch(s)]:
@@ -261,7 +279,16 @@ def _simple(operations: Sequence[Operation]) -> bool:
     return True
 
 
-def _extents(operations: Sequence[Operation]) -> dict[int, Reach]:
+def _across(slot: Slot, need: Reach, closed: Closed) -> Reach:
+    """Return the part of a reach that lies in other blocks, or in periodic images."""
+    shut = closed.get(slot.field.grid)
+    if shut is None or not any(shut):
+        return need
+    lo, hi = (tuple(0 if s else w for w, s in zip(end, shut, strict=True)) for end in (need.lo, need.hi))
+    return Reach(lo, hi, need.star)
+
+
+def _extents(operations: Sequence[Operation], closed: Closed) -> dict[int, Reach]:
     """Return extents with which one exchange at the head suffices, by operation number; none if impossible."""
     if not _simple(operations):
         return {}
@@ -286,11 +313,11 @@ def _extents(operations: Sequence[Operation]) -> dict[int, Reach]:
             # An extended computation covers whole boxes, corners included.
             extents[number] = extent if extent.empty else Reach(extent.lo, extent.hi, False)
             for slot, reach in requirements(operation, extents[number])[0].items():
-                need[slot] = need.get(slot, Reach.none(len(reach.lo))).union(reach)
+                need[slot] = need.get(slot, Reach.none(len(reach.lo))).union(_across(slot, reach, closed))
     return extents
 
 
-def _in_groups(operations: Sequence[Operation], depth: int) -> dict[int, Reach]:
+def _in_groups(operations: Sequence[Operation], depth: int, closed: Closed) -> dict[int, Reach]:
     """Return the extents outside loops, for one exchange per `depth` operations that read neighbours."""
     extents: dict[int, Reach] = {}
     group: list[Operation] = []
@@ -298,7 +325,7 @@ def _in_groups(operations: Sequence[Operation], depth: int) -> dict[int, Reach]:
     for number, operation in enumerate([*operations, None]):
         reader = isinstance(operation, Apply) and any(not reach.empty for reach in stencil(operation).values())
         if operation is None or (reader and readers == depth):
-            extents |= {first + n: extent for n, extent in _extents(group).items()}
+            extents |= {first + n: extent for n, extent in _extents(group, closed).items()}
             group, first, readers = [], number, 0
         if operation is not None:
             group.append(operation)

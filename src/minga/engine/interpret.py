@@ -194,13 +194,16 @@ class _Run:
 
     def count(self, command: Count) -> None:
         counter = _word(command.counter)
-        counter.value += 1
-        if counter.value < _word(command.limit).value:
+        fits = counter.value + command.rounds < _word(command.limit).value
+        if not fits and command.rounds > 1:
+            return
+        counter.value += command.rounds
+        if fits:
             self.at = command.target
-        self.rounds -= 1
+        self.rounds -= command.looks
         if self.stop is not None and self.stop[0]:
             self.reason = INTERRUPTED
-        elif self.rounds == 0 and self.interrupt is not None:
+        elif self.rounds <= 0 and self.interrupt is not None:
             self.rounds = self.interrupt()
             if not self.rounds:
                 self.reason = LEFT

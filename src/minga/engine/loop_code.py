@@ -126,14 +126,6 @@ def _clock(code: Code) -> Word:
     return code.intrinsic(_CLOCKS[platform.machine()])
 
 
-def _pause(code: Code) -> None:
-    """Tell the processor that this thread is spinning."""
-    if platform.machine() == "x86_64":
-        code.effect("llvm.x86.sse2.pause")
-    else:
-        code.effect("llvm.aarch64.hint", ir.Constant(ir.IntType(32), 1))
-
-
 def _ticks(module: ir.Module) -> Code:
     code = Code(module, "ticks", 0, returns=True)
     code.finish(_clock(code))
@@ -175,7 +167,7 @@ def _wait_for_dispatch(code: Code, control: Word, seen: Word) -> Word:
         return gate.get().shift_in_zeros(17).equals(seen) & stop.equals(0)
 
     with code.repeat(waiting):
-        _pause(code)
+        code.pause()
         with code.when((_clock(code) - start.get()) > spin):
             _sleep(code, control, seen)
             start.set(_clock(code))
@@ -245,7 +237,7 @@ def _dispatch(module: ir.Module, poll: Code) -> Code:
     code.atomic("and", control + 8 * GATE, ~_OPEN, "acq_rel")
     patience = code.variable(_PATIENCE)
     with code.repeat(lambda: (code.atomic_load(control + 8 * GATE, "acquire") & _INSIDE).differs(0)):
-        _pause(code)
+        code.pause()
         patience.set(patience.get() - 1)
         with code.when(patience.get() < 0):
             code.call(code.load(control + 8 * YIELD), returns=32)
@@ -417,13 +409,15 @@ def _run(module: ir.Module, dispatch: Code, poll: Code, complete: Code, note: Co
             with case(OP_SET):
                 code.store(word(2), word(1))
             with case(OP_COUNT):
-                count = code.load(word(1)) + 1
-                code.store(count, word(1))
-                at.set(code.select(count < code.load(word(2)), word(3), at.get()))
-                stopped = code.atomic_load(code.load(context + 8 * STOP_ADDRESS), "monotonic")
-                rounds = code.load(context + 8 * LOOK) - 1
-                code.store(rounds, context + 8 * LOOK)
-                status.set(code.select(stopped, STOPPED, code.select(rounds.equals(0), LOOKING, RUNNING)))
+                count = code.load(word(1)) + word(4)
+                fits = count < code.load(word(2))
+                at.set(code.select(fits, word(3), at.get()))
+                with code.when(fits | word(4).equals(1)):
+                    code.store(count, word(1))
+                    stopped = code.atomic_load(code.load(context + 8 * STOP_ADDRESS), "monotonic")
+                    rounds = code.load(context + 8 * LOOK) - word(5)
+                    code.store(rounds, context + 8 * LOOK)
+                    status.set(code.select(stopped, STOPPED, code.select(rounds <= 0, LOOKING, RUNNING)))
             with case(OP_CALL):
                 status.set(CALLED)
             with case(OP_END):

@@ -315,7 +315,7 @@ _ENCODERS: Final[dict[type, Callable[[NativeLoop, Any], tuple[int, ...] | None]]
     JumpIf: lambda loop, jump: (words.OP_JUMP_IF, jump.address, int(jump.when), jump.target),
     Switch: NativeLoop._switch,
     Set: lambda loop, command: (words.OP_SET, command.address, command.value),
-    Count: lambda loop, count: (words.OP_COUNT, count.counter, count.limit, count.target),
+    Count: lambda loop, c: (words.OP_COUNT, c.counter, c.limit, c.target, c.rounds, c.looks),
     Call: lambda loop, call: (words.OP_CALL,),
     End: lambda loop, end: (words.OP_END, end.reason),
 }

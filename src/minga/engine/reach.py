@@ -6,10 +6,14 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from minga.engine.program import Apply
 from minga.lang.analysis import Access, reads
 from minga.space.boundary import SIDES, trace_fill
 from minga.space.field import Field, Slot
+from minga.space.grid import Grid
+from minga.space.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,12 @@ class Reach:
         hi = tuple(a + b for a, b in zip(self.hi, other.hi, strict=True))
         star = (self.empty and other.star) or (other.empty and self.star) or (self.empty and other.empty)
         return Reach(lo, hi, star)
+
+
+def closed_axes(grid: Grid, layout: Layout) -> tuple[bool, ...]:
+    """Return for each axis True if no block has a neighbour along it: blocks reach from end to end of the domain."""
+    whole = (layout.lo == np.array(layout.domain.lo)) & (layout.hi == np.array(layout.domain.hi))
+    return tuple(bool(w) and not p for w, p in zip(whole.all(axis=0), grid.periodic, strict=True))
 
 
 # Nested loops are analysed repeatedly, always with the same kernels.

@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import select
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-__all__ = ["GRACE", "bytes_written", "signals_in_thread", "wait_for_end"]
+__all__ = ["GRACE", "Arrivals", "bytes_written", "signals_in_thread", "wait_for_end"]
 
 GRACE: Final = 20.0 if "SLURM_JOB_ID" in os.environ else 5.0
 """Seconds after Ctrl-C or a termination signal in which a run has to end its step.
@@ -28,32 +30,55 @@ _QUIET: Final = 1.0
 _BUSY: Final = 1 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """Signals that arrive in a ``with`` block.
+
+    Attributes
+    ----------
+    over
+        Set at the end of the block.
+    look
+        Notes the signals that have arrived up to now, if the thread has not done so yet; for handlers of signals.
+    """
+
+    over: threading.Event
+    look: Callable[[], None]
+
+
 @contextlib.contextmanager
 def signals_in_thread(
     receive: Callable[[bytes], bool], note: Callable[[bytes], object] | None = None
-) -> Iterator[threading.Event]:
+) -> Iterator[Arrivals]:
     """Pass the numbers of arriving signals to a function that runs in a thread, inside the ``with`` block.
 
-    Only signals for which Python has a handler arrive, and only the main thread may enter the block. The event that
-    the block gets is set at its end; `receive` may wait for it.
+    Only signals for which Python has a handler arrive, and only the main thread may enter the block.
 
     Parameters
     ----------
     receive
-        Called with the numbers of one or more signals, one byte each. It returns True to receive no more of them.
+        Called with the numbers of one or more signals, one byte each. It returns True to receive no more of them. It
+        may wait for the end of the block.
     note
-        Called with the same at once, in another thread, even while `receive` waits.
+        Called with the same once, as soon as possible, even while `receive` waits.
     """
     reading, writing = socket.socketpair()
     over = threading.Event()
     noted: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    looking = threading.RLock()  # a handler may interrupt another one
+
+    def look() -> None:
+        with looking, contextlib.suppress(BlockingIOError):
+            while numbers := reading.recv(64):
+                if numbers := numbers.strip(b"\0"):
+                    if note is not None:
+                        note(numbers)
+                    noted.put(numbers)
 
     def watch() -> None:
         while not over.is_set():
-            if numbers := reading.recv(64).strip(b"\0"):
-                if note is not None:
-                    note(numbers)
-                noted.put(numbers)
+            select.select([reading], [], [])
+            look()
         noted.put(b"")
 
     def pass_on() -> None:
@@ -61,13 +86,14 @@ def signals_in_thread(
             pass
 
     with reading, writing:
-        writing.setblocking(False)
+        for end in (reading, writing):
+            end.setblocking(False)
         threads = [threading.Thread(target=target, name="signals", daemon=True) for target in (watch, pass_on)]
         for thread in threads:
             thread.start()
         before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
         try:
-            yield over
+            yield Arrivals(over, look)
         finally:
             over.set()
             signal.set_wakeup_fd(before)

@@ -110,9 +110,8 @@ class _NativeTeam:
         skip = -memory.ctypes.data % _ALIGNMENT // 8
         self._words = memory[skip : skip + loop_code.CONTROL_WORDS]
         self._keep = keep, memory
-        libc = ctypes.CDLL(None)
-        self._words[loop_code.SYSCALL] = _address(libc.syscall)
-        self._words[loop_code.YIELD] = _address(libc.sched_yield)
+        self._words[loop_code.SYSCALL] = libc_address("syscall")
+        self._words[loop_code.YIELD] = libc_address("sched_yield")
         self._words[loop_code.FUTEX] = loop_code.futex_number()
         spin = _SPIN_NANOSECONDS / nanoseconds_per_tick() if len(available_cores()) >= len(places) > 1 else 0
         self._words[loop_code.SPIN] = int(spin)
@@ -222,8 +221,9 @@ def _thread(worker: int, cpus: Sequence[int] | None, body: Callable[[], object])
     return thread
 
 
-def _address(function: object) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]
+def libc_address(name: str) -> int:
+    """Return the address of a function of the C library."""
+    return ctypes.cast(getattr(ctypes.CDLL(None), name), ctypes.c_void_p).value or 0
 
 
 @functools.cache

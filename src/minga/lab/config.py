@@ -22,6 +22,9 @@ __all__ = ["MOST_NODES", "Lab", "LabNode", "labs", "read_lab"]
 MOST_NODES: Final = 250
 """Maximum number of nodes, as many as fit into one network, 10.77.0.0/24."""
 
+ETHERNET: Final = 1500
+"""Bytes that a frame of Ethernet carries."""
+
 _BUSY: Final = 0.9
 """Fraction of the cores that all nodes together may use; the rest is for the network, a hub and measurements."""
 
@@ -45,12 +48,15 @@ class LabNode:
         Bytes; None is no limit.
     rate
         bit/s of its line; None is the rate of the lab.
+    switch
+        The name of the switch to which its line leads.
     """
 
     name: str
     share: float = 1.0
     memory: int | None = None
     rate: float | None = None
+    switch: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,8 @@ class Lab:
     applies to the links of nodes that set no rate; with ``wiring`` "hub" it is the rate of the medium that all nodes
     share. ``period`` is that of the CPU quotas: a node that has used up its share of a period waits for the next one.
     ``scale`` multiplies the shares, see :meth:`shares`. ``socket_buffer`` is the largest number of bytes that TCP
-    buffers for a connection, in each direction; None leaves the limit to the system.
+    buffers for a connection, in each direction; None leaves the limit to the system. ``frame`` is the largest number of
+    bytes that a frame carries; the kernel plays each frame on the nodes' cores, so large ones cost them less.
 
     Parameters
     ----------
@@ -75,6 +82,8 @@ class Lab:
         bit/s of lines without a rate of their own, or of the hub.
     latency
         Seconds.
+    uplink
+        Seconds that frames between two switches take longer.
     loss, duplicate, reorder
         Probabilities of a frame to be lost, duplicated or reordered.
     seed
@@ -85,6 +94,8 @@ class Lab:
         A factor of all shares; None: chosen by :meth:`factor`.
     socket_buffer
         The most bytes that TCP keeps for a connection, each way; None: as the system has it.
+    frame
+        The most bytes that a frame carries.
     """
 
     name: str
@@ -92,6 +103,7 @@ class Lab:
     wiring: Literal["switch", "hub"] = "switch"
     rate: float | None = None
     latency: float = 0.0
+    uplink: float = 0.0
     loss: float = 0.0
     duplicate: float = 0.0
     reorder: float = 0.0
@@ -99,6 +111,7 @@ class Lab:
     period: float = 5e-3
     scale: float | None = None
     socket_buffer: int | None = None
+    frame: int = ETHERNET
 
     @property
     def rates(self) -> tuple[float | None, ...]:
@@ -106,9 +119,15 @@ class Lab:
         return tuple(self.rate if node.rate is None else node.rate for node in self.nodes)
 
     @property
+    def switches(self) -> tuple[int, ...]:
+        """Number of the switch of each node."""
+        names = list(dict.fromkeys(node.switch for node in self.nodes))
+        return tuple(names.index(node.switch) for node in self.nodes)
+
+    @property
     def in_user_space(self) -> bool:
         """True if frames pass through :mod:`minga.lab.hub` instead of the kernel's bridge."""
-        return self.wiring == "hub" or any((self.latency, self.loss, self.duplicate, self.reorder))
+        return self.wiring == "hub" or any((self.latency, self.uplink, self.loss, self.duplicate, self.reorder))
 
     def factor(self, cores: float) -> float:
         """Return the factor that multiplies the shares on a machine with ``cores`` cores.
@@ -259,6 +278,7 @@ class _NodeSettings(BaseModel):
     rate: Annotated[
         _Rate | None, Field(description='rate of its link, from "1 kb/s" to "1000 Gb/s": rate = "10 Mb/s"')
     ] = None
+    switch: Annotated[str, Field(pattern=_NAME, description='the switch to which its line leads: switch = "a"')] = ""
     count: Annotated[int, Field(ge=1, le=MOST_NODES, description="number of nodes of this kind")] = 1
 
 
@@ -273,6 +293,9 @@ class _LabSettings(BaseModel):
         _Rate | None, Field(description='rate of the links, from "1 kb/s" to "1000 Gb/s": rate = "100 Mb/s"')
     ] = None
     latency: Annotated[_Time, Field(description='delay added to each frame, at most "60 s": latency = "0.5 ms"')] = 0.0
+    uplink: Annotated[
+        _Time, Field(description='delay of frames between switches in addition, at most "60 s": uplink = "1 ms"')
+    ] = 0.0
     loss: Annotated[_Probability, Field(description="probability that a frame is lost")] = 0.0
     duplicate: Annotated[_Probability, Field(description="probability that a frame arrives twice")] = 0.0
     reorder: Annotated[_Probability, Field(description="probability that a frame is overtaken by later ones")] = 0.0
@@ -289,6 +312,9 @@ class _LabSettings(BaseModel):
         Annotated[_Size, Field(ge=4096, le=1 << 30)] | None,
         Field(description='limit of TCP buffers for a connection, each way, from "4 KiB" to "1 GiB": "16 KiB"'),
     ] = None
+    frame: Annotated[
+        int, Field(ge=ETHERNET, le=9000, description="bytes that a frame carries, 1500 to 9000 (jumbo frames)")
+    ] = ETHERNET
     nodes: Annotated[
         list[_NodeSettings], Field(min_length=1, description='a table for each kind of node: [[nodes]] name = "fast"')
     ]
@@ -308,7 +334,7 @@ def _lab(settings: _LabSettings, stem: str) -> Lab:
 def _nodes(kind: _NodeSettings) -> list[LabNode]:
     names = [kind.name] if kind.count == 1 else [f"{kind.name}-{number + 1}" for number in range(kind.count)]
     memory = None if kind.memory is None else round(kind.memory)
-    return [LabNode(name, kind.share, memory, kind.rate) for name in names]
+    return [LabNode(name, kind.share, memory, kind.rate, kind.switch) for name in names]
 
 
 def _check(lab: Lab, settings: _LabSettings) -> None:
@@ -325,7 +351,21 @@ def _check(lab: Lab, settings: _LabSettings) -> None:
         )
     if "localhost" in names:
         raise CaseError("a node cannot be called 'localhost'", key=f"nodes[{names.index('localhost')}].name")
+    if lab.uplink and len(set(lab.switches)) < 2:
+        raise CaseError(
+            "there is one switch, and no uplink between switches",
+            key="uplink",
+            remedy='name the switches of nodes: switch = "a" in one table of [[nodes]], switch = "b" in another',
+        )
+    if lab.in_user_space and lab.frame != ETHERNET:
+        raise CaseError(
+            f"frames of {lab.frame} bytes pass through a switch of the kernel only",
+            key="frame",
+            remedy='leave it out, or use wiring = "switch" without latency, loss, duplicate and reorder',
+        )
     if lab.wiring == "hub":
+        if lab.uplink:
+            raise CaseError("a hub has no switches between its nodes", key="uplink", remedy='write wiring = "switch"')
         for number, kind in enumerate(settings.nodes):
             if kind.rate is not None:
                 raise CaseError(

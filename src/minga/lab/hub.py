@@ -1,13 +1,15 @@
 """A hub or switch in user space, which does on the ports of a lab what the kernel's bridge cannot.
 
     python -m minga.lab.hub --ports p0,p1,p2 [--rate BITS_A_SECOND[,...]] [--latency SECONDS] [--loss P]
-                            [--duplicate P] [--reorder P] [--seed N] [--switch] [--status FILE] [--process PID]
+                            [--duplicate P] [--reorder P] [--seed N] [--switch] [--switches N,N,N]
+                            [--uplink SECONDS] [--status FILE] [--process PID]
 
 The program runs in the network namespace that contains the ports, which must be up and belong to no bridge; no other
 traffic shaping is needed. The nodes' interfaces must not offload checksums or segmentation (``tx-checksum``, ``tso``,
 ``gso`` and ``gro`` off). A hub is one shared medium: a frame keeps it busy for all nodes, as on 10BASE-T with a
 repeater. With ``--switch`` each port has one line in each direction, with its own rate if as many rates as ports are
-given, and frames are stored before they are forwarded. Python forwards some tens of thousands of frames per second,
+given, and frames are stored before they are forwarded. ``--switches`` numbers the switch of each port: between two of
+them frames take ``--uplink`` seconds longer. Python forwards some tens of thousands of frames per second,
 enough for 100 Mb/s.
 
 FILE is JSON. It is replaced atomically when the hub is ready, on SIGUSR1, at least every second while frames pass, and
@@ -72,8 +74,9 @@ class Hub:
     """Model of a hub or switch that decides where and when frames leave; it does no I/O and reads no clock.
 
     ``rates`` are in bit/s, one for a hub, or one for all or for each of the ports of a switch; 0 means no limit.
-    ``latency`` is in seconds. ``loss``, ``duplicate`` and ``reorder`` are probabilities, drawn independently for each
-    outgoing port. The same frames with the same ``seed`` are treated in the same way.
+    ``latency`` is in seconds, and so is ``uplink``, which comes in addition between ports of different ``switches`` (a
+    number for each port; none: all are at the same one). ``loss``, ``duplicate`` and ``reorder`` are probabilities,
+    drawn independently for each outgoing port. The same frames with the same ``seed`` are treated in the same way.
     """
 
     ports: int
@@ -85,6 +88,8 @@ class Hub:
     duplicate: float = 0.0
     reorder: float = 0.0
     seed: int = 0
+    switches: Sequence[int] = ()
+    uplink: float = 0.0
     counts: Counts = field(default_factory=Counts)
     _random: random.Random = field(init=False)
     _known: dict[bytes, int] = field(default_factory=dict, init=False)
@@ -115,7 +120,8 @@ class Hub:
         arrived = self._occupy(0 if self.shared else port, now, frame)
         for output in self._outputs(port, frame):
             line = 0 if self.shared else self.ports + output
-            self._send(arrived if self.shared else self._occupy(line, arrived, frame), line, output, frame)
+            left = arrived if self.shared else self._occupy(line, arrived, frame)
+            self._send(left + self._between(port, output), line, output, frame)
 
     def due(self, now: float) -> list[tuple[int, bytes]]:
         """Remove and return the frames that leave until time ``now``, in order, each with its port."""
@@ -137,6 +143,10 @@ class Hub:
         if known is None:
             return [output for output in range(self.ports) if output != port]
         return [known] if known != port else []
+
+    def _between(self, port: int, output: int) -> float:
+        """Return the seconds that frames take from the switch of a port to that of another one."""
+        return self.uplink if self.switches and self.switches[port] != self.switches[output] else 0.0
 
     def _occupy(self, line: int, now: float, frame: bytes) -> float:
         """Occupy a line with a frame that arrives ``now``, after earlier frames; return the time when it has passed."""
@@ -205,6 +215,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.duplicate,
         options.reorder,
         options.seed,
+        [int(number) for number in options.switches.split(",") if number],
+        options.uplink,
     )
     status = _Status(options.status, names, hub.counts)
     asked: list[str] = []
@@ -238,6 +250,8 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name}", type=float, default=0.0, help="its probability for each frame")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--switch", action="store_true", help="one line for each port instead of one medium for all")
+    parser.add_argument("--switches", default="", help="the number of the switch of each port")
+    parser.add_argument("--uplink", type=float, default=0.0, help="seconds that frames between switches take longer")
     parser.add_argument("--status", type=Path, help="file for the counters")
     parser.add_argument("--process", type=int, help="end together with this process")
     return parser

@@ -90,6 +90,8 @@ def _hub_command(state: State) -> list[str]:
         "duplicate": lab.duplicate,
         "reorder": lab.reorder,
         "seed": lab.seed,
+        "switches": ",".join(map(str, lab.switches)),
+        "uplink": lab.uplink,
         "status": _status(state),
     }
     return [

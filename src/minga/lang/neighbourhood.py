@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -18,6 +17,8 @@ from minga.lang.expr import author_error
 __all__ = ["Neighbourhood", "circular", "hex", "moore", "offsets", "von_neumann", "weights"]
 
 Offset = tuple[int, ...]
+Belongs = Callable[[Sequence[NDArray[Any]]], Any]
+"""Function of one array of offsets for each axis that selects those of a neighbourhood."""
 MOST_CELLS = 1 << 21
 """Maximum number of cells that a neighbourhood is selected from: twice a box of radius 500 in two dimensions."""
 
@@ -122,7 +123,7 @@ def hex() -> Neighbourhood:
     Neighbourhood
         The neighbourhood.
     """
-    inside = _box(1, lambda o: o not in ((-1, 1), (1, -1)))
+    inside = _box(1, lambda o: o[0] != -o[1])
     return Neighbourhood("hex()", 2, inside)
 
 
@@ -210,11 +211,11 @@ def _checked(radius: int) -> int:
     return radius
 
 
-def _inside(name: str, radius: int, belongs: Callable[[Offset], bool]) -> Neighbourhood:
+def _inside(name: str, radius: int, belongs: Belongs) -> Neighbourhood:
     return Neighbourhood(name, None, _box(radius, belongs))
 
 
-def _box(radius: int, belongs: Callable[[Offset], bool]) -> Callable[[int], tuple[Offset, ...]]:
+def _box(radius: int, belongs: Belongs) -> Callable[[int], tuple[Offset, ...]]:
     @functools.cache
     def around(ndim: int) -> tuple[Offset, ...]:
         if (cells := (2 * radius + 1) ** ndim) > MOST_CELLS:
@@ -222,7 +223,9 @@ def _box(radius: int, belongs: Callable[[Offset], bool]) -> Callable[[int], tupl
                 f"a neighbourhood of radius {radius} in {ndim} dimensions is selected from {cells} cells",
                 f"use a smaller radius: at most {MOST_CELLS} cells",
             )
-        every = itertools.product(range(-radius, radius + 1), repeat=ndim)
-        return tuple(o for o in every if any(o) and belongs(o))
+        along = np.arange(-radius, radius + 1)
+        every = np.meshgrid(*[along] * ndim, indexing="ij")
+        chosen = belongs(every) & np.logical_or.reduce([x != 0 for x in every])
+        return tuple(zip(*(x[chosen].tolist() for x in every), strict=True))
 
     return around

@@ -9,15 +9,20 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import TextIO
 
+from minga.plan.drop import Drop
 from minga.view.progress import Listener, Progress
 
-__all__ = ["ANSWER", "EventWriter", "dispatch", "silence_stdout"]
+__all__ = ["ANSWER", "DROP", "EventWriter", "dispatch", "silence_stdout"]
 
 ANSWER = "answer"
 """Event of ranks that have agreed on their last step."""
+
+DROP = "drop"
+"""Event of ranks whose run would be shorter without some hosts."""
 
 _MARK = "\x1eminga "
 
@@ -45,6 +50,10 @@ class EventWriter:
         """Report that the last step is done and only output follows."""
         self._send(ANSWER, {})
 
+    def drop(self, drop: Drop) -> None:
+        """Report ranks whose hosts the run should continue without."""
+        self._send(DROP, asdict(drop))
+
     def _send(self, kind: str, content: dict[str, object]) -> None:
         if self.broken:
             return
@@ -61,8 +70,11 @@ def silence_stdout() -> None:
     os.dup2(2, 1)
 
 
-def dispatch(line: str, listener: Listener) -> str | None:
-    """Pass an event line to a listener and return the event's name; None if the line is not an event."""
+def dispatch(line: str, listener: Listener, on_drop: Callable[[Drop], object] = lambda drop: None) -> str | None:
+    """Pass an event line to a listener and return the event's name; None if the line is not an event.
+
+    ``on_drop`` is called with hosts without which the run should continue.
+    """
     if not line.startswith(_MARK):
         return None
     content = json.loads(line[len(_MARK) :])
@@ -72,4 +84,6 @@ def dispatch(line: str, listener: Listener) -> str | None:
             listener.progress(Progress(**content))
         case "note":
             listener.note(content["text"])
+        case _ if event == DROP:
+            on_drop(Drop(**{**content, "ranks": tuple(content["ranks"])}))
     return event

@@ -29,6 +29,7 @@ from minga.launch.processes import end, processes_marked
 from minga.launch.ranks import MARK
 from minga.launch.stand_in import StandIn
 from minga.output.versions import versions_here
+from minga.plan.machine.resources import processor_name
 
 __all__ = ["GREETING", "digest_of", "main"]
 
@@ -104,6 +105,7 @@ class _Agent:
         """Make the folder for copies; return it, or why that is not possible."""
         try:
             self.copy = StandIn.made(order["directory"], order["name"])
+            self.copy.room(order.get("rooms", ()))
         except OSError as error:
             return {"fault": f"{error.filename}: {error.strerror}"}
         return {"folder": str(self.copy.folder)}
@@ -149,6 +151,8 @@ def _identity() -> dict[str, Any]:
         "host": platform.node(),
         "machine": machine_id(),
         "cores": len(available_cores()),
+        "processor": processor_name(),
+        "architecture": platform.machine(),
         "versions": versions_here(),
         "clock": time.time(),
     }

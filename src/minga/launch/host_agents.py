@@ -7,6 +7,7 @@ import contextlib
 import hashlib
 import io
 import os
+import platform
 import queue
 import secrets
 import shlex
@@ -20,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from minga.errors import LaunchError
+from minga.errors import LaunchError, listed
 from minga.launch.agents import HostProcess, end_all, start
 from minga.launch.host_agent import GREETING
 from minga.launch.hosts import Host, login_options, shell_command, shell_launcher
@@ -103,22 +104,32 @@ class HostAgent:
         said = self.process.last_words()
         return said or f"the connection {self.process.how_it_ended()}"
 
-    def send(self, files: Mapping[str, Path | str], name: str) -> str:
-        """Copy files, given as paths or as text by their names there, into a folder for a run, and return the folder.
+    def begin(self, name: str, rooms: Sequence[str] = ()) -> str:
+        """Make a folder for a run, with directories in it for files that other programs store, and return its path.
+
+        Raises
+        ------
+        LaunchError
+            If that is not possible.
+        """
+        order = {"do": "begin", "directory": self.host.directory, "name": name, "rooms": list(rooms)}
+        begun = self.ask(order, _PATIENCE)
+        if "folder" not in begun:
+            raise self._refusal(begun["fault"])
+        return str(begun["folder"])
+
+    def fill(self, files: Mapping[str, Path | str]) -> None:
+        """Copy files, given as paths or as text by their names there, into the folder for the run.
 
         Raises
         ------
         LaunchError
             If the host cannot store them.
         """
-        begun = self.ask({"do": "begin", "directory": self.host.directory, "name": name}, _PATIENCE)
-        if "folder" not in begun:
-            raise self._refusal(begun["fault"])
         digests = {name: self._send(name, content) for name, content in files.items()}
         fault = self.ask({"do": "staged", "digests": digests}, _COPYING)["fault"]
         if fault is not None:
             raise self._refusal(fault)
-        return str(begun["folder"])
 
     def _send(self, name: str, content: Path | str) -> str:
         """Send a file, and return the digest of what was read."""
@@ -178,7 +189,8 @@ class HostAgents:
             self._end([agent for agent in self.each if agent.host.name in bad])
             self.each = [agent for agent in self.each if agent.host.name not in bad]
         left = [f"minga: the run continues without host {fault.host}, which {fault.what}" for fault in faults]
-        return left + [note for agent in self.each if (note := _clock(agent)) is not None]
+        clocks = [note for agent in self.each if (note := _clock(agent)) is not None]
+        return left + clocks + _processors(self.each)
 
     def _trial(self, host: Host) -> str:
         """Return a command that shows how a host answers."""
@@ -262,11 +274,11 @@ def host_agents(hosts: Sequence[Host], shell: str) -> Iterator[HostAgents]:
         agents.end()
 
 
-def fault_table(faults: Sequence[Fault], hosts: int) -> str:
-    """Return all faults as a table with a line for each."""
+def fault_table(faults: Sequence[Fault], hosts: int, said: str = "cannot take part, so nothing was started") -> str:
+    """Return all faults as a table with a line for each; ``said`` is what they mean."""
     bad = len({fault.host for fault in faults})
     name = max(len(fault.host) for fault in faults)
-    head = f"{bad} of {hosts} host{'s' if hosts > 1 else ''} cannot take part, so nothing was started"
+    head = f"{bad} of {hosts} host{'s' if hosts > 1 else ''} {said}"
     return "\n".join([head, *(f"  {fault.host:{name}}  {fault.what}; {fault.cure}" for fault in faults)])
 
 
@@ -276,6 +288,13 @@ def _different_versions(agent: HostAgent) -> Iterator[Fault]:
     if agent.facts["mpi_fault"] is not None:
         yield Fault(agent.host.name, agent.facts["mpi_fault"], "install the same packages there as here")
         return
+    theirs_built, ours_built = agent.facts["architecture"], platform.machine()
+    if theirs_built != ours_built:
+        yield Fault(
+            agent.host.name,
+            f"has processors of the architecture {theirs_built}, this machine of {ours_built}",
+            "leave it out, or run on such hosts only: ranks exchange data as they lie in memory",
+        )
     for what, ours in versions_here().items():
         if theirs.get(what, "none") != ours:
             yield Fault(
@@ -293,6 +312,17 @@ def _clock(agent: HostAgent) -> str | None:
         f"minga: the clock of {agent.host.name} is {abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} this "
         "machine's; the run is not affected, but times of files and logs cannot be compared"
     )
+
+
+def _processors(agents: Sequence[HostAgent]) -> list[str]:
+    """Return a note if not all hosts have the same processor."""
+    hosts: dict[str, list[str]] = {}
+    for agent in agents:
+        hosts.setdefault(str(agent.facts["processor"]), []).append(agent.host.name)
+    if len(hosts) < 2:
+        return []
+    said = "; ".join(f"{name} on {listed(places)}" for name, places in hosts.items())
+    return [f"minga: the processors differ, so each host compiles its own code, for the same bits: {said}"]
 
 
 @contextlib.contextmanager

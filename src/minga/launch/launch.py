@@ -21,9 +21,11 @@ from minga.launch.ranks import Ranks
 from minga.launch.reach import not_started
 from minga.launch.signals import GRACE, STOP_SIGNAL, StopRequest, bytes_written
 from minga.launch.watchdog.comeback import Comeback
+from minga.launch.watchdog.dropped import Dropping
 from minga.launch.watchdog.loss import Loss, LossError
 from minga.launch.watchdog.watch import Watch, watching
 from minga.launch.watchdog.watched import Watched
+from minga.plan.drop import Drop
 from minga.view.progress import Listener, ranks_text
 
 __all__ = ["ask_to_stop", "launch"]
@@ -42,6 +44,7 @@ def launch(
     listener: Listener,
     watched: Watched | None = None,
     comeback: Comeback | None = None,
+    dropping: Dropping | None = None,
 ) -> int:
     """Start ranks, pass what they report to a listener, and return the exit status of the launcher.
 
@@ -60,6 +63,8 @@ def launch(
         What the watchdog needs to know; None for ranks that are not watched.
     comeback
         Watch for hosts that are missing; if they answer again, it has the ranks stop as a person would.
+    dropping
+        Takes the wish of ranks to continue without slow hosts; if it can be met, they stop in the same way.
 
     Raises
     ------
@@ -90,10 +95,18 @@ def launch(
                 if request.asked:
                     ask_to_stop(jobs)
                 with _passing_on(job, said, shown), _returning(comeback, jobs):
-                    heard = _listen(job, listener, request, (said, shown), lambda: watch is None or watch.loss is None)
+                    heard = _listen(
+                        job,
+                        lambda line: dispatch(line, listener, lambda drop: _asked_to_drop(drop, dropping, jobs)),
+                        request,
+                        (said, shown),
+                        lambda: watch is None or watch.loss is None,
+                    )
                     status = job.wait()
             if comeback is not None and request.asked:
                 comeback.back = ()
+            if dropping is not None and (request.asked or (comeback is not None and comeback.back)):
+                dropping.forget()
             if status == INTERRUPTED or (status != OK and (request.asked or interrupted())):
                 raise KeyboardInterrupt
             if status not in (OK, *REPORTED) or (status != OK and watch is not None and watch.loss is not None):
@@ -145,6 +158,12 @@ def _passing_on(job: subprocess.Popen[str], said: list[str], shown: list[str]) -
     thread.join(_PATIENCE)
 
 
+def _asked_to_drop(drop: Drop, dropping: Dropping | None, jobs: Sequence[subprocess.Popen[str]]) -> None:
+    """Ask the ranks to stop if they can be started again without the hosts that they want to drop."""
+    if dropping is not None and dropping.hear(drop):
+        _signal_stop(jobs)
+
+
 def _returning(
     comeback: Comeback | None, jobs: Sequence[subprocess.Popen[str]]
 ) -> contextlib.AbstractContextManager[None]:
@@ -167,20 +186,21 @@ def _signal_stop(jobs: Iterable[subprocess.Popen[str]]) -> None:
 
 def _listen(
     job: subprocess.Popen[str],
-    listener: Listener,
+    pass_event: Callable[[str], str | None],
     request: StopRequest,
     lines: tuple[list[str], list[str]],
     whole: Callable[[], bool],
 ) -> bool:
     """Pass on what ranks report, and return whether they have reported anything; after a loss they are not `whole`.
 
-    Of other `lines` the last ones are kept: all of them, and those that were shown.
+    `pass_event` passes on a line if it is an event, and returns the name of that. Of other `lines` the last ones are
+    kept: all of them, and those that were shown.
     """
     said, shown = lines
     heard = False
     assert job.stdout is not None
     for line in job.stdout:
-        event = dispatch(line, listener)
+        event = pass_event(line)
         heard = heard or event is not None
         if event == ANSWER:
             request.answer()

@@ -48,6 +48,8 @@ class Ranks:
         Text that marks the ranks in their environment.
     start
         Beginning of the command line, in a job of a batch system; by default ranks are started on this machine.
+    program
+        The module that each rank runs, with its order as the argument.
     """
 
     launcher: Launcher
@@ -56,6 +58,7 @@ class Ranks:
     shell: str = "ssh"
     mark: str = ""
     start: tuple[str, ...] = ()
+    program: str = "minga.cli.rank"
 
     @property
     def hosts(self) -> list[Host]:
@@ -80,19 +83,18 @@ class Ranks:
         """
         order = {**order, "ranks": self.count, "launcher": str(self.launcher.path)}
         if not self.places:
-            yield [*(self.start or self.launcher.command(self.count)), sys.executable, *_program(order)]
+            yield [*(self.start or self.launcher.command(self.count)), sys.executable, *self._words(order)]
             return
         with tempfile.TemporaryDirectory(prefix="minga-launch-") as folder:
             parts = [
                 Part(
                     place.host,
-                    [place.host.python or sys.executable, *_program({**order, **place.entries})],
+                    [place.host.python or sys.executable, *self._words({**order, **place.entries})],
                     place.directory,
                 )
                 for place in self.places
             ]
             yield command_on_hosts(self.launcher, parts, self.shell, Path(folder), environment)
 
-
-def _program(order: Mapping[str, object]) -> list[str]:
-    return ["-m", "minga.cli.rank", json.dumps(order)]
+    def _words(self, order: Mapping[str, object]) -> list[str]:
+        return ["-m", self.program, json.dumps(order)]

@@ -63,11 +63,10 @@ class StopRequest:
         self._answered = self._heard = False
         self._first: float | None = None
         """Time at which the first Ctrl-C or termination signal has arrived."""
-        self._arrived: dict[int, float] = {}
-        """Times at which signals have arrived that the main thread has not handled yet."""
-        self._handled_early: set[int] = set()
-        """Signals that the main thread has handled before the thread could note them."""
+        self._insists = False
+        """True if another one has come that is no copy, until the main thread is interrupted by it."""
         self._over = threading.Event()
+        self._look: Callable[[], None] = lambda: None
 
     def __call__(self) -> bool:
         """Return True once the run has been asked to end."""
@@ -80,7 +79,8 @@ class StopRequest:
     @contextlib.contextmanager
     def listening(self) -> Iterator[StopRequest]:
         """Receive the signals inside the ``with`` block."""
-        with signals_in_thread(self._receive, self._note) as self._over:
+        with signals_in_thread(self._receive, self._note) as arrivals:
+            self._over, self._look = arrivals.over, arrivals.look
             before = {number: signal.signal(number, self._ask) for number in _SIGNALS}
             try:
                 yield self
@@ -88,30 +88,21 @@ class StopRequest:
                 _restore(before)
 
     def _note(self, numbers: bytes) -> None:
-        """Note in a thread when signals arrive: the main thread may be in native code, and handle them much later."""
-        for number in _SIGNALS:
-            if number not in numbers:
-                continue
-            if number in self._handled_early:
-                self._handled_early.discard(number)
-            else:
-                self._arrived[number] = time.monotonic()
+        """Note when signals arrive: the main thread may be in native code, and handle them much later."""
+        if signal.SIGINT not in numbers and signal.SIGTERM not in numbers:
+            return
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now
+        elif now - self._first > _COPIES:
+            self._first, self._insists = now, True
 
     def _ask(self, number: int, frame: FrameType | None) -> None:
         """Handle a signal in the main thread, the only one that can be interrupted."""
-        now = time.monotonic()
-        arrived = self._arrived.pop(number, None)
-        if arrived is None:
-            self._handled_early.add(number)
-        if self.late:
-            raise KeyboardInterrupt
+        self._look()
         self.asked = True
-        if number == STOP_SIGNAL:
-            return
-        arrived = now if arrived is None else arrived
-        if self._first is None:
-            self._first = arrived
-        elif arrived - self._first > _COPIES:
+        if self._insists or self.late:
+            self._insists = False
             raise KeyboardInterrupt
 
     def _receive(self, numbers: bytes) -> bool:

@@ -12,7 +12,7 @@ import os
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -70,6 +70,11 @@ class StandIn:
             run.host_mark.write_text(made.mark)
             return made
         raise AssertionError("unreachable: numbers do not end")
+
+    def room(self, names: Sequence[str]) -> None:
+        """Make directories for files that arrive in another way."""
+        for name in names:
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
 
     def begin(self, name: str) -> None:
         """Begin to receive a file."""

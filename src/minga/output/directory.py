@@ -14,6 +14,7 @@
 ``NAME.csv``              tables of observables, a row a step, of models that have them: ``iv.csv`` of a photodiode
 ``receivers.zarr``        samples at points over time, of models that have receivers; ``xarray.open_zarr`` opens it
 ``progress.json``         the progress of the run, or its end; renewed once a second
+``happened.jsonl``        losses and returns of hosts, if there were any: :mod:`minga.output.happenings`
 ``epoch``                 who writes the run: :mod:`minga.output.epoch`
 ``job.sh``, ``job.log``   the job of a batch system that continues the run, what it says, and
 ``job.id``, ``jobs.json`` its number, and its jobs so far: :mod:`minga.batch.record`
@@ -113,6 +114,11 @@ class RunDirectory:
     def progress(self) -> Path:
         """Progress of the run: see :mod:`minga.output.progress`."""
         return self.path / "progress.json"
+
+    @property
+    def happened(self) -> Path:
+        """Records of losses, drops and returns of hosts, one per line."""
+        return self.path / "happened.jsonl"
 
     @property
     def epoch(self) -> Path:
@@ -251,9 +257,9 @@ class RunDirectory:
         except (OSError, ValueError, KeyError, TypeError):
             return False
 
-    def discard_checkpoints(self) -> None:
-        """Remove all checkpoints, which may lie in another place."""
-        shutil.rmtree(self.checkpoints.resolve(), ignore_errors=True)
+    def discard_checkpoints(self, place: Path | None = None) -> None:
+        """Remove all checkpoints, which may lie in another place: ``place`` if the link to it may be gone already."""
+        shutil.rmtree(place or self.checkpoints.resolve(), ignore_errors=True)
         with contextlib.suppress(OSError):
             self.checkpoints.unlink()  # a link; it is gone otherwise
 

@@ -50,9 +50,10 @@ class Interrupt:
         """Take over the signals inside the ``with`` block, in the main thread and unless others handle them."""
         main = threading.current_thread() is threading.main_thread()
         mine = [number for number in self._signals if main and signal.getsignal(number) is _DEFAULT[number]]
-        threaded = signals_in_thread(self._receive) if signal.SIGTERM in mine else contextlib.nullcontext(self._over)
         try:
-            with threaded as self._over:
+            with contextlib.ExitStack() as held:
+                if signal.SIGTERM in mine:
+                    self._over = held.enter_context(signals_in_thread(self._receive)).over
                 for number in mine:
                     signal.signal(number, self._ask)
                 yield self

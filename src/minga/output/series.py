@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from minga.errors import DiskFullError
 from minga.output.directory import RunDirectory, write_whole
 from minga.space.names import OBSERVED_TIMES, STEP
 
@@ -94,14 +95,19 @@ class SeriesFile:
     def add(self, step: int, at: float | None, observables: Mapping[str, Any]) -> None:
         """Record the observables after a step, as `Series.add`.
 
+        If the disk is full they stay in memory, and are written when there is room, at the latest when the run ends.
+
         Raises
         ------
         RunError
-            If the disk refuses.
+            If the disk refuses otherwise.
         """
         self._series.add(step, at, observables)
         if time.monotonic() >= self._next:
-            self.write()
+            try:
+                self.write()
+            except DiskFullError:
+                self._next = time.monotonic() + _SECONDS
 
     def write(self, *, lasting: bool = False) -> None:
         """Write all observables so far. ``lasting``: so that they survive a power failure.

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Literal
 
@@ -36,6 +37,7 @@ from minga.plan.hindsight import Hindsight, Regret
 from minga.plan.move_cost import MoveCost
 from minga.plan.ranks import RankGroup
 from minga.plan.recut import costs_of_blocks, moved_cells, reassign, recut
+from minga.plan.slow_hosts import Drops
 from minga.plan.work.masks import MaskWatch
 from minga.plan.work.recorded import applies_of
 from minga.plan.work.weights import Weights, measured_weights
@@ -55,6 +57,11 @@ _SMOOTH: Final = 0.5
 _SHIFT: Final = 1.25
 """Factor from which on a change of pace is not noise: it counts at once, and at such an imbalance cuts move all the
 way."""
+_STRONG: Final = 1.5
+"""Imbalance from which on half as many checks in a row suffice for a move that patience forbids, or even the second
+one of three if the imbalance is far beyond noise."""
+_BEYOND: Final = 1 / 8
+"""Power of the imbalance that has to be beyond noise then."""
 _PATIENCE: Final = 2
 _MOST_PATIENCE: Final = 64
 """Initial and maximum number of checks in a row that must show an imbalance before work moves. Every move doubles the
@@ -99,6 +106,10 @@ class Balancer:
     cause
         The reason why ranks take longer than expected: "ranks" if ranks are slower, "cells" if their cells cost more.
         In the latter case the given speeds hold, and the times of blocks show where costly cells are.
+    drops
+        Watch on rank 0 over hosts without which the run would be faster; None if hosts cannot be dropped.
+    clock
+        Clock of the time that the search for better cuts takes.
 
     Attributes
     ----------
@@ -114,9 +125,11 @@ class Balancer:
         group: RankGroup,
         every: int | Literal["auto"] = "auto",
         *,
-        tolerance: float = 1.05,
+        tolerance: float = 1.03,
         part: float = 0.5,
         cause: Literal["ranks", "cells"] = "ranks",
+        drops: Drops | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         if every != "auto" and (isinstance(every, bool) or not isinstance(every, int) or every < 1):
             raise LayoutError(f"balance every {every!r} steps", remedy='give 1 or more, or "auto"')
@@ -127,6 +140,7 @@ class Balancer:
             )
         self.work, self.group, self.every = work, group, every
         self.tolerance, self.part, self.cause = tolerance, part, cause
+        self._drops, self._clock = drops, clock
         self.decisions: list[Decision] = []
         self.looks = 0
         self._held: list[tuple[int, NDArray[np.int64]]] = []
@@ -244,7 +258,15 @@ class Balancer:
         blocks = {block: seconds / steps for each in gathered for block, seconds in each.blocks.items()}
         longest = max(each.spent for each in gathered) / steps
         look = RankTimes(np.array([each.busy / steps for each in gathered]), blocks, longest, steps)
-        return self.decide(layout, look, remaining)
+        return self.look(layout, look, remaining)
+
+    def look(self, layout: Layout, times: RankTimes, remaining: int) -> Proposal | None:
+        """Decide as :meth:`decide` does; where nothing moves, look for hosts without which the run would be faster."""
+        proposal = self.decide(layout, times, remaining)
+        pace = self._pace
+        if proposal is None and self._drops is not None and pace is not None:
+            self._drops.look(layout, pace, times, remaining, lambda: self._best(layout, self.work.weights, pace))
+        return proposal
 
     def decide(self, layout: Layout, times: RankTimes, remaining: int) -> Proposal | None:
         """Return a better layout if moving to it pays in the remaining steps, otherwise None.
@@ -276,14 +298,15 @@ class Balancer:
         self._strikes = self._strikes + 1 if above > self._tolerance and sure else 0
         self._shifts = self._shifts + 1 if self._strikes and above >= _SHIFT else 0
         self._idle -= times.step * times.steps
-        if self._rest > 0 or self._idle > 0.0 or (self._strikes < self._patience and self._shifts < 2 * _PATIENCE):
+        settled = 1 if self._is_obvious(layout, weights) else _PATIENCE if above >= _STRONG else 2 * _PATIENCE
+        if self._rest > 0 or self._idle > 0.0 or (self._strikes < self._patience and self._shifts < settled):
             return None
-        if self._shifts and self._shifts < _PATIENCE:
+        if self._shifts and self._shifts < min(_PATIENCE, settled):
             return None  # times that have only just begun to change have not settled yet
-        began = time.perf_counter()
+        began = self._clock()
         proposal = self._search(layout, weights, pace)
         if times.step > 0.0:
-            self._idle = (time.perf_counter() - began) / _SEARCHING
+            self._idle = (self._clock() - began) / _SEARCHING
         if proposal is None or proposal.gain * remaining <= _WORTH * proposal.expected:
             return None
         clear = self._shifts > 0
@@ -416,6 +439,13 @@ class Balancer:
         above = self._above(layout, weights, seconds)
         return above > self._tolerance and self._certainty.beyond_noise(int(seconds.argmax()), above)
 
+    def _is_obvious(self, layout: Layout, weights: Weights | None) -> bool:
+        """Return True if an imbalance is so far beyond noise that nothing else can explain it."""
+        seconds = self._certainty.level * self._expected(layout, weights)
+        above = self._above(layout, weights, seconds)
+        known = self._certainty.knows_noise
+        return known and above >= _STRONG and self._certainty.beyond_noise(int(seconds.argmax()), above**_BEYOND)
+
     def _ideal(self, layout: Layout, weights: Weights | None, now: Floats) -> float:
         """Return the seconds per step if all working ranks finished together: a bound for cuts at present speeds."""
         cost = _costs(layout, weights)
@@ -526,10 +556,21 @@ class Balancer:
         engine.comm.allreduce(took, "sum")
         longest = np.array([round((time.perf_counter() - began) * 1e9), moved.peak], np.int64)
         engine.comm.allreduce(longest, "max")
-        seconds = float(longest[0]) * 1e-9
-        self.decisions.append(
-            Decision(step, proposal.imbalance, proposal.gain, proposal.expected, int(took[0]), seconds, int(longest[1]))
-        )
+        self.moved(proposal, step, int(took[0]), float(longest[0]) * 1e-9, int(longest[1]))
+
+    def moved(self, proposal: Proposal, step: int, size: int, seconds: float, peak: int) -> None:
+        """Record a move, and learn from its cost.
+
+        Parameters
+        ----------
+        proposal
+            What was proposed.
+        step
+            Number of steps done before it.
+        size, seconds, peak
+            Bytes that were sent, seconds that it took, and maximum bytes that it filled on a rank.
+        """
+        self.decisions.append(Decision(step, proposal.imbalance, proposal.gain, proposal.expected, size, seconds, peak))
         self.price.learn(proposal.step_seconds, proposal.sending, seconds)
         self._budget.correct(seconds - proposal.expected)
 

@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 _WINDOW: Final = 16
 _RESIDUALS: Final = 48
 _LATEST: Final = 3
+_ENOUGH: Final = 12
+"""Number of checks after which noise is known well."""
 _CHANGE: Final = float(np.log(1.25))
 """Logarithm of the change of pace that begins a new window, if it is more than noise."""
 _QUANTILES: Final = ((0.5, 1.4826), (0.95, 0.5102))
@@ -57,6 +59,11 @@ class Certainty:
     def level(self) -> Floats:
         """Estimated paces of the ranks, shape (ranks,)."""
         return np.exp(self._level())
+
+    @property
+    def knows_noise(self) -> bool:
+        """True once there were enough checks for the noise to be known well."""
+        return len(self._residuals) >= _ENOUGH
 
     def beyond_noise(self, rank: int, factor: float) -> bool:
         """Return True if noise alone would hardly make a rank, chosen as the slowest, seem slower by ``factor``."""

@@ -40,6 +40,7 @@ from minga.space.layout import Layout
 if TYPE_CHECKING:
     from minga.options import RunOptions
     from minga.plan.balance import Balancer
+    from minga.plan.drop import Drop
 
 __all__ = ["ResolvedPlan", "balancer_of", "resolve"]
 
@@ -241,11 +242,18 @@ def _unplanned(comm: Comm, options: RunOptions, expected: float) -> str | None:
     return None
 
 
-def balancer_of(model: Model, comm: Comm, options: RunOptions, resolved: ResolvedPlan) -> Balancer | None:
+def balancer_of(
+    model: Model,
+    comm: Comm,
+    options: RunOptions,
+    resolved: ResolvedPlan,
+    on_drop: Callable[[Drop], object] | None = None,
+) -> Balancer | None:
     """Return the load balancer of a run, or None if work is not to be moved.
 
     With ``balance = "auto"``, work is moved if ranks are unequal or on several nodes, or the model's mask changes, and
-    only for planned layouts: a layout that a person chose stays.
+    only for planned layouts: a layout that a person chose stays. ``on_drop`` is called on rank 0 with hosts without
+    which a planned run would be faster.
     """
     balance = options.run.balance
     if comm.size == 1 or balance == "off" or options.output.writers:
@@ -262,7 +270,12 @@ def balancer_of(model: Model, comm: Comm, options: RunOptions, resolved: Resolve
 
     work = resolved.work or work_of(model)
     group = resolved.group or equal_group(resolved.seats)
-    return Balancer(work, group, every=balance)
+    drops = None
+    if on_drop is not None and resolved.plan is not None:
+        from minga.plan.slow_hosts import Drops
+
+        drops = Drops(work, group, resolved.halo_depth, resolved.overlap, on_drop)
+    return Balancer(work, group, every=balance, drops=drops)
 
 
 def equal_group(seats: Tree) -> RankGroup:

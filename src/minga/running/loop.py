@@ -18,6 +18,7 @@ from minga.markup import block, described
 from minga.output.trace import Stopwatch
 from minga.running.agenda import Agenda
 from minga.running.observer import Observer
+from minga.running.observers.beginning import Beginning
 from minga.running.observers.ending import WallTime
 from minga.running.observers.finite import Finite
 from minga.running.pace import Pace
@@ -119,7 +120,8 @@ def drive(
     pace = Pace(model, engine, end)
     steps = pace.steps(steps)
     simulation = Simulation(model, engine, steps, stepper, output=output or Stopwatch(keep=False))
-    agenda = Agenda(simulation, _completed(observers, until))
+    beginning = None if model.review is None else Beginning()
+    agenda = Agenda(simulation, _completed([*observers, *([] if beginning is None else [beginning])], until))
     start(model, engine)
     stepper.start()
     pace.start()
@@ -130,7 +132,7 @@ def drive(
         if simulation.resumed is None:
             check_start(model, engine)
         pace.begin(simulation)
-        first = simulation.observe() if model.review is not None else {}
+        first = {} if beginning is None else beginning.look(simulation)
         agenda.begin()
         outcome = _advance(simulation, agenda, pace)
     except BaseException:

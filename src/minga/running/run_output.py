@@ -11,6 +11,7 @@ import json
 import os
 import platform
 import shutil
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 from minga.engine.comm import Comm
 from minga.engine.model import Model
 from minga.engine.stop import stop_of
-from minga.errors import CaseError, MingaError, RunError
+from minga.errors import CaseError, DiskFullError, MingaError, RunError
 from minga.options import RunOptions
 from minga.output.checkpoint.head import Head, heads_of
 from minga.output.checkpoint.keeper import UNFINISHED, Keeper, checkpointing_of
@@ -37,6 +38,7 @@ from minga.plan.slurm import read_switches, switches_here
 from minga.running.goal import Goal
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
+from minga.running.past import Past
 from minga.running.result import result_of
 from minga.running.schedule import regular
 from minga.running.session import Outcome
@@ -76,6 +78,7 @@ class RunOutput:
         cpus: Collection[int] | None = None,
         note: Note = lambda text: None,
         remembers: bool = False,
+        past: Past | None = None,
     ) -> RunOutput:
         """Create the writers of a run in a directory; collective.
 
@@ -99,12 +102,15 @@ class RunOutput:
             Called on rank 0 with notes for the user.
         remembers
             True to record the identity of the model and its initial values, for runs without a case file.
+        past
+            What the command has done before; by default nothing.
 
         Raises
         ------
         CaseError, RunError
             As :class:`Snapshots` does.
         """
+        past = past or Past()
         epoch = _begun(comm, directory)
         if options.checkpoint.directory is not None:
             _lead_elsewhere(comm, directory, Path(options.checkpoint.directory))
@@ -124,10 +130,14 @@ class RunOutput:
         intervals = [every, observe]
         series = SeriesFile(directory)
 
-        def flush(step: int) -> None:
+        def flush(step: int) -> DiskFullError | None:
             snapshots.drain(lasting=True)
-            if comm.rank == 0:
-                series.write(lasting=True)
+            try:
+                if comm.rank == 0:
+                    series.write(lasting=True)
+            except DiskFullError as error:
+                return error
+            return None
 
         def rewind(step: int, time: float) -> None:
             if comm.rank == 0:
@@ -150,6 +160,8 @@ class RunOutput:
             note=note,
             check=epoch.check,
             remembers=remembers,
+            began=time.monotonic() - past.seconds,
+            losses=past.losses,
             own=directory.stands_in or options.checkpoint.directory is not None,
             place=options.checkpoint.place,
             switch=_switch(options.run.topology),

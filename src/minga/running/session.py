@@ -38,6 +38,7 @@ from minga.space.field import Field
 
 if TYPE_CHECKING:
     from minga.plan.balance import Balancer
+    from minga.plan.drop import Drop
 
 __all__ = ["Outcome", "execute"]
 
@@ -83,6 +84,7 @@ def execute(
     keeper: Keeper | None = None,
     asked: Callable[[], bool] | None = None,
     on_plan: Callable[[ResolvedPlan, dict[str, Any]], None] | None = None,
+    on_drop: Callable[[Drop], object] | None = None,
     cpus: Sequence[int] | None = None,
 ) -> Outcome:
     """Run a model on the ranks of ``comm``; collective.
@@ -105,6 +107,8 @@ def execute(
         raise KeyboardInterrupt if ranks are still being timed before the first step.
     on_plan
         Called on rank 0 before the first step with the resolved plan, and with its data for ``plan.json``.
+    on_drop
+        Called on rank 0 with hosts without which the rest of the run would be shorter, a restart included.
     cpus
         The logical processor to which each thread is pinned; by default threads are not pinned.
 
@@ -115,7 +119,7 @@ def execute(
     """
     output = Stopwatch(keep=options.output.trace)
     resolved = resolve(model, comm, options, cpus, asked)
-    balancer = balancer_of(model, comm, options, resolved)
+    balancer = balancer_of(model, comm, options, resolved, on_drop)
     watching = [Finite(options.output.every), *observers]
     watching += [Asked(asked)] if asked is not None else []
     watching += [Frames(recorder, options.output.every)] if recorder is not None else []

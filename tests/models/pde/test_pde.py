@@ -344,7 +344,9 @@ def test_methods_of_which_implicit_waves_grow_beside_oscillations_have_no_stable
     assert model.warnings == ()
 
 
-def test_a_run_says_that_its_steps_are_too_long_and_that_values_have_grown(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_says_that_its_steps_are_too_long_and_that_values_have_grown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     grid = mg.Grid((16,), ("x",), spacing=2 * np.pi / 16, periodic=True)
     long = mg.pde("laplace(u)", grid, initial="cos(x) + cos(7*x)", integrator="rk4", dt=0.3)
     history = mg.run(long, 60, progress=False)
@@ -353,6 +355,11 @@ def test_a_run_says_that_its_steps_are_too_long_and_that_values_have_grown(capsy
     assert "dt = 0.3 may be too long: rk4 is stable up to 0.107" in said[0]
     assert said[1].startswith("minga: u has grown from 1.39 to ")
     assert "instability" in history.attrs
+    kept: dict[str, Any] = {"out": tmp_path / "run", "resume": True, "checkpoint": mg.Checkpointing(at_end=True)}
+    assert "instability" not in mg.run(long, 1, progress=False, **kept).attrs
+    resumed = mg.run(long, 4, progress=False, **kept)  # u grows by 5.7e5 after the checkpoint
+    assert resumed.attrs["instability"].startswith("u has grown from 1.39 to ")
+    capsys.readouterr()
     short = mg.pde("laplace(u)", grid, initial="cos(x)", integrator="rk4", dt=0.1)
     assert short.warnings == ()
     assert "instability" not in mg.run(short, 10, progress=False).attrs

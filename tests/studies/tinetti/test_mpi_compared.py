@@ -31,7 +31,7 @@ INTEL = dict(zip(WAYS, (0.1, 0.08, 0.1), strict=True))
 
 def test_tables_and_a_figure(tmp_path: Path) -> None:
     jobs = {"mpich": job(MPICH), "openmpi": {"missing": "it was not found"}, "impi": job(INTEL)}
-    found = mpi_compared.combined("heat", "three-ages", 3, 10, jobs)
+    found = mpi_compared.combined("heat", "three-ages", None, 3, 10, jobs)
     text = mpi_compared.tables(found)
     assert "heat: 3 ranks in the lab three-ages (emulated), 10 steps" in text
     assert "without Open MPI: it was not found" in text
@@ -44,7 +44,7 @@ def test_tables_and_a_figure(tmp_path: Path) -> None:
 
 
 def test_other_bits_are_said() -> None:
-    found = mpi_compared.combined("heat", None, 2, 10, {"mpich": job(MPICH), "impi": job(INTEL, "e")})
+    found = mpi_compared.combined("heat", None, None, 2, 10, {"mpich": job(MPICH), "impi": job(INTEL, "e")})
     assert len(mpi_compared.failed(found)) == 1
     assert "[DOES NOT HOLD]" in mpi_compared.tables(found)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from minga.errors import RunError
 
-__all__ = ["Loss", "LossError"]
+__all__ = ["HostsChangedError", "Loss", "LossError"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,3 +61,7 @@ class LossError(RunError):
     def saying(self, message: str) -> LossError:
         """Return an error about the same loss with another message."""
         return LossError(self.loss, message)
+
+
+class HostsChangedError(Exception):
+    """Raised where a run was stopped to continue with other hosts: the message says with or without which."""

@@ -334,7 +334,7 @@ def _leaks(boundary: Any, system: System, walls: Mapping[str, Walls]) -> Iterato
         if not open_ or not isinstance(equation, Source):
             continue
         mirrored = [each for each in system.known if walls[_first(each, system)].mirrored(open_)]
-        found = leaking(equation.tree.body, numbers, mirrored, grid.axes, open_)
+        found = leaking(equation.tree, numbers, mirrored, grid.axes, open_)
         if found:
             axes = ", ".join(grid.axes[axis] for axis in sorted(open_))
             yield (

@@ -32,7 +32,7 @@ def terms(source: Source) -> list[Source]:
         The terms in the order of the text, with their signs.
     """
     found: list[ast.expr] = []
-    waiting: list[tuple[ast.expr, bool]] = [(source.tree.body, False)]
+    waiting: list[tuple[ast.expr, bool]] = [(source.tree, False)]
     while waiting:
         node, negative = waiting.pop()
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
@@ -41,7 +41,7 @@ def terms(source: Source) -> list[Source]:
             waiting.append((node.operand, not negative))
         else:
             found.append(ast.copy_location(ast.UnaryOp(ast.USub(), node), node) if negative else node)
-    return [Source(source.label, source.text, source.python, source.places, ast.Expression(each)) for each in found]
+    return [Source(source.label, source.text, source.python, source.places, each) for each in found]
 
 
 def sides(system: System, rates: Rates, fields: Sequence[Field]) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from minga.errors import MingaError, suggest
+from minga.expression import parse_expression
 from minga.lang import elementary, math, operators
 
 __all__ = ["EquationError", "Source", "name_problem", "normal_name", "parse", "unknown"]
@@ -32,7 +33,7 @@ _NABLA: Final = (
     (re.compile(r"\|(\w+)\|"), "abs({})"),
 )
 _ALLOWED: Final = (
-    ast.Expression, ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.keyword, ast.Name,
+    ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.Compare, ast.IfExp, ast.Call, ast.keyword, ast.Name,
     ast.Constant, ast.Tuple, ast.Load, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Mod, ast.USub, ast.UAdd,
     ast.Not, ast.And, ast.Or, ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE,
 )  # fmt: skip
@@ -123,7 +124,7 @@ class Source:
     text: str
     python: str
     places: tuple[int, ...]
-    tree: ast.Expression
+    tree: ast.expr
 
     @property
     def names(self) -> set[str]:
@@ -211,7 +212,7 @@ def parse(text: object, label: str) -> Source:
     stripped = len(python) - len(python.lstrip())  # leading blanks would be an indentation
     python, places = python[stripped:], places[stripped:]
     try:
-        tree = ast.parse(python, mode="eval")
+        tree = parse_expression(python)
     except SyntaxError as error:
         raise _syntax(label, text, python, places, error) from None
     except (RecursionError, MemoryError, ValueError):
@@ -223,7 +224,7 @@ def parse(text: object, label: str) -> Source:
     return source
 
 
-def _unquoted(tree: ast.Expression) -> ast.Expression:
+def _unquoted(tree: ast.expr) -> ast.expr:
     """Return a tree in which quoted words of options and axes are names: scheme="weno5", d(u, "x")."""
     for node in ast.walk(tree):
         if isinstance(node, ast.keyword):
@@ -346,7 +347,7 @@ def name_problem(name: object, meanings: Mapping[str, str]) -> str | None:
     if not isinstance(name, str) or not normal_name(name).isidentifier():
         return "a name consists of letters, digits and _"
     try:
-        tree = ast.parse(name, mode="eval").body
+        tree = parse_expression(name)
     except SyntaxError:
         tree = None
     if not isinstance(tree, ast.Name):

@@ -248,7 +248,7 @@ class Spectral:
 
     def _evaluate(self, program: Program, source: Source, body: ast.expr, values: Sequence[Slot]) -> bool:
         """Record the values of an expression at the points; return True if they are real."""
-        text = dataclasses.replace(source, tree=ast.Expression(body))
+        text = dataclasses.replace(source, tree=body)
         known = self._readable(values)
         needed = {node.id for node in ast.walk(body) if isinstance(node, ast.Name)}
         in_time = {name: each for name, each in self.system.timed.items() if name in needed}

@@ -123,7 +123,7 @@ def expand(source: Source, expansion: Expansion) -> list[Term]:
     EquationError
         If an operator has an option, or no spectral form.
     """
-    return _Expander(source, expansion).terms(source.tree.body)
+    return _Expander(source, expansion).terms(source.tree)
 
 
 _WITHOUT_CURL: Final = "write its derivatives, such as d_dx(v) - d_dy(u)"

@@ -215,9 +215,9 @@ def translate(source: Source, names: Names, body: ast.expr | None = None) -> Any
     translation = _Translation(source, names)
     if body is not None:
         return translation.real(body)
-    value = translation.value(source.tree.body)
+    value = translation.value(source.tree)
     if isinstance(value, Vector):
-        raise source.error("the rate of change is a vector", source.tree.body, "write one equation for each component")
+        raise source.error("the rate of change is a vector", source.tree, "write one equation for each component")
     return value
 
 
@@ -233,9 +233,9 @@ class _Translation:
     def _fluxes(self) -> set[int]:
         """Return the calls of the operators whose fluxes are 0 at closed ends, after all others are checked."""
         names = self.names
-        derivatives = {node.func.id for node in calls(self.source.tree.body) if DERIVATIVE.match(node.func.id)}
-        found = conservative_terms(self.source.tree.body, {*names.numbers, *CONSTANTS, "t"})
-        wrong = next(unclosable(self.source.tree.body, found, names.own, derivatives), None)
+        derivatives = {node.func.id for node in calls(self.source.tree) if DERIVATIVE.match(node.func.id)}
+        found = conservative_terms(self.source.tree, {*names.numbers, *CONSTANTS, "t"})
+        wrong = next(unclosable(self.source.tree, found, names.own, derivatives), None)
         if wrong is not None:
             said, remedy = wrong[1:]
             raise self.source.error(said, wrong[0], remedy)

@@ -12,6 +12,7 @@ from minga.launch.hosts import Host, Launcher, ssh
 from minga.network.measuring.environment import common_address
 from minga.network.measuring.exchanges import Ends, measure_matrix, sample_message_sizes
 from minga.network.measuring.host_team import agents
+from minga.network.measuring.levels import levels_of
 from minga.network.measuring.matrix import Medium, PairMatrix
 from minga.network.measuring.sampling import message_sizes
 from minga.network.measuring.section import VERSION, fits_of, measured_link, remarks, slow_section
@@ -25,6 +26,7 @@ from minga.network.measuring.stages import (
     host_stage,
     link_stage,
 )
+from minga.network.measuring.switches import as_at_one_switch, switch_remarks, switches_section
 from minga.network.measuring.team import one_job
 from minga.network.measuring.transports import TRANSPORTS, Unavailable
 from minga.plan.topology import Tree
@@ -146,7 +148,12 @@ def _measure(survey: Survey, inside: Mapping[int, tuple[str, int, int]]) -> dict
         if (around.get("interface") or {}).get("loopback"):
             alone = Medium("unknown", math.nan, "messages do not leave the machine")
             matrix = PairMatrix(matrix.names, matrix.transport, (), (), alone)
-    section |= {"pairs": matrix.as_dict(), "slow_nodes": slow_section(matrix)}
+    levels = levels_of(matrix)
+    section |= {
+        "pairs": matrix.as_dict(),
+        "switches": switches_section(matrix, levels),
+        "slow_nodes": slow_section(as_at_one_switch(matrix, levels)),
+    }
     classes = len(inside) + (len(survey.transports) if between else 0)
     share, first = survey.share("links") / max(1, classes), SHARES["pairs"]
     step = SHARES["links"] / max(1, classes)
@@ -167,7 +174,8 @@ def _measure(survey: Survey, inside: Mapping[int, tuple[str, int, int]]) -> dict
     _caches(survey, inside, ends if between else None)
     encoding_stage(survey, max(0.2, 0.01 * survey.budget))
     broadcast_advice(survey)
-    section["advice"] = remarks(survey.fits, matrix, section["crossed"]) + section["advice"]
+    said = remarks(survey.fits, matrix, section["crossed"]) + switch_remarks(matrix, levels)
+    section["advice"] = said + section["advice"]
     section["seconds"] = time.monotonic() - start
     survey.progress(1.0, "done")
     plain: dict[str, Any] = json.loads(json.dumps(section, allow_nan=False))  # lists instead of tuples, as in a file
@@ -185,6 +193,7 @@ def _empty(known: Mapping[int, Mapping[str, Any]], members: Sequence[int], seed:
         "libraries": [],
         "unavailable": {},
         "pairs": {},
+        "switches": {},
         "slow_nodes": {},
         "environment": {},
         "settings": {},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import secrets
 import time
 from collections.abc import Callable, Collection, Mapping
@@ -52,7 +53,8 @@ class Checkpointing:
     steps
         Steps from one checkpoint to the next; a number with a decimal point, or a text with a unit, is a model time.
     seconds
-        Seconds from one checkpoint to the next; more if writing one takes more than 2 % of that.
+        Seconds from one checkpoint to the next; more if writing one takes more than 2 % of that. Where losses show how
+        long the run lasts without one, writing and repeating steps take the least time together.
     time_limit
         Seconds that the process may take: a last checkpoint is written in time, and the run ends.
     at_end
@@ -96,7 +98,7 @@ def checkpointing_of(options: RunOptions) -> Checkpointing:
     return Checkpointing(steps=said.every, seconds=seconds, time_limit=limit, at_end=said.at_end)
 
 
-def _nothing(step: int) -> None:
+def _nothing(step: int) -> DiskFullError | None:
     return None
 
 
@@ -121,7 +123,8 @@ class Keeper:
     case
         Case of the run (:func:`minga.output.checkpoint.identity.case_of`); rank 0's counts.
     flush
-        Called on all ranks with the step before a checkpoint counts: output up to there must be on the disk.
+        Called on all ranks with the step before a checkpoint counts: output up to there must be on the disk. It returns
+        the error if there is no room for it, on any rank: then the checkpoint does not count, and the run continues.
     rewind
         Called on all ranks with the step and the model time when a state was restored: later output must be removed.
     note
@@ -137,13 +140,16 @@ class Keeper:
     resumes: bool = False
     stop: Stop | None = None
     case: Mapping[str, Any] = field(default_factory=dict)
-    flush: Callable[[int], None] = _nothing
+    flush: Callable[[int], DiskFullError | None] = _nothing
     rewind: Callable[[int, float], None] = _no_rewind
     note: Callable[[str], None] | None = None
     check: Callable[[], None] = _no_check
     remembers: bool = False
     """True if the initial values are part of the run's identity, because no case says how they are made."""
+    clock: Callable[[], float] = time.monotonic
+    """Clock of the schedule, in seconds."""
     began: float = field(default_factory=time.monotonic)
+    """Time of that clock at which the process began."""
     seconds: float = 0.0
     """Seconds of writing on this rank, in this process."""
     written: int = 0
@@ -161,7 +167,11 @@ class Keeper:
     """Name of the switch that leads to this host, if it is known."""
     epoch: int = 0
     """Number of the epoch of the run."""
+    losses: int = 0
+    """Number of hosts and ranks that the run has lost since `began`."""
     _known: Places | None = None
+    _home: Path | None = None
+    """The folder to which a link in `path` leads; it is not this rank's alone, and may be gone in the end."""
     _state: State | None = None
     _identity: Mapping[str, str] = field(default_factory=dict)
     _constants: dict[str, str] | None = None
@@ -170,6 +180,8 @@ class Keeper:
     _last: float = 0.0
     _cost: float = 0.0
     _kept: int | None = None
+    _thin: bool = False
+    """True if parts of the checkpoint that was restored have fewer copies than they had, and no other was written."""
 
     @property
     def interval(self) -> Interval | None:
@@ -192,7 +204,7 @@ class Keeper:
             self._identity = {**self._identity, INITIAL: beginning_of(engine, model, state)}
         size = sum(slot.field.points.size * itemsize(slot.field.dtype) for slot in state.changing.values())
         self._cost = size / _BYTES_A_SECOND
-        self._last = time.monotonic()
+        self._last = self.clock()
         if not self.schedule.off:
             self._places()  # a disk without any room is told before the first step
         if not self.resumes:
@@ -206,11 +218,11 @@ class Keeper:
             if self.note is not None and self.comm.rank == 0 and each.key not in mine:
                 self.note(f"minga: resuming after step {head.step}, from what other hosts have kept")
             self._start = Position(head.step, head.seconds)
-            self._kept = head.step
+            self._kept, self._thin = head.step, each.thin
             self.sessions, self.observers = head.sessions, head.observers
             self._slot = 1 - SLOTS.index(each.slot)
             self.rewind(head.step, head.step if model.clock is None else model.clock.read(head.step, engine))
-            self._last = time.monotonic()
+            self._last = self.clock()
             return self._start
         if faults:
             hosts = {name for each in sets for names in each.hosts.values() for name in names}
@@ -250,6 +262,7 @@ class Keeper:
     def _places(self) -> Places:
         """Return the places of all ranks; collective for the first time."""
         if self._known is None:
+            self._home = self.path.resolve()
             self._known = places_of(self.comm, self.path, own=self.own, switch=self.switch)
         return self._known
 
@@ -269,15 +282,26 @@ class Keeper:
         """Return whether a checkpoint is due by the clock, and whether time is up if steps take `elapsed` seconds."""
         if self.comm.rank != 0:
             return False, False
-        now, schedule = time.monotonic(), self.schedule
-        due = (
-            not schedule.off
-            and schedule.seconds is not None
-            and now - self._last >= max(schedule.seconds, _SHARE * self._cost * (self.written > 0))
-        )
+        now, schedule = self.clock(), self.schedule
+        by_clock = schedule.seconds is not None and now - self._last >= self._pause(schedule.seconds, now)
+        due = not schedule.off and (self._thin or by_clock)
         reserve = _RESERVE + 2 * elapsed + 2 * self._cost
         up = schedule.time_limit is not None and now - self.began + reserve >= schedule.time_limit
         return due, up
+
+    def _pause(self, wanted: float, now: float) -> float:
+        """Return the seconds from one checkpoint to the next.
+
+        Without losses, they are those `wanted`, or more if a checkpoint takes more than 2 % of them. With losses, the
+        time for checkpoints and for repeated steps is least at sqrt(2 * seconds of a checkpoint * seconds between
+        losses), which holds if it is shorter: J. W. Young, "A first order approximation to the optimum checkpoint
+        interval", Communications of the ACM 17 (1974) 530.
+        """
+        cost = self._cost if self.written else 0.0
+        usual = max(wanted, _SHARE * cost)
+        if not self.losses:
+            return usual
+        return min(usual, math.sqrt(2 * self._cost * (now - self.began) / self.losses))
 
     def keeps(self, position: Position, ended: Ended | None) -> bool:
         """Return whether a checkpoint is written at a position: not at one that has it, nor at a complete end."""
@@ -290,13 +314,14 @@ class Keeper:
         """Write a checkpoint, unless the run is complete and keeps none of its end; rank 0's `observers` count."""
         if not self.keeps(position, ended):
             return
-        started = time.monotonic()
+        started = self.clock()
         counts = self._write(engine, position, observers or {})
-        self._last = time.monotonic()
+        self._last = self.clock()
         self._cost = self._last - started
         self.seconds += self._cost
         if counts:
             self.written += 1
+            self._thin = False
             self._kept = position.step
 
     @property
@@ -307,7 +332,7 @@ class Keeper:
     def discard(self) -> None:
         """Remove the checkpoints of a complete run in this rank's place; on the leaders of places."""
         if not self.schedule.at_end and (self._known is None or self.comm.rank in self._known.leaders):
-            RunDirectory(self.path.parent).discard_checkpoints()
+            RunDirectory(self.path.parent).discard_checkpoints(self._home)
 
     def _write(self, engine: Engine, position: Position, observers: Mapping[str, Any]) -> bool:
         """Write a checkpoint; return whether it counts: not if a disk is full, and the one before stays."""
@@ -324,8 +349,8 @@ class Keeper:
                 begin(folder)
             except DiskFullError as error:
                 refused = error
-        self.flush(position.step)
-        refused = self._first(refused)  # the folder may not exist before this point
+        unwritten = self.flush(position.step)
+        refused = self._first(refused or unwritten)  # the folder may not exist before this point
         if refused is not None:
             self._say_no_room(position, refused)
             return False

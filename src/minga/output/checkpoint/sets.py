@@ -82,6 +82,11 @@ class CheckpointSet:
         return tuple(sorted(number for number, leaders in self.sources.items() if not leaders))
 
     @property
+    def thin(self) -> bool:
+        """True if a file is in fewer folders than hosts have kept it."""
+        return any(len(leaders) < len(self.hosts.get(number, ())) for number, leaders in self.sources.items())
+
+    @property
     def lack(self) -> str:
         """Description of what is missing, with the hosts that have kept it."""
         lines: dict[str, list[str]] = {}

@@ -117,6 +117,13 @@ def mpi(
         str | None,
         typer.Option("--lab", metavar="LAB", help="Run in this lab, one rank per node; by default on this machine."),
     ] = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option("--hosts", metavar="FILE", help="Run on these hosts; see `minga run --help`."),
+    ] = None,
+    shell: Annotated[
+        str, typer.Option("--shell", metavar="COMMAND", help="Program that reaches hosts, in place of ssh.")
+    ] = "ssh",
     libraries: Annotated[
         str | None,
         typer.Option("--mpi", metavar="NAMES", help="MPI libraries to compare; by default mpich,openmpi,impi."),
@@ -143,7 +150,7 @@ def mpi(
 
     names = tuple(NAMES) if libraries is None else tuple(filter(None, libraries.split(",")))
     _check_outputs(out, picture=picture, force=force)
-    found = compare(LibrariesRequest(case, tuple(overrides or ()), lab, names, ranks, seconds), _say)
+    found = compare(LibrariesRequest(case, tuple(overrides or ()), lab, hosts, shell, names, ranks, seconds), _say)
     if picture is not None:
         mpi_compared.draw(found, picture)
     _tell(found, out, as_json, mpi_compared.tables)

@@ -34,7 +34,9 @@ CLAIM: Final = (
 )
 
 
-def combined(case: str, lab: str | None, ranks: int, steps: int, libraries: Mapping[str, Any]) -> dict[str, Any]:
+def combined(
+    case: str, lab: str | None, hosts: str | None, ranks: int, steps: int, libraries: Mapping[str, Any]
+) -> dict[str, Any]:
     """Combine the results of each library, with the statement that must hold for all of them.
 
     ``libraries`` has the output of rank 0 of each job, or under ``missing`` the reason why there was none.
@@ -43,6 +45,7 @@ def combined(case: str, lab: str | None, ranks: int, steps: int, libraries: Mapp
     found: dict[str, Any] = {
         "case": case,
         "lab": lab,
+        "hosts": hosts,
         "emulated": lab is not None,
         "ranks": ranks,
         "steps": steps,
@@ -74,7 +77,8 @@ def failed(found: Mapping[str, Any]) -> list[str]:
 
 def tables(found: Mapping[str, Any]) -> str:
     """Return both tables as text."""
-    where = f"in the lab {found['lab']} (emulated)" if found["lab"] else "on this machine"
+    where = "on this machine" if found["hosts"] is None else f"on the hosts of {found['hosts']}"
+    where = f"in the lab {found['lab']} (emulated)" if found["lab"] else where
     libraries, steps = found["libraries"], found["steps"]
     lines = [f"{found['case']}: {found['ranks']} ranks {where}, {steps} steps"]
     lines += [f"  without {NAMES[name]}: {reason}" for name, reason in found["missing"].items()]

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minga.output.directory import RunDirectory, write_whole
+from minga.output.happenings import happened
 from minga.output.series import TIMES
 from minga.output.store import FrameReader
 from minga.output.variables import CONSERVED
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 __all__ = ["write_report"]
 
 _MOST_CHARTS = 24
+_MOST_LOSSES = 50
+_TIME = "%Y-%m-%d %H:%M %Z"
 _STEP = "step"
 _RECEIVERS = "receivers"
 """Name of the observable that is drawn as a seismogram, if its samples were kept."""
@@ -104,11 +107,12 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
     blocks = blocks_of(result.get("layout"), len(shape)) if shape else []
     waiting = waiting_shares(ranks)
     steps = int(result.get("steps", 0))
+    losses = happened(directory)
     drawn = _RECEIVERS if directory.traces.is_dir() else None
     units = {name: "" if unit == "1" else unit for name, unit in result.get("units", {}).items()}
     return {
         "name": str(table.get("name") or directory.path.resolve().name),
-        "made": datetime.datetime.now().astimezone().strftime("%Y-%m-%d %H:%M %Z"),
+        "made": datetime.datetime.now().astimezone().strftime(_TIME),
         "result": result,
         "shape": " \u00d7 ".join(map(str, shape)),
         "ended": _ended(result, _json(directory.progress)),
@@ -119,6 +123,8 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
             for n, value in result.get("observables", {}).items()
             if n != drawn
         },
+        "happened": [{**line, "at": _local_time(line["time"])} for line in losses[:_MOST_LOSSES]],
+        "more_happened": max(0, len(losses) - _MOST_LOSSES),
         "before": result.get("preflight") or _json(directory.preflight),
         "waves": [*_waves(directory)],
         "flow": [*_flow(directory)],
@@ -144,6 +150,10 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "again": _again(result, directory.case),
         "ranks": ranks_text(int(result.get("ranks", 1))),
     }
+
+
+def _local_time(seconds: float) -> str:
+    return datetime.datetime.fromtimestamp(seconds).astimezone().strftime(_TIME)
 
 
 def _waves(directory: RunDirectory) -> Iterator[tuple[str, str]]:

@@ -26,7 +26,8 @@ __all__ = ["LargerThanLife", "larger_than_life", "parse_larger_than_life"]
 
 MOST_RADIUS: Final = 500
 
-_RANGES: Final = r"(?:[0-9]{1,9}(?:(?:\.\.|-)[0-9]{1,9})?(?:,(?=[0-9]))?)*"
+_RANGES: Final = r"(?:[0-9][0-9.-]*(?:,[0-9][0-9.-]*)*)?"
+_RANGE: Final = re.compile(r"([0-9]{1,9})(?:(?:\.\.|-)([0-9]{1,9}))?")
 _MCELL: Final = re.compile(
     rf"R(?P<radius>[0-9]{{1,9}})(?:,C(?P<states>[0-9]{{1,9}}))?(?:,M(?P<middle>[0-9]))?,"
     rf"(?:S(?P<survival>{_RANGES}),B(?P<birth>{_RANGES})|B(?P<birth_first>{_RANGES}),S(?P<survival_last>{_RANGES}))"
@@ -119,11 +120,7 @@ def parse_larger_than_life(text: str) -> LargerThanLife | None:
 def _ranges(text: str) -> Ranges:
     """Return counts and ranges of counts in order; adjacent ones are joined."""
     found: list[tuple[int, int]] = []
-    for part in sorted(filter(None, text.split(",")), key=lambda part: int(re.split(r"\.\.|-", part)[0])):
-        ends = part.replace("..", "-").split("-")
-        if len(ends) > 2:
-            raise wrong(f"the range {part} has more than two ends", "write a count, 34, or a range, 34..58")
-        low, high = int(ends[0]), int(ends[-1] or ends[0])
+    for low, high, part in sorted(map(_range, filter(None, text.split(",")))):
         if low > high:
             raise wrong(f"the range {part} is empty", "the smaller number comes first")
         if found and low <= found[-1][1] + 1:
@@ -131,6 +128,15 @@ def _ranges(text: str) -> Ranges:
             low, high = previous[0], max(previous[1], high)
         found.append((low, high))
     return tuple(found)
+
+
+def _range(part: str) -> tuple[int, int, str]:
+    """Return the ends of a count or range, and its text."""
+    match = _RANGE.fullmatch(part)
+    if match is None:
+        raise wrong(f"{part} is no range of counts", "write a count, 34, or a range, 34..58")
+    low, high = match.groups()
+    return int(low), int(high or low), part
 
 
 def _checked(which: LargerThanLife, text: str) -> LargerThanLife:
@@ -156,11 +162,6 @@ def larger_than_life(which: LargerThanLife, ndim: int = 2) -> Rule:
         )
     neighbourhood = which.neighbourhood()
     around = neighbourhood.around(ndim)
-    if pays(around) and (count := terms(around)) > MOST_TERMS:
-        raise wrong(
-            f"rule {name} is too large for a kernel: its count has {count} terms, at most {MOST_TERMS} are possible",
-            "use a smaller R, or the neighbourhood NM or NN",
-        )
     size = len(around) + 1
     for letter, ranges in (("S", which.survival), ("B", which.birth)):
         if ranges and ranges[-1][1] > size:
@@ -169,6 +170,11 @@ def larger_than_life(which: LargerThanLife, ndim: int = 2) -> Rule:
                 f"{which.radius} has {size} with the cell itself",
                 f"use counts up to {size} after {letter}",
             )
+    if pays(around) and (count := terms(around)) > MOST_TERMS:
+        raise wrong(
+            f"rule {name} is too large for a kernel: its count has {count} terms, at most {MOST_TERMS} are possible",
+            "use a smaller R, or the neighbourhood NM or NN",
+        )
 
     @rule(neighbourhood=neighbourhood, states=which.states, name=name, colours=ageing_colours(which.states))
     def next_state(cell: Node, near: RuleContext) -> Node:

@@ -22,8 +22,10 @@ _START: Final = 30.0
 _RETRY: Final = 1.0
 
 
-def bcast(request: BroadcastRequest) -> dict[str, Any]:
+def bcast(request: BroadcastRequest, team: Sequence[tuple[Host, Launcher | None]] | None = None) -> dict[str, Any]:
     """Send the file or directory, and return the outcome as JSON-compatible data.
+
+    The members are those of the request, or a `team`, the first of which has the file.
 
     What a host receives is either complete or absent; of a broken transfer, hosts keep hidden what they have verified.
     Hosts that do not answer at first are tried again while ``request.late`` seconds last, and get everything in a
@@ -38,7 +40,7 @@ def bcast(request: BroadcastRequest) -> dict[str, Any]:
     BroadcastError
         If some hosts do not have the file in the end; the message names them.
     """
-    source, *receivers = members(request)
+    source, *receivers = team or members(request)
     waiting = receivers
     order(request, [source[0]], 0, "")  # checks the options before anything is started
     begin = time.monotonic()

@@ -7,7 +7,8 @@ import ipaddress
 import os
 import socket
 import stat
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,6 +51,8 @@ class BroadcastRequest:
     resume: bool = True
     late: float = 0.0
     """Seconds for which hosts that do not answer at first are tried again."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """Destinations on single hosts, by their names, instead of ``to``."""
 
 
 def group_options(request: BroadcastRequest) -> dict[str, Any]:
@@ -112,7 +115,7 @@ def order(request: BroadcastRequest, hosts: list[Host], rank: int, key: str) -> 
         "names": [host.name for host in hosts],
         "file": file,
         "name": name,
-        "to": request.to,
+        "to": request.places.get(hosts[rank].name, request.to),
         "force": request.force,
         "compress": request.compress,
         "resume": request.resume,

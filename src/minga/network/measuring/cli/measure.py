@@ -255,7 +255,7 @@ def _measured_job(seconds: float, told: Stage | None) -> tuple[Comm, dict[str, A
 
     comm = MPIComm()
     pin(*local_place(comm.rank, comm.size), 1)
-    seats = seats_of(comm, {})  # the switches between nodes are not part of a machine file that is measured
+    seats = seats_of(comm, {})  # switches between nodes are inferred from the measurement, on any system
     section = measure_job(comm.communicator, seconds, told, seats=seats, transports=("mpi", "tcp", "udp", "icmp"))
     return comm, {**section, "levels": list(seats.levels)}
 
@@ -359,6 +359,7 @@ def _bare_nodes(hosts: Sequence[Host]) -> list[dict[str, Any]]:
 def _links(section: Mapping[str, Any], levels: Sequence[str]) -> tuple[dict[str, Any], str, dict[int, dict[str, Any]]]:
     """Return `links` and `medium` of a machine file from the measurements, and the links of single nodes."""
     from minga.network.measuring.section import links_from
+    from minga.network.measuring.switches import level_links
     from minga.plan.machine.survey import link_settings, links_entry
 
     try:
@@ -367,13 +368,15 @@ def _links(section: Mapping[str, Any], levels: Sequence[str]) -> tuple[dict[str,
         return {}, "switch", {}
     timed = {int(entry["level"]) for entry in section["links"]}
     own = {number: link_settings(link) for number, link in links.nodes.items()}
-    return links_entry(links, levels, timed), "hub" if links.shared else "switch", own
+    between = {name: link_settings(link) for name, link in level_links(section, links.levels[0]).items()}
+    return {**links_entry(links, levels, timed), **between}, "hub" if links.shared else "switch", own
 
 
 def _content(
     request: MeasureRequest, nodes: Sequence[dict[str, Any]], links: Mapping[str, Any], medium: str,
     measured: Mapping[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
+    from minga.network.measuring.switches import switches_entry
     from minga.plan.machine.survey import document
 
     alone = {node["name"]: node.pop("alone") for node in nodes if node.get("alone")}
@@ -381,7 +384,8 @@ def _content(
         node.pop("alone", None)
     _name_apart(nodes)
     name = request.name or (platform.node() if len(nodes) == 1 else f"{len(nodes)} hosts")
-    return document(name, nodes, links, medium, {**({"alone": alone} if alone else {}), **measured})
+    content = document(name, nodes, links, medium, {**({"alone": alone} if alone else {}), **measured})
+    return {**content, **switches_entry(measured.get("network", {}), nodes)}
 
 
 def _name_apart(nodes: Sequence[dict[str, Any]]) -> None:

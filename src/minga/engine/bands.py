@@ -1,0 +1,119 @@
+"""Bands: the cells that kernel calls of several rounds access, and widths at which they stay in a cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Final
+
+from minga.compile.abi import offsets
+from minga.engine.backend import KernelCall
+from minga.engine.caches import core_cache
+from minga.engine.skew import Position, Span, Touch
+from minga.lang.analysis import reads
+from minga.lang.graph import KernelGraph
+
+__all__ = ["best_bands", "places_of", "slots", "spread", "touch"]
+
+CACHE_SHARE: Final = 0.75
+"""Share of a core's cache that the rows between the first and the last round of a block may fill."""
+EDGE: Final = 0.3
+"""Cost of reading a cell beside a band again, from a farther cache, compared with reading it from memory."""
+LEAST_ROW: Final = 256
+"""Fewest cells of a column of a grid with two axes, whose rows are contiguous."""
+LEAST_COLUMN: Final = 8
+"""Fewest rows along axis 1 of a column of a grid with more axes."""
+CALL_CELLS: Final = 8192
+"""Cells, at least, that a call computes in a band."""
+
+
+def touch(call: KernelCall) -> Touch | None:
+    """Return what a call accesses; None if an access is at a stride."""
+    found = _spans(call.graph)
+    if found is None:
+        return None
+    arrays = slots(call)
+    read: dict[int, Span] = {}
+    written: dict[int, Span] = {}
+    for into, spans in zip((read, written), found, strict=True):
+        for param, span in spans.items():
+            known = into.get(arrays[param], span)
+            into[arrays[param]] = _hull(known, span)
+    return Touch(call.lo, call.hi, read, written)
+
+
+def _spans(graph: KernelGraph) -> tuple[dict[int, Span], dict[int, Span]] | None:
+    """Return the spans of offsets at which each parameter is read and stored; None if one is accessed at a stride."""
+    accesses = ([], [])  # type: tuple[list[tuple[int, tuple[int, ...], tuple[int, ...]]], ...]
+    accesses[0].extend((p, strides, offset) for p, found in reads(graph).items() for strides, offset in found)
+    accesses[1].extend((store.param, store.strides, store.offsets) for store in graph.stores)
+    spans: tuple[dict[int, Span], dict[int, Span]] = ({}, {})
+    for into, given in zip(spans, accesses, strict=True):
+        for param, strides, offset in given:
+            if len(graph.params[param].axes) < graph.ndim:
+                continue
+            if any(stride != 1 for stride in strides):
+                return None
+            into[param] = _hull(into.get(param, (offset, offset)), (offset, offset))
+    return spans
+
+
+def _hull(one: Span, other: Span) -> Span:
+    return tuple(map(min, one[0], other[0])), tuple(map(max, one[1], other[1]))
+
+
+def slots(call: KernelCall) -> list[int]:
+    """Return the address of the slot of each parameter, which identifies an array."""
+    return [int(call.args[word]) for word in offsets(call.graph).fields]
+
+
+def best_bands(
+    size: Sequence[int], cell: int, spreads: Sequence[Sequence[int]], workers: int
+) -> tuple[int, int, int] | None:
+    """Return the shape of bands and the number of rounds that need the fewest bytes from memory for a round.
+
+    Parameters
+    ----------
+    size
+        Cells of the block along each axis.
+    cell
+        Bytes of a cell of all arrays.
+    spreads
+        For each number of rounds, from 1 on, the rows along axes 0 and 1 that are in use at a time.
+    workers
+        Threads that compute a column each, with a cache of their own.
+
+    Returns
+    -------
+    tuple of int or None
+        Rows of a band, number of columns and number of rounds; None if the caches hold the whole block, or no several
+        rounds.
+    """
+    budget = core_cache() * CACHE_SHARE
+    if prod(size) * cell <= budget * workers:
+        return None
+    row, least = (1, LEAST_ROW) if len(size) == 2 else (prod(size[2:]), LEAST_COLUMN)
+    best: tuple[float, tuple[int, int, int]] | None = None
+    for depth in (2**k for k in range(1, len(spreads).bit_length())):
+        deep, wide = spreads[depth - 1]
+        for columns in (workers * n for n in range(1, max(1, size[1] // (least * workers)) + 1)):
+            width = -(-(size[1] + wide) // columns)
+            edge = wide if columns > 1 else 0
+            rows = -(-CALL_CELLS // (width * row))
+            cost = (1 + EDGE * edge / width) / depth
+            if (deep + rows) * (width + edge) * row * cell <= budget and (best is None or cost < best[0]):
+                best = cost, (rows, columns, depth)
+    return None if best is None else best[1]
+
+
+def places_of(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
+    """Return the number of places along an axis at which calls have cells."""
+    ranges = [p.range(t.lo[axis], t.hi[axis]) for t, p in zip(touches, places, strict=False)]
+    return max(end for _, end in ranges) - min(begin for begin, _ in ranges)
+
+
+def spread(touches: Sequence[Touch], places: Sequence[Position], axis: int) -> int:
+    """Return the rows along an axis between the first cell that the first round reads and the last that is computed."""
+    lags = [place.place for place in places[: len(touches)] if not place.at_once]
+    reach = max((span[1][axis] - span[0][axis] for touch in touches for span in touch.reads.values()), default=0)
+    return max(lags, default=0) - min(lags, default=0) + reach

@@ -1,0 +1,293 @@
+"""Several rounds of a loop computed band by band, so that their data stay in the cache.
+
+A loop whose rounds consist of kernels alone reads and writes all its fields once a round. If they exceed the cache,
+memory is the limit, not the processor. Here the kernel calls of several rounds become one call of a wave: bands of
+cells, some rows of the next round behind those of the round before (:mod:`minga.engine.skew`). Each round reads and
+writes the same arrays as without bands, since slots are named as they are after the rotations before it, and
+values of registers that change from round to round are computed first, each in memory of its own. So all results have
+the same bits. The loop still ends each round for everything that must see it: the rounds that do not fill a block are
+executed one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from minga.compile.abi import offsets
+from minga.engine import command as cmd
+from minga.engine import wave_kernel as words
+from minga.engine.backend import KernelCall, copies_of
+from minga.engine.bands import best_bands, slots, spread, touch
+from minga.engine.helpers import BoxAddress, Copy, copy_args, wave_function
+from minga.engine.program import Apply, Let, Repeat, Rotate
+from minga.engine.reach import stencil
+from minga.engine.schedule import Begin, Boundaries, Finish, Item, Loop, Stage, sets_register
+from minga.engine.skew import Position, Touch, positions
+from minga.engine.storage import Storage
+from minga.engine.workers import libc_address
+from minga.lang.types import itemsize
+from minga.space.field import Field, Register, Slot
+
+if TYPE_CHECKING:
+    from minga.engine.bind import Binder
+
+__all__ = ["Block", "Levels", "bind_blocks"]
+
+DEEPEST: Final = 16
+"""Largest number of rounds in a block."""
+MOST_CALLS: Final = 512
+"""Largest number of kernel calls in a block."""
+LEAST_REPEATED: Final = 16
+"""Least ratio of a periodic axis to the cells that are computed twice at each of its ends."""
+
+
+@dataclass(slots=True)
+class Levels:
+    """Names of slots and registers in a round of a block, and the kernel calls recorded so far.
+
+    turns     rotations of each field since the beginning of the block
+    versions  memory of registers that the block has set, by key
+    """
+
+    turns: dict[Field, int] = field(default_factory=dict)
+    versions: dict[str, np.ndarray] = field(default_factory=dict)
+    calls: list[tuple[KernelCall, cmd.Kernel]] = field(default_factory=list)
+
+    def index(self, item: Field, index: int) -> int:
+        """Return the slot at the beginning of the block that is slot `index` now."""
+        return (index + self.turns.get(item, 0)) % item.slots
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The commands that execute a number of rounds of a loop."""
+
+    rounds: int
+    commands: list[cmd.Command]
+
+
+@dataclass(frozen=True, slots=True)
+class _Round:
+    """State after a round: commands that set registers, numbers of calls and rotations, memory of registers."""
+
+    lets: list[cmd.Command]
+    calls: int
+    turns: Mapping[Field, int]
+    versions: Mapping[str, np.ndarray]
+
+
+def bind_blocks(binder: Binder, loop: Loop) -> list[Block]:
+    """Return the blocks that a loop is worth executing in, the longest first; none if it is not."""
+    rounds, tail = _rounds(loop)
+    if not _possible(binder, loop, rounds):
+        return []
+    known, levels = _recorded(binder, rounds)
+    touches = [found for call, _ in levels.calls if (found := touch(call)) is not None]
+    if len(touches) < len(levels.calls) or not touches or not _separate(levels.calls):
+        return []
+    places = [positions(touches, axis) for axis in (0, 1)]
+    best = _best(levels.calls, touches, places, [step.calls for step in known], binder.backend.workers)
+    if best is None:
+        return []
+    blocks, (rows, columns, depth) = [], best
+    while depth > 1:
+        end = known[depth - 1]
+        wave = _wave(binder, levels.calls[: end.calls], touches, places, (rows, columns))
+        lets = [command for step in known[:depth] for command in step.lets]
+        after = tail if depth == len(loop.rounds) else loop.restore
+        blocks.append(Block(depth, [*lets, wave, *_ending(binder, end), *_bound(binder, after)]))
+        depth //= 2
+    return blocks
+
+
+def _rounds(loop: Loop) -> tuple[list[list[Item]], list[Item]]:
+    """Return the items of each round of a block, and those that follow the last of several different rounds."""
+    if len(loop.rounds) == 1:
+        most = DEEPEST if not isinstance(loop.limit, int) else min(DEEPEST, loop.limit)
+        return [loop.rounds[0]] * most, []
+    *rounds, last = map(list, loop.rounds)
+    number = len(last)
+    while number and isinstance(last[number - 1], Begin | Finish):
+        number -= 1
+    return [*rounds, last[:number]], last[number:]
+
+
+def _possible(binder: Binder, loop: Loop, rounds: Sequence[Sequence[Item]]) -> bool:
+    """Return True if the rounds of a loop can be computed in bands."""
+    if not binder.backend.waves or binder.comm.size > 1 or loop.until is not None or len(rounds) < 2:
+        return False
+    if isinstance(loop.limit, Register) and sets_register(loop, loop.limit):
+        return False
+    stages = [item for item in rounds[0] if isinstance(item, Stage)]
+    return bool(stages) and all(_banded(binder, item, stages[0]) for items in rounds for item in items)
+
+
+def _banded(binder: Binder, item: Item, first: Stage) -> bool:
+    """Return True if an item of a round can be computed in bands, or needs nothing to be done."""
+    match item:
+        case Let() | Rotate():
+            return True
+        case Begin() | Finish():
+            bound = binder.exchange(item.exchange)
+            return not (bound.remote or bound.local or bound.pack or bound.unpack)
+        case Boundaries():
+            return item.slot.field.grid == first.apply.grid
+        case Stage(apply=apply):
+            graph, order = apply.graph, apply.graph.order
+            plain = not graph.reductions and not graph.locals and (order is None or order.kind == "red-black")
+            everywhere = apply.cells.active is None and apply.mask is None and not apply.replicated
+            return plain and everywhere and item.part == "all" and apply.grid == first.apply.grid and graph.ndim > 1
+        case _:
+            return False
+
+
+def _recorded(binder: Binder, rounds: Sequence[Sequence[Item]]) -> tuple[list[_Round], Levels]:
+    """Bind rounds of a block; return what is known after each, and the kernel calls."""
+    levels, known = Levels(), []
+    binder.levels = levels
+    try:
+        for items in rounds:
+            if len(levels.calls) >= MOST_CALLS:
+                break
+            lets = []
+            for item in items:
+                if isinstance(item, Rotate):
+                    levels.turns |= {f: levels.turns.get(f, 0) + 1 for f in item.fields}
+                elif not isinstance(item, Begin | Finish):
+                    lets += _bound(binder, [item])
+            known.append(_Round(lets, len(levels.calls), dict(levels.turns), dict(levels.versions)))
+    finally:
+        binder.levels = None
+    return known, levels
+
+
+def _bound(binder: Binder, items: Sequence[Item]) -> list[cmd.Command]:
+    """Return the commands of items."""
+    before, binder.pending = binder.pending, []
+    try:
+        binder.items(items)
+        return [make() for make in binder.pending]
+    finally:
+        binder.pending = before
+
+
+def _ending(binder: Binder, end: _Round) -> Iterator[cmd.Command]:
+    """Yield the commands that give slots and registers the names and places that they have after a block."""
+    for item, turns in end.turns.items():
+        tables = tuple(binder.address(b.table) for b in binder.storage.stored(item).blocks.values())
+        for _ in range(turns % item.slots if tables else 0):
+            yield binder.backend.rotate(tables, item.slots)
+    copies = []
+    for key, memory in end.versions.items():
+        words = [np.array([binder.address(m)], np.int64) for m in (memory, binder.storage.registers[key])]
+        source, target = (BoxAddress(binder.address(word), 0, (8,)) for word in words)
+        copies.append(Copy(source, target, (1,), 8))
+    if copies:
+        yield binder.backend.helper("copy_boxes", copy_args(copies), len(copies), cmd.Category.OTHER, "registers")
+
+
+# Geometry ------------------------------------------------------------------------------------------------------------
+def _separate(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> bool:
+    """Return True if arrays with fewer axes than the kernels that access them are only read."""
+    partial, stored = set(), set()
+    for call, _ in calls:
+        arrays = slots(call)
+        partial |= {arrays[n] for n, p in enumerate(call.graph.params) if len(p.axes) < call.graph.ndim}
+        stored |= {arrays[param] for param in call.graph.written}
+    return not partial & stored
+
+
+def _best(
+    calls: Sequence[tuple[KernelCall, cmd.Kernel]],
+    touches: Sequence[Touch],
+    places: Sequence[Sequence[Position]],
+    ends: Sequence[int],
+    workers: int,
+) -> tuple[int, int, int] | None:
+    """Return the rows of a band, the number of columns and the rounds of the best block; None if none pays."""
+    lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
+    size = tuple(b - a for a, b in zip(lo, hi, strict=True))
+    spreads = [[spread(touches[:end], places[axis], axis) for axis in (0, 1)] for end in ends]
+    return best_bands(size, _bytes(calls), spreads, workers)
+
+
+def rounds_of_blocks(loop: Repeat, storage: Storage, workers: int) -> int:
+    """Return the number of rounds that one exchange of a loop should last, so that they make a block; 1 for none.
+
+    Only one block, with periodic axes, needs exchanges that last longer than its stencil asks for.
+    """
+    applies = [operation for operation in loop.body if isinstance(operation, Apply)]
+    if not applies or loop.until is not None or any(apply.replicated for apply in applies):
+        return 1
+    grid = applies[0].grid
+    layout = storage.layout(grid)
+    if len(layout) > 1 or not any(grid.periodic) or grid.ndim < 2:
+        return 1
+    if any(a.graph.reductions or a.graph.locals or a.cells.active is not None or a.mask is not None for a in applies):
+        return 1
+    reach = [sum(_reach(apply, axis) for apply in applies) for axis in (0, 1)]
+    sizes = {slot: itemsize(slot.field.dtype) for a in applies for slot in a.operands if isinstance(slot, Slot)}
+    spreads = [[r * (depth + 1) for r in reach] for depth in range(1, DEEPEST + 1)]
+    best = best_bands(grid.shape, sum(sizes.values()), spreads, workers)
+    depth = 1 if best is None else best[2]
+    while depth * max(reach) * LEAST_REPEATED > min(n for n, p in zip(grid.shape, grid.periodic, strict=True) if p):
+        depth //= 2
+    return min(depth, loop.limit) if isinstance(loop.limit, int) else max(1, depth)
+
+
+def _reach(apply: Apply, axis: int) -> int:
+    """Return the rows along an axis that an operation reads beyond its own, on the farther side."""
+    return max((max(reach.lo[axis], reach.hi[axis]) for reach in stencil(apply).values()), default=0)
+
+
+def _bytes(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> int:
+    """Return the bytes of a cell of all arrays that calls access."""
+    sizes: dict[int, int] = {}
+    for call, _ in calls:
+        params = call.graph.params
+        sizes |= {
+            s: itemsize(p.dtype) for s, p in zip(slots(call), params, strict=True) if len(p.axes) == call.graph.ndim
+        }
+    return sum(sizes.values())
+
+
+def _wave(
+    binder: Binder,
+    calls: Sequence[tuple[KernelCall, cmd.Kernel]],
+    touches: Sequence[Touch],
+    places: Sequence[Sequence[Position]],
+    shape: tuple[int, int],
+) -> cmd.Kernel:
+    """Return the command that executes calls in columns of bands: rows of a band and number of columns."""
+    table = np.zeros((len(calls), words.CALL_WORDS), np.int64)
+    ends = []
+    for number, (call, kernel) in enumerate(calls):
+        n, where = call.graph.ndim, offsets(call.graph)
+        one = call.args.copy()
+        one[where.tile : where.tile + n] = [max(1, b - a) for a, b in zip(call.lo, call.hi, strict=True)]
+        one[where.tiles : where.tiles + n] = 1
+        copies = copies_of(one, binder.backend.workers)
+        table[number, : words.AXES] = kernel.function, binder.address(copies), copies[0].nbytes, n
+        along = [axis[number] for axis in places]
+        axes = [(call.lo[axis], call.hi[axis], p.place, p.at_once) for axis, p in enumerate(along)]
+        table[number, words.AXES :] = [*axes[0], *axes[1]]
+        ends.append([place.range(call.lo[axis], call.hi[axis]) for axis, place in enumerate(along)])
+    (first, last), (left, right) = ((min(a for a, _ in e), max(b for _, b in e)) for e in zip(*ends, strict=True))
+    width = max(1, -(-(right - left) // shape[1]))
+    columns = max(1, -(-(right - left) // width))
+    progress = np.zeros((columns, words.PROGRESS_WORDS), np.int64)
+    bands = first, last, shape[0], left, right, width
+    args = np.array([len(calls), *map(binder.address, (table, progress)), libc_address("sched_yield"), *bands])
+    category, cells = cmd.Category.COMPUTE, sum(kernel.cells for _, kernel in calls)
+    return cmd.Kernel(
+        wave_function(), binder.address(args), columns, category, _label(calls), cells=cells, block=calls[0][1].block
+    )
+
+
+def _label(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> str:
+    """Return the name of a wave: those of its kernels."""
+    return " + ".join(dict.fromkeys(kernel.label for _, kernel in calls if kernel.category is cmd.Category.COMPUTE))
