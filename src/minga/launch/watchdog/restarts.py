@@ -21,8 +21,11 @@ _VAIN: Final = 2
 Losses of hosts that can be left out do not count: the run continues without one that is lost often.
 """
 _FAILURES: Final = 3
-"""Number of losses within an hour after which a host stays out for the rest of it. A loss costs about a minute: silence,
-restart, and repeated steps; without one of eight hosts, an hour costs seven minutes and a half."""
+"""Number of losses within an hour after which a host stays out for the rest of it.
+
+A loss costs about a minute: silence, restart, and repeated steps. An hour without one of eight hosts costs seven minutes
+and a half.
+"""
 
 
 @dataclass(frozen=True, slots=True)
