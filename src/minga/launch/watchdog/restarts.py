@@ -23,8 +23,8 @@ Losses of hosts that can be left out do not count: the run continues without one
 _FAILURES: Final = 3
 """Number of losses within an hour after which a host stays out for the rest of it.
 
-A loss costs about a minute: silence, restart, and repeated steps. An hour without one of eight hosts costs seven minutes
-and a half.
+A loss costs about a minute: silence, restart, and repeated steps. An hour without one of eight hosts costs seven
+minutes and a half.
 """
 
 
