@@ -37,7 +37,7 @@ from minga.space.layout import Layout
 __all__ = ["soaked"]
 
 HOURS: Final = 24.0
-STEPS: Final = 36_000
+STEPS: Final = 38_000
 """Steps that take a little more than a day."""
 _START: Final = RESTART_SECONDS
 """Seconds from the decision to start ranks to their first step: what minga assumes, twice what four nodes took in a lab
