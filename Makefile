@@ -5,6 +5,7 @@
 # make verify    the slow tests: exhaustive and long ones
 # make verification   electrodeposition and equations beside published numbers, slow tests too: docs/verification.md
 # make bench     measure, and store the numbers in benchmarks/results
+# make bench-check   two minutes: compare ratios with those that are stored for this processor's family
 # make bench-automata   the same for cellular automata, beside Golly, CellPyLib and CAX
 # make bench-waves   waves beside Devito and gcc, and snapshots written while they are computed
 # make bench-pde    equations from text beside py-pde and Devito
@@ -39,7 +40,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test tests verify verification bench bench-automata bench-waves bench-pde bench-cell bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test tests verify verification bench bench-check bench-automata bench-waves bench-pde bench-cell bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -90,6 +91,9 @@ verification: .venv/.ready-dev
 
 bench: .venv/.ready-dev
 	$(BIN)/python -m benchmarks
+
+bench-check: .venv/.ready-dev
+	$(BIN)/python -m benchmarks.check
 
 # Peers and the fuzzer live in environments of their own, so that minga's stays what its users have.
 .venv-peers/.ready: benchmarks/automata/requirements.txt

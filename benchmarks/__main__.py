@@ -1,7 +1,7 @@
 """Measure, show a table, and store the numbers with a description of the machine.
 
-python -m benchmarks                   everything, some minutes; stores benchmarks/results/core.json, and puts the
-                                       table into docs/performance.md
+python -m benchmarks                   everything, some minutes; stores benchmarks/results/core/FAMILY.json, for the
+                                       family of this processor, and puts the tables into docs/performance.md
 python -m benchmarks --only jacobi     a part; stores only where --out says
 python -m benchmarks --quick           small sizes and few repetitions: numbers that mean nothing
 python -m benchmarks --table           the stored numbers as Markdown, without measuring
@@ -10,10 +10,12 @@ python -m benchmarks --table           the stored numbers as Markdown, without m
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from benchmarks.command import asked
 from benchmarks.compilation import measure_compilation
+from benchmarks.families import family, side_by_side, stored
 from benchmarks.functions import measure_functions, measure_random
 from benchmarks.machine import measured
 from benchmarks.overhead import measure_overhead
@@ -53,15 +55,22 @@ def run(names: Sequence[str], effort: Effort) -> dict[str, object]:
     return measured(items, effort.quick, effort)
 
 
+def page(contents: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the tables of all families, the one with their ratios side by side first."""
+    beside = [*side_by_side(contents)]
+    head = "\n".join([*beside, "", ""]) if beside else ""
+    return head + "\n".join(markdown(content) for content in contents.values())
+
+
 def main() -> int:
-    options = asked("benchmarks", "Measure minga beside its peers", ITEMS, "core.json", table=True)
+    options = asked("benchmarks", "Measure minga beside its peers", ITEMS, f"core/{family()}.json", table=True)
     if options.table:
-        print(markdown(options.before()), end="")
+        print(page(stored("core")), end="")
         return 0
     content = run(options.only, Effort.least() if options.quick else Effort())
     terminal(content)
     if options.store(content):
-        put_into_page("table", markdown(content))
+        put_into_page("table", page(stored("core")))
     return 0
 
 

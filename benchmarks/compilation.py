@@ -16,8 +16,14 @@ from benchmarks.results import Found, Target
 from benchmarks.timing import Effort
 
 ROOT = Path(__file__).parent.parent
-COLD, CACHED = 2.0, 0.020
-NAMES = {"tti_full": "TTI, 64-point mixed derivatives", "tti_ten": "TTI, factorised"}
+CACHED = 0.020
+NAMES = {
+    "tti_full": ("TTI, 64-point mixed derivatives", 2.0),
+    "tti_ten": ("TTI, factorised", 2.0),
+    "network": ("a neural automaton, 16 channels, 128 hidden units", 5.0),
+    "square_40": ("a weighted sum over a square of radius 40", 5.0),
+}
+"""Names of kernels, what they are, and the seconds in which they should be compiled."""
 
 
 def measure_compilation(effort: Effort) -> Iterator[Found]:
@@ -26,7 +32,7 @@ def measure_compilation(effort: Effort) -> Iterator[Found]:
 
 
 def _measure(name: str, repetitions: int) -> Found:
-    cold, cached = [], []
+    (what, cold_limit), cold, cached = NAMES[name], [], []
     for _ in range(repetitions):
         with tempfile.TemporaryDirectory() as cache:
             cold.append(_fresh_process(name, cache))
@@ -42,11 +48,11 @@ def _measure(name: str, repetitions: int) -> Found:
     values = {way: {"median": statistics.median(times), "best": min(times)} for way, times in samples.items()}
     rounded = {way: {key: round(1000 * time, 2) for key, time in both.items()} for way, both in values.items()}
     targets = (
-        Target("trace and compile", round(values["cold"]["median"], 3), "at most", COLD, "s"),
+        Target("trace and compile", round(values["cold"]["median"], 3), "at most", cold_limit, "s"),
         Target("cached load", round(1000 * values["load"]["median"], 2), "at most", 1000 * CACHED, "ms"),
     )
     details = {"operations": cold[0]["operations"], "object_bytes": cold[0]["object_bytes"]}
-    return Found(f"compile-{name.replace('_', '-')}", f"compile {NAMES[name]}", "ms", rounded, {}, targets, details)
+    return Found(f"compile-{name.replace('_', '-')}", f"compile {what}", "ms", rounded, {}, targets, details)
 
 
 def _fresh_process(name: str, cache: str) -> dict[str, float]:
@@ -60,7 +66,7 @@ def _fresh_process(name: str, cache: str) -> dict[str, float]:
 
 def main(name: str) -> None:
     """In a process of its own: processor time of tracing, and of everything from there to an address to call."""
-    from benchmarks.tti_kernels import graph_of
+    from benchmarks.large_kernels import graph_of
     from minga.compile.llvm import compile_kernel
 
     clock = time.process_time

@@ -146,10 +146,16 @@ def test_ways_are_timed_in_turns() -> None:
 
 
 def test_the_page_shows_what_is_stored() -> None:
-    content = json.loads((ROOT / "benchmarks" / "results" / "core.json").read_text())
-    check_shape(content)
-    assert not content["quick"]
-    assert module("report").markdown(content) in (ROOT / "docs" / "performance.md").read_text(), "run `make bench`"
+    contents = module("families").stored("core")
+    assert contents
+    assert module("__main__").page(contents) in (ROOT / "docs" / "performance.md").read_text(), "run `make bench`"
+    for content in contents.values():
+        check_shape(content)
+        assert not content["quick"]
+        check_parts(content)
+
+
+def check_parts(content: dict[str, Any]) -> None:
     assert {result["name"].split("-")[0] for result in content["results"]} >= {
         "jacobi",
         "life",
@@ -157,3 +163,48 @@ def test_the_page_shows_what_is_stored() -> None:
         "compile",
         "tiny",
     }
+
+
+def content_of(**medians: float) -> dict[str, Any]:
+    """Results with a ratio each."""
+    results = [
+        {
+            "name": name, "title": f"case {name}",
+            "ratios": {"kernel / gcc": {"median": median, "of_best": median, "low": median, "high": median}},
+            "targets": [{"what": "kernel / gcc", "met": median >= 1}],
+        }
+        for name, median in medians.items()
+    ]  # fmt: skip
+    return {"date": "2026-11-26T00:00:00", "results": results}
+
+
+def test_families_are_shown_side_by_side_with_what_they_miss() -> None:
+    families = module("families")
+    assert not [*families.side_by_side({"znver4": content_of(a=1.0)})]
+    lines = [*families.side_by_side({"icelake": content_of(a=0.9, b=1.2), "znver4": content_of(a=1.1)})]
+    assert lines[0] == "|  | icelake | znver4 |"
+    assert lines[2:] == [
+        "| case a | kernel / gcc 0.90 (MISSED) | kernel / gcc 1.10 |",
+        "| case b | kernel / gcc 1.20 |  |",
+    ]
+
+
+@pytest.mark.parametrize(("now", "status"), [({"a": 0.95, "b": 3.0}, 0), ({"a": 0.89, "b": 3.0}, 1), ({"c": 0.1}, 0)])
+def test_a_check_compares_ratios_with_those_of_the_family(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], now: dict[str, float], status: int
+) -> None:
+    check = module("check")
+    monkeypatch.setattr(check, "stored", lambda name: {check.family(): content_of(a=1.0, b=2.0)})
+    assert check.main([], lambda names, effort: content_of(**now)) == status
+    said = capsys.readouterr().out
+    assert said.count("SLOWER") == status
+    assert f"{len({'a', 'b'} & set(now))} ratios compared" in said
+
+
+def test_a_family_without_numbers_cannot_be_checked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check = module("check")
+    monkeypatch.setattr(check, "stored", lambda name: {"other": content_of(a=1.0)})
+    assert check.main([]) == 2
+    assert "nothing is stored for processors of the family" in capsys.readouterr().out

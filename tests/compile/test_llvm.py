@@ -491,4 +491,4 @@ def test_the_processor_is_chosen_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
         host_target()
     monkeypatch.setattr(targets, "missing_features", lambda level: [])
     monkeypatch.setenv("MINGA_TARGET", "x86-64")
-    assert host_target() == dataclasses.replace(baseline_target(), cache=host.cache)
+    assert host_target() == dataclasses.replace(baseline_target(), cache=host.cache, second=host.second)

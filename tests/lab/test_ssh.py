@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minga
 from command_line import SMALL, in_process
 from minga.lab.cluster import Cluster
 from ssh_nodes import ssh_nodes
@@ -140,7 +141,8 @@ def test_hosts_without_this_python_get_it(nodes: Nodes) -> None:
     make = [sys.executable, "-m", "venv", "--without-pip", str(nodes.folder / "work/own")]
     subprocess.run(make, check=True)
     (packages,) = (nodes.folder / "work/own/lib").glob("python*/site-packages")
-    (packages / "others.pth").write_text("\n".join(path for path in sys.path if "site-packages" in path))
+    places = [*(path for path in sys.path if "site-packages" in path), str(Path(minga.__file__).parents[1])]
+    (packages / "others.pth").write_text("\n".join(places))
     hosts.write_text("ant\nbee\n")
     words = [str(python), "-m", "minga.cli.main", "install", "--hosts", str(hosts), "--shell", nodes.shell]
     for said in (f"bee  got {nodes.folder}/work/own in ", f"bee  has {python}"):

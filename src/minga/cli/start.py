@@ -168,7 +168,9 @@ def ranks_on_hosts(
     everyone = read_hosts(file, 1)
     wanted = [host for host in everyone if host.name not in (barred or ())]
     if not wanted:
-        raise RunError(f"no host of {file} is left: each was lost twice", remedy="resume the run on other hosts")
+        raise RunError(
+            f"no host of {file} is left: each was lost several times", remedy="resume the run on other hosts"
+        )
     hosts = [host for host in wanted if host.name not in dropped] or wanted
     _check_weights(hosts, file)
     launcher = find_launcher()

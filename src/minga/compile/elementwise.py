@@ -93,9 +93,8 @@ class _Values:
         self._states: dict[int, list[Array]] = {}
 
     def __call__(self, root: Node) -> Array:
-        for node in topological([root]):
-            if id(node) not in self._known:
-                self._known[id(node)] = self._value(node)
+        for node in topological([root], self._known):
+            self._known[id(node)] = self._value(node)
         return self._known[id(root)]
 
     def _value(self, node: Node) -> Array:

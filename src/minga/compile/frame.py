@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from minga.compile import abi
-from minga.compile.ir import memory_type
+from minga.compile.literal import memory_type
 from minga.compile.text import Text
 from minga.lang.graph import KernelGraph
 from minga.lang.types import DType, itemsize

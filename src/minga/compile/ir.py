@@ -7,35 +7,23 @@ change bits.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from minga.compile.iterate import print_iterate
+from minga.compile.literal import constant
 from minga.compile.operations import REGISTER, spelling
+from minga.compile.print_repeats import print_loop
+from minga.compile.repeats import LOOPS
 from minga.compile.text import Text
 from minga.lang.expr import Node
 from minga.lang.graph import topological
 from minga.lang.operations import OPERATIONS
 from minga.lang.table import Table
-from minga.lang.types import DType, is_float, is_signed
+from minga.lang.types import DType, is_signed
 
 LEAVES: Final = frozenset(name for name, found in OPERATIONS.items() if found.arity == 0) - {"const"}
 """Values that a cell is given, which depend on where it is."""
-
-
-def memory_type(dtype: DType) -> str:
-    """Return the LLVM type of a value in memory."""
-    return "i8" if dtype == "bool" else REGISTER[dtype]
-
-
-def constant(value: object, dtype: DType) -> str:
-    """Return a literal; floats as the hexadecimal digits of the double of that value, which LLVM accepts for f4 too."""
-    if dtype == "bool":
-        return "true" if value else "false"
-    if is_float(dtype):
-        return f"0x{struct.unpack('<Q', struct.pack('<d', float(value)))[0]:016X}"  # type: ignore[arg-type]
-    return str(int(value))  # type: ignore[call-overload]
 
 
 class Body:
@@ -85,9 +73,8 @@ class Body:
 
     def all(self, roots: Sequence[Node]) -> list[str]:
         """Return the registers of several nodes."""
-        for node in topological(roots):
-            if id(node) not in self._values:
-                self._values[id(node)] = self._print(node)
+        for node in topological(roots, self._values):
+            self._values[id(node)] = self._print(node)
         return [self._values[id(root)] for root in roots]
 
     def _print(self, node: Node) -> str:
@@ -95,17 +82,27 @@ class Body:
             return self.literal(node.data, node.dtype)
         if node.op in LEAVES:
             return self.leaf(node)
-        if node.op == "lookup":
-            return self._lookup(node, self._values[id(node.args[0])])
+        args = [self._values[id(arg)] for arg in node.args]
+        if node.op in LOOPS:
+            return print_loop(self, node, args)
         if node.op == "iterate":
-            args = [self._values[id(arg)] for arg in node.args]
             rounds, self._states[id(node)] = print_iterate(self, node.data, args)
             return rounds
         if node.op == "iterated":
             return self._states[id(node.args[0])][int(node.data)]
+        return self.operation(node, args)
+
+    def operation(self, node: Node, args: Sequence[str]) -> str:
+        """Return the register of an operation on the values of its arguments."""
+        if node.op == "lookup":
+            return self._lookup(node, args[0])
         llvm = spelling(node.op).llvm
         assert llvm is not None, node  # or it was lowered
-        return self.text.let(llvm(self, node, *(self._values[id(arg)] for arg in node.args)))
+        return self.text.let(llvm(self, node, *args))
+
+    def splat(self, value: str, dtype: DType) -> str:
+        """Return a value for all lanes, given the value of one."""
+        return value if self.width == 1 else self.text.splat(REGISTER[dtype], value, self.width)
 
     def _lookup(self, node: Node, index: str) -> str:
         """Print the load of a table entry; the index must be within the table."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import cast
 
 from minga.compile.frame import Frame
+from minga.compile.repeats import LOOPS, PLACES, groups_of_fields
 from minga.compile.scratch import Scratch
 from minga.lang.expr import Node
 
@@ -33,6 +34,7 @@ class Line:
         self._rows: dict[Access, str] = {}
         self._local_rows: dict[tuple[int, Offsets], str] = {}
         self._invariant: dict[int, str] = {}
+        self._lists: dict[tuple[int, ...], str] = {}
 
     def prepare(self, nodes: Iterable[Node], stores: Iterable[Access]) -> None:
         """Print everything that the cells of the line share."""
@@ -44,8 +46,17 @@ class Line:
                     self._invariant[id(node)] = self.frame.load(row, node.dtype)
             elif node.op == "local":
                 self.local_row(*cast(tuple[int, Offsets], node.data))
+            elif node.op in LOOPS:
+                self._prepare_places(node)
         for access in stores:
             self._row(access)
+
+    def _prepare_places(self, node: Node) -> None:
+        for fields in groups_of_fields(node):
+            if len(fields) > 1:
+                self._list(fields)
+            for number in fields:
+                self._row((number, (1,) * self.frame.ndim, (0,) * self.frame.ndim))
 
     def _row(self, access: Access) -> str:
         """Return the address of the field's element on this line with inner index 0 and inner offset 0."""
@@ -78,6 +89,35 @@ class Line:
         index = text.mul(place, self.frame.stride[number][self.inner])
         return self.frame.element(self._row(access), param.dtype, index)
 
+    def _list(self, fields: tuple[int, ...]) -> str:
+        """Return the address of a list of where the rows of fields begin, each with the field's strides."""
+        if fields not in self._lists:
+            text, ndim = self.text, self.frame.ndim
+            rows = [self._row((number, (1,) * ndim, (0,) * ndim)) for number in fields]
+            self._lists[fields] = text.slot(f"[{len(rows) * (ndim + 1)} x i64]")
+            for k, (number, row) in enumerate(zip(fields, rows, strict=True)):
+                text.emit(f"store ptr {row}, ptr {text.word(self._lists[fields], k * (ndim + 1))}, align 8")
+                for axis, stride in self.frame.stride[number].items():
+                    word = text.word(self._lists[fields], k * (ndim + 1) + 1 + axis)
+                    text.emit(f"store i64 {stride}, ptr {word}, align 8")
+        return self._lists[fields]
+
+    def place(self, node: Node) -> str:
+        """Return the address of a cell in a loop over repeated parts (see repeats.py)."""
+        fields, which, offsets = cast(tuple[tuple[int, ...], str, tuple[str, ...]], node.data)
+        text, ndim = self.text, self.frame.ndim
+        if len(fields) == 1:
+            row, strides = self._row((fields[0], (1,) * ndim, (0,) * ndim)), self.frame.stride[fields[0]]
+        else:
+            entry = text.word(self._list(fields), text.mul(which, ndim + 1))
+            row = text.load_pointer(entry, 0)
+            strides = {axis: text.load_word(entry, 1 + axis) for axis in range(ndim)}
+        index = "0"
+        for axis, offset in enumerate(offsets):
+            place = text.sum(self.cell, offset) if axis == self.inner else offset
+            index = text.sum(index, text.mul(strides[axis], place))
+        return self.frame.element(row, node.dtype, index)
+
     def local_row(self, number: int, offsets: Offsets) -> str:
         """Return the address of the local's value on this line with inner index 0."""
         key = (number, offsets[:-1])
@@ -102,6 +142,8 @@ class Line:
         if node.op == "index":
             axis = cast(int, node.data)
             return self.text.add(self.cell if axis == self.inner else self.outer[axis], self.frame.shift[axis])
+        if node.op in PLACES:
+            return self.frame.load(self.place(node), node.dtype, self.note)
         if node.op == "local":
             return self.frame.load(self.local_address(*cast(tuple[int, Offsets], node.data)), node.dtype, self.note)
         if id(node) in self._invariant:

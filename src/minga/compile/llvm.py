@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final, Literal
 
+from minga.compile.alternative import USUAL, Alternative
 from minga.compile.arrange import arrange
 from minga.compile.cache import Cache, default_cache, object_key
 from minga.compile.jit import Loaded, object_code
@@ -23,9 +24,8 @@ from minga.lang.narrow import narrow
 from minga.lang.types import itemsize
 
 ENTRY: Final = "kernel"
-TILE_MEMORY: Final = 224 << 10
-"""Default for the bytes that a march through a tile may use repeatedly: less than half of a small L2 cache, in which
-pages of memory compete for places."""
+TILE_SHARE: Final = 0.4
+"""Share of the L2 cache that a march through a tile may use repeatedly: pages of memory compete for places there."""
 LEAST_ROWS: Final = 4
 """Minimum number of rows of a tile."""
 
@@ -38,8 +38,8 @@ class Compiled:
 
     Attributes
     ----------
-    graph, target, reductions
-        The kernel, the processor, and whether the code includes the kernel's reductions.
+    graph, target, reductions, way
+        The kernel, the processor, whether the code includes the kernel's reductions, and the way it was compiled.
     key
         Key of the code in the object cache.
     cached
@@ -49,6 +49,7 @@ class Compiled:
     graph: KernelGraph
     target: Target
     reductions: bool
+    way: Alternative
     key: str
     cached: bool
     _loaded: Loaded = field(repr=False)
@@ -61,7 +62,7 @@ class Compiled:
     @property
     def source(self) -> str:
         """The LLVM IR that was compiled."""
-        return print_llvm(self.graph, target=self.target, reductions=self.reductions)
+        return print_llvm(self.graph, target=self.target, reductions=self.reductions, way=self.way)
 
     def scratch_bytes(self, tile_shape: Sequence[int]) -> int:
         """Return the bytes of worker scratch (worker[1], worker[2]) that tiles of at most this shape need."""
@@ -73,6 +74,7 @@ def compile_kernel(
     *,
     target: Target | None = None,
     reductions: bool = True,
+    way: Alternative = USUAL,
     cache: Cache | Literal["default"] | None = "default",
 ) -> Compiled:
     """Compile a kernel to machine code.
@@ -85,6 +87,8 @@ def compile_kernel(
         The processor; by default, the one that this process runs on.
     reductions
         If False, the kernel's reductions are left out (as on halo extension frames).
+    way
+        One of the ways to compile the kernel, which all have the same bits.
     cache
         The object cache; with None, the kernel is always compiled.
 
@@ -95,17 +99,19 @@ def compile_kernel(
     """
     target = target or host_target()
     cache = default_cache() if cache == "default" else cache
-    key = object_key(graph.code_digest(), target, f"reductions={reductions}")
+    key = object_key(graph.code_digest(), target, f"reductions={reductions}, {way}")
     code = cache.load(key) if cache else None
     cached = code is not None
     if code is None:
-        code = object_code(print_llvm(graph, target=target, reductions=reductions), target)
+        code = object_code(print_llvm(graph, target=target, reductions=reductions, way=way), target)
         if cache:
             cache.store(key, code, {"kernel": graph.name, "cpu": target.cpu})
-    return Compiled(graph, target, reductions, key, cached, Loaded(code, ENTRY))
+    return Compiled(graph, target, reductions, way, key, cached, Loaded(code, ENTRY))
 
 
-def print_llvm(graph: KernelGraph, *, target: Target | None = None, reductions: bool = True) -> str:
+def print_llvm(
+    graph: KernelGraph, *, target: Target | None = None, reductions: bool = True, way: Alternative = USUAL
+) -> str:
     """Return the kernel as a module of LLVM IR."""
     target = target or host_target()
     if uses_fma(graph) and not target.fma:
@@ -116,11 +122,11 @@ def print_llvm(graph: KernelGraph, *, target: Target | None = None, reductions: 
         )
     plan = schedule(graph)
     graph = lower(narrow(graph), rounding=target.rounding)
-    return _module(Kernel(graph, plan, target, reductions=reductions), target)
+    return _module(Kernel(graph, plan, target, way, reductions=reductions), target, way)
 
 
 def suggest_tile(
-    graph: KernelGraph, shape: Sequence[int], *, memory: int = TILE_MEMORY, workers: int = 1
+    graph: KernelGraph, shape: Sequence[int], *, memory: int | None = None, workers: int = 1
 ) -> tuple[int, ...]:
     """Suggest a tile shape for a box.
 
@@ -137,10 +143,11 @@ def suggest_tile(
     shape
         Number of cells of the box along each axis.
     memory
-        Bytes that a march through a tile may use repeatedly.
+        Bytes that a march through a tile may use repeatedly; by default, a share of this processor's L2 cache.
     workers
         Number of threads that share the box.
     """
+    memory = int(TILE_SHARE * host_target().second) if memory is None else memory
     tile = [max(1, length) for length in shape]
     places = _rings(graph, True)
     for axis in range(1, len(tile) - 1) if places else ():
@@ -184,13 +191,13 @@ def _rings(graph: KernelGraph, reductions: bool) -> tuple[Ring, ...]:
     return arrange(graph, roots).rings
 
 
-def _module(kernel: Kernel, target: Target) -> str:
+def _module(kernel: Kernel, target: Target, way: Alternative) -> str:
     """Return a module with the kernel function and all functions that it calls."""
     attributes = ["nounwind", f'"target-cpu"="{target.cpu}"']
     if target.features:
         attributes.append(f'"target-features"="{target.features}"')
-    if target.vector:
-        attributes.append(f'"prefer-vector-width"="{target.vector}"')
+    if way.vector:
+        attributes.append(f'"prefer-vector-width"="{8 * way.vector}"')
     lines = [
         f'target triple = "{target.triple}"',
         "",

@@ -6,19 +6,22 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from minga.compile.abi import ACCUMULATOR_WORDS
+from minga.compile.alternative import Alternative
 from minga.compile.arrange import Stage, arrange, moved
+from minga.compile.find_repeats import repeated
 from minga.compile.frame import Frame
+from minga.compile.held import Held, access_of
 from minga.compile.ir import Body
 from minga.compile.line import Access, Line
 from minga.compile.prefetch import NextPlanes, edge_reads, exceeds, fetch_ahead, leading_reads
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
-from minga.compile.schedule import Schedule, is_number, may_bypass_caches, may_repeat_cells
+from minga.compile.schedule import Schedule, is_number, is_small, iterates, may_bypass_caches, may_repeat_cells
 from minga.compile.scratch import Scratch
 from minga.compile.target import Target
 from minga.compile.text import Text
-from minga.compile.vector import Lanes, widths
+from minga.compile.vector import Lanes, may_be_vectors, usual_lanes, widths
 from minga.lang.expr import Node
-from minga.lang.graph import RUN, KernelGraph, Reduction, Store, topological
+from minga.lang.graph import RUN, KernelGraph, Reduction, topological
 from minga.lang.types import is_float, itemsize
 
 STREAMED_ROW: Final = 4096
@@ -31,30 +34,43 @@ class Kernel:
     """Printer of one kernel function, and of the functions that fold its reductions.
 
     lanes     bytes of the processor's vectors
+    values    roots, in which repeated parts are loops (see repeats.py)
+    loops     True if repeated parts of a large kernel become loops
     widths    numbers of cells that are printed as one vector (see vector.py)
     repeat    True if cells may be computed twice
+    hold      True if a line's last vector is computed first, since no cell may be computed after it was stored
+    small     True if the code for a vector may be printed twice
     stream    True if the stores of large boxes bypass the caches
     shortest  bytes of the shortest row whose stores bypass the caches
     large     register (an i1) that is true if the memory that the kernel accesses in its box exceeds the caches
+    far       the same for the L2 cache, beyond which data is fetched ahead; empty if it always is
     """
 
-    def __init__(self, graph: KernelGraph, plan: Schedule, target: Target, *, reductions: bool) -> None:
+    def __init__(
+        self, graph: KernelGraph, plan: Schedule, target: Target, way: Alternative, *, reductions: bool
+    ) -> None:
         self.graph = graph
         self.lanes = target.lanes
         self.plan = plan
         self.reductions = graph.reductions if reductions else ()
         self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
         self.arranged = arrange(graph, self.roots)
-        self.widths = widths(graph, plan, self.lanes)
-        self.stream = may_bypass_caches(graph, plan) and target.triple.startswith("x86_64")
+        self.loops = may_be_vectors(graph, plan) or not plan.parallel
+        found = self._repeated(self.roots)
+        self.values = found or self.roots
+        self.widths = widths(graph, plan, way.vector or usual_lanes(graph, target), found)
+        self.stream = way.stream and may_bypass_caches(graph, plan) and target.triple.startswith("x86_64")
         self.repeat = may_repeat_cells(graph)
+        self.hold = not self.repeat and not iterates(graph)
+        self.small = is_small(graph)
         self.text = Text()
         self.frame = Frame(self.text, graph)
         self.shortest = min(STREAMED_ROW, target.cache)
         self.large = exceeds(self.frame, target.cache)
         self.accumulators = [self._accumulator(number) for number in range(len(self.reductions))]
         self.rows = self._reduction_rows()
-        self.first_reads = self._first_reads()
+        self.first_reads = {} if way.prefetch == "none" else self._first_reads()
+        self.far = exceeds(self.frame, target.second) if self.first_reads and way.prefetch == "large" else ""
         self.scratch = Scratch(self.frame, self.arranged.rings, sum(map(row_bytes, self.reductions)))
         if self.arranged.rings:
             self._march()
@@ -165,9 +181,12 @@ class Kernel:
         first = [self.text.add(a, o) for a, o in zip(frame.begin, ring.low, strict=True)]
         return first, [self.text.add(b, o) for b, o in zip(frame.end, ring.high, strict=True)]
 
+    def _repeated(self, roots: Sequence[Node]) -> list[Node] | None:
+        return repeated(self.graph, roots) if self.loops else None
+
     # Lines of cells ------------------------------------------------------------------------------------------------
     def _prepare(self, line: Line) -> None:
-        line.prepare(list(topological(self.roots)), [_access(store) for store in self.graph.stores])
+        line.prepare(list(topological(self.values)), [access_of(store) for store in self.graph.stores])
 
     def _local_line(self, line: Line, stage: Stage, begin: str, end: str) -> None:
         """Print one line of a stage's locals.
@@ -176,6 +195,7 @@ class Kernel:
         """
         text = self.text
         definitions = moved(self.graph, [self.graph.locals[ring.number] for ring in stage.rings], stage.planes)
+        definitions = self._repeated(definitions) or definitions
         here = (0,) * (self.graph.ndim - 1)
         targets = [(ring, (plane, *here)) for plane in range(stage.planes) for ring in stage.rings]
         line.prepare(list(topological(definitions)), [])
@@ -238,7 +258,7 @@ class Kernel:
 
     def _following(self, line: Line, stage: Stage | None) -> NextPlanes:
         """Return the reads to prefetch in a stage's loop, or in the loop over cells."""
-        return NextPlanes(line, self.first_reads.get(stage, []), self.arranged.step)
+        return NextPlanes(line, self.first_reads.get(stage, []), self.arranged.step, self.far)
 
     def _cached_cells(self, line: Line, begin: str, count: str, rows: Places) -> None:
         text, done = self.text, "0"
@@ -258,7 +278,7 @@ class Kernel:
         size = itemsize(self.graph.stores[0].value.dtype)
         long = text.let(f"icmp sge i64 {count}, {self.shortest // size}")
         go = text.let(f"and i1 {self.large}, {long}")
-        first, *others = (line.address(_access(store)) for store in self.graph.stores)
+        first, *others = (line.address(access_of(store)) for store in self.graph.stores)
         word = text.let(f"ptrtoint ptr {first} to i64")
         for other in others:
             differ = text.let(f"xor i64 {word}, {text.let(f'ptrtoint ptr {other} to i64')}")
@@ -270,7 +290,7 @@ class Kernel:
         """Print single cells up to an aligned address, then vectors that bypass the caches, then single cells."""
         text, line.cell = self.text, begin
         store = self.graph.stores[0]
-        word = text.let(f"ptrtoint ptr {line.address(_access(store))} to i64")
+        word = text.let(f"ptrtoint ptr {line.address(access_of(store))} to i64")
         short = text.let(f"and i64 {text.let(f'sub i64 0, {word}')}, {self.lanes - 1}")
         size = itemsize(store.value.dtype)
         head = text.smaller(count, text.let(f"sdiv i64 {short}, {size}"))
@@ -290,10 +310,13 @@ class Kernel:
     def _vectors(self, line: Line, begin: str, count: str, done: str, rows: Places, width: int) -> str:
         """Print the cells of a line from number `done` on as vectors; return the number of cells done afterwards.
 
-        If a cell may be computed twice, the last vector begins early enough to end with the line.
+        The last vector begins early enough to end with the line. Where a cell may not be computed again after it was
+        stored, the last vector is computed first.
         """
         text = self.text
         following = self._following(line, None)
+        if self.hold:
+            return self._held(line, begin, count, done, rows, width)
         left = text.sub(count, done)
         if self.repeat:
             stop = text.let(f"select i1 {text.let(f'icmp sge i64 {left}, {width}')}, i64 {count}, i64 {done}")
@@ -305,16 +328,46 @@ class Kernel:
             self._vector(line, text.sub(line.cell, begin), rows, width)
         return stop
 
-    def _vector(self, line: Line, turn: str, rows: Places, width: int, past: str = "") -> None:
+    def _held(self, line: Line, begin: str, count: str, done: str, rows: Places, width: int) -> str:
+        """Print the same for cells that may not be computed again: their last vector is computed first (held.py)."""
+        text, last = self.text, self.text.sub(count, width)
+        some = text.let(f"icmp sle i64 {done}, {last}", "c")
+        with text.when(some):
+            if self.small:
+                end = line.cell = text.add(begin, last)
+                lanes = Lanes(line, width)
+                values = lanes.values(self.values)
+                with text.loop(done, last, width) as turn:
+                    line.cell = text.add(begin, turn)
+                    self._vector(line, turn, rows, width)
+                line.cell = end
+                self._store(lanes, values, last, rows)
+            else:
+                following, held = self._following(line, None), Held(text, self.graph.stores, width)
+                with held.loop(line, begin, done, count):
+                    following.fetch()
+                    self._vector(line, text.sub(line.cell, begin), rows, width, held=held)
+        return text.let(f"select i1 {some}, i64 {count}, i64 {done}")
+
+    def _vector(
+        self, line: Line, turn: str, rows: Places, width: int, past: str = "", held: Held | None = None
+    ) -> None:
         """Print `width` cells from the line's current cell on, which has number `turn`.
 
         `past` is metadata of stores that bypass the caches; these are aligned.
         """
         lanes = Lanes(line, width)
-        values = lanes.values(self.roots)
-        for store, value in zip(self.graph.stores, values, strict=False):
+        self._store(lanes, lanes.values(self.values), turn, rows, past, held)
+
+    def _store(
+        self, lanes: Lanes, values: list[str], turn: str, rows: Places, past: str = "", held: Held | None = None
+    ) -> None:
+        """Print the stores of a vector's values, where `held` says, if it is given."""
+        line = lanes.line
+        for number, (store, value) in enumerate(zip(self.graph.stores, values, strict=False)):
             align = self.lanes if past else itemsize(store.value.dtype)
-            lanes.store(line.address(_access(store)), value, store.value.dtype, align, past)
+            place = held.place(line, number) if held else line.address(access_of(store))
+            lanes.store(place, value, store.value.dtype, align, past)
         for item, place, value in self._places(line, turn, rows, values):
             lanes.store(place, value, item.value.dtype, itemsize(item.value.dtype))
 
@@ -322,9 +375,9 @@ class Kernel:
         """Print the cell that the innermost loop visits as number `turn`: first all its values, then the stores."""
         text = self.text
         line.cell = text.add(begin, text.mul(turn, self.plan.step))
-        values = Body(text, line.leaf, note=line.note).all(self.roots)
+        values = Body(text, line.leaf, note=line.note).all(self.values)
         for store, value in zip(self.graph.stores, values, strict=False):
-            self.frame.store(value, line.address(_access(store)), store.value.dtype, line.note)
+            self.frame.store(value, line.address(access_of(store)), store.value.dtype, line.note)
         for item, place, value in self._places(line, turn, rows, values):
             self.frame.store(value, place, item.value.dtype, line.note)
 
@@ -421,7 +474,3 @@ class Kernel:
 def _in_runs(item: Reduction) -> bool:
     """Return True if a row's cells must be at their places within runs, as for float sums."""
     return item.kind == "sum" and is_float(item.value.dtype)
-
-
-def _access(store: Store) -> Access:
-    return store.param, store.strides, store.offsets

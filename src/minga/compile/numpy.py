@@ -131,9 +131,8 @@ class _View:
 
     def value(self, root: Node) -> Array:
         """Return the value of a node, broadcastable to the box."""
-        for node in topological([root]):
-            if id(node) not in self.values:
-                self.values[id(node)] = self._compute(node)
+        for node in topological([root], self.values):
+            self.values[id(node)] = self._compute(node)
         return self.values[id(root)]
 
     def _compute(self, node: Node) -> Array:

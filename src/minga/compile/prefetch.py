@@ -70,18 +70,26 @@ class NextPlanes:
     """Prefetching for the same line some planes later, while the cells of a line are computed.
 
     The prefetched data is what that line will be the first to read. If nothing else is done between the planes of a
-    march, this is early enough for memory, and late enough for the first two caches to keep the data.
+    march, this is early enough for memory, and late enough for the first two caches to keep the data. `condition` is an
+    i1, or empty for always.
     """
 
-    def __init__(self, line: Line, reads: Sequence[Access], planes: int) -> None:
-        self._line, self._reads = line, reads
+    def __init__(self, line: Line, reads: Sequence[Access], planes: int, condition: str) -> None:
+        self._line, self._reads, self._condition = line, reads, condition
         frame = line.frame
         sizes = [planes * strides[0] * itemsize(frame.graph.params[number].dtype) for number, strides, _ in reads]
         strides = [frame.stride[number][0] for number, _, _ in reads]
         self._steps = [line.text.mul(stride, size) for stride, size in zip(strides, sizes, strict=True)]
 
     def fetch(self) -> None:
-        """Prefetch the data that belongs to the line's current cell."""
+        """Prefetch the data that belongs to the line's current cell, if the condition holds."""
+        if self._reads and self._condition:
+            with self._line.text.when(self._condition):
+                self._fetch()
+        else:
+            self._fetch()
+
+    def _fetch(self) -> None:
         for access, step in zip(self._reads, self._steps, strict=True):
             pointer = self._line.address(access)
             _fetch(self._line, self._line.text.let(f"getelementptr i8, ptr {pointer}, i64 {step}", "p"), near=True)

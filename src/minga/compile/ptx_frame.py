@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Final, cast
 
 from minga.compile import abi
-from minga.compile.ir import memory_type
+from minga.compile.literal import memory_type
 from minga.compile.text import Text
 from minga.lang.expr import Node
 from minga.lang.graph import KernelGraph

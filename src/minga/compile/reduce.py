@@ -21,7 +21,7 @@ from minga.compile.abi import (
     SUM_NEGATIVE_INFINITY,
     SUM_POSITIVE_INFINITY,
 )
-from minga.compile.ir import constant, memory_type
+from minga.compile.literal import constant, memory_type
 from minga.compile.text import Text
 from minga.lang.graph import RUN, Reduction
 from minga.lang.types import BITS, DType, integer_range, is_float, is_signed, itemsize

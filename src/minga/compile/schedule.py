@@ -13,8 +13,9 @@ from minga.lang.types import is_float, itemsize
 Offsets = tuple[int, ...]
 LINES: Final = 4
 """Number of independent lines of a sweep that are processed together, which hides latency and leaves few lines over."""
-STREAMED: Final = 200
-"""Maximum number of operations of a kernel whose stores may bypass the caches."""
+SMALL: Final = 200
+"""Maximum number of operations of a kernel whose cells are printed in several ways: for long rows and short ones, and
+with stores that bypass the caches."""
 Access = tuple[int, Offsets, Offsets]
 
 
@@ -83,9 +84,13 @@ def may_bypass_caches(graph: KernelGraph, plan: Schedule) -> bool:
     sizes = {itemsize(store.value.dtype) for store in graph.stores}
     rows = plan.parallel and plan.step == 1 and plan.axes[-1] == graph.ndim - 1
     plain = all(store.strides[-1] == 1 for store in graph.stores)
-    small = len(graph.nodes()) <= STREAMED and not iterates(graph)
-    alike = len(sizes) == 1 and not graph.locals and not read & graph.written
-    return rows and plain and small and alike and not is_number(graph)
+    alike = len(sizes) == 1 and not read & graph.written
+    return rows and plain and is_small(graph) and alike and not is_number(graph)
+
+
+def is_small(graph: KernelGraph) -> bool:
+    """Return True if a kernel has no locals or loops, and so few operations that they may be printed several times."""
+    return len(graph.nodes()) <= SMALL and not graph.locals and not iterates(graph)
 
 
 def iterates(graph: KernelGraph) -> bool:

@@ -10,12 +10,17 @@ from typing import Final
 
 import llvmlite.binding as llvm
 
+from minga.compile.caches import UNKNOWN, second_cache
 from minga.errors import LaunchError
 
 _VARIABLE: Final = "MINGA_TARGET"
 _AVOID_GATHER: Final = "+prefer-no-gather,+prefer-no-scatter"
 """LLVM's tuning for x86: accesses with a stride as loads and shuffles. With gathers and scatters, red-black loops were
 a third as fast, and restrictions two thirds (Zen 4); they are also slow on processors whose microcode guards them."""
+
+
+_HALVES: Final = ("znver4",)
+"""Processors with AVX-512 whose units are 256 bits wide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +39,10 @@ class Target:
         Width of its vectors in bytes.
     cache
         Bytes of its last-level cache; the stores of larger boxes bypass the caches.
-    vector
-        Width in bits of the vectors that LLVM should use; 0 leaves the choice to LLVM.
+    second
+        Bytes of its L2 cache.
+    halves
+        True if it computes the widest vectors in two halves.
     """
 
     triple: str
@@ -45,7 +52,8 @@ class Target:
     rounding: bool
     lanes: int = 16
     cache: int = 32 << 20
-    vector: int = 0
+    second: int = UNKNOWN
+    halves: bool = False
 
     def machine(self) -> llvm.TargetMachine:
         """Return LLVM's code generator for this processor: position independent, no contraction of a * b + c."""
@@ -88,7 +96,7 @@ def _chosen(name: str) -> Target:
             f"{_VARIABLE} is {name!r}, but this processor ({host.cpu}) lacks {', '.join(lacking)}",
             remedy=f"unset {_VARIABLE}: kernels are then compiled for this processor",
         )
-    return replace(_LEVELS[name](), cache=host.cache)
+    return replace(_LEVELS[name](), cache=host.cache, second=host.second)
 
 
 def missing_features(level: str) -> list[str]:
@@ -114,7 +122,9 @@ def _host() -> Target:
         fma=not x86 or bool(features.get("fma")),
         rounding=not x86 or bool(features.get("sse4.1")),
         cache=_last_cache(),
+        second=second_cache(),
         lanes=64 if features.get("avx512bw") else 32 if features.get("avx2") else 16,
+        halves=llvm.get_host_cpu_name() in _HALVES,
     )
 
 

@@ -72,6 +72,12 @@ class Text:
             return "0"
         return a if b in (1, "1") else str(b) if a == "1" else self.let(f"mul nsw i64 {a}, {b}", "i")
 
+    def sum(self, a: str, b: str) -> str:
+        """Return a + b, either of which may be a literal."""
+        if a.lstrip("-").isdigit() and b.lstrip("-").isdigit():
+            return str(int(a) + int(b))
+        return self.add(b, a) if a.lstrip("-").isdigit() else self.add(a, b)
+
     def smaller(self, a: str, b: str) -> str:
         """Return the smaller of two numbers."""
         return self.let(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})", "i")
@@ -91,6 +97,12 @@ class Text:
     def word(self, pointer: str, word: int | str) -> str:
         """Return the address of the word number `word` at `pointer`."""
         return pointer if word == 0 else self.let(f"getelementptr i64, ptr {pointer}, i64 {word}", "p")
+
+    def splat(self, kind: str, value: str, width: int) -> str:
+        """Return a vector with the same value in all lanes."""
+        vector = f"<{width} x {kind}>"
+        one = self.let(f"insertelement {vector} poison, {kind} {value}, i64 0")
+        return self.let(f"shufflevector {vector} {one}, {vector} poison, <{width} x i32> zeroinitializer", "s")
 
     # Control flow --------------------------------------------------------------------------------------------------
     @contextmanager

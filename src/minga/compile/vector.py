@@ -1,43 +1,69 @@
-"""Several cells of a line printed as vectors, for loops that LLVM's own vectoriser handles badly or not at all.
+"""The cells of a line printed as vectors.
 
-These are reads with a stride (from finer grids), which LLVM splits into scalar loads unless the elements in between are
-read too; loops inside cells; and the remainder of a row after whole vectors of bytes. Everything else is left to LLVM,
-including stores with a stride.
+LLVM's own vectoriser gives only what is left: red-black kernels and stores with a stride. It splits reads with a stride
+(from finer grids) into scalar loads, does not vectorise loops inside cells, and computes the remainder of a row, which
+may be most of it, cell by cell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import cast
+from typing import Final, cast
 
-from minga.compile.ir import Body, memory_type
+from minga.compile.ir import Body
 from minga.compile.line import Access, Line, Offsets
+from minga.compile.literal import memory_type
 from minga.compile.operations import REGISTER
-from minga.compile.schedule import Schedule, is_number, iterates, may_repeat_cells
+from minga.compile.repeats import PLACES, kept_bytes
+from minga.compile.schedule import Schedule, is_number, is_small, iterates
+from minga.compile.target import Target
 from minga.lang.expr import Node
-from minga.lang.graph import KernelGraph
+from minga.lang.graph import KernelGraph, topological
 from minga.lang.loop import with_bodies
 from minga.lang.types import DType, itemsize
 
+LEAST: Final = 16
+"""Bytes of the narrowest vectors."""
+KEPT: Final = 24 << 10
+"""Bytes that loops over repeated parts may keep, if they process several vectors together."""
 
-def widths(graph: KernelGraph, plan: Schedule, lanes: int) -> list[int]:
-    """Return the numbers of cells to print as one vector, largest first; empty if LLVM vectorises the kernel well.
 
-    `lanes` is the width of the processor's vectors in bytes.
+def may_be_vectors(graph: KernelGraph, plan: Schedule) -> bool:
+    """Return True if the cells of a line may be printed as vectors."""
+    rows = plan.parallel and plan.step == 1 and plan.axes[-1] == graph.ndim - 1
+    return rows and not is_number(graph) and not _strided(graph) & graph.written
+
+
+def widths(graph: KernelGraph, plan: Schedule, lanes: int, repeated: Sequence[Node] | None = None) -> list[int]:
+    """Return the numbers of cells to print as one vector, largest first; empty if LLVM vectorises the kernel.
+
+    `lanes` is the width of the vectors in bytes. `repeated` are nodes with loops over repeated parts. Kernels without
+    locals also have vectors for rows that are shorter; large kernels are spared the longer compilation.
     """
+    if not may_be_vectors(graph, plan):
+        return []
     inner = graph.ndim - 1
-    if not plan.parallel or plan.step != 1 or plan.axes[-1] != inner or is_number(graph):
-        return []
     accesses = [access for access in _accesses(graph) if inner in graph.params[access[0]].axes]
-    strided = {number for number, strides, _ in accesses if strides[-1] > 1}
-    if strided & graph.written:
-        return []
+    if repeated is not None:
+        return _widths_of_repeats(graph, lanes, kept_bytes(topological(repeated)))
     if iterates(graph):
         return _widths_of_loops(graph, lanes)
-    types = {graph.params[number].dtype for number, _, _ in accesses}
-    if types <= {"bool", "u1"} and may_repeat_cells(graph):
-        return [size for size in (64, 32, 16) if size <= lanes]
-    return [max(2, lanes // max(map(itemsize, types)))] if strided or graph.locals else []
+    types = {graph.params[number].dtype for number, _, _ in accesses} or {"f8"}
+    size = max(map(itemsize, types))
+    if not is_small(graph):
+        return [max(2, lanes // size)]
+    if types <= {"bool", "u1"}:
+        return [width for width in (64, 32, 16) if width <= lanes]
+    return [*dict.fromkeys((lanes // size, LEAST // size))]
+
+
+def usual_lanes(graph: KernelGraph, target: Target) -> int:
+    """Return the width in bytes of the vectors that are usually best for a kernel.
+
+    Loads of neighbours are not aligned, and most of those of the widest vectors cross cache lines. Where such vectors
+    are computed in halves, they are worth that only if there is much arithmetic besides (with locals).
+    """
+    return target.lanes // 2 if target.halves and is_small(graph) else target.lanes
 
 
 def _widths_of_loops(graph: KernelGraph, lanes: int) -> list[int]:
@@ -47,6 +73,20 @@ def _widths_of_loops(graph: KernelGraph, lanes: int) -> list[int]:
     """
     one = max(2, lanes // max(itemsize(node.dtype) for node in with_bodies(graph.nodes())))
     return [4 * one, one]
+
+
+def _widths_of_repeats(graph: KernelGraph, lanes: int, kept: int) -> list[int]:
+    """Return widths for loops over repeated parts: as many vectors together as leave what they keep in the L1 cache."""
+    one = max(2, lanes // max(itemsize(node.dtype) for node in graph.nodes() if node.op != "index"))
+    several = next((count for count in (8, 4, 2) if count * one * kept <= KEPT), 1)
+    return [several * one, one] if several > 1 else [one]
+
+
+def _strided(graph: KernelGraph) -> set[int]:
+    """Return the numbers of the parameters that are accessed with a stride along the innermost axis."""
+    inner = graph.ndim - 1
+    accesses = [access for access in _accesses(graph) if inner in graph.params[access[0]].axes]
+    return {number for number, strides, _ in accesses if strides[-1] > 1}
 
 
 def _accesses(graph: KernelGraph) -> Iterator[Access]:
@@ -76,6 +116,8 @@ class Lanes:
             return self.text.let(f"add <{self.width} x i64> {self._splat('i64', line.leaf(node))}, <{counted}>")
         if node.op in ("scalar", "index") or line.is_invariant(node):
             return self._splat(register, line.leaf(node))
+        if node.op in PLACES:
+            return self.load(line.place(node), node.dtype)
         if node.op == "local":
             return self.load(line.local_address(*cast(tuple[int, Offsets], node.data)), node.dtype)
         access = cast(Access, node.data)
@@ -83,11 +125,7 @@ class Lanes:
 
     def _splat(self, kind: str, value: str) -> str:
         """Return a vector with the same value in all lanes."""
-        vector = f"<{self.width} x {kind}>"
-        one = self.text.let(f"insertelement {vector} poison, {kind} {value}, i64 0")
-        return self.text.let(
-            f"shufflevector {vector} {one}, {vector} poison, <{self.width} x i32> zeroinitializer", "s"
-        )
+        return self.text.splat(kind, value, self.width)
 
     # Memory --------------------------------------------------------------------------------------------------------
     def load(self, pointer: str, dtype: DType) -> str:

@@ -7,8 +7,8 @@ from math import prod
 from typing import Final
 
 from minga.compile.abi import offsets
+from minga.compile.caches import second_cache
 from minga.engine.backend import KernelCall
-from minga.engine.caches import core_cache
 from minga.engine.skew import Position, Span, Touch
 from minga.lang.analysis import reads
 from minga.lang.graph import KernelGraph
@@ -89,7 +89,7 @@ def best_bands(
         Rows of a band, number of columns and number of rounds; None if the caches hold the whole block, or no several
         rounds.
     """
-    budget = core_cache() * CACHE_SHARE
+    budget = second_cache() * CACHE_SHARE
     if prod(size) * cell <= budget * workers:
         return None
     row, least = (1, LEAST_ROW) if len(size) == 2 else (prod(size[2:]), LEAST_COLUMN)

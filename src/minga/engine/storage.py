@@ -8,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from minga.engine.pages import zeroed
 from minga.engine.reach import Reach
 from minga.errors import ProgramError
 from minga.lang.types import DType
@@ -59,11 +60,6 @@ Carry = Callable[[BlockArrays, BlockArrays], None]
 """Function that copies the common cells of all slots from the first set of a block's arrays to the second."""
 
 
-def ordinary(size: int) -> np.ndarray:
-    """Allocate ordinary zeroed host memory."""
-    return np.zeros(size, np.uint8)
-
-
 def carry(old: BlockArrays, new: BlockArrays) -> None:
     """Copy the common cells of all slots on the processor."""
     shared = old.box & new.box
@@ -71,7 +67,7 @@ def carry(old: BlockArrays, new: BlockArrays) -> None:
         new.view(k, shared)[...] = old.view(k, shared)
 
 
-def allocate(box: Box, owned: Box, dtype: DType, number: int, room: Room = ordinary) -> np.ndarray:
+def allocate(box: Box, owned: Box, dtype: DType, number: int, room: Room = zeroed) -> np.ndarray:
     """Allocate a zeroed array over `box` with favourable alignment, in memory obtained from `room`.
 
     The first owned cell of a row is aligned to a cache line, no stride is a multiple of a page, and the base addresses
@@ -105,7 +101,7 @@ class Storage:
     registers: dict[str, np.ndarray] = field(default_factory=dict)
     dtypes: dict[str, DType] = field(default_factory=dict)
     initials: dict[str, bool | int | float] = field(default_factory=dict)
-    room: Room = ordinary
+    room: Room = zeroed
     carry: Carry = carry
     settle: Callable[[], None] | None = None
     """Function that waits until nothing else uses the fields."""

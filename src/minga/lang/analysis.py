@@ -149,10 +149,9 @@ def _used_locals(graph: KernelGraph) -> set[int]:
     used: set[int] = set()
     waiting = _results(graph)
     while waiting:
-        for number, _ in _local_reads([waiting.pop()]):
-            if number not in used:
-                used.add(number)
-                waiting.append(graph.locals[number])
+        more = {number for number, _ in _local_reads(waiting)} - used
+        used |= more
+        waiting = [graph.locals[number] for number in sorted(more)]
     return used
 
 

@@ -35,9 +35,7 @@ def sign_changes(trace: Trace) -> Callable[[Node], Node]:
         return node
 
     def with_signs(root: Node) -> Node:
-        for node in topological([root]):
-            if id(node) in made:
-                continue
+        for node in topological([root], made):
             kept.append(node)
             args = tuple(made[id(arg)] for arg in node.args)
             again = Node(node.op, node.dtype, args, node.data, node.weak) if args else node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -129,26 +129,32 @@ def _code_digest(graph: KernelGraph) -> str:
     return hashlib.sha256(dump(graph, names=False).encode()).hexdigest()
 
 
-def topological(roots: Iterable[Node]) -> Iterator[Node]:
+def topological(roots: Iterable[Node], known: Container[int] = frozenset()) -> Iterator[Node]:
     """Yield every node that is reachable from `roots` once, arguments first.
 
-    The traversal is iterative, since the graphs of unrolled kernels are deep.
+    The traversal is iterative, since the graphs of unrolled kernels are deep. Nodes whose ids are in `known` are left
+    out, together with all that is only reachable through them.
     """
     seen: set[int] = set()
     for root in roots:
-        stack = [root]
+        if id(root) in seen or id(root) in known:
+            continue
+        seen.add(id(root))
+        stack = [(root, iter(root.args))]
         while stack:
-            node = stack[-1]
-            if id(node) in seen:
+            node, args = stack[-1]
+            for arg in args:
+                key = id(arg)
+                if key in seen or key in known:
+                    continue
+                seen.add(key)
+                if arg.args:
+                    stack.append((arg, iter(arg.args)))
+                    break
+                yield arg
+            else:
                 stack.pop()
-                continue
-            waiting = [arg for arg in node.args if id(arg) not in seen]
-            if waiting:
-                stack += reversed(waiting)
-                continue
-            stack.pop()
-            seen.add(id(node))
-            yield node
+                yield node
 
 
 class Interner:
@@ -163,9 +169,7 @@ class Interner:
         """Return the shared, strong equivalent of `root`."""
         if id(root) in self._memo:
             return self._memo[id(root)]
-        for node in topological([root]):
-            if id(node) in self._memo:
-                continue
+        for node in topological([root], self._memo):
             args = tuple(self._memo[id(arg)] for arg in node.args)
             key = (node.op, node.dtype, tuple(id(arg) for arg in args), _const_key(node))
             shared = self._table.get(key)

@@ -24,8 +24,11 @@ def intervals(graph: KernelGraph) -> dict[int, Interval]:
     """Return the interval of values that each integer or bool node can have, by `id(node)`."""
     found: dict[int, Interval] = {}
     locals_: list[Interval | None] = []
+    done: set[int] = set()
     for number, root in enumerate(graph.roots):  # locals come first, in the order in which they may use each other
-        add_intervals(topological([root]), found, locals_, _anything)
+        nodes = list(topological([root], done))
+        add_intervals(nodes, found, locals_, _anything)
+        done.update(map(id, nodes))
         if number < len(graph.locals):
             locals_.append(found.get(id(root)))
     return found
@@ -70,9 +73,8 @@ class _Narrowing:
 
     def node(self, root: Node) -> Node:
         """Return the equivalent of `root`, in its own type or a narrower one."""
-        for node in topological([root]):
-            if id(node) not in self._new:
-                self._new[id(node)] = self._rewrite(node)
+        for node in topological([root], self._new):
+            self._new[id(node)] = self._rewrite(node)
         return self._new[id(root)]
 
     def as_before(self, root: Node) -> Node:

@@ -25,9 +25,9 @@ def test_two_losses_without_a_new_checkpoint_end_a_run() -> None:
 
 
 def test_losses_of_other_hosts_without_a_new_checkpoint_do_not_end_a_run() -> None:
-    """It continues without each of them that was lost twice."""
+    """It continues without each of them that was lost three times."""
     restarts = Restarts(checkpoint=5, leaves_out=True, here="ant")
-    for host in ("bee", "cat", "bee", "cat"):
+    for host in ("bee", "cat") * 3:
         assert restarts.after(Loss("x", host), 5, 0.0).refusal is None
     assert restarts.barred(0.0).keys() == {"bee", "cat"}
     assert restarts.after(Loss("x", "ant"), 5, 0.0).refusal is None
@@ -42,10 +42,11 @@ def test_restarts_within_an_hour_are_limited() -> None:
     assert restarts.after(Loss("x"), 14, 3700.0).refusal is None
 
 
-def test_a_host_that_failed_twice_within_an_hour_stays_out_for_the_rest_of_it() -> None:
+def test_a_host_that_failed_three_times_within_an_hour_stays_out_for_the_rest_of_it() -> None:
     restarts = Restarts()
     restarts.after(Loss("x", "bee"), 1, 0.0)
     restarts.after(Loss("x", "cat"), 2, 1.0)
+    restarts.after(Loss("x", "bee"), 2, 1.0)
     assert restarts.barred(1.0) == {}
     restarts.after(Loss("x", "bee"), 3, 2.0)
     assert restarts.barred(3.0) == {"bee": 3597.0}

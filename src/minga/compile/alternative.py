@@ -1,0 +1,25 @@
+"""The ways in which a kernel can be compiled. All have the same bits; which is fastest depends on the processor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One way to compile a kernel.
+
+    vector    bytes of the vectors that rows are computed in; 0 for what is usually best on the processor
+    prefetch  which boxes have their data fetched ahead: those that exceed the L2 cache ("large"), all or none. This
+              concerns kernels with locals; without, only stores that bypass the caches go with prefetching
+    stream    True if the stores of boxes that exceed all caches bypass them, where the kernel permits it
+    """
+
+    vector: int = 0
+    prefetch: Literal["large", "all", "none"] = "large"
+    stream: bool = True
+
+
+USUAL: Final = Alternative()
+"""What is usually best."""
