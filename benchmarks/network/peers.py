@@ -34,12 +34,12 @@ ROW, ROWS = 3, 25
 OURS = """
 import json, sys
 from mpi4py import MPI
-from minga.network.measuring.exchanges import Ends, ladder_of
+from minga.network.measuring.exchanges import Ends, sample_message_sizes
 from minga.network.measuring.team import one_job
 order = json.loads(sys.argv[1])
 with one_job(MPI.COMM_WORLD) as team:
     if team is not None:
-        for sample in ladder_of(team, Ends(0, 1), "mpi", order["sizes"], order["seconds"], 0, least=50):
+        for sample in sample_message_sizes(team, Ends(0, 1), "mpi", order["sizes"], order["seconds"], 0, least=50):
             print("found", json.dumps([sample.size, sample.seconds]))
 """
 
