@@ -22,4 +22,4 @@ class Alternative:
 
 
 USUAL: Final = Alternative()
-"""What is usually best."""
+"""The alternative that is usually best."""
