@@ -43,13 +43,16 @@ class LayerProperties:
     def _mobility(self, stack: Stack, carrier: str, impurities: Floats) -> Floats:
         name = f"mobility_{carrier}"
         found = np.empty_like(impurities)
-        for row, (material, number) in enumerate(zip(self.materials, self.numbers, strict=True)):
+        nodes_of: dict[tuple[Material, int], list[int]] = {}
+        for node, key in enumerate(zip(self.materials, self.numbers.tolist(), strict=True)):
+            nodes_of.setdefault(key, []).append(node)
+        for (material, number), nodes in nodes_of.items():
             layer = stack.layers[number]
             model: CaugheyThomas | None = getattr(material, f"caughey_thomas_{carrier}")
             if name in layer.changes:
-                found[row] = layer.changes[name]
+                found[nodes] = layer.changes[name]
             elif "doping" not in stack.mobility:
-                found[row] = getattr(material, name) * lattice_share(model, stack.temperature)
+                found[nodes] = getattr(material, name) * lattice_share(model, stack.temperature)
             elif model is None:
                 raise CaseError(
                     f"layer {layer.name!r}: the doping dependence of mobilities in {material.name} is unknown",
@@ -58,7 +61,7 @@ class LayerProperties:
                     f"caughey_thomas_{carrier}",
                 )
             else:
-                found[row] = with_impurities(model, impurities[row], stack.temperature)
+                found[nodes] = with_impurities(model, impurities[nodes], stack.temperature)
         return found
 
 
@@ -173,7 +176,9 @@ def _saturation(stack: Stack, materials: Sequence[Material], numbers: Numbers) -
                 key="photodiode.mobility",
                 remedy='write mobility = "constant" or "doping", or a material of your own with [saturation]',
             )
-    models = [saturation_at(m.saturation, stack.temperature) for m in materials if m.saturation is not None]
+    tables = [material.saturation for material in materials if material.saturation is not None]
+    warm = {table: saturation_at(table, stack.temperature) for table in dict.fromkeys(tables)}
+    models = [warm[table] for table in tables]
     return {name: np.array([getattr(model, name) for model in models]) for name in names}
 
 
