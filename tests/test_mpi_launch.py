@@ -41,6 +41,7 @@ def test_an_aborting_rank_ends_the_job_and_is_reported(tmp_path: Path) -> None:
         job.check()
 
 
+@pytest.mark.slow
 def test_a_job_that_hangs_is_killed_with_all_its_ranks(tmp_path: Path) -> None:
     hang = "open(f'{sys.argv[1]}/{os.getpid()}.pid', 'w').close()\nworld.barrier()\ntime.sleep(600)"
     job = run_ranks(2, script(tmp_path, hang), tmp_path, timeout=5)

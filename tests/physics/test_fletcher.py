@@ -244,6 +244,7 @@ def reflected(boundary: Any, reference: np.ndarray, medium: Medium, steps: int, 
     return float((20 * np.log10(abs(found - reference).max(axis=0) / abs(reference).max(axis=0))).max())
 
 
+@pytest.mark.slow
 def test_layers_absorb() -> None:
     n, steps, medium = 24, 150, Medium(3000.0)
     reference = samples(Release(), 26, medium, steps, n)

@@ -199,6 +199,7 @@ def test_messages_on_an_open_mesh(open_mesh: Measured) -> None:
         assert (min(node), max(node)) == (fewest, most)
 
 
+@pytest.mark.slow
 def test_every_process_of_a_tile_has_two_neighbours_at_home(torus: Measured) -> None:
     """One on its chip, one on the other chip of the node, and two far away."""
     seats = TILES.seats

@@ -374,6 +374,7 @@ def test_cuts_lie_on_whole_coarse_cells() -> None:
 
 
 # Runs ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_run_is_balanced_as_it_goes() -> None:
     """Looks about five times a second; frames, observables and a condition to stop at see the same as ever."""
     layout = blocks(slow_ranks.GRID.box, 2, 2)

@@ -133,6 +133,7 @@ def test_a_field_says_what_is_drawn_to_the_right() -> None:
     assert not last.upwards(np.dtype("u1"))
 
 
+@pytest.mark.slow
 def test_pictures_of_a_run(tmp_path: Path) -> None:
     fields = [Field("a", Grid((8, 8)), "u1"), Field("b", Grid((8, 8)))]
     store = FrameStore(tmp_path / "fields.zarr", variables_of(fields), {})

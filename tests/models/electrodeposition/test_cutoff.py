@@ -43,6 +43,7 @@ def test_a_run_past_sands_time_ends_at_its_cut_off(condition: str) -> None:
     assert result.observables["total_SO4"] == pytest.approx(0.1, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_cut_off_of_its_own() -> None:
     said = str(run(current="1000 A/m2", cutoff="0.5 V").ended)
     assert "its cut-off of 0.5 V" in said

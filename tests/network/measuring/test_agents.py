@@ -93,6 +93,7 @@ def test_a_host_that_cannot_be_reached() -> None:
         pass
 
 
+@pytest.mark.slow
 def test_a_host_that_is_silent() -> None:
     with pytest.raises(LaunchError, match="did not answer within"):  # noqa: SIM117
         with agents(PAIR, lambda host, command: ["sleep", "1000"], patience=0.2):

@@ -117,6 +117,7 @@ def test_wrong_words_are_told(words: list[str], said: str, in_tmp_path: Path) ->
     assert "Traceback" not in found.err
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_rank_that_is_killed_is_done_without(in_tmp_path: Path) -> None:
     """Two ranks, one of which is killed as soon as blocks are listed: the other's next life does what is missing."""

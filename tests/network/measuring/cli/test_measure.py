@@ -59,6 +59,7 @@ def test_json_is_the_machine_and_nothing_else(in_tmp_path: Path) -> None:
     assert list(in_tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_messages_inside_this_machine(in_tmp_path: Path) -> None:
     said = in_process("measure", "--network", "--seconds", "1", "--json")
