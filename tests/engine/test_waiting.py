@@ -51,9 +51,10 @@ channel.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.skipif(not is_supported(), reason="the native loop exists on Linux only: run it there")
-@pytest.mark.parametrize("manner", ["patient", pytest.param("eager", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("manner", ["patient", "eager"])
 def test_a_patient_rank_leaves_the_core_to_others(manner: str, tmp_path: Path) -> None:
     script = tmp_path / "late.py"
     script.write_text(LATE.replace("END]", "End(1)]").replace("Allreduce, Start", "Allreduce, End, Start"))

@@ -95,6 +95,7 @@ def test_who_does_not_answer_is_killed_also_when_stopped(mark: str, deaf: Path) 
 
 
 # Jobs ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_job_ends_with_its_ranks(mark: str, deaf: Path) -> None:
     with running_job([str(deaf)], stdout=subprocess.PIPE) as job:
         wait_for(Path("started").exists)

@@ -275,6 +275,7 @@ def digest(found: Found) -> str:
     return hashlib.sha256(b"".join(v.tobytes() for v in (*found.velocity, found.pressure))).hexdigest()
 
 
+@pytest.mark.slow
 def test_flow_around_a_pillar_is_its_own_mirror_image() -> None:
     found = around_a_pillar(**PLAIN)
     u, v = found.velocity

@@ -208,6 +208,7 @@ def test_every_process_of_a_tile_has_two_neighbours_at_home(torus: Measured) -> 
         assert common == [0, 0, 1, 2]
 
 
+@pytest.mark.slow
 def test_costs_of_a_node(torus: Measured) -> None:
     """With 10, 3 and 1 for a message between nodes, between chips and within one."""
     costs = level_costs(3)[:3]

@@ -376,6 +376,7 @@ def test_very_many_ranks_steps_and_frames_stay_small(server: LiveServer, run: Ru
 
 
 # Its life ------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_it_goes_when_the_run_is_over_and_nobody_looks(run: RunDirectory) -> None:
     words = [sys.executable, "-m", "minga.view.live", str(run.path), "0.3"]
     started = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True)  # returns: it is in the background

@@ -61,7 +61,7 @@ def test_every_field_can_be_drawn(tmp_path: Path, dtype: str, shape: tuple[int, 
     assert [p.name for p in tmp_path.iterdir()] == ["u.png"]
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+@pytest.mark.parametrize("value", thinned([np.nan, np.inf, 0.0], np.nan))
 def test_values_without_a_range_can_be_drawn(tmp_path: Path, value: float) -> None:
     variable = variable_of(Field("u", Grid((3, 4))))
     draw(tmp_path / "u.png", np.full((3, 4), value), "u", variable.coordinates, variable.attributes)

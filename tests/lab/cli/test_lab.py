@@ -127,6 +127,7 @@ def test_an_interrupted_run_leaves_nothing(lab: Path, number: signal.Signals) ->
     assert (remains(lab), existing()) == ([], [])
 
 
+@pytest.mark.slow
 def test_a_killed_run_is_cleaned_up_by_the_next(lab: Path) -> None:
     words = command("lab", "run", lab, "--node", "old", *QUOTA, "--", "sh", "-c", "echo $$; exec sleep 60")
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as child:

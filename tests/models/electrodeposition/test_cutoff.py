@@ -50,6 +50,7 @@ def test_a_cut_off_of_its_own() -> None:
     assert run(current="10 A/m2").ended.reason == "steps"
 
 
+@pytest.mark.slow
 def test_a_depleted_electrode_is_named_and_the_last_step_ends_near_the_cut_off() -> None:
     """The state before it, which is kept too, is within the cut-off."""
     result = run(current="100 A/m2", time={"end": "80 s", "every": "4 s", "tolerance": 0.03}, cutoff="1 V")

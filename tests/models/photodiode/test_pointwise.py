@@ -75,6 +75,7 @@ def test_inner_sweeps_save_iterations(device: Device) -> None:
     assert solve(device, -60.0, "dark", Pointwise(inner_sweeps=20)).iterations < 0.1 * 3179
 
 
+@pytest.mark.slow
 def test_the_solution_is_that_of_newtons_method(device: Device) -> None:
     model = photodiode(device, Problem((-60.0,), ("dark",), ionisation=False))
     with started(model, cut(model, (0, 91), 1)) as engine:
