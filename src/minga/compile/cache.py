@@ -41,6 +41,10 @@ class Cache:
     directory: Path
     limit: int = LIMIT
 
+    def __contains__(self, key: str) -> bool:
+        """Return True if there is a file for `key`, whether or not it is valid."""
+        return self._path(key).exists()
+
     def load(self, key: str) -> bytes | None:
         """Return the object of `key`, or None if there is no valid one."""
         path = self._path(key)

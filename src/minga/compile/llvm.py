@@ -99,7 +99,7 @@ def compile_kernel(
     """
     target = target or host_target()
     cache = default_cache() if cache == "default" else cache
-    key = object_key(graph.code_digest(), target, f"reductions={reductions}, {way}")
+    key = object_key(graph.code_digest(), target, options_of(reductions, way))
     code = cache.load(key) if cache else None
     cached = code is not None
     if code is None:
@@ -107,6 +107,11 @@ def compile_kernel(
         if cache:
             cache.store(key, code, {"kernel": graph.name, "cpu": target.cpu})
     return Compiled(graph, target, reductions, way, key, cached, Loaded(code, ENTRY))
+
+
+def options_of(reductions: bool, way: Alternative = USUAL) -> str:
+    """Return the options of a compilation as a part of the key of its object."""
+    return f"reductions={reductions}, {way}"
 
 
 def print_llvm(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
+from minga.compile.together import compile_together
 from minga.engine import command as cmd
 from minga.engine.access import Access
 from minga.engine.active import ActiveTiles, Touched, on_all_cells, touched
@@ -27,6 +28,7 @@ from minga.engine.interrupt import InterruptPoll
 from minga.engine.levels import check_levels
 from minga.engine.masks import settle_masks
 from minga.engine.native import POLL_NANOSECONDS, NativeLoop, unsupported
+from minga.engine.needed import kernels_of
 from minga.engine.options import check_counts, checked_layouts, checked_routes, poll_nanoseconds
 from minga.engine.outcome import Ledger as Ledger
 from minga.engine.outcome import Outcome as Outcome
@@ -622,6 +624,8 @@ class Engine:
             return self._prepare_again(program, operations, looped)
         if not self.comm.leads_node:
             self.comm.barrier()
+        if self.device is None and self.comm.leads_node:
+            compile_together(kernels_of(schedule.items))
         binding = self._binder().bind(schedule)
         if self.comm.leads_node:
             self.comm.barrier()
