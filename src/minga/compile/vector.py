@@ -27,6 +27,9 @@ LEAST: Final = 16
 KEPT: Final = 24 << 10
 """Bytes that loops over repeated parts may keep, if they process several vectors together."""
 
+ARITHMETIC: Final = 8
+"""Operations for each read from which on a kernel has much arithmetic."""
+
 
 def may_be_vectors(graph: KernelGraph, plan: Schedule) -> bool:
     """Return True if the cells of a line may be printed as vectors."""
@@ -61,9 +64,12 @@ def usual_lanes(graph: KernelGraph, target: Target) -> int:
     """Return the width in bytes of the vectors that are usually best for a kernel.
 
     Loads of neighbours are not aligned, and most of those of the widest vectors cross cache lines. Where such vectors
-    are computed in halves, they are worth that only if there is much arithmetic besides (with locals).
+    are computed in halves, they are worth that only if there is much arithmetic besides: with locals, or with
+    functions such as `exp`, which are half as fast again in the widest vectors (Zen 4).
     """
-    return target.lanes // 2 if target.halves and is_small(graph) else target.lanes
+    few = len(graph.nodes()) < ARITHMETIC * sum(node.op == "read" for node in graph.nodes())
+    plain = not graph.locals and not iterates(graph)
+    return target.lanes // 2 if target.halves and plain and few else target.lanes
 
 
 def _widths_of_loops(graph: KernelGraph, lanes: int) -> list[int]:
