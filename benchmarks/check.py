@@ -16,7 +16,7 @@ from benchmarks.families import LEAST, Change, changes, family, stored
 from benchmarks.timing import Effort
 
 CORE: Final = ("jacobi", "life", "tti", "functions")
-EFFORT: Final = Effort(rounds=5, sample=0.02)
+EFFORT: Final = Effort(rounds=5, sample=0.1)
 
 
 def main(
