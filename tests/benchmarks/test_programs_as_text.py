@@ -15,7 +15,7 @@ IMPORT = re.compile(r"^\s*from (minga[\w.]*|benchmarks[\w.]*) import ([\w, ]+)$"
 
 
 def imports_in_texts(source: str) -> Iterator[tuple[str, str]]:
-    """Modules and names that strings of a file import."""
+    """Yield the modules and names that strings of a file import."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             for found in IMPORT.finditer(node.value):
@@ -24,7 +24,7 @@ def imports_in_texts(source: str) -> Iterator[tuple[str, str]]:
 
 
 def exists(module: str, name: str) -> bool:
-    """Whether a module has a name, or a module of that name in it."""
+    """Return True if a module defines a name or has a submodule of that name."""
     try:
         if hasattr(importlib.import_module(module), name):
             return True

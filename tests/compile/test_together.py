@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import pytest
 
 from minga.compile import together
-from minga.compile.cache import Cache, object_key
+from minga.compile.cache import Cache
 from minga.compile.jit import object_code
-from minga.compile.llvm import compile_kernel, options_of, print_llvm
-from minga.compile.target import host_target
+from minga.compile.llvm import compile_kernel, key_of, print_llvm
+from minga.compile.target import Target, host_target
 from minga.compile.together import LEAST, compile_together
 from minga.lang.graph import KernelGraph
 from minga.lang.kernel import Kernel, infer_signature
@@ -34,8 +35,8 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
     return Cache(tmp_path)
 
 
-def key_of(graph: KernelGraph) -> str:
-    return object_key(graph.code_digest(), host_target(), options_of(reductions=False))
+def missing(cache: Cache) -> list[KernelGraph]:
+    return [graph for graph in GRAPHS if key_of(graph, host_target(), reductions=False) not in cache]
 
 
 def all_kernels() -> list[tuple[KernelGraph, bool]]:
@@ -45,7 +46,9 @@ def all_kernels() -> list[tuple[KernelGraph, bool]]:
 def test_objects_are_those_of_one_process(cache: Cache) -> None:
     assert compile_together([*all_kernels(), (GRAPHS[0], False)], 2) == LEAST
     for graph in GRAPHS[:3]:
-        assert cache.load(key_of(graph)) == object_code(print_llvm(graph, reductions=False), host_target())
+        assert cache.load(key_of(graph, host_target(), reductions=False)) == object_code(
+            print_llvm(graph, reductions=False), host_target()
+        )
     assert all(compile_kernel(graph, reductions=False, cache=cache).cached for graph in GRAPHS)
     assert compile_together(all_kernels(), 2) == 0, "nothing is missing any more"
 
@@ -53,7 +56,7 @@ def test_objects_are_those_of_one_process(cache: Cache) -> None:
 def test_few_kernels_and_one_core_need_no_other_process(cache: Cache) -> None:
     assert compile_together(all_kernels()[1:], 2) == 0
     assert compile_together(all_kernels(), 1) == 0
-    assert not any(key_of(graph) in cache for graph in GRAPHS)
+    assert missing(cache) == GRAPHS
 
 
 def test_without_a_cache_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,13 +64,13 @@ def test_without_a_cache_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) ->
     assert compile_together(all_kernels(), 2) == 0
 
 
-@pytest.mark.parametrize("python", ["false", "/nowhere/python"])
+@pytest.mark.parametrize("python", ["false", "/nowhere/python", ""])
 def test_processes_that_fail_leave_kernels_to_the_run(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, python: str
 ) -> None:
     monkeypatch.setattr(sys, "executable", python)
     compile_together(all_kernels(), 2)
-    assert any(key_of(graph) not in cache for graph in GRAPHS)
+    assert missing(cache)
     assert compile_kernel(GRAPHS[0], reductions=False, cache=cache).address
 
 
@@ -79,4 +82,47 @@ def test_a_kernel_that_cannot_be_compiled_is_left_out(cache: Cache, monkeypatch:
 
     monkeypatch.setattr(together, "print_llvm", broken)
     compile_together(all_kernels(), 2)
-    assert [graph for graph in GRAPHS if key_of(graph) not in cache] == [GRAPHS[0]]
+    assert missing(cache) == [GRAPHS[0]]
+
+
+def test_without_room_for_objects_at_most_one_is_compiled_in_vain(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled = []
+
+    def counted(ir: str, target: Target) -> bytes:
+        compiled.append(ir)
+        return object_code(ir, target)
+
+    monkeypatch.setattr(together, "object_code", counted)
+    monkeypatch.setattr(Cache, "store", lambda *_: False)
+    compile_together(all_kernels(), 2)
+    assert len(compiled) == 1
+
+
+def test_modules_of_the_working_directory_are_not_ours(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work").mkdir()
+    for name in ("pickle.py", "numpy.py", "llvmlite.py"):
+        (tmp_path / "work" / name).write_text("raise SystemExit(1)\n")
+    monkeypatch.chdir(tmp_path / "work")
+    compile_together(all_kernels(), 2)
+    assert missing(cache) == []
+
+
+def test_a_worker_whose_parent_is_gone_stops() -> None:
+    program = f"""
+import os, pickle
+from minga.compile import worker
+worker.perform = lambda jobs, *_: print(*jobs)
+read, write = os.pipe()
+os.write(write, pickle.dumps(({list(range(100))}, None, None)))
+os.close(write)
+os.dup2(read, 0)
+parents = iter([7, 7, 7, 1])
+os.getppid = lambda: next(parents)
+worker.main()
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["0", "1"]

@@ -16,6 +16,7 @@ from minga.engine import time_blocks
 from minga.engine.command import Count, Kernel
 from minga.engine.helpers import wave_function
 from minga.engine.program import Program
+from minga.engine.time_blocks import SHORTEST
 from minga.space.region import Region
 
 from . import test_random_programs
@@ -173,6 +174,7 @@ PROGRAMS: list[Callable[[], Made]] = [plain, mirrored, waves, chain, stochastic,
 def blocks_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape | None], None]:
     def choose(shape: Shape | None) -> None:
         monkeypatch.setattr(time_blocks, "LEAST_REPEATED", 0)
+        monkeypatch.setattr(time_blocks, "SHORTEST", 2)
         monkeypatch.setattr(time_blocks, "best_bands", functools.partial(given_bands, shape))
 
     return choose
@@ -242,6 +244,7 @@ def check_in_blocks(data: st.DataObject, shape: Shape, length: int) -> None:
     way = Way(mg.Layout.single(world.grid.box, 1), 1, True, data.draw(st.integers(1, 3)), True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time_blocks, "LEAST_REPEATED", 0)
+        patch.setattr(time_blocks, "SHORTEST", 2)
         patch.setattr(time_blocks, "best_bands", functools.partial(given_bands, shape))
         patch.setattr(test_random_programs, "TIMES", 7)
         test_random_programs.check(world, way)
@@ -254,3 +257,13 @@ def test_threads_and_the_interpreter_execute_the_same_waves(threads: int, blocks
     blocks_of((4, 8, 4))
     assert result(waves(), [13], threads)[:2] == (expected, 2)
     assert result(waves(), [13], 1, native=False)[0] == expected
+
+
+@pytest.mark.parametrize(("deepest", "blocks"), [(16, 3), (8, 2), (4, 1), (2, 1)])
+def test_only_the_best_block_may_be_a_short_one(
+    deepest: int, blocks: int, blocks_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks of 16, 8 and 4 rounds; of two only if that is best."""
+    blocks_of((4, 8, deepest))
+    monkeypatch.setattr(time_blocks, "SHORTEST", SHORTEST)
+    assert result(waves(), [32])[1] == blocks

@@ -99,19 +99,24 @@ def compile_kernel(
     """
     target = target or host_target()
     cache = default_cache() if cache == "default" else cache
-    key = object_key(graph.code_digest(), target, options_of(reductions, way))
+    key = key_of(graph, target, reductions, way)
     code = cache.load(key) if cache else None
     cached = code is not None
     if code is None:
         code = object_code(print_llvm(graph, target=target, reductions=reductions, way=way), target)
         if cache:
-            cache.store(key, code, {"kernel": graph.name, "cpu": target.cpu})
+            cache.store(key, code, about(graph, target))
     return Compiled(graph, target, reductions, way, key, cached, Loaded(code, ENTRY))
 
 
-def options_of(reductions: bool, way: Alternative = USUAL) -> str:
-    """Return the options of a compilation as a part of the key of its object."""
-    return f"reductions={reductions}, {way}"
+def key_of(graph: KernelGraph, target: Target, reductions: bool, way: Alternative = USUAL) -> str:
+    """Return the key of a kernel's object in the cache."""
+    return object_key(graph.code_digest(), target, f"reductions={reductions}, {way}")
+
+
+def about(graph: KernelGraph, target: Target) -> dict[str, str]:
+    """Return what the file of an object tells people who inspect it."""
+    return {"kernel": graph.name, "cpu": target.cpu}
 
 
 def print_llvm(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import pickle
 import subprocess
 import sys
@@ -12,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from minga.compile.cache import Cache, default_cache, object_key
+from minga.compile.cache import Cache, default_cache
 from minga.compile.jit import object_code
-from minga.compile.llvm import options_of, print_llvm
+from minga.compile.llvm import about, key_of, print_llvm
 from minga.compile.target import Target, host_target
 from minga.errors import MingaError
 from minga.lang.graph import KernelGraph
@@ -24,7 +23,7 @@ __all__ = ["Job", "compile_together", "perform"]
 LEAST: Final = 12
 """Number of kernels from which further processes pay: starting one takes as long as compiling about five."""
 MOST: Final = 8
-"""Largest number of processes that are started without being asked for."""
+"""Largest number of processes: the passes in Python before them are not shared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +31,11 @@ class Job:
     """The LLVM IR of a kernel, and where its object belongs in the cache."""
 
     key: str
-    name: str
+    about: dict[str, str]
     ir: str
 
 
-def compile_together(kernels: Iterable[tuple[KernelGraph, bool]], workers: int | None = None) -> int:
+def compile_together(kernels: Iterable[tuple[KernelGraph, bool]], workers: int) -> int:
     """Compile kernels into the cache, if many of them are missing there.
 
     A kernel that fails here is left to :func:`minga.compile.llvm.compile_kernel`, which says why.
@@ -46,7 +45,7 @@ def compile_together(kernels: Iterable[tuple[KernelGraph, bool]], workers: int |
     kernels
         Graphs, each with whether its reductions are computed.
     workers
-        Number of processes, this one included; by default, the number of cores that it may use, at most 8.
+        Number of cores for processes, this one included; at most eight are used.
 
     Returns
     -------
@@ -54,13 +53,10 @@ def compile_together(kernels: Iterable[tuple[KernelGraph, bool]], workers: int |
         Number of kernels that were missing and are compiled here; 0 if these are too few.
     """
     cache, target = default_cache(), host_target()
-    workers = min(_cores(), MOST) if workers is None else workers
-    if cache is None or workers < 2:
+    workers = min(workers, MOST)
+    if cache is None or workers < 2 or not sys.executable:
         return 0
-    wanted = {
-        object_key(graph.code_digest(), target, options_of(reductions)): (graph, reductions)
-        for graph, reductions in kernels
-    }
+    wanted = {key_of(graph, target, reductions): (graph, reductions) for graph, reductions in kernels}
     missing = {key: kernel for key, kernel in wanted.items() if key not in cache}
     if len(missing) < LEAST:
         return 0
@@ -79,30 +75,27 @@ def compile_together(kernels: Iterable[tuple[KernelGraph, bool]], workers: int |
     return len(jobs)
 
 
-def perform(jobs: Sequence[Job], cache: Cache, target: Target) -> None:
-    """Compile kernels one after the other, and store their objects."""
+def perform(jobs: Iterable[Job], cache: Cache, target: Target) -> None:
+    """Compile kernels one after the other and store their objects, until one cannot be stored."""
     for job in jobs:
         with contextlib.suppress(RuntimeError):  # of LLVM
-            cache.store(job.key, object_code(job.ir, target), {"kernel": job.name, "cpu": target.cpu})
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            if not cache.store(job.key, object_code(job.ir, target), job.about):
+                return
 
 
 def _printed(kernels: Iterable[tuple[str, tuple[KernelGraph, bool]]], target: Target) -> Iterator[Job]:
     for key, (graph, reductions) in kernels:
         with contextlib.suppress(MingaError):
-            yield Job(key, graph.name, print_llvm(graph, target=target, reductions=reductions))
+            yield Job(key, about(graph, target), print_llvm(graph, target=target, reductions=reductions))
 
 
 def _started(jobs: Sequence[Job], cache: Cache, target: Target) -> subprocess.Popen[bytes]:
-    """Start a process that performs jobs."""
+    """Start a process that performs jobs; no module of the working directory (`-P`) takes the place of one of ours."""
     with tempfile.TemporaryFile() as file:
         pickle.dump((jobs, cache, target), file)
         file.seek(0)
         return subprocess.Popen(
-            [sys.executable or "python3", "-m", "minga.compile.worker"],
+            [sys.executable, "-P", "-m", "minga.compile.worker"],
             stdin=file,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -33,12 +33,13 @@ from minga.engine.options import check_counts, checked_layouts, checked_routes, 
 from minga.engine.outcome import Ledger as Ledger
 from minga.engine.outcome import Outcome as Outcome
 from minga.engine.panels import BoundMove
+from minga.engine.pin import available_cores
 from minga.engine.program import REASONS, Apply, Call, Operation, Program, Repeat
 from minga.engine.reach import Reach, closed_axes
 from minga.engine.relayout import PIECE_BYTES, Moved, move_fields
 from minga.engine.routes import Broadcasting, Router
 from minga.engine.scatter import scattered
-from minga.engine.schedule import Boundaries, Valid
+from minga.engine.schedule import Boundaries, Schedule, Valid
 from minga.engine.steady import SteadyGhosts, covers_all, is_steady, require_ghosts
 from minga.engine.storage import Storage
 from minga.engine.time_blocks import rounds_of_blocks
@@ -625,7 +626,7 @@ class Engine:
         if not self.comm.leads_node:
             self.comm.barrier()
         if self.device is None and self.comm.leads_node:
-            compile_together(kernels_of(schedule.items))
+            self._compile(schedule)
         binding = self._binder().bind(schedule)
         if self.comm.leads_node:
             self.comm.barrier()
@@ -645,6 +646,13 @@ class Engine:
         prepared = self._prepared[key] = _Prepared(binding, schedule.valid, native, changes, first_event, draws)
         self.binding_seconds += time.perf_counter() - began
         return prepared
+
+    def _compile(self, schedule: Schedule) -> None:
+        """Compile the kernels of a schedule that this engine has not used yet, side by side if they are many."""
+        needed = {(graph.code_digest(), own): (graph, own) for graph, own in kernels_of(schedule.items)}
+        new = needed.keys() - self._kernels.keys()
+        if new:
+            compile_together([needed[key] for key in new], len(available_cores()))
 
     def _rounds(self, loop: Repeat) -> int:
         """Return the number of rounds of a loop that one exchange is to last, for blocks of so many rounds."""

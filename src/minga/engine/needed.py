@@ -20,7 +20,7 @@ def kernels_of(items: Iterable[Item]) -> Iterator[tuple[KernelGraph, bool]]:
         match item:
             case Stage(apply=apply):
                 order = apply.graph.order
-                if order is None or order.kind == "red-black":
+                if (order is None or order.kind == "red-black") and apply.cells.stride is None:
                     yield apply.graph, bool(apply.graph.reductions)
             case Let(graph=graph):
                 yield graph, False
