@@ -40,3 +40,7 @@ def test_kernels_with_much_arithmetic_have_the_widest() -> None:
 
 def test_other_processors_have_the_widest() -> None:
     assert lanes_of(neighbours, replace(TARGET, halves=False)) == 64
+
+
+def test_no_vector_is_narrower_than_two_numbers() -> None:
+    assert lanes_of(neighbours, replace(TARGET, lanes=16)) == 16

@@ -69,7 +69,7 @@ def usual_lanes(graph: KernelGraph, target: Target) -> int:
     """
     few = len(graph.nodes()) < ARITHMETIC * sum(node.op == "read" for node in graph.nodes())
     plain = not graph.locals and not iterates(graph)
-    return target.lanes // 2 if target.halves and plain and few else target.lanes
+    return max(LEAST, target.lanes // 2) if target.halves and plain and few else target.lanes
 
 
 def _widths_of_loops(graph: KernelGraph, lanes: int) -> list[int]:
