@@ -180,9 +180,7 @@ def blocks_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Shape | None], None]
     return choose
 
 
-def given_bands(
-    shape: Shape | None, size: Sequence[int], cell: int, spreads: Sequence[Any], workers: int
-) -> Shape | None:
+def given_bands(shape: Shape | None, size: Sequence[int], cell: int, spreads: Sequence[Any], *_: Any) -> Shape | None:
     """Return the given shape instead of the best one, with fewer rounds if there are not so many."""
     if shape is None:
         return None

@@ -28,6 +28,20 @@ def second_cache(directory: Path = CACHES) -> int:
     return next(_sizes(directory, level=2), UNKNOWN)
 
 
+@functools.cache
+def third_cache(directory: Path = CACHES) -> int:
+    """Return the bytes of the L3 cache that the system tells; 0 if it tells none.
+
+    Other machines on the same processor may use most of it: whether something is fast in it must be measured.
+
+    Parameters
+    ----------
+    directory
+        Description of the caches of a core, as Linux has it in /sys.
+    """
+    return next(_sizes(directory, level=3), 0)
+
+
 def _sizes(directory: Path, level: int) -> Iterator[int]:
     for cache in sorted(directory.glob("index*")):
         with contextlib.suppress(OSError, ValueError, KeyError):

@@ -75,6 +75,10 @@ class Backend(Protocol):
         """True if calls of several rounds of a loop can be executed in bands."""
 
     @property
+    def sites(self) -> list[tuple[KernelCall, cmd.Site]]:
+        """The kernel calls whose code may be exchanged, in the order in which they were bound."""
+
+    @property
     def workers(self) -> int:
         """Number of workers that accumulate separately."""
 
@@ -149,6 +153,7 @@ class Host:
     keep: list[object] = field(default_factory=list)
     helpers: HelperKernels = field(default_factory=helper_addresses)
     waves: bool = True
+    sites: list[tuple[KernelCall, cmd.Site]] = field(default_factory=list)
 
     def compiled(self, graph: KernelGraph, reductions: bool = True) -> Compiled:
         """Return the compiled kernel of a graph, from the cache if possible."""
@@ -175,10 +180,11 @@ class Host:
         """Return the command that calls a traced kernel."""
         code = self.compiled(call.graph, call.reductions)
         self.scratch = max(self.scratch, code.scratch_bytes(call.tile))
-        args = self.address(call.args)
+        args, site = self.address(call.args), cmd.Site(code.address)
+        self.sites.append((call, site))
         return (
             cmd.Kernel(
-                code.address, args, call.tiles, call.category, call.label, call.polls, call.cells, call.block
+                code.address, args, call.tiles, call.category, call.label, call.polls, call.cells, call.block, site
             ),
         )  # fmt: skip
 

@@ -7,16 +7,18 @@ from math import prod
 from typing import Final
 
 from minga.compile.abi import offsets
-from minga.compile.caches import second_cache
+from minga.compile.caches import second_cache, third_cache
 from minga.engine.backend import KernelCall
 from minga.engine.skew import Position, Span, Touch
 from minga.lang.analysis import reads
 from minga.lang.graph import KernelGraph
 
-__all__ = ["best_bands", "places_of", "slots", "spread", "touch"]
+__all__ = ["best_bands", "budgets", "places_of", "slots", "spread", "touch"]
 
 CACHE_SHARE: Final = 0.75
 """Share of a core's cache that the rows between the first and the last round of a block may fill."""
+FARTHER: Final = 6, 12
+"""Bytes, as multiples of those in the L2 cache, that these rows may fill of an L3 cache."""
 EDGE: Final = 0.3
 """Cost of reading a cell beside a band again, from a farther cache, compared with reading it from memory."""
 LEAST_ROW: Final = 256
@@ -67,8 +69,14 @@ def slots(call: KernelCall) -> list[int]:
     return [int(call.args[word]) for word in offsets(call.graph).fields]
 
 
+def budgets(workers: int) -> list[float]:
+    """Return the bytes of a core's caches that a block may use: of the L2 cache, then more and more of the L3 cache."""
+    near = CACHE_SHARE * second_cache()
+    return [near, *(near * factor for factor in FARTHER if near * factor * workers <= third_cache())]
+
+
 def best_bands(
-    size: Sequence[int], cell: int, spreads: Sequence[Sequence[int]], workers: int
+    size: Sequence[int], cell: int, spreads: Sequence[Sequence[int]], workers: int, budget: float | None = None
 ) -> tuple[int, int, int] | None:
     """Return the shape of bands and the number of rounds that need the fewest bytes from memory for a round.
 
@@ -82,6 +90,8 @@ def best_bands(
         For each number of rounds, from 1 on, the rows along axes 0 and 1 that are in use at a time.
     workers
         Threads that compute a column each, with a cache of their own.
+    budget
+        Bytes of caches that a thread may use; by default a share of the L2 cache.
 
     Returns
     -------
@@ -89,7 +99,7 @@ def best_bands(
         Rows of a band, number of columns and number of rounds; None if the caches hold the whole block, or no several
         rounds.
     """
-    budget = second_cache() * CACHE_SHARE
+    budget = budgets(workers)[0] if budget is None else budget
     if prod(size) * cell <= budget * workers:
         return None
     row, least = (1, LEAST_ROW) if len(size) == 2 else (prod(size[2:]), LEAST_COLUMN)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -46,7 +47,8 @@ from minga.engine.steady import SteadyGhosts, is_steady, require_ghosts, spoiled
 from minga.engine.storage import Storage
 from minga.engine.sweep import bind_sweep
 from minga.engine.tiles import tile_shape
-from minga.engine.time_blocks import Levels, bind_blocks
+from minga.engine.time_blocks import Block, Cut, Levels, bind_blocks
+from minga.engine.tuner import Tuner
 from minga.lang.graph import KernelGraph, Scalar
 from minga.lang.types import DType
 from minga.space.boundary import Fill
@@ -78,6 +80,7 @@ class Binding:
     converges: bool
     steady: SteadyGhosts
     spoiled: frozenset[Field]
+    tuners: list[Tuner]
 
 
 @dataclass(slots=True)
@@ -125,6 +128,9 @@ class Binder:
     steady: SteadyGhosts = field(default_factory=dict)
     """Ghost cells of constant values that this Program reads and leaves to `minga.engine.steady`."""
     spoiled: frozenset[Field] = frozenset()
+    seconds: Callable[[], float] | None = None
+    """Returns the seconds of this rank's kernels so far, by which loops are tuned; None: they are not."""
+    tuners: list[Tuner] = field(default_factory=list)
     levels: Levels | None = None
     """While a round of a block is bound: the names that slots and registers have in it."""
 
@@ -163,6 +169,7 @@ class Binder:
             self.converges,
             self.steady,
             self.spoiled,
+            self.tuners,
         )
 
     @property
@@ -268,15 +275,17 @@ class Binder:
         restore = cmd.Label() if loop.restore else after
         self.emit(*fetched, cmd.Set(counter, -1))
         leaves = []
-        blocks = [(cmd.Label(), block) for block in bind_blocks(self, loop)]
+        first = len(self.backend.sites)
+        cuts = bind_blocks(self, loop)
+        tuner = self.tuner(loop, cuts)
+        if tuner is None:
+            cuts = [cut for cut in cuts if cut.usual]
+        blocks = [[(cmd.Label(), block) for block in cut.blocks] for cut in cuts]
         for number, items in enumerate(loop.rounds):
             body, out = cmd.Label(), cmd.Label()
             target = restore if number else after
             self.mark(heads[number])
-            for label, block in blocks:
-                self.pending.append(
-                    lambda label=label, n=block.rounds: cmd.Count(counter, limit, label.position, n, n)  # type: ignore[misc]
-                )
+            self.choose(tuner, blocks, counter, limit)
             if loop.until is not None:
                 self.let(loop.until)
                 self.jump_if(self.storage.of(loop.until.register).view(np.uint8), True, target)
@@ -292,12 +301,16 @@ class Binder:
             else:
                 self.jump(target)
             self.mark(body)
+            self.count(tuner, 1)
             self.items(items)
         self.jump(heads[0])
-        for label, block in blocks:
+        for label, block in chain.from_iterable(blocks):
             self.mark(label)
+            self.count(tuner, block.rounds)
             self.emit(*block.commands)
             self.jump(heads[0])
+        if tuner is not None:
+            tuner.begin(self.backend.sites[first:])
         for out, target in leaves:
             self.mark(out)
             self.emit(cmd.Set(self.control(self.reason), LIMIT))
@@ -306,6 +319,48 @@ class Binder:
             self.mark(restore)
             self.items(loop.restore)
         self.mark(after)
+
+    def tuner(self, loop: Loop, cuts: Sequence[Cut]) -> Tuner | None:
+        """Return a tuner of a loop; None if the loop contains others, or none are wanted."""
+        if self.seconds is None or any(isinstance(item, Loop | Branch) for items in loop.rounds for item in items):
+            return None
+        usual = next((number for number, cut in enumerate(cuts) if cut.usual), -1)
+        tuner = Tuner([cut.shape for cut in cuts], usual, self.seconds, self.backend.workers)
+        self.tuners.append(tuner)
+        return tuner
+
+    def choose(
+        self, tuner: Tuner | None, blocks: Sequence[Sequence[tuple[cmd.Label, Block]]], counter: int, limit: int
+    ) -> None:
+        """Emit the head of a round: a turn of the tuner, if one is due, and a block, if as many rounds are left."""
+        if tuner is not None:
+            skip = cmd.Label()
+            rounds, due = self.control(tuner.rounds), self.control(tuner.due)
+            self.pending.append(lambda: cmd.Count(rounds, due, skip.position, 0, 0))
+            self.emit(cmd.Call(tuner.turn, "tune"))
+            self.mark(skip)
+        single = cmd.Label()
+        starts = [cmd.Label() for _ in blocks]
+        if tuner is not None and blocks:
+            cut = self.control(tuner.cut)
+            self.pending.append(lambda: cmd.Switch(cut, tuple(start.position for start in starts)))
+            self.jump(single)
+        for start, given in zip(starts, blocks, strict=True):
+            self.mark(start)
+            for label, block in given:
+                self.pending.append(
+                    lambda label=label, n=block.rounds: cmd.Count(counter, limit, label.position, n, n)  # type: ignore[misc]
+                )
+            self.jump(single)
+        self.mark(single)
+
+    def count(self, tuner: Tuner | None, rounds: int) -> None:
+        """Emit the counting of rounds for a tuner."""
+        if tuner is not None:
+            after = cmd.Label()
+            counter, unbounded = self.control(tuner.rounds), self.control(np.array([UNBOUNDED], np.int64))
+            self.pending.append(lambda: cmd.Count(counter, unbounded, after.position, rounds, 0))
+            self.mark(after)
 
     def limit(self, loop: Loop) -> tuple[Sequence[cmd.Command], int]:
         """Return the commands that fetch a loop's limit, and the address of the word its counter is compared with."""

@@ -6,7 +6,7 @@ Every operand is an address of memory that lives as long as the binding; nothing
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Literal
 
@@ -36,13 +36,28 @@ class Category(IntEnum):
     BALANCE = 8
 
 
+@dataclass(slots=True, eq=False)
+class Site:
+    """The address of a kernel's code at one place of a list: another way to compile it may take its place."""
+
+    function: int
+    words: list[np.ndarray] = field(default_factory=list)
+    """Words that hold the address, each an array of one."""
+
+    def use(self, function: int) -> None:
+        """Call the code at another address from now on; no worker may be computing."""
+        self.function = function
+        for word in self.words:
+            word[0] = function
+
+
 @dataclass(frozen=True, slots=True)
 class Kernel:
     """Call `function(args, tile, worker)` for every tile, distributed over all workers.
 
     `polls` holds the channels in flight meanwhile. `cells` is the number of cells of the box that the kernel covers, if
     it covers one; it is recorded with events. `block` is its number among the blocks of this rank that are timed
-    individually, or -1.
+    individually, or -1. `site` holds the function if it may change.
     """
 
     function: int
@@ -53,6 +68,7 @@ class Kernel:
     polls: tuple[Channel, ...] = ()
     cells: int = 0
     block: int = -1
+    site: Site | None = None
 
     @property
     def column(self) -> int:

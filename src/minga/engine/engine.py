@@ -44,6 +44,7 @@ from minga.engine.steady import SteadyGhosts, covers_all, is_steady, require_gho
 from minga.engine.storage import Storage
 from minga.engine.time_blocks import rounds_of_blocks
 from minga.engine.traffic import Traffic, count_sent
+from minga.engine.tuner import timed
 from minga.engine.values import FieldValue as FieldValue
 from minga.engine.values import continue_beyond, gathered, set_values
 from minga.engine.workers import Workers
@@ -96,6 +97,8 @@ class Engine:
         Whether the shell of a block is sent while its interior is computed.
     native
         Whether bound Programs run in native code where possible; otherwise Python interprets the same commands.
+    tune
+        Whether loops that run for seconds try which of several ways to execute them is fastest; all have the same bits.
     cpus
         Logical processors of the threads, one for each; by default they are not pinned.
     trace
@@ -121,6 +124,7 @@ class Engine:
         halo_depth: int = 1,
         overlap: bool = True,
         native: bool = True,
+        tune: bool = True,
         cpus: Sequence[int] | None = None,
         trace: int = 0,
         poll: Literal["auto", "off"] | float = "auto",
@@ -134,6 +138,7 @@ class Engine:
         self._poll = poll_nanoseconds(poll)
         self.workers = Workers(threads, cpus=cpus)
         self.native = native and unsupported(self.comm, self.workers) is None
+        self.tune = tune
         self.storage = Storage(checked_layouts(layouts, grid, self.comm), self.comm.rank)
         self.device = open_device(device, self.comm) if isinstance(device, str) else device
         self._on_device: DeviceFields | None = None
@@ -453,7 +458,8 @@ class Engine:
                 self._on_device.send_back()
             if not covers_all(self._steady, prepared.binding.steady):
                 self._fill_steady(prepared.binding.steady)
-            code = self._do(prepared)
+            with timed(prepared.binding.tuners):
+                code = self._do(prepared)
             ended = code not in (INTERRUPTED, LEFT, NOT_FINITE)
         finally:
             if self.device is not None:
@@ -490,7 +496,13 @@ class Engine:
         return Binder(
             self.storage, self.comm, self._backend(), self._python, self._next_tag, self._active,
             polled=self._poll is not None, clocks=self._clocks, routes=self.routes,
+            seconds=self._computing if self.tune and self.native and self.device is None else None,
         )  # fmt: skip
+
+    def _computing(self) -> float:
+        """Return the seconds that kernels of this rank have taken."""
+        columns = self.booked[0, [cmd.Category.COMPUTE, cmd.Category.BOUNDARY]].sum()
+        return 1e-9 * float(columns + self.booked[0, len(cmd.Category) :].sum())
 
     def _draws_again(self, program: Program, apply: Apply) -> None:
         """Warn if a Program is run again at the same mg.STEP, so that it draws the same random numbers."""

@@ -10,6 +10,7 @@ import numpy as np
 from minga.compile.ptx import launch
 from minga.engine import command as cmd
 from minga.engine.backend import KernelCall
+from minga.engine.command import Site
 from minga.engine.device import Device, Helper
 from minga.engine.device_kernels import helper_launch, rotate_args
 
@@ -23,6 +24,7 @@ class Gpu:
     device: Device
     timed: bool = False
     waves: bool = False
+    sites: list[tuple[KernelCall, Site]] = field(default_factory=list)
     keep: list[object] = field(default_factory=list)
     _copies: dict[int, int] = field(default_factory=dict)
 

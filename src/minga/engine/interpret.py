@@ -133,7 +133,8 @@ class _Run:
     """Result of the run, once it has ended."""
 
     def kernel(self, command: Kernel) -> int:
-        self.workers.run(command.function, command.args, command.tiles)
+        function = command.function if command.site is None else command.site.function
+        self.workers.run(function, command.args, command.tiles)
         for channel in command.polls:
             channel.test()
         return command.column

@@ -121,7 +121,9 @@ class Remaining:
         )  # fmt: skip
         args[words.LO : words.LO + ndim], args[words.HI : words.HI + ndim] = call.lo, call.hi
         self.fresh.append(fresh)
-        masked = replace(command, function=mask_functions().masked_call, args=binder.address(args))
+        if command.site is not None:
+            command.site.words.append(args[:1])
+        masked = replace(command, function=mask_functions().masked_call, args=binder.address(args), site=None)
         return [masked, cmd.Set(fresh, 0)]
 
     def close(self, binder: Binder) -> None:

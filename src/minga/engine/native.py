@@ -122,6 +122,8 @@ class NativeLoop:
         for number, command in enumerate(self._commands):
             record = self._encode(number, command)
             self._records[number, : len(record)] = record
+            if isinstance(command, Kernel) and command.site is not None:
+                command.site.words.append(self._records[number, 1:2])
         self._records[-1, :2] = words.OP_END, _PAST_THE_END
         self._context = self._make_context(workers)
         self._address = int(self._context.ctypes.data)
@@ -143,8 +145,7 @@ class NativeLoop:
                 elif not self._goes_on():
                     return LEFT
         finally:
-            self._ledger += (self._booked * self._units).astype(np.int64)
-            self._booked[...] = 0
+            self._book()
         if status == words.STOPPED:
             return INTERRUPTED
         if status == words.FAILED:
@@ -153,6 +154,11 @@ class NativeLoop:
         if reason == _PAST_THE_END:
             raise past_the_end(len(self._commands))
         return reason
+
+    def _book(self) -> None:
+        """Add what native code has counted to the ledger."""
+        self._ledger += (self._booked * self._units).astype(np.int64)
+        self._booked[...] = 0
 
     def close(self) -> None:
         """Free the requests that were created for this list; its channels have other owners."""
@@ -180,6 +186,7 @@ class NativeLoop:
         start = time.perf_counter_ns()
         match command:
             case Call():
+                self._book()
                 command.function()
                 category = Category.CALL
             case Start():

@@ -21,7 +21,7 @@ from minga.compile.abi import offsets
 from minga.engine import command as cmd
 from minga.engine import wave_kernel as words
 from minga.engine.backend import KernelCall, copies_of
-from minga.engine.bands import best_bands, slots, spread, touch
+from minga.engine.bands import best_bands, budgets, slots, spread, touch
 from minga.engine.helpers import BoxAddress, Copy, copy_args, wave_function
 from minga.engine.program import Apply, Let, Repeat, Rotate
 from minga.engine.reach import stencil
@@ -35,7 +35,7 @@ from minga.space.field import Field, Register, Slot
 if TYPE_CHECKING:
     from minga.engine.bind import Binder
 
-__all__ = ["Block", "Levels", "bind_blocks"]
+__all__ = ["Block", "Cut", "Levels", "bind_blocks"]
 
 DEEPEST: Final = 16
 """Largest number of rounds in a block."""
@@ -77,6 +77,20 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """One way to execute a loop in blocks.
+
+    shape   rows of a band, number of columns and number of rounds
+    usual   True if it is usually faster than single rounds: its data fit the L2 cache
+    blocks  the blocks, the longest first
+    """
+
+    shape: tuple[int, int, int]
+    usual: bool
+    blocks: list[Block]
+
+
+@dataclass(frozen=True, slots=True)
 class _Round:
     """State after a round: commands that set registers, numbers of calls and rotations, memory of registers."""
 
@@ -86,8 +100,8 @@ class _Round:
     versions: Mapping[str, np.ndarray]
 
 
-def bind_blocks(binder: Binder, loop: Loop) -> list[Block]:
-    """Return the blocks that a loop is worth executing in, the longest first; none if it is not."""
+def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
+    """Return the ways in which a loop may be worth executing in blocks; none if it cannot be."""
     rounds, tail = _rounds(loop)
     if not _possible(binder, loop, rounds):
         return []
@@ -96,18 +110,19 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Block]:
     if len(touches) < len(levels.calls) or not touches or not _separate(levels.calls):
         return []
     places = [positions(touches, axis) for axis in (0, 1)]
-    best = _best(levels.calls, touches, places, [step.calls for step in known], binder.backend.workers)
-    if best is None:
-        return []
-    blocks, (rows, columns, depth) = [], best
-    while depth:
-        end = known[depth - 1]
-        wave = _wave(binder, levels.calls[: end.calls], touches, places, (rows, columns))
-        lets = [command for step in known[:depth] for command in step.lets]
-        after = tail if depth == len(loop.rounds) else loop.restore
-        blocks.append(Block(depth, [*lets, wave, *_ending(binder, end), *_bound(binder, after)]))
-        depth = depth // 2 if depth >= 2 * SHORTEST else 0
-    return blocks
+    shapes = _shapes(levels.calls, touches, places, [step.calls for step in known], binder.backend.workers)
+    cuts = []
+    for (rows, columns, depth), usual in shapes.items():
+        blocks, length = [], depth
+        while length:
+            end = known[length - 1]
+            wave = _wave(binder, levels.calls[: end.calls], touches, places, (rows, columns))
+            lets = [command for step in known[:length] for command in step.lets]
+            after = tail if length == len(loop.rounds) else loop.restore
+            blocks.append(Block(length, [*lets, wave, *_ending(binder, end), *_bound(binder, after)]))
+            length = length // 2 if length >= 2 * SHORTEST else 0
+        cuts.append(Cut((rows, columns, depth), usual, blocks))
+    return cuts
 
 
 def _rounds(loop: Loop) -> tuple[list[list[Item]], list[Item]]:
@@ -207,18 +222,23 @@ def _separate(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> bool:
     return not partial & stored
 
 
-def _best(
+def _shapes(
     calls: Sequence[tuple[KernelCall, cmd.Kernel]],
     touches: Sequence[Touch],
     places: Sequence[Sequence[Position]],
     ends: Sequence[int],
     workers: int,
-) -> tuple[int, int, int] | None:
-    """Return the rows of a band, the number of columns and the rounds of the best block; None if none pays."""
+) -> dict[tuple[int, int, int], bool]:
+    """Return the best rows of a band, number of columns and rounds for each budget: True for those of the L2 cache."""
     lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
     size = tuple(b - a for a, b in zip(lo, hi, strict=True))
     spreads = [[spread(touches[:end], places[axis], axis) for axis in (0, 1)] for end in ends]
-    return best_bands(size, _bytes(calls), spreads, workers)
+    found: dict[tuple[int, int, int], bool] = {}
+    for number, budget in enumerate(budgets(workers)):
+        best = best_bands(size, _bytes(calls), spreads, workers, budget)
+        if best is not None:
+            found.setdefault(best, number == 0)
+    return found
 
 
 def rounds_of_blocks(loop: Repeat, storage: Storage, workers: int) -> int:
@@ -277,6 +297,8 @@ def _wave(
         one[where.tile : where.tile + n] = [max(1, b - a) for a, b in zip(call.lo, call.hi, strict=True)]
         one[where.tiles : where.tiles + n] = 1
         copies = copies_of(one, binder.backend.workers)
+        if kernel.site is not None:
+            kernel.site.words.append(table[number, words.FUNCTION : words.FUNCTION + 1])
         table[number, : words.AXES] = kernel.function, binder.address(copies), copies[0].nbytes, n
         along = [axis[number] for axis in places]
         axes = [(call.lo[axis], call.hi[axis], p.place, p.at_once) for axis, p in enumerate(along)]

@@ -1,0 +1,112 @@
+"""Ways of executing loops that were fastest when they were tuned, remembered for later runs beside compiled kernels.
+
+A file holds the choice for one loop: its kernels, the classes of their sizes, the processor and the number of threads
+determine its name. All ways have the same bits, so a choice that no longer fits costs time only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from minga.compile.alternative import Alternative
+from minga.compile.cache import default_cache
+from minga.compile.target import host_target
+from minga.lang.graph import KernelGraph
+
+__all__ = ["Choice", "all_choices", "choice_key", "load_choice", "store_choice"]
+
+SUFFIX: Final = ".choice"
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The fastest way to execute a loop.
+
+    cut      rows of a band, number of columns and rounds of its blocks; None: rounds one by one
+    way      the way its kernels are compiled
+    gain     time of the usual way, relative to this one
+    kernels  name and digest of the code of each of its kernels that do much of the work
+    cells    cells of the largest box
+    """
+
+    cut: tuple[int, int, int] | None
+    way: Alternative
+    gain: float
+    kernels: dict[str, str]
+    cells: int
+
+    def __str__(self) -> str:
+        """Return the choice in words."""
+        parts = ["rounds one by one" if self.cut is None else f"blocks of {self.cut[2]} rounds"]
+        if self.way.vector:
+            parts.append(f"vectors of {self.way.vector} bytes")
+        if self.way.prefetch != "large":
+            parts.append(f"prefetch {self.way.prefetch}")
+        if not self.way.stream:
+            parts.append("stores through the caches")
+        names = ", ".join(self.kernels)
+        return f"{names} on {self.cells:,} cells: {', '.join(parts)}, {self.gain:.2f} times as fast as the usual way"
+
+
+def choice_key(kernels: Sequence[tuple[KernelGraph, int]], threads: int) -> str:
+    """Return the key of the choice for a loop with these kernels, each with its number of cells."""
+    work = sorted(f"{graph.code_digest()} {round(math.log2(max(1, cells)))}" for graph, cells in kernels)
+    parts = [f"choice {FORMAT}", repr(host_target()), str(threads), *work]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def load_choice(key: str) -> Choice | None:
+    """Return the remembered choice of a key; None if there is no valid one."""
+    cache = default_cache()
+    return None if cache is None else _read(cache.directory / f"{key}{SUFFIX}")
+
+
+def store_choice(key: str, choice: Choice) -> None:
+    """Remember a choice, if the cache can be written."""
+    cache = default_cache()
+    if cache is None:
+        return
+    with contextlib.suppress(OSError):
+        cache.directory.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=cache.directory, suffix=".part")
+        with os.fdopen(handle, "w") as file:
+            json.dump(asdict(choice), file)
+        Path(name).replace(cache.directory / f"{key}{SUFFIX}")
+
+
+def all_choices() -> Iterator[Choice]:
+    """Yield the choices that are remembered on this machine, those stored last first."""
+    cache = default_cache()
+    paths = [] if cache is None else list(cache.directory.glob(f"*{SUFFIX}"))
+    with contextlib.suppress(OSError):
+        paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    yield from filter(None, map(_read, paths))
+
+
+def _read(path: Path) -> Choice | None:
+    try:
+        found = json.loads(path.read_text())
+        return Choice(
+            None if found["cut"] is None else _cut(found["cut"]),
+            Alternative(**found["way"]),
+            float(found["gain"]),
+            {str(name): str(digest) for name, digest in found["kernels"].items()},
+            int(found["cells"]),
+        )
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _cut(value: Any) -> tuple[int, int, int]:
+    rows, columns, rounds = map(int, value)
+    return rows, columns, rounds
