@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.cli.doctor import _tuning
 from minga.compile import choices
 from minga.compile.alternative import Alternative
 from minga.compile.cache import Cache
@@ -129,6 +130,15 @@ def test_the_fastest_way_is_kept_and_remembered() -> None:
     again, _ = simulated(lambda setting: 1.0, 3)
     assert again.tuned
     assert again.cut[0] == 1
+
+
+def test_explanations_and_the_doctor_list_choices() -> None:
+    times = {-1: 2e-3, 0: 1.5e-3, 1: 1e-3}
+    simulated(lambda setting: times[setting.cut], 10_000)
+    said = "blocks of 8 rounds, 1.50 times as fast as the usual way"
+    assert said in smooth.explain()
+    assert "tuned" not in twice.explain()
+    assert said in _tuning().text
 
 
 def test_the_usual_way_stays_unless_another_is_clearly_faster() -> None:

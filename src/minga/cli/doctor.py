@@ -29,6 +29,9 @@ __all__ = ["GROUP", "Finding", "examine"]
 GROUP = "minga.checks"
 """Entry-point group of further checks: functions without arguments that return a `Finding`."""
 
+_MOST_CHOICES = 3
+"""Tuned loops that are listed one by one."""
+
 State = Literal["ok", "note", "problem"]
 
 _PACKAGES = (
@@ -59,6 +62,7 @@ def examine() -> list[Finding]:
         ("MPI launcher", _launcher),
         ("ranks", _ranks),
         ("cache", _cache),
+        ("tuning", _tuning),
         ("GPU", _gpu),
         *((name, partial(_added, name)) for name in names(GROUP)),
     )
@@ -179,6 +183,19 @@ def _ranks() -> Finding:
         )
     why = (done.stderr.strip().splitlines() or [""])[-1]
     return Finding("ranks", "problem", f"2 processes were started but did not meet (each sees {said!r}) {why}", data)
+
+
+def _tuning() -> Finding:
+    """Report the loops that were tuned on this machine, those tuned last first."""
+    from minga.compile.choices import all_choices
+
+    choices = list(all_choices())
+    if not choices:
+        return Finding("tuning", "ok", "no loop has run for long enough on this machine to be tuned", {"choices": []})
+    said = [str(choice) for choice in choices[:_MOST_CHOICES]]
+    more = f"; and {len(choices) - len(said)} more" if len(choices) > len(said) else ""
+    text = f"{len(choices)} loops were tuned: {'; '.join(said)}{more}"
+    return Finding("tuning", "ok", text, {"choices": [asdict(choice) for choice in choices]})
 
 
 def _cache() -> Finding:

@@ -11,6 +11,7 @@ from typing import Final, Literal, overload
 import numpy as np
 
 from minga.compile.call import Call
+from minga.compile.choices import all_choices
 from minga.compile.llvm import compile_kernel, print_llvm
 from minga.compile.numpy import BoundArray
 from minga.errors import KernelError
@@ -42,6 +43,8 @@ class Kernel(lang.Kernel):
 
     def explain(self, dtype: object = "f8", ndim: int | None = None) -> str:
         """Describe the kernel's accesses, radius, flops and bytes per cell, and the resulting bound on one core here.
+
+        For loops with this kernel that were tuned on this machine, the ways that were fastest follow.
 
         Parameters
         ----------
@@ -80,6 +83,7 @@ class Kernel(lang.Kernel):
             f"  bound on this core: {limit / 1e6:.0f} Mcells/s, by {what} "
             f"({machine.bytes_per_second / 1e9:.1f} GB/s, {machine.flops_per_second / 1e9:.1f} Gflop/s measured)"
         )
+        lines += [f"  tuned: {choice}" for choice in all_choices() if graph.code_digest() in choice.kernels.values()]
         return "\n".join(lines)
 
     def source(self, printer: Printer = "llvm", dtype: object = "f8", ndim: int | None = None) -> str:

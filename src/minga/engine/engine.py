@@ -42,6 +42,7 @@ from minga.engine.scatter import scattered
 from minga.engine.schedule import Boundaries, Schedule, Valid
 from minga.engine.steady import SteadyGhosts, covers_all, is_steady, require_ghosts
 from minga.engine.storage import Storage
+from minga.engine.switches import is_off
 from minga.engine.time_blocks import rounds_of_blocks
 from minga.engine.traffic import Traffic, count_sent
 from minga.engine.tuner import timed
@@ -99,6 +100,7 @@ class Engine:
         Whether bound Programs run in native code where possible; otherwise Python interprets the same commands.
     tune
         Whether loops that run for seconds try which of several ways to execute them is fastest; all have the same bits.
+        ``MINGA_TUNE=off`` disables it.
     cpus
         Logical processors of the threads, one for each; by default they are not pinned.
     trace
@@ -138,7 +140,7 @@ class Engine:
         self._poll = poll_nanoseconds(poll)
         self.workers = Workers(threads, cpus=cpus)
         self.native = native and unsupported(self.comm, self.workers) is None
-        self.tune = tune
+        self.tune = tune and not is_off("MINGA_TUNE")
         self.storage = Storage(checked_layouts(layouts, grid, self.comm), self.comm.rank)
         self.device = open_device(device, self.comm) if isinstance(device, str) else device
         self._on_device: DeviceFields | None = None

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from minga.engine.quotas import quota
+from minga.engine.switches import is_off
 
 __all__ = ["Pinning", "available_cores", "local_place", "pin", "share"]
 
@@ -85,7 +86,7 @@ def pin(rank: int, ranks: int, threads: int) -> Pinning:
     everything = tuple(cpu for core in cores for cpu in core)
     if not hasattr(os, "sched_setaffinity"):
         return Pinning(everything, False, "this system has no processor affinity")
-    if os.environ.get("MINGA_PIN", "").lower() in ("off", "0", "no", "false"):
+    if is_off("MINGA_PIN"):
         return Pinning(everything, False, "MINGA_PIN is off")
     if ranks == 1 and threads < len(cores):
         return Pinning(everything, False, "one rank that leaves cores free")
