@@ -76,7 +76,7 @@ def budgets(workers: int) -> list[float]:
 
 
 def best_bands(
-    size: Sequence[int], cell: int, spreads: Sequence[Sequence[int]], workers: int, budget: float | None = None
+    size: Sequence[int], cell: float, spreads: Sequence[Sequence[int]], workers: int, budget: float | None = None
 ) -> tuple[int, int, int] | None:
     """Return the shape of bands and the number of rounds that need the fewest bytes from memory for a round.
 

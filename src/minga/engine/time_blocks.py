@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -30,6 +31,7 @@ from minga.engine.skew import Position, Touch, positions
 from minga.engine.storage import Storage
 from minga.engine.workers import libc_address
 from minga.lang.types import itemsize
+from minga.space.box import Point
 from minga.space.field import Field, Register, Slot
 
 if TYPE_CHECKING:
@@ -233,9 +235,10 @@ def _shapes(
     lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
     size = tuple(b - a for a, b in zip(lo, hi, strict=True))
     spreads = [[spread(touches[:end], places[axis], axis) for axis in (0, 1)] for end in ends]
+    cell = _bytes(calls, prod(size))
     found: dict[tuple[int, int, int], bool] = {}
     for number, budget in enumerate(budgets(workers)):
-        best = best_bands(size, _bytes(calls), spreads, workers, budget)
+        best = best_bands(size, cell, spreads, workers, budget)
         if best is not None:
             found.setdefault(best, number == 0)
     return found
@@ -270,15 +273,17 @@ def _reach(apply: Apply, axis: int) -> int:
     return max((max(reach.lo[axis], reach.hi[axis]) for reach in stencil(apply).values()), default=0)
 
 
-def _bytes(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> int:
-    """Return the bytes of a cell of all arrays that calls access."""
-    sizes: dict[int, int] = {}
+def _bytes(calls: Sequence[tuple[KernelCall, cmd.Kernel]], cells: int) -> float:
+    """Return the bytes of all arrays that calls access, for each of so many cells."""
+    covered: dict[tuple[int, int], set[tuple[Point, Point]]] = {}
     for call, _ in calls:
-        params = call.graph.params
-        sizes |= {
-            s: itemsize(p.dtype) for s, p in zip(slots(call), params, strict=True) if len(p.axes) == call.graph.ndim
-        }
-    return sum(sizes.values())
+        for slot, param in zip(slots(call), call.graph.params, strict=True):
+            if len(param.axes) == call.graph.ndim:
+                covered.setdefault((slot, itemsize(param.dtype)), set()).add((call.lo, call.hi))
+    return sum(
+        size * min(1.0, sum(prod(b - a for a, b in zip(*box, strict=True)) for box in boxes) / cells)
+        for (_, size), boxes in covered.items()
+    )
 
 
 def _wave(

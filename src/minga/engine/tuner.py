@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Final
 
 import numpy as np
@@ -36,8 +37,8 @@ AFTER: Final = 1.0
 """Seconds that a loop has run before anything is tried."""
 TURN: Final = 0.005
 """Least seconds of a turn."""
-TURNS: Final = 3
-"""Turns of each way; the fastest counts, since other programs can only lengthen one."""
+TURNS: Final = 5
+"""Turns of each way; the median of their times relative to the present way's turns beside them counts."""
 GAIN: Final = 0.97
 """Time, relative to the present way, below which another way replaces it."""
 HOPELESS: Final = 1.1
@@ -49,6 +50,7 @@ COMPILING: Final = 0.05, 0.001
 SHARE: Final = 0.1
 """Least share of a loop's operations that a kernel has if it is compiled in other ways."""
 WIDTHS: Final = 16, 32, 64
+_TIMED: Final = Category.COMPUTE, Category.BOUNDARY
 _NEVER: Final = 1 << 62
 
 
@@ -125,7 +127,8 @@ class Tuner:
         if not distinct:
             self._end()
             return
-        self._key = choice_key([(call.graph, call.cells) for call in distinct.values()], self._threads)
+        work = {call.graph.code_digest(): (call.graph, call.cells) for call, _ in calls if call.category in _TIMED}
+        self._key = choice_key(list(work.values()), self._threads)
         known = load_choice(self._key)
         if known is not None and (known.cut is None or known.cut in self._cuts):
             self._use(_Setting(-1 if known.cut is None else self._cuts.index(known.cut), known.way))
@@ -189,20 +192,24 @@ class Tuner:
             yield _Turn(present, missing)
 
     def _fastest(self, present: _Setting, others: Sequence[_Setting]) -> _Turns:
-        """Return the setting whose fastest turn was the fastest, the present one if none is clearly faster."""
-        times = dict.fromkeys([present, *others], math.inf)
+        """Return the fastest setting, the present one if none is clearly faster."""
+        times: dict[_Setting, list[float]] = {setting: [] for setting in [present, *others]}
         rounds = 2 * max((self._cuts[setting.cut][2] for setting in times if setting.cut >= 0), default=1)
         for _ in range(TURNS):
             if len(times) == 1:
                 return present
-            for setting in times:
-                times[setting] = min(times[setting], (yield _Turn(setting, TURN, rounds)))
-            most = HOPELESS * min(times.values())
-            times = {setting: spent for setting, spent in times.items() if spent <= most or setting == present}
-        best = min(times, key=times.__getitem__)
-        if times[best] >= GAIN * times[present]:
+            for setting, spent in times.items():
+                spent.append((yield _Turn(setting, TURN, rounds)))
+            most = HOPELESS * min(map(min, times.values()))
+            times = {setting: spent for setting, spent in times.items() if min(spent) <= most or setting == present}
+        usual = times[present]
+        relative = {
+            s: median(own / other for own, other in zip(spent, usual, strict=True)) for s, spent in times.items()
+        }
+        best = min(relative, key=relative.__getitem__)
+        if relative[best] >= GAIN:
             return present
-        self._gain *= times[present] / times[best]
+        self._gain /= relative[best]
         return best
 
     # Ways ------------------------------------------------------------------------------------------------------------
