@@ -13,11 +13,14 @@ from hypothesis import strategies as st
 
 import minga as mg
 from minga.engine import time_blocks
+from minga.engine.comm import Comm, SerialComm, run_virtual
 from minga.engine.command import Count, Kernel
 from minga.engine.helpers import wave_function
 from minga.engine.program import Program
 from minga.engine.time_blocks import SHORTEST
+from minga.space.cuts import slabs
 from minga.space.region import Region
+from thinned import thinned
 
 from . import test_random_programs
 from .worlds import Way, worlds
@@ -192,8 +195,14 @@ def given_bands(shape: Shape | None, size: Sequence[int], cell: int, spreads: Se
 
 def result(made: Made, times: list[int], threads: int = 1, native: bool = True) -> tuple[list[bytes], int, int]:
     """Return the bits of all slots and of the registers, the waves that are bound, and the deepest."""
+    return on_rank(made, times, mg.Layout.single(made[0].box, 1), SerialComm(), threads, native)
+
+
+def on_rank(
+    made: Made, times: list[int], layout: mg.Layout, comm: Comm, threads: int = 1, native: bool = True
+) -> tuple[list[bytes], int, int]:
     grid, fields, step = made
-    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=threads, native=native) as engine:
+    with mg.Engine(layout, grid=grid, comm=comm, threads=threads, native=native) as engine:
         for number, item in enumerate(fields):
             rng = np.random.default_rng(number)
             for k in range(item.slots):
@@ -223,6 +232,22 @@ def test_blocks_give_the_bits_of_single_rounds(make: Callable[[], Made], shape: 
     assert found == expected
 
 
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("make", thinned([plain, mirrored, waves, chain, stochastic, torus, cylinder], waves, torus))
+def test_ranks_execute_blocks_between_exchanges(
+    make: Callable[[], Made], axis: int, ranks: int, blocks_of: Any
+) -> None:
+    times = [7, 2, 21]
+    blocks_of(None)
+    expected, *_ = result(make(), times)
+    blocks_of((3, 4, 4))
+    layout = slabs(make()[0].box, ranks, axis, granule=1)
+    found = run_virtual(ranks, lambda comm: on_rank(make(), times, layout, comm))
+    assert found[0][0] == expected
+    assert all(waves > 0 and deepest == 4 for _, waves, deepest in found)
+
+
 @given(st.data(), st.sampled_from(SHAPES))
 @settings(max_examples=2)
 def test_random_programs_in_blocks(data: st.DataObject, shape: Shape) -> None:
@@ -239,7 +264,10 @@ def test_many_random_programs_in_blocks(data: st.DataObject, shape: Shape) -> No
 
 def check_in_blocks(data: st.DataObject, shape: Shape, length: int) -> None:
     world = data.draw(worlds(length=length))
-    way = Way(mg.Layout.single(world.grid.box, 1), 1, True, data.draw(st.integers(1, 3)), True)
+    layout = slabs(
+        world.grid.box, data.draw(st.integers(1, 3)), data.draw(st.integers(0, world.grid.ndim - 1)), granule=1
+    )
+    way = Way(layout, 1, data.draw(st.booleans()), data.draw(st.integers(1, 3)), True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time_blocks, "LEAST_REPEATED", 0)
         patch.setattr(time_blocks, "SHORTEST", 2)

@@ -76,7 +76,12 @@ def budgets(workers: int) -> list[float]:
 
 
 def best_bands(
-    size: Sequence[int], cell: float, spreads: Sequence[Sequence[int]], workers: int, budget: float | None = None
+    size: Sequence[int],
+    cell: float,
+    spreads: Sequence[Sequence[int]],
+    workers: int,
+    budget: float,
+    depths: Sequence[int] | None = None,
 ) -> tuple[int, int, int] | None:
     """Return the shape of bands and the number of rounds that need the fewest bytes from memory for a round.
 
@@ -91,7 +96,9 @@ def best_bands(
     workers
         Threads that compute a column each, with a cache of their own.
     budget
-        Bytes of caches that a thread may use; by default a share of the L2 cache.
+        Bytes of caches that a thread may use.
+    depths
+        Numbers of rounds; by default all powers of two.
 
     Returns
     -------
@@ -99,12 +106,11 @@ def best_bands(
         Rows of a band, number of columns and number of rounds; None if the caches hold the whole block, or no several
         rounds.
     """
-    budget = budgets(workers)[0] if budget is None else budget
     if prod(size) * cell <= budget * workers:
         return None
     row, least = (1, LEAST_ROW) if len(size) == 2 else (prod(size[2:]), LEAST_COLUMN)
     best: tuple[float, tuple[int, int, int]] | None = None
-    for depth in (2**k for k in range(1, len(spreads).bit_length())):
+    for depth in depths or [2**k for k in range(1, len(spreads).bit_length())]:
         deep, wide = spreads[depth - 1]
         for columns in (workers * n for n in range(1, max(1, size[1] // (least * workers)) + 1)):
             width = -(-(size[1] + wide) // columns)

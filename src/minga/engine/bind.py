@@ -285,7 +285,8 @@ class Binder:
             body, out = cmd.Label(), cmd.Label()
             target = restore if number else after
             self.mark(heads[number])
-            self.choose(tuner, blocks, counter, limit)
+            if number == 0:  # after other rounds, cells of a deep halo are no longer valid
+                self.choose(tuner, blocks, counter, limit)
             if loop.until is not None:
                 self.let(loop.until)
                 self.jump_if(self.storage.of(loop.until.register).view(np.uint8), True, target)

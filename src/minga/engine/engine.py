@@ -140,6 +140,7 @@ class Engine:
         self._poll = poll_nanoseconds(poll)
         self.workers = Workers(threads, cpus=cpus)
         self.native = native and unsupported(self.comm, self.workers) is None
+        self._one_node: bool | None = None
         self.tune = tune and not is_off("MINGA_TUNE")
         self.storage = Storage(checked_layouts(layouts, grid, self.comm), self.comm.rank)
         self.device = open_device(device, self.comm) if isinstance(device, str) else device
@@ -669,10 +670,19 @@ class Engine:
             compile_together([needed[key] for key in new], len(available_cores()))
 
     def _rounds(self, loop: Repeat) -> int:
-        """Return the number of rounds of a loop that one exchange is to last, for blocks of so many rounds."""
-        if self.device is not None or self.comm.size > 1 or self.halo_depth > 1:
+        """Return the number of rounds of a loop that one exchange is to last, for blocks of so many rounds. Collective.
+
+        Ranks on several nodes keep to `halo_depth` and `overlap`, which planning chooses for their network.
+        """
+        if self.device is not None or self.halo_depth > 1:
             return 1
-        return rounds_of_blocks(loop, self.storage, self.threads)
+        if self._one_node is None:
+            self._one_node = len(set(self.comm.bcast(self.comm.gather(self.comm.node)))) == 1
+        if not self._one_node:
+            return 1
+        rounds = np.array([-rounds_of_blocks(loop, self.storage, self.comm.rank, self.threads, self.comm.size)])
+        self.comm.allreduce(rounds, "max")
+        return -int(rounds[0])
 
     def _backend(self) -> Backend:
         if self.device is None:

@@ -139,8 +139,8 @@ class _Pass:
         if missing:
             self.exchange(missing, out)
 
-    def exchange(self, missing: Valid, out: list[Item]) -> None:
-        emit_exchange(missing, out, self.overlap)
+    def exchange(self, missing: Valid, out: list[Item], overlap: bool | None = None) -> None:
+        emit_exchange(missing, out, self.overlap if overlap is None else overlap)
         for slot, need in missing.items():
             have = self.valid.get(slot, need)
             # Around faces widths add up; a wider box would have corners that neither exchange delivers.
@@ -189,7 +189,8 @@ class _Pass:
 
     # Loops and branches ---------------------------------------------------------------------------------------------
     def repeat(self, loop: Repeat, out: list[Item]) -> None:
-        copies = max(self.depth, self.rounds(loop)) if _simple(loop.body) else 1
+        blocks = self.rounds(loop) if _simple(loop.body) else 1
+        copies = max(self.depth, blocks) if _simple(loop.body) else 1
         body = list(loop.body) * copies
         extents = _extents(body, self.closed) if copies > 1 else {}
         head = {s: _across(s, r, self.closed) for s, r in _needed_at_head(body, extents).items()}
@@ -214,7 +215,7 @@ class _Pass:
             rounds.append(items)
         missing = {s: r for s, r in head.items() if not self.valid.get(s, Reach.none(len(r.lo))).covers(r)}
         if missing:
-            self.exchange(missing, rounds[-1])
+            self.exchange(missing, rounds[-1], overlap=self.overlap and blocks == 1)
         restore: list[Item] = []
         if copies > 1:
             moving = {s: r for s, r in head.items() if s not in still}

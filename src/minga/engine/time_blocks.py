@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -105,6 +106,11 @@ class _Round:
 def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
     """Return the ways in which a loop may be worth executing in blocks; none if it cannot be."""
     rounds, tail = _rounds(loop)
+    alone = binder.comm.size == 1
+    if not alone:  # all ranks bind their messages in the same order, whether or not they execute blocks
+        for item in chain(*loop.rounds, loop.restore):
+            if isinstance(item, Begin):
+                binder.exchange(item.exchange)
     if not _possible(binder, loop, rounds):
         return []
     known, levels = _recorded(binder, rounds)
@@ -112,7 +118,11 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
     if len(touches) < len(levels.calls) or not touches or not _separate(levels.calls):
         return []
     places = [positions(touches, axis) for axis in (0, 1)]
-    shapes = _shapes(levels.calls, touches, places, [step.calls for step in known], binder.backend.workers)
+    if not alone and len(known) < len(rounds):
+        return []
+    depths = None if alone else [len(rounds)]
+    ends = [step.calls for step in known]
+    shapes = _shapes(levels.calls, touches, places, ends, binder.backend.workers, binder.comm.size, depths)
     cuts = []
     for (rows, columns, depth), usual in shapes.items():
         blocks, length = [], depth
@@ -122,7 +132,8 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
             lets = [command for step in known[:length] for command in step.lets]
             after = tail if length == len(loop.rounds) else loop.restore
             blocks.append(Block(length, [*lets, wave, *_ending(binder, end), *_bound(binder, after)]))
-            length = length // 2 if length >= 2 * SHORTEST else 0
+            # After fewer rounds than between two exchanges, other ranks may not exchange, either.
+            length = length // 2 if alone and length >= 2 * SHORTEST else 0
         cuts.append(Cut((rows, columns, depth), usual, blocks))
     return cuts
 
@@ -141,8 +152,10 @@ def _rounds(loop: Loop) -> tuple[list[list[Item]], list[Item]]:
 
 def _possible(binder: Binder, loop: Loop, rounds: Sequence[Sequence[Item]]) -> bool:
     """Return True if the rounds of a loop can be computed in bands."""
-    if not binder.backend.waves or binder.comm.size > 1 or loop.until is not None or len(rounds) < 2:
+    if not binder.backend.waves or loop.until is not None or len(rounds) < 2:
         return False
+    if binder.comm.size > 1 and len(loop.rounds) == 1:
+        return False  # messages are due after every round, on other ranks if not on this one
     if isinstance(loop.limit, Register) and sets_register(loop, loop.limit):
         return False
     stages = [item for item in rounds[0] if isinstance(item, Stage)]
@@ -230,6 +243,8 @@ def _shapes(
     places: Sequence[Sequence[Position]],
     ends: Sequence[int],
     workers: int,
+    ranks: int,
+    depths: Sequence[int] | None,
 ) -> dict[tuple[int, int, int], bool]:
     """Return the best rows of a band, number of columns and rounds for each budget: True for those of the L2 cache."""
     lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
@@ -237,33 +252,40 @@ def _shapes(
     spreads = [[spread(touches[:end], places[axis], axis) for axis in (0, 1)] for end in ends]
     cell = _bytes(calls, prod(size))
     found: dict[tuple[int, int, int], bool] = {}
-    for number, budget in enumerate(budgets(workers)):
-        best = best_bands(size, cell, spreads, workers, budget)
+    for number, budget in enumerate(budgets(workers * ranks)):
+        best = best_bands(size, cell, spreads, workers, budget, depths)
         if best is not None:
             found.setdefault(best, number == 0)
     return found
 
 
-def rounds_of_blocks(loop: Repeat, storage: Storage, workers: int) -> int:
+def rounds_of_blocks(loop: Repeat, storage: Storage, rank: int, workers: int, ranks: int) -> int:
     """Return the number of rounds that one exchange of a loop should last, so that they make a block; 1 for none.
 
-    Only one block, with periodic axes, needs exchanges that last longer than its stencil asks for.
+    Only one block on a rank, with neighbours on other ranks or periodic axes, needs exchanges that last longer than its
+    stencil asks for.
     """
     applies = [operation for operation in loop.body if isinstance(operation, Apply)]
     if not applies or loop.until is not None or any(apply.replicated for apply in applies):
         return 1
     grid = applies[0].grid
     layout = storage.layout(grid)
-    if len(layout) > 1 or not any(grid.periodic) or grid.ndim < 2:
+    own = layout.blocks_of(rank)
+    if len(own) != 1 or grid.ndim < 2:
         return 1
     if any(a.graph.reductions or a.graph.locals or a.cells.active is not None or a.mask is not None for a in applies):
+        return 1
+    shape = layout.box(own[0]).shape
+    lengths = [n for n, whole, p in zip(shape, grid.shape, grid.periodic, strict=True) if p or n < whole]
+    if not lengths:
         return 1
     reach = [sum(_reach(apply, axis) for apply in applies) for axis in (0, 1)]
     sizes = {slot: itemsize(slot.field.dtype) for a in applies for slot in a.operands if isinstance(slot, Slot)}
     spreads = [[r * (depth + 1) for r in reach] for depth in range(1, DEEPEST + 1)]
-    best = best_bands(grid.shape, sum(sizes.values()), spreads, workers)
+    found = (best_bands(shape, sum(sizes.values()), spreads, workers, budget) for budget in budgets(workers * ranks))
+    best = next(filter(None, found), None)
     depth = 1 if best is None else best[2]
-    while depth * max(reach) * LEAST_REPEATED > min(n for n, p in zip(grid.shape, grid.periodic, strict=True) if p):
+    while depth * max(reach) * LEAST_REPEATED > min(lengths):
         depth //= 2
     return min(depth, loop.limit) if isinstance(loop.limit, int) else max(1, depth)
 
