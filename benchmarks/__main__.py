@@ -1,7 +1,7 @@
 """Measure, show a table, and store the numbers with a description of the machine.
 
-python -m benchmarks                   everything, some minutes; stores benchmarks/results/core/FAMILY.json, for the
-                                       family of this processor, and puts the tables into docs/performance.md
+python -m benchmarks                   everything, five minutes; stores benchmarks/results/core/FAMILY.json, for the family
+                                       of this processor, and puts the tables into docs/performance.md
 python -m benchmarks --only jacobi     a part; stores only where --out says
 python -m benchmarks --quick           small sizes and few repetitions: numbers that mean nothing
 python -m benchmarks --table           the stored numbers as Markdown, without measuring
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from benchmarks.blocks import measure_blocks
 from benchmarks.command import asked
 from benchmarks.compilation import measure_compilation
 from benchmarks.families import family, side_by_side, stored
@@ -31,6 +32,7 @@ from benchmarks.tti import measure_tti
 ITEMS: dict[str, Callable[[Effort], Iterator[Found]]] = {
     "jacobi": measure_jacobi,
     "life": measure_life,
+    "blocks": measure_blocks,
     "tti": measure_tti,
     "compile": measure_compilation,
     "overhead": measure_overhead,

@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 COLUMNS = ("", "minga kernel", "in the engine", "peer", "bound", "unit", "targets")
-PEERS = {"gcc": "gcc", "libm": "libm", "numpy philox": "NumPy Philox"}
+PEERS = {
+    "gcc": "gcc",
+    "libm": "libm",
+    "numpy philox": "NumPy Philox",
+    "usual": "untuned",
+    "single": "round by round",
+}
 
 
 def rows(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:

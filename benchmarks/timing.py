@@ -48,31 +48,35 @@ class Times:
         }
 
 
-def measure(ways: Mapping[str, Way], effort: Effort) -> Times:
+Clock = Callable[[], int]
+"""Returns nanoseconds."""
+
+
+def measure(ways: Mapping[str, Way], effort: Effort, clock: Clock = time.thread_time_ns) -> Times:
     """Each way in turn, `effort.rounds` times after a warm-up; every second round in the opposite order.
 
-    The clock is the processor time of this thread: what other processes do meanwhile does not count, though they still
-    slow down caches and memory. So all ways must work in the calling thread.
+    The clock is by default the processor time of this thread: what other processes do meanwhile does not count, though
+    they still slow down caches and memory. With it all ways must work in the calling thread.
     """
-    turns = {name: _turns(way, effort.sample) for name, way in ways.items()}
+    turns = {name: _turns(way, effort.sample, clock) for name, way in ways.items()}
     seconds: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(effort.rounds):
         names = list(ways) if number % 2 == 0 else list(reversed(ways))
         for name in names:
-            seconds[name].append(_time(ways[name], turns[name]) / turns[name])
+            seconds[name].append(_time(ways[name], turns[name], clock) / turns[name])
     return Times(seconds)
 
 
-def _turns(way: Way, sample: float) -> int:
+def _turns(way: Way, sample: float, clock: Clock) -> int:
     """How often a way must run to take a sample's time; warms it up."""
     way(1)
     turns = 1
-    while (spent := _time(way, turns)) < sample / 2:
+    while (spent := _time(way, turns, clock)) < sample / 2:
         turns = max(turns + 1, int(turns * min(16.0, 0.8 * sample / max(spent, 1e-7))))
     return turns
 
 
-def _time(way: Way, turns: int) -> float:
-    start = time.thread_time_ns()
+def _time(way: Way, turns: int, clock: Clock) -> float:
+    start = clock()
     way(turns)
-    return max(1, time.thread_time_ns() - start) * 1e-9
+    return max(1, clock() - start) * 1e-9

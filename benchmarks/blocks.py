@@ -1,0 +1,106 @@
+"""Loops in blocks of several rounds (`minga.engine.time_blocks`), on all cores: tuned, as usual, and round by round."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from unittest.mock import patch
+
+import numpy as np
+
+import minga as mg
+from benchmarks.results import Found, at_least, rates, ratios
+from benchmarks.stencils import jacobi, life
+from benchmarks.timing import Effort, Way, measure
+from minga.engine.pin import available_cores
+from minga.models.waves import Medium, Sponge, fletcher
+from minga.space.box import Box
+
+TUNING = 15.0
+"""Seconds for which a loop runs before it is measured as tuned."""
+ROUNDS = 32
+"""Rounds of one sample, at least: two of the longest blocks."""
+
+Start = tuple[mg.Engine, mg.Program]
+Make = Callable[[bool], Start]
+"""Starts an engine that tunes its loops or not, with a program of one step."""
+
+
+@mg.kernel
+def heat(u, new):
+    around = u[-1, 0, 0] + u[1, 0, 0] + u[0, -1, 0] + u[0, 1, 0] + u[0, 0, -1] + u[0, 0, 1]
+    new[0, 0, 0] = u[0, 0, 0] + 0.1 * (around - 6.0 * u[0, 0, 0])
+
+
+def measure_blocks(effort: Effort) -> Iterator[Found]:
+    plane, life_size, cube, large = (192, 192, 40, 48) if effort.quick else (4096, 8192, 256, 512)
+    yield _found(
+        f"blocks-jacobi-f8-{plane}", f"Jacobi f8, {plane}²", plane**2, _stencil(jacobi, (plane,) * 2, "f8"), effort
+    )
+    for size in (cube, large):
+        title = f"blocks: heat f4, {size}³"
+        yield _found(f"blocks-heat-f4-{size}", title, size**3, _stencil(heat, (size,) * 3, "f4"), effort, 2.0)
+    for order in (4, 8):
+        title = f"blocks: isotropic waves of order {order}, source and sponge, {cube}³"
+        yield _found(f"blocks-waves-{order}-{cube}", title, cube**3, _waves(cube, order), effort, 1.7)
+    title = f"Life in bytes, {life_size}²"
+    yield _found(
+        f"blocks-life-u1-{life_size}", title, life_size**2, _stencil(life, (life_size,) * 2, "u1"), effort, 2.0
+    )
+
+
+def _found(name: str, title: str, cells: int, make: Make, effort: Effort, limit: float | None = None) -> Found:
+    """Measure a step tuned, as usual, and round by round; the target is that of the first beside the last."""
+    with ExitStack() as stack:
+        with patch("minga.engine.bind.bind_blocks", lambda *_: []):
+            single = _way(*make(False), stack)
+        usual, (engine, step) = _way(*make(False), stack), make(True)
+        tuned = _way(engine, step, stack)
+        end = time.perf_counter() + (0.0 if effort.quick else TUNING)
+        while time.perf_counter() < end:
+            tuned(1)
+        times = measure({"engine": tuned, "usual": usual, "single": single}, effort, time.perf_counter_ns)
+    found = ratios(times, "engine / single", "usual / single")
+    limits = {} if limit is None else {"engine / single": limit}
+    details = {"threads": len(available_cores()), "rounds": ROUNDS}
+    return Found(name, title, "Mcells/s", rates(times, ROUNDS * cells / 1e6), found, at_least(found, limits), details)
+
+
+def _way(engine: mg.Engine, step: mg.Program, stack: ExitStack) -> Way:
+    stack.enter_context(engine)
+    engine.run(step, times=ROUNDS)
+    return lambda times: [engine.run(step, times=ROUNDS) for _ in range(times)]
+
+
+def _stencil(kernel: mg.Kernel, shape: tuple[int, ...], dtype: str) -> Make:
+    def make(tune: bool) -> Start:
+        grid = mg.Grid(shape)
+        u = mg.Field("u", grid, dtype=dtype, slots=2, boundary=mg.fixed(0))
+        step = mg.Program("step")
+        step.apply(kernel, u, u.next)
+        step.rotate(u)
+        engine = mg.Engine(mg.Layout.single(grid.box, 1), grid=grid, threads=len(available_cores()), tune=tune)
+        start = np.random.default_rng(1).random(shape, "f4") * (1.7 if dtype == "u1" else 1.0)
+        engine.set(u, start.astype(dtype))
+        return engine, step
+
+    return make
+
+
+def _waves(size: int, order: int) -> Make:
+    def speed(box: Box) -> np.ndarray:
+        """Rise with depth, m/s."""
+        return np.broadcast_to(2500.0 + np.arange(box.lo[0], box.hi[0])[:, None, None], box.shape)
+
+    def make(tune: bool) -> Start:
+        sponge = Sponge(cells=min(16, size // 4))
+        inside = (size - 2 * sponge.cells,) * 3
+        model = fletcher(inside, dt=5e-4, medium=Medium(vp=speed), order=order, boundary=sponge)
+        engine = mg.Engine(model.layouts("single", 1), threads=len(available_cores()), tune=tune)
+        for item in model.fields:
+            if item.name in model.initial:
+                engine.set(item, model.initial[item.name])
+        return engine, model.step
+
+    return make
