@@ -1,7 +1,7 @@
 """Measure, show a table, and store the numbers with a description of the machine.
 
-python -m benchmarks                   everything, five minutes; stores benchmarks/results/core/FAMILY.json, for the family
-                                       of this processor, and puts the tables into docs/performance.md
+python -m benchmarks                   everything, five minutes; stores benchmarks/results/core/FAMILY.json, for
+                                       the family of this processor, and puts the tables into docs/performance.md
 python -m benchmarks --only jacobi     a part; stores only where --out says
 python -m benchmarks --quick           small sizes and few repetitions: numbers that mean nothing
 python -m benchmarks --table           the stored numbers as Markdown, without measuring
