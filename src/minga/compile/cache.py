@@ -83,6 +83,14 @@ class Cache:
             False if the directory cannot be written.
         """
         rest = json.dumps({"key": key, **(about or {})}).encode() + b"\n" + code
+        if not self.write(self._path(key).name, _checksum(rest) + b"\n" + rest):
+            return False
+        if key.endswith(LOOKED_AFTER):
+            self._prune()
+        return True
+
+    def write(self, name: str, content: bytes) -> bool:
+        """Write a file so that other processes see all of it or nothing; return False if that is impossible."""
         try:
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             handle, temporary = tempfile.mkstemp(dir=self.directory, prefix=".new-")
@@ -90,14 +98,12 @@ class Cache:
             return False
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(_checksum(rest) + b"\n" + rest)
-            Path(temporary).replace(self._path(key))
+                file.write(content)
+            Path(temporary).replace(self.directory / name)
         except OSError:
             with contextlib.suppress(OSError):
                 Path(temporary).unlink()
             return False
-        if key.endswith(LOOKED_AFTER):
-            self._prune()
         return True
 
     def _path(self, key: str) -> Path:

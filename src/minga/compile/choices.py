@@ -10,8 +10,6 @@ import contextlib
 import hashlib
 import json
 import math
-import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -74,14 +72,8 @@ def load_choice(key: str) -> Choice | None:
 def store_choice(key: str, choice: Choice) -> None:
     """Remember a choice, if the cache can be written."""
     cache = default_cache()
-    if cache is None:
-        return
-    with contextlib.suppress(OSError):
-        cache.directory.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=cache.directory, suffix=".part")
-        with os.fdopen(handle, "w") as file:
-            json.dump(asdict(choice), file)
-        Path(name).replace(cache.directory / f"{key}{SUFFIX}")
+    if cache is not None:
+        cache.write(f"{key}{SUFFIX}", json.dumps(asdict(choice)).encode())
 
 
 def all_choices() -> Iterator[Choice]:

@@ -16,6 +16,7 @@ from minga.engine import command as cmd
 from minga.engine.access import Access
 from minga.engine.active import ActiveTiles, Touched, on_all_cells, touched
 from minga.engine.backend import Backend, Host, Kernels
+from minga.engine.bands import budgets
 from minga.engine.bind import LIMIT, NOT_FINITE, Binder, Binding
 from minga.engine.comm import Comm, SerialComm, complaining
 from minga.engine.copy_out import Pending, check_target, copy_on_host, page_aligned
@@ -499,8 +500,12 @@ class Engine:
         return Binder(
             self.storage, self.comm, self._backend(), self._python, self._next_tag, self._active,
             polled=self._poll is not None, clocks=self._clocks, routes=self.routes,
-            seconds=self._computing if self.tune and self.native and self.device is None else None,
+            seconds=self._computing if self._tunes else None,
         )  # fmt: skip
+
+    @property
+    def _tunes(self) -> bool:
+        return self.tune and self.native and self.device is None
 
     def _computing(self) -> float:
         """Return the seconds that kernels of this rank have taken."""
@@ -680,7 +685,9 @@ class Engine:
             self._one_node = len(set(self.comm.bcast(self.comm.gather(self.comm.node)))) == 1
         if not self._one_node:
             return 1
-        rounds = np.array([-rounds_of_blocks(loop, self.storage, self.comm.rank, self.threads, self.comm.size)])
+        near, *farther = budgets(self.threads * self.comm.size)
+        caches = [near, *farther] if self._tunes else [near]
+        rounds = np.array([-rounds_of_blocks(loop, self.storage, self.comm.rank, self.threads, caches)])
         self.comm.allreduce(rounds, "max")
         return -int(rounds[0])
 

@@ -259,8 +259,10 @@ def _shapes(
     return found
 
 
-def rounds_of_blocks(loop: Repeat, storage: Storage, rank: int, workers: int, ranks: int) -> int:
+def rounds_of_blocks(loop: Repeat, storage: Storage, rank: int, workers: int, caches: Sequence[float]) -> int:
     """Return the number of rounds that one exchange of a loop should last, so that they make a block; 1 for none.
+
+    The block is for the first of some caches, given by the bytes that a worker may use of each, that has room for one.
 
     Only one block on a rank, with neighbours on other ranks or periodic axes, needs exchanges that last longer than its
     stencil asks for.
@@ -282,7 +284,7 @@ def rounds_of_blocks(loop: Repeat, storage: Storage, rank: int, workers: int, ra
     reach = [sum(_reach(apply, axis) for apply in applies) for axis in (0, 1)]
     sizes = {slot: itemsize(slot.field.dtype) for a in applies for slot in a.operands if isinstance(slot, Slot)}
     spreads = [[r * (depth + 1) for r in reach] for depth in range(1, DEEPEST + 1)]
-    found = (best_bands(shape, sum(sizes.values()), spreads, workers, budget) for budget in budgets(workers * ranks))
+    found = (best_bands(shape, sum(sizes.values()), spreads, workers, room) for room in caches)
     best = next(filter(None, found), None)
     depth = 1 if best is None else best[2]
     while depth * max(reach) * LEAST_REPEATED > min(lengths):
