@@ -71,7 +71,7 @@ def _turns(way: Way, sample: float, clock: Clock) -> int:
     """How often a way must run to take a sample's time; warms it up, also where other numbers are prepared anew."""
     way(1)
     turns = 1
-    while (spent := min(_time(way, turns, clock) for _ in range(2))) < sample / 2:
+    while (spent := min(_time(way, turns, clock) for _ in range(3))) < sample / 2:
         turns = max(turns + 1, int(turns * min(16.0, 0.8 * sample / max(spent, 1e-7))))
     return turns
 
