@@ -42,7 +42,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Try everything at once, with blocks in every loop; return the settings that were used."""
-    for name, value in (("AFTER", 0.0), ("TURN", 0.0), ("PATIENCE", 0.0), ("HOPELESS", np.inf)):
+    for name, value in (("AFTER", 0.0), ("TURN", 0.0), ("TRYING", 0.0), ("PATIENCE", 0.0), ("HOPELESS", np.inf)):
         monkeypatch.setattr(tuner, name, value)
     shapes = iter(CUTS * 100)
     monkeypatch.setattr(time_blocks, "best_bands", lambda *_: next(shapes))
@@ -132,6 +132,45 @@ def test_the_fastest_way_is_kept_and_remembered() -> None:
     assert again.cut[0] == 1
 
 
+def test_remembered_ways_are_executed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuner, "load_choice", lambda _: Choice(None, Alternative(vector=16), 1.1, {}, 1))
+    engine, _, step = made(smooth)
+    with engine:
+        engine.run(step, times=3)
+        engine.run(step, times=3)
+        for prepared in engine._prepared.values():
+            assert prepared.native is not None
+            (tuned,) = prepared.binding.tuners
+            assert tuned.tuned
+            called = set(prepared.native._records[:, 1].tolist())
+            assert {site.function for _, site in tuned._calls} <= called | {0}
+            assert all(code.way.vector == 16 for code in tuned._compiled.values())
+
+
+def test_a_run_does_not_end_because_a_kernel_cannot_be_compiled_in_another_way(
+    hasty: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> Any:
+        raise MemoryError("no memory left")
+
+    expected = result(smooth, [3, 700], tune=False)
+    monkeypatch.setattr(tuner, "compile_kernel", fail)
+    with pytest.warns(RuntimeWarning, match="no memory left"):
+        assert result(smooth, [3, 700]) == expected
+    assert not list(all_choices())
+
+
+def test_loops_beside_other_work_are_not_tuned() -> None:
+    engine, u, _ = made(smooth)
+    program = Program("two")
+    for _ in range(2):
+        with program.repeat(5):
+            program.apply(smooth, u, u.previous)
+            program.rotate(u)
+    with engine:
+        assert not engine.prepare(program, looped=False).binding.tuners  # type: ignore[attr-defined]
+
+
 def test_explanations_and_the_doctor_list_choices() -> None:
     times = {-1: 2e-3, 0: 1.5e-3, 1: 1e-3}
     simulated(lambda setting: times[setting.cut], 10_000)
@@ -177,7 +216,7 @@ def test_a_choice_of_blocks_that_are_no_longer_possible_is_ignored() -> None:
 
 
 def test_a_choice_is_described_in_words() -> None:
-    choice = Choice((1, 2, 8), Alternative(vector=32, prefetch="none", stream=False), 1.25, {"heat": "a"}, 4096)
+    choice = Choice((1, 2, 8), Alternative(vector=32, prefetch="none", stream=False), 1.25, {"a": "heat"}, 4096)
     assert str(choice) == (
         "heat on 4,096 cells: blocks of 8 rounds, vectors of 32 bytes, prefetch none, stores through the caches, "
         "1.25 times as fast as the usual way"

@@ -23,7 +23,8 @@ def wave(u, old):  # type: ignore[no-untyped-def]
 
 def hurry(rank: int) -> None:
     """Let this rank try everything soon, and at other times than the others."""
-    tuner.AFTER, tuner.TURN, tuner.PATIENCE, tuner.HOPELESS = 0.0, rank * 1e-4, 0.0, np.inf
+    tuner.AFTER, tuner.TURN, tuner.HOPELESS = 0.0, rank * 1e-4, np.inf
+    tuner.PATIENCE = tuner.TRYING = 0.0
     choices.default_cache = lambda: None  # type: ignore[assignment]
     time_blocks.LEAST_REPEATED = 0  # type: ignore[misc]
     time_blocks.best_bands = lambda *_: (3 + rank, 2, 4)  # type: ignore[assignment]

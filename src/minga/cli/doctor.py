@@ -187,14 +187,17 @@ def _ranks() -> Finding:
 
 def _tuning() -> Finding:
     """Report the loops that were tuned on this machine, those tuned last first."""
+    from minga.compile.cache import default_cache
     from minga.compile.choices import all_choices
 
+    if default_cache() is None:
+        return Finding("tuning", "note", "choices are not remembered: the cache is off (MINGA_CACHE)", {"choices": []})
     choices = list(all_choices())
     if not choices:
         return Finding("tuning", "ok", "no loop has run for long enough on this machine to be tuned", {"choices": []})
     said = [str(choice) for choice in choices[:_MOST_CHOICES]]
     more = f"; and {len(choices) - len(said)} more" if len(choices) > len(said) else ""
-    text = f"{len(choices)} loops were tuned: {'; '.join(said)}{more}"
+    text = f"loops tuned: {len(choices)}: {'; '.join(said)}{more}"
     return Finding("tuning", "ok", text, {"choices": [asdict(choice) for choice in choices]})
 
 

@@ -21,5 +21,8 @@ class Alternative:
     stream: bool = True
 
 
+WIDTHS: Final = 16, 32, 64
+"""Bytes of vectors that processors have."""
+PREFETCHING: Final = "large", "all", "none"
 USUAL: Final = Alternative()
 """The alternative that is usually best."""

@@ -7,7 +7,6 @@ determine its name. All ways have the same bits, so a choice that no longer fits
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -15,15 +14,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from minga.compile.alternative import Alternative
-from minga.compile.cache import default_cache
+from minga.compile.alternative import PREFETCHING, WIDTHS, Alternative
+from minga.compile.cache import default_cache, object_key
 from minga.compile.target import host_target
 from minga.lang.graph import KernelGraph
 
 __all__ = ["Choice", "all_choices", "choice_key", "load_choice", "store_choice"]
 
 SUFFIX: Final = ".choice"
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""Number of the format of files; a file of another format is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Choice:
     cut      rows of a band, number of columns and rounds of its blocks; None: rounds one by one
     way      the way its kernels are compiled
     gain     time of the usual way, relative to this one
-    kernels  name and digest of the code of each of its kernels that do much of the work
+    kernels  names of its kernels that do much of the work, by the digests of their code
     cells    cells of the largest box
     """
 
@@ -52,15 +52,14 @@ class Choice:
             parts.append(f"prefetch {self.way.prefetch}")
         if not self.way.stream:
             parts.append("stores through the caches")
-        names = ", ".join(self.kernels)
+        names = ", ".join(self.kernels.values())
         return f"{names} on {self.cells:,} cells: {', '.join(parts)}, {self.gain:.2f} times as fast as the usual way"
 
 
-def choice_key(kernels: Sequence[tuple[KernelGraph, int]], threads: int) -> str:
-    """Return the key of the choice for a loop with these kernels, each with its number of cells."""
+def choice_key(kernels: Sequence[tuple[KernelGraph, int]], threads: int, cuts: Sequence[tuple[int, int, int]]) -> str:
+    """Return the key of the choice for a loop with these kernels, each with its number of cells, and possible cuts."""
     work = sorted(f"{graph.code_digest()} {round(math.log2(max(1, cells)))}" for graph, cells in kernels)
-    parts = [f"choice {FORMAT}", repr(host_target()), str(threads), *work]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+    return object_key("\n".join(work), host_target(), f"choice {FORMAT}, threads={threads}, cuts={sorted(cuts)}")
 
 
 def load_choice(key: str) -> Choice | None:
@@ -90,13 +89,20 @@ def _read(path: Path) -> Choice | None:
         found = json.loads(path.read_text())
         return Choice(
             None if found["cut"] is None else _cut(found["cut"]),
-            Alternative(**found["way"]),
+            _way(found["way"]),
             float(found["gain"]),
             {str(name): str(digest) for name, digest in found["kernels"].items()},
             int(found["cells"]),
         )
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ArithmeticError, ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def _way(value: Any) -> Alternative:
+    way = Alternative(**value)
+    if way.vector not in (0, *WIDTHS) or way.prefetch not in PREFETCHING or not isinstance(way.stream, bool):
+        raise ValueError(value)
+    return way
 
 
 def _cut(value: Any) -> tuple[int, int, int]:

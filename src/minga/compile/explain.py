@@ -83,7 +83,7 @@ class Kernel(lang.Kernel):
             f"  bound on this core: {limit / 1e6:.0f} Mcells/s, by {what} "
             f"({machine.bytes_per_second / 1e9:.1f} GB/s, {machine.flops_per_second / 1e9:.1f} Gflop/s measured)"
         )
-        lines += [f"  tuned: {choice}" for choice in all_choices() if graph.code_digest() in choice.kernels.values()]
+        lines += [f"  tuned: {choice}" for choice in all_choices() if graph.code_digest() in choice.kernels]
         return "\n".join(lines)
 
     def source(self, printer: Printer = "llvm", dtype: object = "f8", ndim: int | None = None) -> str:

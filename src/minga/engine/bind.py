@@ -83,6 +83,16 @@ class Binding:
     tuners: list[Tuner]
 
 
+def _only_loop(items: Sequence[Item]) -> Loop | None:
+    """Return the loop in which all kernels of a Program are called; None if there is none."""
+    working = [item for item in items if isinstance(item, Loop | Stage | Branch | Call)]
+    if len(working) != 1 or not isinstance(working[0], Loop):
+        return None
+    loop = working[0]
+    inner = any(isinstance(item, Loop | Branch) for round_ in loop.rounds for item in round_)
+    return None if inner else loop
+
+
 @dataclass(slots=True)
 class Binder:
     """A translator of one schedule into commands.
@@ -131,6 +141,8 @@ class Binder:
     seconds: Callable[[], float] | None = None
     """Returns the seconds of this rank's kernels so far, by which loops are tuned; None: they are not."""
     tuners: list[Tuner] = field(default_factory=list)
+    only_loop: Loop | None = None
+    """The loop that does all the work of the Program, and contains no other."""
     levels: Levels | None = None
     """While a round of a block is bound: the names that slots and registers have in it."""
 
@@ -144,6 +156,7 @@ class Binder:
         for apply in schedule.active:
             activity = self.active.of(apply, self.storage)
             self.noting |= dict.fromkeys(activity.fields, activity)
+        self.only_loop = _only_loop(schedule.items)
         self.emit(cmd.Set(self.control(self.reason), 0))
         self.masks = Masks.of(self, schedule.masked)
         self.items(schedule.items)
@@ -322,8 +335,8 @@ class Binder:
         self.mark(after)
 
     def tuner(self, loop: Loop, cuts: Sequence[Cut]) -> Tuner | None:
-        """Return a tuner of a loop; None if the loop contains others, or none are wanted."""
-        if self.seconds is None or any(isinstance(item, Loop | Branch) for items in loop.rounds for item in items):
+        """Return a tuner of a loop; None if other parts of the Program compute, too, or none is wanted."""
+        if self.seconds is None or loop is not self.only_loop:
             return None
         usual = next((number for number, cut in enumerate(cuts) if cut.usual), -1)
         tuner = Tuner([cut.shape for cut in cuts], usual, self.seconds, self.backend.workers)
@@ -338,7 +351,7 @@ class Binder:
             skip = cmd.Label()
             rounds, due = self.control(tuner.rounds), self.control(tuner.due)
             self.pending.append(lambda: cmd.Count(rounds, due, skip.position, 0, 0))
-            self.emit(cmd.Call(tuner.turn, "tune"))
+            self.emit(cmd.Call(tuner.turn, "tune", cmd.Category.OTHER))
             self.mark(skip)
         single = cmd.Label()
         starts = [cmd.Label() for _ in blocks]

@@ -189,7 +189,8 @@ class Set:
 class Count:
     """Add `rounds` to the word at `counter` and continue at `target` while it is below the word at `limit`.
 
-    If it is not, more rounds than one are not added. `looks` rounds are counted until the next interrupt.
+    If it is not, more rounds than one are not added. `looks` is subtracted from the
+    rounds that are left until the next interrupt.
     """
 
     counter: int
@@ -205,6 +206,7 @@ class Call:
 
     function: Callable[[], None]
     label: str
+    category: Category = Category.CALL
 
 
 @dataclass(frozen=True, slots=True)

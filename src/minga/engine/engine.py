@@ -504,6 +504,11 @@ class Engine:
         )  # fmt: skip
 
     @property
+    def tuned(self) -> bool:
+        """True if nothing is left to try in the loops that this rank has bound."""
+        return all(tuner.tuned for prepared in self._prepared.values() for tuner in prepared.binding.tuners)
+
+    @property
     def _tunes(self) -> bool:
         return self.tune and self.native and self.device is None
 

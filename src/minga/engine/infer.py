@@ -215,7 +215,7 @@ class _Pass:
             rounds.append(items)
         missing = {s: r for s, r in head.items() if not self.valid.get(s, Reach.none(len(r.lo))).covers(r)}
         if missing:
-            self.exchange(missing, rounds[-1], overlap=self.overlap and blocks == 1)
+            self.exchange(missing, rounds[-1], overlap=self.overlap and blocks <= 1)
         restore: list[Item] = []
         if copies > 1:
             moving = {s: r for s, r in head.items() if s not in still}

@@ -168,7 +168,7 @@ class _Run:
 
     def call(self, command: Call) -> int:
         command.function()
-        return Category.CALL
+        return command.category
 
     def rotate(self, command: Rotate) -> None:
         for address in command.tables:

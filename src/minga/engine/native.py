@@ -188,7 +188,7 @@ class NativeLoop:
             case Call():
                 self._book()
                 command.function()
-                category = Category.CALL
+                category = command.category
             case Start():
                 command.channel.start()
                 category = Category.SEND
@@ -218,7 +218,8 @@ class NativeLoop:
 
     def _kernel(self, command: Kernel) -> tuple[int, ...]:
         polls = self._poll_list(command.polls)
-        return words.OP_KERNEL, command.function, command.args, command.tiles, command.column, polls
+        function = command.function if command.site is None else command.site.function
+        return words.OP_KERNEL, function, command.args, command.tiles, command.column, polls
 
     def _on_device(self, command: Launch | Synchronise | Fetch) -> tuple[int, ...]:
         assert self._launcher is not None

@@ -51,7 +51,7 @@ A block begins and ends with bands that are not full, and its stores do not bypa
 MOST_CALLS: Final = 512
 """Largest number of kernel calls in a block."""
 LEAST_REPEATED: Final = 16
-"""Least ratio of a periodic axis to the cells that are computed twice at each of its ends."""
+"""Least ratio of an axis that is periodic or cut among ranks to the cells that are computed twice at each end."""
 
 
 @dataclass(slots=True)
@@ -287,9 +287,10 @@ def rounds_of_blocks(loop: Repeat, storage: Storage, rank: int, workers: int, ca
     found = (best_bands(shape, sum(sizes.values()), spreads, workers, room) for room in caches)
     best = next(filter(None, found), None)
     depth = 1 if best is None else best[2]
-    while depth * max(reach) * LEAST_REPEATED > min(lengths):
+    farthest = max(sum(_reach(apply, axis) for apply in applies) for axis in range(grid.ndim))
+    while depth * farthest * LEAST_REPEATED > min(lengths):
         depth //= 2
-    return min(depth, loop.limit) if isinstance(loop.limit, int) else max(1, depth)
+    return max(1, min(depth, loop.limit) if isinstance(loop.limit, int) else depth)
 
 
 def _reach(apply: Apply, axis: int) -> int:

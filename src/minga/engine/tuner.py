@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ from typing import Final
 
 import numpy as np
 
-from minga.compile.alternative import USUAL, Alternative
+from minga.compile.alternative import USUAL, WIDTHS, Alternative
 from minga.compile.choices import Choice, choice_key, load_choice, store_choice
 from minga.compile.llvm import Compiled, compile_kernel
 from minga.compile.target import host_target
@@ -43,13 +44,14 @@ GAIN: Final = 0.97
 """Time, relative to the present way, below which another way replaces it."""
 HOPELESS: Final = 1.1
 """Time, relative to the fastest way, above which a way gets no further turn."""
+TRYING: Final = 3.0
+"""Time that a loop has run before cuts are tried, relative to that of a turn of each."""
 PATIENCE: Final = 30.0
 """Time that a loop has run before its kernels are compiled again, relative to that of compiling."""
 COMPILING: Final = 0.05, 0.001
 """Seconds to compile a kernel: for any one, and for each of its operations."""
 SHARE: Final = 0.1
 """Least share of a loop's operations that a kernel has if it is compiled in other ways."""
-WIDTHS: Final = 16, 32, 64
 _TIMED: Final = Category.COMPUTE, Category.BOUNDARY
 _NEVER: Final = 1 << 62
 
@@ -113,7 +115,8 @@ class Tuner:
         self._spent = self._since = self._compiling = 0.0
         self._gain = 1.0
         self._present = _Setting(usual)
-        self._keep: list[Compiled] = []
+        self._compiled: dict[tuple[str, bool, Alternative], Compiled] = {}
+        self._functions: dict[tuple[str, bool, Alternative], int] = {}
         self._turns = self._all()
         self._turn = next(self._turns)
         self._start = 0.0, 0
@@ -128,10 +131,13 @@ class Tuner:
             self._end()
             return
         work = {call.graph.code_digest(): (call.graph, call.cells) for call, _ in calls if call.category in _TIMED}
-        self._key = choice_key(list(work.values()), self._threads)
+        self._key = choice_key(list(work.values()), self._threads, self._cuts)
+        for call, site in self._calls:
+            self._functions[call.graph.code_digest(), call.reductions, USUAL] = site.function
         known = load_choice(self._key)
         if known is not None and (known.cut is None or known.cut in self._cuts):
-            self._use(_Setting(-1 if known.cut is None else self._cuts.index(known.cut), known.way))
+            with self._guarded():
+                self._use(_Setting(-1 if known.cut is None else self._cuts.index(known.cut), known.way))
             self._end()
 
     def enter(self) -> None:
@@ -155,8 +161,14 @@ class Tuner:
             expected = math.ceil(done * self._turn.seconds / seconds) - done if seconds > 0 else 1
             self.due[0] = rounds + max(1, self._turn.rounds - done, min(expected, 4 * max(done, 1)))
             return
+        self.due[0] = _NEVER
+        with self._guarded():
+            self._next(seconds / done)
+
+    def _next(self, seconds: float) -> None:
+        """Begin the turn after one whose rounds have taken so long, or keep the best setting after the last one."""
         try:
-            self._turn = self._turns.send(seconds / done)
+            self._turn = self._turns.send(seconds)
         except StopIteration as end:
             self._use(end.value)
             self._end()
@@ -164,8 +176,17 @@ class Tuner:
             return
         self._settling = self._turn.setting != self._present
         self._use(self._turn.setting)
-        self._start = self._elapsed(), rounds
-        self.due[0] = rounds + 1
+        self._start = self._elapsed(), int(self.rounds[0])
+        self.due[0] = self._start[1] + 1
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """Stay with the present setting if anything fails: a run does not end because it is tuned."""
+        try:
+            yield
+        except Exception as error:
+            self._end()
+            warnings.warn(f"a loop is tuned no further: {type(error).__name__}: {error}", RuntimeWarning, stacklevel=2)
 
     def _elapsed(self) -> float:
         return self._spent + self._seconds() - self._since
@@ -178,7 +199,9 @@ class Tuner:
     def _all(self) -> _Turns:
         """Try the cuts, then the ways to compile, each with the best of what was tried before."""
         present = self._present
-        yield _Turn(present, AFTER)
+        spent = yield _Turn(present, AFTER)
+        rounds = 2 * len(self._cuts) * max((cut[2] for cut in self._cuts), default=0)
+        yield from self._until(present, TRYING * rounds * spent)
         present = yield from self._fastest(present, [replace(present, cut=n) for n in range(-1, len(self._cuts))])
         for ways in (self._widths, self._prefetching, self._storing):
             for way in ways(present):
@@ -244,23 +267,26 @@ class Tuner:
     def _use(self, setting: _Setting) -> None:
         """Execute the loop in one way from now on."""
         if setting.way != self._present.way:
-            began = time.perf_counter()
-            code = {
-                (call.graph.code_digest(), call.reductions): compile_kernel(
-                    call.graph, reductions=call.reductions and bool(call.graph.reductions), way=setting.way
-                )
-                for call, _ in self._calls
-            }
-            self._keep += code.values()
-            for call, site in self._calls:
-                site.use(code[call.graph.code_digest(), call.reductions].address)
-            self._compiling += time.perf_counter() - began
+            functions = [self._function(call, setting.way) for call, _ in self._calls]
+            for (_, site), function in zip(self._calls, functions, strict=True):
+                site.use(function)
         self.cut[0] = setting.cut
         self._present = setting
 
+    def _function(self, call: KernelCall, way: Alternative) -> int:
+        """Return the address of a kernel's code, which is compiled once for each way."""
+        key = call.graph.code_digest(), call.reductions, way
+        if key not in self._functions:
+            began = time.perf_counter()
+            reductions = call.reductions and bool(call.graph.reductions)
+            self._compiled[key] = code = compile_kernel(call.graph, reductions=reductions, way=way)
+            self._functions[key] = code.address
+            self._compiling += time.perf_counter() - began
+        return self._functions[key]
+
     def _remember(self) -> None:
         cut = self._present.cut
-        kernels = {graph.name: graph.code_digest() for graph in self._graphs}
+        kernels = {graph.code_digest(): graph.name for graph in self._graphs}
         cells = max(call.cells for call, _ in self._calls)
         choice = Choice(None if cut < 0 else self._cuts[cut], self._present.way, self._gain, kernels, cells)
         store_choice(self._key, choice)
