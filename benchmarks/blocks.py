@@ -17,7 +17,7 @@ from minga.engine.pin import available_cores
 from minga.models.waves import Medium, Sponge, fletcher
 from minga.space.box import Box
 
-TUNING = 60.0
+TUNING = 40.0
 """Most seconds for which a loop runs before it is measured as tuned."""
 ROUNDS = 32
 """Rounds of one sample, at least: two of the longest blocks."""

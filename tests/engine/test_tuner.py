@@ -144,7 +144,8 @@ def test_remembered_ways_are_executed(monkeypatch: pytest.MonkeyPatch) -> None:
             assert tuned.tuned
             called = set(prepared.native._records[:, 1].tolist())
             assert {site.function for _, site in tuned._calls} <= called | {0}
-            assert all(code.way.vector == 16 for code in tuned._compiled.values())
+            assert [code.way.vector for code in tuned._compiled.values()] == [16]
+            assert tuned._present.way.vector == 16
 
 
 def test_a_run_does_not_end_because_a_kernel_cannot_be_compiled_in_another_way(
@@ -169,6 +170,16 @@ def test_loops_beside_other_work_are_not_tuned() -> None:
             program.rotate(u)
     with engine:
         assert not engine.prepare(program, looped=False).binding.tuners  # type: ignore[attr-defined]
+        program.operations.pop()
+        assert len(engine.prepare(program, looped=False).binding.tuners) == 1  # type: ignore[attr-defined]
+
+
+def test_an_environment_variable_switches_tuning_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MINGA_TUNE", "off")
+    engine, _, step = made(smooth)
+    with engine:
+        assert not engine.prepare(step).binding.tuners  # type: ignore[attr-defined]
+        assert engine.tuned
 
 
 def test_explanations_and_the_doctor_list_choices() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -58,7 +57,7 @@ class Choice:
 
 def choice_key(kernels: Sequence[tuple[KernelGraph, int]], threads: int, cuts: Sequence[tuple[int, int, int]]) -> str:
     """Return the key of the choice for a loop with these kernels, each with its number of cells, and possible cuts."""
-    work = sorted(f"{graph.code_digest()} {round(math.log2(max(1, cells)))}" for graph, cells in kernels)
+    work = sorted(f"{graph.code_digest()} {cells.bit_length()}" for graph, cells in kernels)
     return object_key("\n".join(work), host_target(), f"choice {FORMAT}, threads={threads}, cuts={sorted(cuts)}")
 
 

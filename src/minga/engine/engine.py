@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -636,7 +637,7 @@ class Engine:
             overlap=self.overlap and self.comm.size > 1,
             valid=self._valid,
             closed={grid: closed_axes(grid, layout) for grid, layout in self.storage.layouts.items()},
-            rounds=self._rounds,
+            rounds=partial(self._rounds, alone=len(operations) == 1),
         )
         if self._on_device is not None:
             self._on_device.check_room(schedule.widest)
@@ -679,8 +680,10 @@ class Engine:
         if new:
             compile_together([needed[key] for key in new], len(available_cores()))
 
-    def _rounds(self, loop: Repeat) -> int:
+    def _rounds(self, loop: Repeat, *, alone: bool) -> int:
         """Return the number of rounds of a loop that one exchange is to last, for blocks of so many rounds. Collective.
+
+        Blocks that need farther caches than L2 must be tried, which is done if a Program is a loop `alone`.
 
         Ranks on several nodes keep to `halo_depth` and `overlap`, which planning chooses for their network.
         """
@@ -691,7 +694,7 @@ class Engine:
         if not self._one_node:
             return 1
         near, *farther = budgets(self.threads * self.comm.size)
-        caches = [near, *farther] if self._tunes else [near]
+        caches = [near, *farther] if self._tunes and alone else [near]
         rounds = np.array([-rounds_of_blocks(loop, self.storage, self.comm.rank, self.threads, caches)])
         self.comm.allreduce(rounds, "max")
         return -int(rounds[0])

@@ -171,7 +171,7 @@ def _entry(command: Command) -> Entry:
             return Entry("wait", "wait")
         case Allreduce():
             return Entry(f"reduce {command.operation}", "reduce", bytes=command.words.nbytes)
-        case Call():
-            return Entry(command.label, "call")
+        case Call(category=category):
+            return Entry(command.label, category.name.lower())
         case _:
             return Entry(type(command).__name__.lower(), "other")  # takes no significant time
