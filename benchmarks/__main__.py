@@ -1,6 +1,6 @@
 """Measure, show a table, and store the numbers with a description of the machine.
 
-python -m benchmarks                   everything, five minutes; stores benchmarks/results/core/FAMILY.json, for
+python -m benchmarks                   everything, eight minutes; stores benchmarks/results/core/FAMILY.json, for
                                        the family of this processor, and puts the tables into docs/performance.md
 python -m benchmarks --only jacobi     a part; stores only where --out says
 python -m benchmarks --quick           small sizes and few repetitions: numbers that mean nothing

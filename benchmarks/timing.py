@@ -68,7 +68,10 @@ def measure(ways: Mapping[str, Way], effort: Effort, clock: Clock = time.thread_
 
 
 def _turns(way: Way, sample: float, clock: Clock) -> int:
-    """How often a way must run to take a sample's time; warms it up, also where other numbers are prepared anew."""
+    """Return the number of turns that take a sample's time.
+
+    Each number is timed thrice: an engine prepares a loop again in the first two runs of another number of rounds.
+    """
     way(1)
     turns = 1
     while (spent := min(_time(way, turns, clock) for _ in range(3))) < sample / 2:

@@ -199,10 +199,10 @@ def result(made: Made, times: list[int], threads: int = 1, native: bool = True) 
 
 
 def on_rank(
-    made: Made, times: list[int], layout: mg.Layout, comm: Comm, threads: int = 1, native: bool = True
+    made: Made, times: list[int], layout: mg.Layout, comm: Comm, threads: int = 1, native: bool = True, **options: Any
 ) -> tuple[list[bytes], int, int]:
     grid, fields, step = made
-    with mg.Engine(layout, grid=grid, comm=comm, threads=threads, native=native) as engine:
+    with mg.Engine(layout, grid=grid, comm=comm, threads=threads, native=native, **options) as engine:
         for number, item in enumerate(fields):
             rng = np.random.default_rng(number)
             for k in range(item.slots):
@@ -246,6 +246,17 @@ def test_ranks_execute_blocks_between_exchanges(
     found = run_virtual(ranks, lambda comm: on_rank(make(), times, layout, comm))
     assert found[0][0] == expected
     assert all(waves > 0 and deepest == 4 for _, waves, deepest in found)
+
+
+@pytest.mark.parametrize("depth", thinned([2, 3, 4], 3))
+def test_ranks_execute_blocks_of_a_given_halo_depth(depth: int, blocks_of: Any) -> None:
+    blocks_of(None)
+    expected, *_ = result(waves(), [7, 2, 21])
+    blocks_of((3, 4, depth))
+    layout = slabs(waves()[0].box, 2)
+    found = run_virtual(2, lambda comm: on_rank(waves(), [7, 2, 21], layout, comm, halo_depth=depth, overlap=False))
+    assert found[0][0] == expected
+    assert all(count > 0 and deepest == depth for _, count, deepest in found)
 
 
 @given(st.data(), st.sampled_from(SHAPES))

@@ -16,9 +16,13 @@ from minga.compile.alternative import Alternative
 from minga.compile.cache import Cache
 from minga.compile.choices import Choice, all_choices
 from minga.engine import bands, time_blocks, tuner
+from minga.engine.loop_code import is_supported
 from minga.engine.program import Program
 from minga.engine.tuner import Tuner
 
+pytestmark = pytest.mark.skipif(
+    not is_supported(), reason="tuning needs the native loop: run on Linux with x86-64 or 64-bit Arm"
+)
 CUTS = [(3, 4, 4), (2, 7, 8)]
 
 
@@ -209,7 +213,16 @@ def test_other_ways_are_not_compiled_before_the_loop_has_run_for_long() -> None:
     assert {setting.way for setting in done} == {Alternative()}
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"cut": [1], "way": {}}', '{"cut": null, "way": {"colour": 1}}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"format": 0}',
+        '{"format": 1, "cut": [1], "way": {}}',
+        '{"format": 1, "cut": null, "way": {"vector": 48}}',
+    ],
+)
 def test_a_damaged_choice_is_ignored(text: str, cache: Path) -> None:
     times = {-1: 2e-3, 0: 1.5e-3, 1: 1e-3}
     simulated(lambda setting: times[setting.cut], 10_000)
@@ -219,8 +232,8 @@ def test_a_damaged_choice_is_ignored(text: str, cache: Path) -> None:
     assert not again.tuned
 
 
-def test_a_choice_of_blocks_that_are_no_longer_possible_is_ignored() -> None:
-    simulated(lambda setting: 1e-3 if setting.cut == 1 else 2e-3, 10_000)
+def test_a_choice_of_blocks_that_are_not_possible_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuner, "load_choice", lambda _: Choice(CUTS[1], Alternative(), 1.1, {}, 1))
     again, _ = simulated(lambda _: 1e-3, 3, cuts=CUTS[:1])
     assert not again.tuned
     assert again.cut[0] == 0

@@ -22,8 +22,9 @@ def wave(u, old):  # type: ignore[no-untyped-def]
 
 
 def hurry(rank: int) -> None:
-    """Let this rank try everything soon, and at other times than the others."""
-    tuner.AFTER, tuner.TURN, tuner.HOPELESS = 0.0, rank * 1e-4, np.inf
+    """Let this rank try everything soon, and at other rounds than the others, whatever the clock says."""
+    tuner.AFTER, tuner.TURN, tuner.HOPELESS = 0.0, 20.0 * rank, np.inf
+    Tuner._elapsed = lambda self: float(self.rounds[0])  # type: ignore[method-assign]
     tuner.PATIENCE = tuner.TRYING = 0.0
     choices.default_cache = lambda: None  # type: ignore[assignment]
     time_blocks.LEAST_REPEATED = 0  # type: ignore[misc]

@@ -48,12 +48,8 @@ class Cache:
     def load(self, key: str) -> bytes | None:
         """Return the object of `key`, or None if there is no valid one."""
         path = self._path(key)
-        try:
-            with path.open("rb") as file:
-                if not _is_ours(os.fstat(file.fileno())):
-                    return None
-                content = file.read()
-        except OSError:
+        content = self.read(path.name)
+        if content is None:
             return None
         checksum, _, rest = content.partition(b"\n")
         if checksum != _checksum(rest):
@@ -88,6 +84,14 @@ class Cache:
         if key.endswith(LOOKED_AFTER):
             self._prune()
         return True
+
+    def read(self, name: str) -> bytes | None:
+        """Return the content of a file; None if there is none, or if it is another user's."""
+        try:
+            with (self.directory / name).open("rb") as file:
+                return file.read() if _is_ours(os.fstat(file.fileno())) else None
+        except OSError:
+            return None
 
     def write(self, name: str, content: bytes) -> bool:
         """Write a file so that other processes see all of it or nothing; return False if that is impossible."""

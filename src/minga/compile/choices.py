@@ -10,18 +10,17 @@ import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Final
 
 from minga.compile.alternative import PREFETCHING, WIDTHS, Alternative
-from minga.compile.cache import default_cache, object_key
+from minga.compile.cache import Cache, default_cache, object_key
 from minga.compile.target import host_target
 from minga.lang.graph import KernelGraph
 
 __all__ = ["Choice", "all_choices", "choice_key", "load_choice", "store_choice"]
 
 SUFFIX: Final = ".choice"
-FORMAT: Final = 2
+FORMAT: Final = 1
 """Number of the format of files; a file of another format is ignored."""
 
 
@@ -43,7 +42,7 @@ class Choice:
     cells: int
 
     def __str__(self) -> str:
-        """Return the choice in words."""
+        """Return a description of the choice."""
         parts = ["rounds one by one" if self.cut is None else f"blocks of {self.cut[2]} rounds"]
         if self.way.vector:
             parts.append(f"vectors of {self.way.vector} bytes")
@@ -64,36 +63,43 @@ def choice_key(kernels: Sequence[tuple[KernelGraph, int]], threads: int, cuts: S
 def load_choice(key: str) -> Choice | None:
     """Return the remembered choice of a key; None if there is no valid one."""
     cache = default_cache()
-    return None if cache is None else _read(cache.directory / f"{key}{SUFFIX}")
+    return None if cache is None else _read(cache, f"{key}{SUFFIX}")
 
 
 def store_choice(key: str, choice: Choice) -> None:
     """Remember a choice, if the cache can be written."""
     cache = default_cache()
     if cache is not None:
-        cache.write(f"{key}{SUFFIX}", json.dumps(asdict(choice)).encode())
+        cache.write(f"{key}{SUFFIX}", json.dumps({"format": FORMAT, **asdict(choice)}).encode())
 
 
 def all_choices() -> Iterator[Choice]:
     """Yield the choices that are remembered on this machine, those stored last first."""
     cache = default_cache()
-    paths = [] if cache is None else list(cache.directory.glob(f"*{SUFFIX}"))
+    if cache is None:
+        return
+    paths = list(cache.directory.glob(f"*{SUFFIX}"))
     with contextlib.suppress(OSError):
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-    yield from filter(None, map(_read, paths))
+    for path in paths:
+        if (choice := _read(cache, path.name)) is not None:
+            yield choice
 
 
-def _read(path: Path) -> Choice | None:
+def _read(cache: Cache, name: str) -> Choice | None:
+    content = cache.read(name)
     try:
-        found = json.loads(path.read_text())
+        found = json.loads(content or b"")
+        if found["format"] != FORMAT:
+            return None
         return Choice(
             None if found["cut"] is None else _cut(found["cut"]),
             _way(found["way"]),
             float(found["gain"]),
-            {str(name): str(digest) for name, digest in found["kernels"].items()},
+            {str(digest): str(name) for digest, name in found["kernels"].items()},
             int(found["cells"]),
         )
-    except (OSError, ArithmeticError, ValueError, TypeError, KeyError, AttributeError):
+    except (ArithmeticError, ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

@@ -18,7 +18,7 @@ __all__ = ["best_bands", "budgets", "places_of", "slots", "spread", "touch"]
 CACHE_SHARE: Final = 0.75
 """Share of a core's cache that the rows between the first and the last round of a block may fill."""
 FARTHER: Final = 6, 12
-"""Bytes of an L3 cache that these rows may fill, as multiples of those of the L2 cache."""
+"""Bytes of an L3 cache that these rows may fill, as multiples of those that they may fill of an L2 cache."""
 EDGE: Final = 0.3
 """Cost of reading a cell beside a band again, from a farther cache, compared with reading it from memory."""
 LEAST_ROW: Final = 256

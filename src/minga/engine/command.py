@@ -36,6 +36,10 @@ class Category(IntEnum):
     BALANCE = 8
 
 
+KERNELS = Category.COMPUTE, Category.BOUNDARY
+"""Categories of the kernels that a model's operations call."""
+
+
 @dataclass(slots=True, eq=False)
 class Site:
     """The address of a kernel's code at one place of a list: another way to compile it may take its place."""
@@ -69,6 +73,11 @@ class Kernel:
     cells: int = 0
     block: int = -1
     site: Site | None = None
+
+    @property
+    def present(self) -> int:
+        """The function that is called at present."""
+        return self.function if self.site is None else self.site.function
 
     @property
     def column(self) -> int:

@@ -515,7 +515,7 @@ class Engine:
 
     def _computing(self) -> float:
         """Return the seconds that kernels of this rank have taken."""
-        columns = self.booked[0, [cmd.Category.COMPUTE, cmd.Category.BOUNDARY]].sum()
+        columns = self.booked[0, cmd.KERNELS].sum()
         return 1e-9 * float(columns + self.booked[0, len(cmd.Category) :].sum())
 
     def _draws_again(self, program: Program, apply: Apply) -> None:

@@ -189,8 +189,9 @@ class _Pass:
 
     # Loops and branches ---------------------------------------------------------------------------------------------
     def repeat(self, loop: Repeat, out: list[Item]) -> None:
-        blocks = self.rounds(loop) if _simple(loop.body) else 1
-        copies = max(self.depth, blocks) if _simple(loop.body) else 1
+        simple = _simple(loop.body)
+        blocks = self.rounds(loop) if simple else 1
+        copies = max(self.depth, blocks) if simple else 1
         body = list(loop.body) * copies
         extents = _extents(body, self.closed) if copies > 1 else {}
         head = {s: _across(s, r, self.closed) for s, r in _needed_at_head(body, extents).items()}

@@ -133,8 +133,7 @@ class _Run:
     """Result of the run, once it has ended."""
 
     def kernel(self, command: Kernel) -> int:
-        function = command.function if command.site is None else command.site.function
-        self.workers.run(function, command.args, command.tiles)
+        self.workers.run(command.present, command.args, command.tiles)
         for channel in command.polls:
             channel.test()
         return command.column

@@ -218,8 +218,7 @@ class NativeLoop:
 
     def _kernel(self, command: Kernel) -> tuple[int, ...]:
         polls = self._poll_list(command.polls)
-        function = command.function if command.site is None else command.site.function
-        return words.OP_KERNEL, function, command.args, command.tiles, command.column, polls
+        return words.OP_KERNEL, command.present, command.args, command.tiles, command.column, polls
 
     def _on_device(self, command: Launch | Synchronise | Fetch) -> tuple[int, ...]:
         assert self._launcher is not None

@@ -6,7 +6,7 @@ tuner tries one after the other in turns, on the rounds that are due anyway, and
 its choice for later runs (:mod:`minga.compile.choices`).
 
 Trying is limited: a way that is much slower than another gets one turn only, and a kernel is compiled again only once
-the loop has run for many times as long as that takes.
+the loop has run for many times as long as that is expected to take.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from minga.compile.llvm import Compiled, compile_kernel
 from minga.compile.target import host_target
 from minga.compile.vector import usual_lanes
 from minga.engine.backend import KernelCall
-from minga.engine.command import Category, Site
+from minga.engine.command import KERNELS, Category, Site
 from minga.lang.graph import KernelGraph
 from minga.lang.types import itemsize
 
@@ -52,8 +52,8 @@ COMPILING: Final = 0.05, 0.001
 """Seconds to compile a kernel: for any one, and for each of its operations."""
 SHARE: Final = 0.1
 """Least share of a loop's operations that a kernel has if it is compiled in other ways."""
-_TIMED: Final = Category.COMPUTE, Category.BOUNDARY
 _NEVER: Final = 1 << 62
+"""More rounds than any loop has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class Tuner:
         if not distinct:
             self._end()
             return
-        work = {call.graph.code_digest(): (call.graph, call.cells) for call, _ in calls if call.category in _TIMED}
+        work = {call.graph.code_digest(): (call.graph, call.cells) for call, _ in calls if call.category in KERNELS}
         self._key = choice_key(list(work.values()), self._threads, self._cuts)
         for call, site in self._calls:
             self._functions[call.graph.code_digest(), call.reductions, USUAL] = site.function
