@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,9 +148,13 @@ def test_remembered_ways_are_executed(monkeypatch: pytest.MonkeyPatch) -> None:
             (tuned,) = prepared.binding.tuners
             assert tuned.tuned
             called = set(prepared.native._records[:, 1].tolist())
-            assert {site.function for _, site in tuned._calls} <= called | {0}
+            assert {site.function for _, site in tuned._calls} <= called
             assert [code.way.vector for code in tuned._compiled.values()] == [16]
             assert tuned._present.way.vector == 16
+            tuned._use(replace(tuned._present, way=Alternative()))
+            after = set(prepared.native._records[:, 1].tolist())
+            assert {site.function for _, site in tuned._calls} <= after
+            assert not {code.address for code in tuned._compiled.values()} & after
 
 
 def test_a_run_does_not_end_because_a_kernel_cannot_be_compiled_in_another_way(
