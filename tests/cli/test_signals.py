@@ -179,6 +179,7 @@ kill -STOP $$
 """
 
 
+@pytest.mark.slow
 def test_ranks_that_do_not_answer_are_ended(in_tmp_path: Path) -> None:
     """Neither the launcher nor what it started can be asked; one is stopped. The run can be begun again."""
     fake = in_tmp_path / "mpiexec"

@@ -36,6 +36,7 @@ def expected(D: float, seed: int, steps: int) -> float:
 GRID: dict[str, Any] = {"D": [0.5, 1.0, 2.0], "seed": range(1, 3)}
 
 
+@pytest.mark.slow
 def test_each_run_has_its_parameters() -> None:
     history = mg.sweep(grown, GRID, steps=4, every=2, workers=1)
     assert history.u.dims == ("D", "seed", "time", "y", "x")
@@ -97,6 +98,7 @@ def make_or_fail(number: int) -> mg.Model:
     return grown(1e200 if number == 3 else 1.0, 1)
 
 
+@pytest.mark.slow
 def test_a_failure_names_its_parameters_and_leaves_the_others() -> None:
     """A function that fails, a process that dies, and values that are not finite."""
     with pytest.raises(mg.RunError) as caught:

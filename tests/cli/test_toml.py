@@ -15,6 +15,7 @@ SCALARS = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), VALUES, max_size=4))
 def test_what_is_written_reads_back(table: dict[str, object]) -> None:
     assert tomllib.loads(dump(table)) == table

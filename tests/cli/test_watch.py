@@ -243,6 +243,7 @@ def model():
     assert json.loads(Path("runs/explosion/progress.json").read_text())["state"] == "failed"
 
 
+@pytest.mark.slow
 def test_the_newest_run_is_watched_where_none_is_named() -> None:
     for name in ("first", "second"):
         assert in_process("run", "small.toml", "--out", f"runs/{name}").status == 0
@@ -270,6 +271,7 @@ def test_what_cannot_be_watched_is_said(in_tmp_path: Path, words: tuple[str, ...
     assert "Traceback" not in said.err
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken() -> None:
     assert in_process("run", "small.toml", "--out", "run").status == 0
     with running("watch", "run") as process:

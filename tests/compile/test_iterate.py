@@ -155,6 +155,7 @@ def test_in_locals_and_reductions() -> None:
     assert_equal_bits(make_case(traced(kernel, 2, ["f8", "f8"]), (5, 70)), tile=(2, 70))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", [{"x": 1}, {"y": 1}, {"y": -1, "x": 1}, "lexicographic", "red-black"])
 def test_in_every_order(order: Any) -> None:
     @mg.kernel(order=order)

@@ -46,6 +46,7 @@ def test_jacobi(dtype: str, shape: tuple[int, ...]) -> None:
     assert_equal_bits(make_case(traced(jacobi, 2, [dtype, dtype, dtype], {"h": dtype}), shape))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", thinned(DTYPES, "bool", "u1", "i4", "f8"))
 def test_life_in_every_type(dtype: str) -> None:
     @kernel
@@ -56,6 +57,7 @@ def test_life_in_every_type(dtype: str) -> None:
     assert_equal_bits(make_case(traced(rule, 2, [dtype, dtype]), (9, 131)))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("width", [1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 200])
 def test_rows_of_bytes_end_in_overlapping_blocks(width: int) -> None:
     @kernel
@@ -257,6 +259,7 @@ def test_red_black_updates_one_colour(colour: int, shift: tuple[int, int]) -> No
         assert_equal_bits(make_case(graph, shape, colour=colour, shift=shift))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "order",
     thinned(
@@ -293,6 +296,7 @@ def test_sweeps_read_finished_lines_on_the_diagonal() -> None:
     assert_equal_bits(make_case(traced(sweep, 2, ["f8"]), (21, 9)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", thinned(DTYPES, "bool", "i8", "f8"))
 @pytest.mark.parametrize("shape", [(3, 5), (2, 1100)])
 def test_reductions_of_every_type(dtype: str, shape: tuple[int, int]) -> None:
@@ -310,6 +314,7 @@ def test_reductions_of_every_type(dtype: str, shape: tuple[int, int]) -> None:
     assert_equal_bits(make_case(graph, shape), tile=(1, shape[1]))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("values", [[0.0, -0.0], [-0.0, -0.0], [np.nan, 1.0], [np.inf, -np.inf], [-np.inf, -np.inf]])
 def test_extremes_of_special_values(values: list[float]) -> None:
     @kernel
@@ -359,6 +364,7 @@ def nested(p: Any, c: Any, new: Any) -> Any:
     return mg.sum(x[1, 0, 0])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("tile", [None, (9, 11, 34), (1, 3, 34), (4, 1, 34)])
 def test_locals_of_locals(tile: tuple[int, ...] | None) -> None:
     assert_equal_bits(make_case(traced(nested, 3, ["f8", "f8", "f8"]), (9, 11, 34)), tile=tile)

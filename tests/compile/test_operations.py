@@ -34,6 +34,7 @@ def test_scalars_of_every_type() -> None:
             assert_equal_bits(make_case(traced(add, 1, ["f8", "f8"], {"s": dtype}), (9,), seed=seed))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("operation", ["floordiv", "mod", "shl", "shr"])
 @pytest.mark.parametrize("dtype", thinned(["u1", "i2", "i4", "i8", "u4", "u8", "f4", "f8"], "u1", "i4", "i8", "f8"))
 def test_operations_that_are_spelled_out(dtype: str, operation: str) -> None:
@@ -57,6 +58,7 @@ def test_operations_that_are_spelled_out(dtype: str, operation: str) -> None:
     assert_equal_bits(case)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("source", ["f4", "f8"])
 @pytest.mark.parametrize("target", thinned(DTYPES, "bool", "u1", "i4", "i8", "u8"))
 def test_casts_of_floats(source: str, target: str) -> None:
@@ -73,6 +75,7 @@ def test_casts_of_floats(source: str, target: str) -> None:
     assert_equal_bits(case)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["u1", "i2", "i4", "i8", "u4", "u8"])
 def test_bits_in_reverse_order(dtype: str) -> None:
     """Those of the value's own type, also where the value would fit into a narrower one."""

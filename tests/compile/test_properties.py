@@ -227,6 +227,7 @@ def test_unordered_kernels(data: st.DataObject) -> None:
     check_unordered(data)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=5)
 def test_ordered_kernels(data: st.DataObject) -> None:

@@ -58,6 +58,7 @@ def test_every_kernel_assembles(arch, names, tmp_path):
     assert len(reports) == len(names)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["tti", "heat", "jacobi f8", "elementary f8"])
 @pytest.mark.parametrize("arch", thinned(ARCHITECTURES, "sm_80"))
 def test_no_register_is_spilled(arch, name, tmp_path):
@@ -121,6 +122,7 @@ def run_case(case: Case, ptx: str, grid: tuple[int, int, int], block: tuple[int,
     check(case, bound, arrays, memory.get)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", thinned(SUITE, *QUICK))
 def test_ptx_has_the_oracles_bits(name):
     """Launched with fewer threads than cells, so that threads take several cells, and with some that have none."""
@@ -135,6 +137,7 @@ LAUNCHES = list(
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "shape"), thinned(LAUNCHES, *LAUNCHES[::3]))
 def test_any_launch_has_the_same_bits(name, shape):
     case = SUITE[name]
@@ -150,6 +153,7 @@ ORDERS = list(
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "order"), thinned(ORDERS, *ORDERS[::3]))
 def test_warps_wait_for_each_other(name, order):
     """With the warps of a block as far out of step as barriers let them be."""

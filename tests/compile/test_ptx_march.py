@@ -124,6 +124,7 @@ def run_march(item: Case, ptx: str, grid: tuple[int, int, int], order: str = "to
 
 
 # Right ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.few(2)
 @every_march
 def test_a_march_has_the_oracles_bits(name):
     item = CASES[name]
@@ -134,6 +135,7 @@ def test_a_march_has_the_oracles_bits(name):
 BOXES = {3: [((0, 0, 0), (1, 1, 1)), ((-2, 5, 1), (3, 14, 34))], 2: [((5, -300), (6, -299)), ((0, 0), (17, 530))]}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("number", range(2))
 @pytest.mark.parametrize("name", ["laplacian f4", "chain", "behind", "lines"])
 def test_boxes_of_any_size(name, number):
@@ -143,6 +145,7 @@ def test_boxes_of_any_size(name, number):
     run_march(replace(item, lo=lo, hi=hi), ptx_of(name), (2, 1, 2))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["chain", "lines"])
 @pytest.mark.parametrize("order", ["first", "last"])
 def test_warps_wait_for_each_other(name, order):
@@ -194,6 +197,7 @@ def random_case(seed: int) -> Case:
     return Case(f"random {seed}", graph, lo, tuple(a + n for a, n in zip(lo, sizes, strict=True)), (0,) * ndim)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", [0, 2, 31, 43, 63, 110])
 def test_random_kernels(seed):
     item = random_case(seed)
@@ -320,6 +324,7 @@ def test_many_reductions_are_given_room():
 
 
 # Assembled -----------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("arch", thinned(("sm_80", "sm_90"), "sm_90"))
 def test_marches_need_no_more_registers_than_there_are(arch, tmp_path):
     """Two blocks on a multiprocessor, and no register kept in memory."""

@@ -76,6 +76,7 @@ def graph_of(function: Callable[..., None], dtype: str = "f8") -> KernelGraph:
     return Kernel(function).graph(infer_signature(2, [(dtype, range(2))] * 2))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", thinned([((3, 16),), ((2, 37),), ((5, 3),)], ((2, 37),)))
 @pytest.mark.parametrize(
     ("function", "dtype"),

@@ -43,6 +43,7 @@ def all_kernels() -> list[tuple[KernelGraph, bool]]:
     return [(graph, False) for graph in GRAPHS]
 
 
+@pytest.mark.slow
 def test_objects_are_those_of_one_process(cache: Cache) -> None:
     assert compile_together([*all_kernels(), (GRAPHS[0], False)], 2) == LEAST
     for graph in GRAPHS[:3]:
@@ -64,6 +65,7 @@ def test_without_a_cache_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) ->
     assert compile_together(all_kernels(), 2) == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("python", ["false", "/nowhere/python", ""])
 def test_processes_that_fail_leave_kernels_to_the_run(
     cache: Cache, monkeypatch: pytest.MonkeyPatch, python: str
@@ -85,6 +87,7 @@ def test_a_kernel_that_cannot_be_compiled_is_left_out(cache: Cache, monkeypatch:
     assert missing(cache) == [GRAPHS[0]]
 
 
+@pytest.mark.slow
 def test_without_room_for_objects_at_most_one_is_compiled_in_vain(
     cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:

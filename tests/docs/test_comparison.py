@@ -38,6 +38,7 @@ def test_the_page_has_them() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("system", "tool"), [
     pytest.param(system, tool, marks=pytest.mark.slow if tool in ("CAX", "CellPyLib") else ())
     for system, tool in CASES

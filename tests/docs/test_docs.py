@@ -53,6 +53,7 @@ def slow_where_it_takes_long(block: Block) -> object:
     return pytest.param(block, marks=[pytest.mark.slow] if slow else [], id=str(block))
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("block", [slow_where_it_takes_long(block) for block in blocks("python")])
 def test_python_blocks_run(block: Block, in_tmp_path: Path) -> None:
     script = in_tmp_path / "block.py"

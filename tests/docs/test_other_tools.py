@@ -15,6 +15,7 @@ PROGRAMS = dict(re.findall(r"^## (\S+)\n.*?^```(?:python|text)\n(.*?)^```", PAGE
 PEERS = ROOT / ".venv-pde" / "bin" / "python"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tool", ["minga", "NumPy", *(pytest.param(tool, marks=pytest.mark.slow) for tool in ("py-pde", "Devito"))]
 )

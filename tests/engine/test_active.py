@@ -57,6 +57,7 @@ def test_a_glider_comes_back_through_tiles_blocks_and_ends() -> None:
         assert skipped > 0.7 * looked
 
 
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize(
     "ends", thinned(["zero", "one", "edge", "cell", "gradient", "custom", "mixed"], "one", "cell", "custom", "mixed")
@@ -155,6 +156,7 @@ def test_a_deep_halo_computes_all_tiles() -> None:
 KERNELS: list[tuple[Callable[..., Any], int]] = [(life, 2), (aside, 2), (line, 1), (cube, 3)]
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(st.data())
 def test_random_runs(data: st.DataObject) -> None:

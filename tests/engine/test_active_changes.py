@@ -94,6 +94,7 @@ def around(c):
     return mg.sum(mg.cast(c[-2, 2], "i8") + mg.cast(c[1, 0], "i8"))
 
 
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("chunks", [[1] * 40, [1, 1, 5, 1, 30, 1, 1, 2], [17, 1, 1, 20]])
 def test_observers_that_exchange_halos_between_steps(chunks: list[int]) -> None:
@@ -112,6 +113,7 @@ def farther(c):
     return mg.sum(mg.where((c[-3, 0] == 1) | (c[2, 3] == 1), mg.cast(mg.index("y") * 61 + mg.index("x"), "i8"), 0))
 
 
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("patience")
 @pytest.mark.parametrize("interval", [1, 3, 5])
 def test_farther_halos_that_are_exchanged_now_and_then(interval: int) -> None:

@@ -79,6 +79,7 @@ def reader(offsets: tuple[int, ...]) -> Any:
 U = np.arange(20.0).reshape(4, 5) ** 1.5
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("condition", "mode", "options"),
     [
@@ -145,6 +146,7 @@ def all_walls(grid: mg.Grid, other: mg.Field, register: mg.Register) -> dict[str
 NAMES = ["number", "register", "function", "array", "edge", "cell", "gradient", "odd", "beside", "index"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "periodic"),
     thinned(
@@ -211,6 +213,7 @@ def test_a_register_that_changes_changes_the_ghost_cells() -> None:
     check([(program, 2)], fields, some_layouts(grid)[:3], [wall], [register])
 
 
+@pytest.mark.slow
 def test_a_neighbour_field_that_changes_changes_the_ghost_cells() -> None:
     grid, one = mg.Grid((4, 5)), fixed_number(1)
     other = mg.Field("other", grid, slots=2, boundary=one.condition)

@@ -281,6 +281,7 @@ def test_old_gpus_and_machines_without_one_are_refused(cuda: Cuda, monkeypatch: 
         open_device("gpu", SerialComm())
 
 
+@pytest.mark.slow
 def test_what_is_brought_to_a_machine_with_a_gpu_needs_little() -> None:
     """NumPy, llvmlite and pytest, as docs/gpu.md says; CuPy where it is used."""
     root = Path(__file__).parents[2]

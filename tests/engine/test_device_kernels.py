@@ -66,6 +66,7 @@ SPECIAL: list[tuple[ReductionKind, DType, np.ndarray]] = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", ["together", "first", "last"])
 def test_reductions_are_finished(order: Literal["together", "first", "last"]) -> None:
     values, flag = _finished(ITEMS, order)

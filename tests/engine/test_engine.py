@@ -170,6 +170,7 @@ def test_values_set_between_runs_are_seen_by_neighbours() -> None:
     np.testing.assert_array_equal(results[0], expected)
 
 
+@pytest.mark.slow
 def test_a_wider_program_later() -> None:
     """Arrays move when a halo must widen; nothing is lost, and what was bound is bound again."""
 
@@ -187,6 +188,7 @@ def test_a_wider_program_later() -> None:
     check(runs, {u: random_array(u)}, some_layouts(GRID), halo_depth=3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     thinned([{"native": False}, {"overlap": False}, {"threads": 2}, {"halo_depth": 4}], {"threads": 2}),
@@ -210,6 +212,7 @@ def until(u: mg.Field, goal: float, limit: Any) -> tuple[Program, mg.Register, m
     return program, rounds, residual
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("depth", thinned([1, 3, 4], 4))
 @pytest.mark.parametrize(
     ("goal", "limit", "reason"), [(0.3, 50, "converged"), (1e-30, 7, "limit"), (1e10, 5, "converged")]

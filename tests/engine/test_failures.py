@@ -130,6 +130,7 @@ print("never")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("way", ["native", pytest.param("interpreted", marks=pytest.mark.slow)])
 def test_an_error_on_one_mpi_rank_ends_the_job(tmp_path: Path, way: str) -> None:

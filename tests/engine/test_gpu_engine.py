@@ -62,6 +62,7 @@ def test_ranks_have_the_processors_bits(everything: Any, ranks: int, options: An
     assert run(layout, programs, case.values, case.registers, device=FakeDevice, **options) == expected
 
 
+@pytest.mark.slow
 def test_locals_random_numbers_colours_and_sweeps_have_the_processors_bits() -> None:
     grid = Grid((20, 70), periodic=(True, True))
     p, u, f = Field("p", grid, "f4", slots=2), Field("u", grid), Field("f", grid)

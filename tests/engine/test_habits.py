@@ -156,6 +156,7 @@ def test_a_kernel_draws_once_while_the_step_number_is_the_same() -> None:
     drawing(kept_until_accepted)
 
 
+@pytest.mark.slow
 def test_programs_without_a_model_warn_of_numbers_that_are_drawn_again() -> None:
     u, step, once = field(1), mg.Program("step"), mg.Program("once")
     for program in (step, once):

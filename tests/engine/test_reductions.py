@@ -29,6 +29,7 @@ def total(u):
     return mg.sum(u[0, 0])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", thinned(["u1", "i2", "i4", "i8", "u4", "u8", "f4", "f8"], "u1", "i8", "f4", "f8"))
 def test_against_numpy(dtype: str) -> None:
     grid = mg.Grid((7, 9))
@@ -99,6 +100,7 @@ def new_value(u: Any) -> Any:
     return abs(u[0, 0] - u[0, -1])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("overlap", [True, False])
 @pytest.mark.parametrize("depth", [1, 3])
 def test_sums_of_a_split_operation(overlap: bool, depth: int) -> None:

@@ -76,6 +76,7 @@ def routes(draw: Draw, world: World, ranks: int, count: int) -> list[Layout]:
     return found
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=2)
 def test_random_programs_on_the_move(data: st.DataObject) -> None:

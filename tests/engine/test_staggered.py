@@ -51,6 +51,7 @@ def stretched(p, u):
     u[0, 0] = p[1, 0] + 0.5 * p[-1, 0] - p[1, -1] + 0.25 * p[-2, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("periodic", "depth"),
     thinned(
@@ -90,6 +91,7 @@ def test_faces_that_read_beside_the_last_cells(wall: Any) -> None:
     check([(program, 1)], {p: random_array(p), u: 0.0}, some_layouts(grid), [one])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "shape", [(1, 1), *(pytest.param(s, marks=pytest.mark.slow) for s in [(3, 11), (1, 7), (2, 2)])]
 )
@@ -125,6 +127,7 @@ def feed(u, plate):
     u[0, 0] = u[0, 0] + 0.5 * plate[0, 0] + 0.25 * plate[0, 1]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("on", [mg.Box((2, 1), (5, 4)), mg.Box((0, 0), (1, 8)), mg.Box((6, 7), (7, 8))])
 @pytest.mark.parametrize("wall", thinned([FIXED, zero_gradient(), reflect_edge()], FIXED))
 def test_fields_on_a_part_of_the_grid(on: mg.Box, wall: Any) -> None:
@@ -157,6 +160,7 @@ def numbered(a, b):
     b[0] = a[0] + mg.cast(mg.index(0), "f8") + 0.5 * mg.coordinate(0) + mg.random()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("periodic", [(False, True), pytest.param((True, False), marks=pytest.mark.slow)])
 def test_fields_on_some_axes(periodic: tuple[bool, bool]) -> None:
     grid = mg.Grid((5, 18), periodic=periodic)

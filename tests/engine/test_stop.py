@@ -59,6 +59,7 @@ def run(model: mg.Model, steps: int, stop: Stop, ranks: int = 1, **options: Any)
     return results[0]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ranks", [1, 3])
 @pytest.mark.parametrize("chunks", [{}, {"every": 4}])
 def test_conditions(ranks: int, chunks: dict[str, int]) -> None:
@@ -180,6 +181,7 @@ def test_stops_that_cannot_be_meant(options: dict[str, Any], key: str) -> None:
     assert found.value.key == key
 
 
+@pytest.mark.slow
 def test_models_that_draw_random_numbers_have_no_period() -> None:
     flip = mg.rule(lambda cell, near: mg.random() < 0.5)
     model = mg.automaton(flip, (8, 8), init={"fill": 0})

@@ -96,6 +96,7 @@ def test_against_loops(kernel: Any) -> None:
         np.testing.assert_array_equal(left.arrays[u][0], expected)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kernel", [lexicographic, checkered, downwards, diagonal])
 @pytest.mark.parametrize("overlap", thinned([True, False], True))
 def test_every_layout(kernel: Any, overlap: bool) -> None:

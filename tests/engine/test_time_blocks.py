@@ -216,6 +216,7 @@ def on_rank(
     return left, waves, max((c.rounds for c in commands if isinstance(c, Count)), default=0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("make", PROGRAMS)
 @pytest.mark.parametrize(
     "shape", [SHAPES[1], *(pytest.param(shape, marks=pytest.mark.slow) for shape in SHAPES if shape != SHAPES[1])]
@@ -232,6 +233,7 @@ def test_blocks_give_the_bits_of_single_rounds(make: Callable[[], Made], shape: 
     assert found == expected
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(5, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("make", thinned([plain, mirrored, waves, chain, stochastic, torus, cylinder], waves, torus))

@@ -286,6 +286,7 @@ def test_labs_do_not_meet(rights: dict[str, Any], own_labs: Path) -> None:
         assert other.counters() == before
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("stage", ["make_namespaces", "make_links", "make_group", "start_hub", "write_entrance"])
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), LaunchError("no luck")])
 def test_a_failure_while_building_leaves_nothing(
@@ -354,6 +355,7 @@ def test_the_lock_of_a_killed_builder_is_held_until_its_tools_have_ended(own_lab
         assert (own_labs / "tool-has-ended").exists()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("remover", ["up", "down", "stale"])
 def test_what_a_killed_builder_left_is_removed(remover: str, rights: dict[str, Any], own_labs: Path) -> None:
     lab = named(HUB, f"killed-{remover}")
@@ -440,6 +442,7 @@ def test_what_others_made_is_not_touched(rights: dict[str, Any], own_labs: Path)
 
 
 # Without root ---------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_lab_without_root_works_alike(rights: dict[str, Any], own_labs: Path) -> None:
     lab = named(HUB, "holder")
     with laboratory(lab, quota=rights["quota"], rootless=True) as cluster:

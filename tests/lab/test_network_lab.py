@@ -39,6 +39,7 @@ def team_in(chosen: Lab, rights: dict[str, Any]) -> Iterator[tuple[HostTeam, dic
             yield team, addresses
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("own_labs")
 @pytest.mark.parametrize(("wiring", "rate"), [pytest.param("switch", 20e6, marks=pytest.mark.slow), ("hub", 10e6)])
 def test_a_switch_and_a_hub_are_told_apart(

@@ -76,6 +76,7 @@ def test_the_slow_node_gets_less(rights: dict[str, Any], words: list[str], in_tm
         assert text in page
 
 
+@pytest.mark.slow
 def test_a_machine_file_of_other_hosts_is_refused_once(quick: Cluster, words: list[str], in_tmp_path: Path) -> None:
     node = {"name": "pc", "hosts": ["wasp", "bee"], "count": 2, "cores": 1, "speed": "1 Mcells/s"}
     links = {"inter-node": {"latency": "40 us", "bandwidth": "1 Gb/s"}}

@@ -80,6 +80,7 @@ def points(name: str, count: int) -> tuple[Array, ...]:
     return (np.concatenate([uniform(-6.5, 6.5, count), uniform(-1.5, 1.5, count), small, wide]),)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", LIMITS)
 def test_errors_stay_below_what_is_promised(name: str) -> None:
     arguments = points(name, 1500)
@@ -99,6 +100,7 @@ def test_errors_stay_below_what_is_promised(name: str) -> None:
     assert worst < LIMITS[name]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", LIMITS)
 def test_single_precision_is_the_double_rounded_once(name: str) -> None:
     with np.errstate(over="ignore", under="ignore"):

@@ -150,6 +150,7 @@ def test_error_at_hard_points(name, dtype):
             )
 
 
+@pytest.mark.few(2)
 @wide
 @pytest.mark.parametrize(
     ("name", "dtype"),

@@ -110,6 +110,7 @@ def graph_and_arguments(function: Any, grid: mg.Grid, dtype: str) -> tuple[Any, 
     return graph, arrays, scalars  # type: ignore[return-value]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("function", "kind", "dtype"),
     thinned(

@@ -237,6 +237,7 @@ def expressions(draw: st.DrawFn, depth: int = 4) -> Callable[[Any, Any], Any]:
     return draw(st.sampled_from(made))
 
 
+@pytest.mark.slow
 @given(expressions())
 def test_no_accepted_rule_leaves_its_states(function: Callable[[Any, Any], Any]) -> None:
     cells = np.random.default_rng(3).integers(0, 3, (20, 21)).astype("u1")

@@ -188,6 +188,7 @@ def test_other_threads_take_no_signals() -> None:
 FAR = '#!/bin/sh\nshift\nexec ./mpiexec "$@"\n'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

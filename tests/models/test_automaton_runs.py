@@ -118,6 +118,7 @@ def far(cell, near):
     return (cell + near.sum()) % 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", thinned([((1,),), ((2,),), ((1, 2),), ((2, 1, 3),)], ((1,),), ((2, 1, 3),)))
 def test_neighbourhoods_larger_than_the_grid(shape: tuple[int, ...]) -> None:
     cells = np.random.default_rng(1).integers(0, 5, shape).astype(np.uint8)
@@ -183,6 +184,7 @@ WAYS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "options"),
     thinned(
@@ -195,6 +197,7 @@ def test_the_same_bits(name: str, options: dict[str, Any]) -> None:
     assert_same(serial(name), run_model(MODELS[name](), 12, **options))
 
 
+@pytest.mark.slow
 def test_numpy_gives_the_same_bits() -> None:
     cells = np.random.default_rng(0).random((9, 11))
     left = run_model(automaton(relax, cells, "zero-gradient"), 5)

@@ -124,6 +124,7 @@ def test_corners_between_fixed_states(boundary: Any) -> None:
         assert_same(run_model(bytes_, 5), run_model(bits, 5, ranks=2, halo_depth=2))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("rule", ["B0/S8", "B2/S34H", "B1/S13V", "B/S012345678", "B/S"])
 def test_totalistic_rules(rule: str) -> None:
     check(rule, (7, 90))
@@ -147,6 +148,7 @@ def test_neighbours_in_state_0_are_counted(length: int) -> None:
     check("NN2,NE3,WW1,ME1,EE-3,SW-2,SS3,SE-1,RS-6,RS2,RS5,RS6,RB-2,RB-1,RB4", (7, length))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "length", "boundary", "radius"), [
     ("brain", 90, "periodic", 1), ("wire", 64, "fixed", 1), ("bugs", 232, "reflect", 3),
     pytest.param("five", 90, "reflect", 1, marks=pytest.mark.slow), ("disc", 128, "periodic", 3),
@@ -162,6 +164,7 @@ def test_one_dimension(boundary: str) -> None:
     check("W184", (128,), boundary, 30)
 
 
+@pytest.mark.slow
 def test_more_dimensions() -> None:
     check("B4/S4,5", (5, 6, 70), "reflect")
     check("B2/S1,2,3V", (3, 4, 5, 64))

@@ -64,6 +64,7 @@ def test_the_inverse_table_goes_back(table: list[int]) -> None:
     assert np.array_equal(run_model(mg.automaton(back, cells.shape, init=there), 100).cell, cells)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("shape", "states", "boundary"),
     thinned(
@@ -125,6 +126,7 @@ def diffuse(block, *, p=0.5):
     return mg.where(left, ne, sw), mg.where(left, se, nw), mg.where(left, nw, se), mg.where(left, sw, ne)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", thinned(["periodic", "fixed"], "periodic"))
 def test_all_cells_of_a_block_draw_alike(boundary: str) -> None:
     start = seed_cells((12, 34))

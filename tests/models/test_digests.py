@@ -25,6 +25,7 @@ def test_every_shipped_case_is_stored() -> None:
     assert sorted(STORED) == sorted(examples())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", thinned(sorted(examples()), "heat", "si-1", "wireworld"))
 @pytest.mark.parametrize("ranks", [2])
 def test_results_have_the_stored_bits(name: str, ranks: int) -> None:
@@ -56,6 +57,7 @@ def digests_on(processor: dict[str, str], names: list[str]) -> dict[str, str]:
     return dict(line.split() for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 def test_a_processor_without_extensions_has_the_same_bits() -> None:
     """A plate that is as warm as a sine, and a cell whose faces lie as a cosine."""
     names = ["heat", "pnp-1d"]

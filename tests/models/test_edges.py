@@ -56,6 +56,7 @@ PATTERNS = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("number", "storage"),
     thinned(

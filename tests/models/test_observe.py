@@ -56,6 +56,7 @@ def test_nothing_alive_has_no_box_and_no_entropy() -> None:
     assert found == {"bounding_box": [-1, -1, -1, -1], "entropy": 0.0}
 
 
+@pytest.mark.slow
 def test_bits_say_the_same_as_bytes() -> None:
     cells = np.zeros((32, 200), np.uint8)
     cells[9:20, 70:110] = seed_cells((11, 40))

@@ -30,6 +30,7 @@ def tiles(made: mg.Model) -> tuple[int, ...] | None:
     return first.cells.active
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("storage", "boundary", "rule"),
     thinned(

@@ -75,6 +75,7 @@ def every_nth(shape: tuple[int, ...], strides: tuple[int, ...]) -> list[Array]:
 
 
 # Asynchronous
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [life_like("B3/S23"), pytest.param(sums, marks=pytest.mark.slow)])
 def test_asynchronous(rule: Rule) -> None:
     start = np.random.default_rng(1).integers(0, rule.states, (18, 70)).astype(np.uint8)
@@ -169,6 +170,7 @@ def test_a_coloured_step_of_random_numbers() -> None:
 
 
 # Second order
+@pytest.mark.slow
 @pytest.mark.parametrize("rule", [life_like("B3/S23"), pytest.param(sums, marks=pytest.mark.slow)])
 def test_second_order_goes_back(rule: Rule) -> None:
     start = np.random.default_rng(4).integers(0, rule.states, (12, 70)).astype(np.uint8)

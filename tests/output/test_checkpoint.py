@@ -195,6 +195,7 @@ AUTOMATA: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", thinned(AUTOMATA, "quiet tiles of bits", "chance"))
 def test_automata_go_on_with_the_same_bits(tmp_path: Path, kind: str) -> None:
     options = {"boundary": "periodic", "init": {"soup": 0.05, "seed": 5}} | AUTOMATA[kind]
@@ -293,6 +294,7 @@ DAMAGES: dict[str, tuple[str, Callable[[Path], None]]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", DAMAGES)
 def test_the_other_one_is_used_where_one_is_damaged(tmp_path: Path, kind: str) -> None:
     whole = go(tmp_path / "whole", 40, schedule=Checkpointing(off=True))

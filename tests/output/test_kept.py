@@ -248,6 +248,7 @@ mg.run(model, 3, comm=comm, out="run")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("ranks", thinned([1, 2], 1))
 def test_sigterm_ends_a_step_that_does_not_end(in_tmp_path: Path, ranks: int) -> None:

@@ -47,6 +47,7 @@ def test_the_ledger_of_four_ranks() -> None:
     assert sum(level["bytes"] for level in levels.values()) == sum(entry["bytes"] for entry in ranks)
 
 
+@pytest.mark.slow
 def test_mappings_move_blocks_and_change_no_bit() -> None:
     outcomes = {
         mapping: virtual(8, columns=128, layout="cartesian:4x2", topology="2x2x2", mapping=mapping)

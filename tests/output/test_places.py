@@ -173,6 +173,7 @@ def columns(box: Any, ranks: int) -> Any:
     return cartesian(box, (1, ranks))
 
 
+@pytest.mark.slow
 def test_a_run_without_a_host_writes_copies_again_at_once(tmp_path: Path, whole: bytes) -> None:
     hosts = [tmp_path / name for name in ("ant", "bee", "cat", "dog")]
     go(hosts, 28)

@@ -96,6 +96,7 @@ SESSIONS = list(
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("make", "ranks", "settings"),
     thinned(SESSIONS, *SESSIONS[::3]),

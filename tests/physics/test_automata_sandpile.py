@@ -125,6 +125,7 @@ def test_heights_on_a_large_table() -> None:
     assert (np.abs(mean - exact) < 4 * error + 1 / (edge + n / 4) ** 2).all()
 
 
+@pytest.mark.slow
 def test_the_same_on_six_ranks() -> None:
     start = {"grains": pile((41, 41), 1024), "topplings": 0 * pile((41, 41), 0)}
     model = mg.automaton(sandpile, (41, 41), init=start, boundary="fixed")

@@ -64,6 +64,7 @@ def test_flux_of_traffic_with_speed_one(density: float, stay: float, known: floa
     assert abs(flux - exact) < 4 * error + 1 / n
 
 
+@pytest.mark.slow
 def test_one_car_after_another_is_the_limit_of_rare_moves() -> None:
     """Cars in random order (TASEP) on a ring of L cells: flux density (1 - density) L / (L - 1) a cell and sweep.
 
@@ -168,6 +169,7 @@ def test_exact_values_of_the_ising_model(temperature: float, energy: float, magn
         assert onsager_magnetisation(temperature) == pytest.approx(magnetisation, abs=5e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("temperature", thinned([1.5, 2.0, 2.5, 3.0, CRITICAL], 2.0, 3.0))
 def test_ising_by_heat_bath(temperature: float) -> None:
     """Energy and magnetisation of a torus under the shipped rule against the exact values of that very torus."""
@@ -188,6 +190,7 @@ def test_ising_by_heat_bath(temperature: float) -> None:
 
 
 # Percolation
+@pytest.mark.slow
 def test_fire_crosses_a_forest_above_the_threshold() -> None:
     """A fire that is lit along one side reaches the other one where trees are denser than 0.592746, the threshold of
     site percolation on the square lattice (R. M. Ziff, Phys. Rev. Lett. 69 (1992) 2670); the grid is finite, so the

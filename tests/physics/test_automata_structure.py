@@ -34,6 +34,7 @@ def shared(name: str, ranks: int, **options: Any) -> set[str]:
     return set(mg.run_virtual(ranks, lambda comm: digest(name, comm, **options)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "ranks", "layout"),
     thinned(
@@ -58,6 +59,7 @@ def test_process_grids(layout: str) -> None:
     assert shared("life", 6, layout=layout) == {serial("life")}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("depth", "overlap"),
     thinned(itertools.product([1, 2, 3, 4, 5], [True, False]), (2, True), (3, False), (4, True), (5, False)),

@@ -154,6 +154,7 @@ def test_the_current_is_the_same_everywhere_while_the_flow_still_changes() -> No
         assert seen[f"current_{where}"] == pytest.approx(seen["current"], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_what_enters_stays() -> None:
     """Euler's steps: the change of the cations is what the electrodes pass, without displacement."""
     problem = dataclasses.replace(wet_cell(4, False), steps=Steps(4e-3, 1e-3, 1e-3, adaptive=False, order=1))

@@ -142,6 +142,7 @@ def vortices(cells: int, steps: int, uneven: bool) -> float:
     return max(float(np.abs(v - decay * start).max()) for v, start in zip(found.velocity, first, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("uneven", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_taylor_green_vortices(uneven: bool, evidence: Evidence) -> None:
     errors = [vortices(cells, cells // 2, uneven) for cells in (12, 24, 48)]
@@ -233,6 +234,7 @@ def test_fluid_at_rest_stays_at_rest(evidence: Evidence) -> None:
         assert np.ptp(found.pressure[kind == FLUID]) > 0.01
 
 
+@pytest.mark.slow
 def test_a_double_layer_in_equilibrium_is_at_rest(evidence: Evidence) -> None:
     """Ions in Boltzmann's equilibrium with any potential: no flow. Elsewhere: electroosmosis."""
     grid = mg.Grid((12, 10), axes=("y", "z"), spacing=1e-8, units="m")

@@ -160,6 +160,7 @@ GOUY_CHAPMAN = {
 DISTANCES = (0.5, 1.0, 2.0, 3.0, 5.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("zeta", [pytest.param(1, marks=pytest.mark.slow), 2, pytest.param(6, marks=pytest.mark.slow)])
 def test_double_layer_at_rest(zeta: int, evidence: Evidence) -> None:
     """Gouy and Chapman: phi(s) = 4 atanh(tanh(zeta / 4) exp(-s)), s in Debye lengths."""
@@ -332,6 +333,7 @@ def test_diffusion_potential_without_current(
 
 
 # Time, conservation, invariance ---------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_charge_relaxes_within_the_dielectric_time(evidence: Evidence) -> None:
     """A wave of charge decays as exp(-t (1/tau + D k2)); this one has no field at walls that let nothing pass."""
     cells, debye, k = 64, 0.1, 2.0 * math.pi

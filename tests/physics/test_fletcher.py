@@ -81,6 +81,7 @@ def closed_form_error(
 ISO, VTI, TTI = (0.0, 0.0, 0.0), (0.2, 0.0, 0.0), (0.2, DIP, AZIMUTH)
 
 
+@pytest.mark.slow
 def test_a_point_source_has_its_closed_form() -> None:
     assert closed_form_error(TTI, 48, 110, 1e-3) < 0.01
 
@@ -132,6 +133,7 @@ GROWTH = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("epsilon", "delta", "sigma", "grows"), GROWTH[2:])
 def test_only_a_medium_without_shear_and_epsilon_below_delta_grows(
     epsilon: float, delta: float, sigma: float, grows: bool
@@ -147,6 +149,7 @@ def test_growth_at_full_size(epsilon: float, delta: float, sigma: float, grows: 
     assert (not largest < 1e6) if grows else largest < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("dt", "grows"), [(1.66e-3, False), (1.70e-3, True)])
 def test_the_limit_of_the_time_step_is_sharp(dt: float, grows: bool) -> None:
     largest = largest_of_noise(24, 400, 0.24, 0.10, 0.75, dt)
@@ -191,6 +194,7 @@ def _at(p: np.ndarray, point: tuple[float, ...]) -> float:
 
 
 # Reversal ------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize(("dtype", "gate"), [("f4", 1e-5), pytest.param("f8", 1e-12, marks=pytest.mark.slow)])
 def test_random_layers_let_time_run_backwards(dtype: str, gate: float) -> None:
     model = mg.fletcher(

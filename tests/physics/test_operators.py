@@ -77,6 +77,7 @@ def u_xx(x: Array) -> Array:
     return np.asarray((9 * np.cos(3 * x) ** 2 - 9 * np.sin(3 * x)) * u(x))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("order", "kind"),
     thinned(itertools.product([2, 4, 6], ["uniform", "stretched"]), (2, "uniform"), (4, "stretched"), (6, "uniform")),
@@ -127,6 +128,7 @@ def test_third_and_fourth_derivatives() -> None:
     assert abs(order_of(line("uniform"), fourth, [(sine, ())], lambda x: 625 * np.sin(5 * x)) - 2) < 0.2
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("kind", "order"), [("uniform", 2), ("uniform", 4), ("stretched", 2), ("stretched", 4)])
 def test_variable_coefficients(kind: str, order: int) -> None:
     @mg.kernel
@@ -472,6 +474,7 @@ PLANES = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("geometry", "axes", "pair"), PLANES)
 def test_the_curl_of_a_plane_is_the_component_that_three_axes_have(
     geometry: Any, axes: tuple[str, ...], pair: tuple[str, ...]
@@ -676,6 +679,7 @@ def test_mirrored_advection_has_mirrored_bits() -> None:
         np.testing.assert_array_equal(there, back[::-1])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("scheme", ["upwind", "up3", "up5", "c4", "weno5"])
 def test_reconstruction_on_a_stretched_axis(scheme: str) -> None:
     @mg.kernel
@@ -717,6 +721,7 @@ def test_a_sine_carried_once_around_unequal_cells(scheme: str, power: float, ord
     assert np.log2(wrong(40) / wrong(80)) > order - 0.35
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("scheme", "beyond"), [("van_leer", 0.0), ("weno5", 2e-3)])
 @pytest.mark.parametrize("velocity", [1.0, -1.0])
 def test_a_square_wave_on_unequal_cells(scheme: str, beyond: float, velocity: float) -> None:
@@ -792,12 +797,14 @@ BOUNDARIES: list[tuple[str, Any, int, float, float]] = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("name", "condition", "order", "coarse", "fine"), BOUNDARIES)
 def test_heat_between_walls(name: str, condition: Any, order: int, coarse: float, fine: float) -> None:
     for n, expected in ((10, coarse), (20, fine)):
         assert heated(n, order, condition(-1.0), condition(1.0)) == pytest.approx(expected, rel=6e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", thinned([2, 4, 6], 2))
 def test_orders_between_stretched_walls(order: int) -> None:
     sizes = (20, 28) if order == 6 else (10, 20)

@@ -220,6 +220,7 @@ def test_costs_of_a_node(torus: Measured) -> None:
     assert total[TILES] == 16 * 96 == 1536
 
 
+@pytest.mark.slow
 def test_volumes(torus: Measured) -> None:
     """1024 x 1024 cells of a byte: the shape of the process grid counts as much as the mapping."""
     between = {way: torus.bytes(way)[0] for way in torus.sent}
@@ -294,6 +295,7 @@ def test_unequal_nodes() -> None:
     assert mesh.messages(pile[1])[0] < mesh.messages(pile[0])[0]
 
 
+@pytest.mark.slow
 def test_diagonal_neighbours() -> None:
     """Edges of 100 cells and corners of one, on an open 8 x 8 mesh: bytes are what the cut edges weigh."""
     mesh = measure(parity_moore, (800, 800), False, SEQUENTIAL, TILES)

@@ -63,6 +63,7 @@ def test_emission_limits_a_schottky_diode(evidence: Evidence) -> None:
         evidence.relative(SECTION, f"J at {bias:g} V of an ideal Schottky diode, A/cm2", row["J"], expected, 1e-4)
 
 
+@pytest.mark.slow
 def test_drift_and_emission_in_series() -> None:
     """1/J is what each would take alone (Crowell and Sze), as both go by the same difference at the barrier."""
     one, other, both = (
@@ -94,6 +95,7 @@ def device_of_nothing() -> np.ndarray:
     return device_of(read_settings("photodiode", table), Path()).emission[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [{"mobility": "field"}, pytest.param({"mobility": "field", "statistics": "fermi-dirac"}, marks=pytest.mark.slow)],

@@ -63,6 +63,7 @@ def one_sided_breakdown(name: str, doping: float, points: int = 4001) -> float:
     return integral(low)[1]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("width", "cook", "umebu"), [(0.2e-4, 13.1, 13.5), (0.5e-4, 25.3, 27.8), (1e-4, 44.0, 49.0), (2e-4, 77.9, 87.6)]
 )
@@ -72,6 +73,7 @@ def test_breakdown_in_a_constant_field(width: float, cook: float, umebu: float, 
         evidence.absolute(SECTION, f"p-i-n of {1e4 * width:g} um, {name}, V", found, volts, 0.06)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("doping", "cook", "umebu"), [(1e15, 479, 584), (1e16, 87, 106), (1e17, 21.1, 22.5)])
 def test_breakdown_of_a_one_sided_junction(doping: float, cook: float, umebu: float, evidence: Evidence) -> None:
     for name, volts in (("cook", cook), ("umebu", umebu)):
@@ -101,6 +103,7 @@ def test_second_order_in_the_spacing(evidence: Evidence) -> None:
 PROBLEM = Problem((-1.0, -51.0), ("lit",))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "threads"), thinned([(2, 1), (3, 2)], (2, 1)))
 def test_the_same_bits_on_ranks_and_threads(ranks: int, threads: int) -> None:
     alone = solved(apd(10), PROBLEM)

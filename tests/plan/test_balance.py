@@ -190,6 +190,7 @@ def test_noise_costs_less_than_a_hundredth(noise: float, lasting: float) -> None
         assert ratio < 1.01, (seed, moves, took)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "lasting"),
     thinned(itertools.product([0.02, 0.1, 0.3, 0.6], [0.0, 0.5, 0.9, 0.98]), (0.6, 0.9)),
@@ -200,6 +201,7 @@ def test_noise_of_any_kind_costs_less_than_a_twentieth(noise: float, lasting: fl
     assert max(ratios) < 1.05, ratios
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("pace", "noise", "least"), [(2.0, 0.05, 0.65), (2.0, 0.2, 0.8), (1.2, 0.05, 0.95)])
 def test_what_is_no_noise_is_mended_in_spite_of_it(pace: float, noise: float, least: float) -> None:
     for seed in range(3):

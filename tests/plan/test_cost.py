@@ -128,6 +128,7 @@ def test_loops_and_sweeps() -> None:
     assert work_of(Model("sweep", grid, (u,), ordered)).swept == (0, 1)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "layout", "depth"),
     [

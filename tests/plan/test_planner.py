@@ -105,6 +105,7 @@ def works() -> st.SearchStrategy[Work]:
     return st.builds(made, lengths, st.booleans(), st.booleans(), st.sampled_from([1, 64]), st.sampled_from([1, 4]))
 
 
+@pytest.mark.slow
 @settings(max_examples=8)
 @given(works(), rank_groups())
 def test_never_worse_than_the_naive_way(work: Work, group: RankGroup) -> None:
@@ -162,6 +163,7 @@ def test_ranks_that_do_not_pay_are_left_out() -> None:
     assert "3 of 4 ranks" in plan.notes[0]
 
 
+@pytest.mark.slow
 def test_the_depth_is_the_best_of_all() -> None:
     group = group_of("4x1", [1e8], between=[(1e-3, 1e-8)], overlap=0.0)
     for length in (128, 1024):

@@ -143,6 +143,7 @@ def test_a_node_that_does_not_pay_is_left_out(tmp_path: Path) -> None:
     assert "without old" in found.summary
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("shape", "storage"), [((80, 64), "bytes"), ((23, 130), "bytes"), ((40, 1300), "bits")])
 def test_a_planned_run_has_the_same_bits_and_says_what_it_did(
     tmp_path: Path, shape: tuple[int, int], storage: str

@@ -62,6 +62,7 @@ def loaded(modules: set[str], patterns: tuple[str, ...]) -> list[str]:
     return sorted(name for name in modules if any(re.fullmatch(pattern, name) for pattern in patterns))
 
 
+@pytest.mark.slow
 def test_a_run_in_python_loads_only_what_it_uses(tmp_path: Path) -> None:
     modules = modules_of(HEAT, tmp_path)
     assert "minga.running.run" in modules

@@ -178,6 +178,7 @@ class Late(mg.Observer):
         return "asked" if simulation.step >= self.step else None
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("form", "at"),
     thinned(
@@ -306,6 +307,7 @@ def test_shipped_models_run_to_a_time() -> None:
     assert history.step.values.tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_a_case_ends_at_a_time(in_tmp_path: Path) -> None:
     Path("heat.py").write_text(
         "import minga as mg\n"

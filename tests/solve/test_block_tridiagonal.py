@@ -80,6 +80,7 @@ def dense(values: dict[str, np.ndarray], axis: int) -> np.ndarray:
     return np.moveaxis(found, -1, 2 + axis)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("shape", "axis", "k"), [((40,), "x", 3), ((9, 12), "y", 3), ((9, 12), "x", 2), ((7,), "x", 1)]
 )

@@ -75,6 +75,7 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", CASES)
 def test_round_trips_have_the_same_bits_on_any_number_of_ranks(name: str) -> None:
     shape, options = CASES[name]

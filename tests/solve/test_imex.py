@@ -32,6 +32,7 @@ def ended(model: mg.Model, steps: int) -> dict[str, np.ndarray]:
 
 
 # The linear part -----------------------------------------------------------------------------------------------------
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "linear"),
     [
@@ -91,6 +92,7 @@ def burgers_reference() -> np.ndarray:
     return burgers("rk4", 640)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "errors"),
     thinned(
@@ -111,6 +113,7 @@ def test_errors_for_burgers_equation(method: str, errors: tuple[float, float]) -
         assert found == pytest.approx(expected, rel=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", thinned(METHODS, "cnab2"))
 def test_order_with_walls_that_change(method: str) -> None:
     """A solution for which differences and conditions of order 4 are exact: what remains is the error of the method.
@@ -130,6 +133,7 @@ def test_order_with_walls_that_change(method: str) -> None:
     assert math.log2(errors[0] / errors[1]) == pytest.approx(min(INTEGRATORS[method].order, 2), abs=0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", thinned(METHODS, "sbdf2"))
 def test_order_with_steps_that_change(method: str) -> None:
     """Steps that are longer and shorter by 30 % in turn keep the order."""
@@ -216,6 +220,7 @@ def test_heat_far_beyond_the_explicit_limit(method: str) -> None:
         assert np.abs(found).max() < 1.0
 
 
+@pytest.mark.slow
 def test_fields_are_coupled() -> None:
     """Schroedinger's equation, whose linear part couples two fields: steps 50 times beyond the limit keep the norm."""
     grid = mg.Grid((100,), spacing=0.1, periodic=True)
@@ -229,6 +234,7 @@ def test_fields_are_coupled() -> None:
 
 
 # Known solutions -----------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_allen_cahn() -> None:
     h = 2 * math.pi / 64
     grid = mg.Grid((64,), spacing=h, origin=-h / 2, periodic=True)
@@ -242,6 +248,7 @@ def test_allen_cahn() -> None:
     assert h * (0.005 * slope**2 + (1 - u * u) ** 2 / 4).sum() == pytest.approx(0.582020021354, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_fisher_wave() -> None:
     """The exact wave of speed 5 / sqrt(6), between walls that follow it."""
     c = 5 / math.sqrt(6)
@@ -376,6 +383,7 @@ def test_a_linear_system_that_is_not_solved_is_explained(monkeypatch: pytest.Mon
 
 
 # The automatic choice ------------------------------------------------------------------------------------------------
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "dt", "expected", "reason"),
     [
@@ -394,6 +402,7 @@ def test_automatic_choice_says_why(text: str, dt: float | None, expected: str, r
     assert note in repr(model)
 
 
+@pytest.mark.slow
 def test_automatic_choice_compares_the_cost_of_steps() -> None:
     """Explicit steps for diffusion across the grid, beside implicit ones that the tolerance asks for."""
 

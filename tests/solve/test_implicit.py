@@ -176,6 +176,7 @@ def test_chosen_steps_follow_the_tolerance(method: str) -> None:
     assert 2.5 * counts[0] < counts[1] < 400  # explicit steps have at most 1/1300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", thinned(METHODS, "tr-bdf2"))
 def test_steps_of_a_given_length_solve_stiff_systems(method: str) -> None:
     exact = exact_stiff(0.5)
@@ -184,6 +185,7 @@ def test_steps_of_a_given_length_solve_stiff_systems(method: str) -> None:
     assert math.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_a_step_that_is_shortened_does_not_shorten_the_next(method: str) -> None:
     model = stiff(method, tolerance=1e-4)
@@ -206,6 +208,7 @@ def test_a_step_that_is_shortened_does_not_shorten_the_next(method: str) -> None
         assert engine.read(mg.TIME) - time >= 0.5 * wished
 
 
+@pytest.mark.slow
 def test_allen_cahn_energy() -> None:
     """Of u_t = 0.01 u_xx + u - u^3 at t = 1, and two values (DOP853 with 256 modes)."""
     n = 64
@@ -224,6 +227,7 @@ def test_allen_cahn_energy() -> None:
     assert energy == pytest.approx(0.582020021354, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "dt"), thinned([(m, dt) for m in METHODS for dt in (None, 0.02)], ("bdf2", None)))
 def test_same_bits_on_ranks(method: str, dt: float | None) -> None:
     def run(comm: mg.SerialComm) -> np.ndarray | None:
@@ -273,6 +277,7 @@ def test_rejected_steps_of_bdf2_leave_no_trace() -> None:
         assert engine.gather(model.field("u")) == pytest.approx(found, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_failures_are_reported() -> None:
     grid = mg.Grid((8,), ("x",), spacing=1 / 8, periodic=True)
     model = mg.pde("laplace(u) + 100*exp(u)", grid, initial={"u": 1.0}, integrator="tr-bdf2", dt=0.1)

@@ -51,6 +51,7 @@ def exact() -> tuple[float, float]:
     return u, v + 2 * a * math.cos(2 * t) - 2 * b * math.sin(2 * t)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "method", [name for name, one in INTEGRATORS.items() if not (one.adaptive or one.split or one.modal)]
 )
@@ -214,6 +215,7 @@ def test_a_first_step_that_is_far_too_long_is_rejected() -> None:
     assert u == pytest.approx((1 / 4 + 100 * time) ** -0.5, abs=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", thinned(["rk4", "dp5", "euler-maruyama"], "rk4", "euler-maruyama"))
 def test_same_bits_on_ranks(method: str) -> None:
     grid = mg.Grid((24, 130), spacing=0.5)
@@ -233,6 +235,7 @@ def test_same_bits_on_ranks(method: str) -> None:
     assert np.array_equal(alone, together[0])
 
 
+@pytest.mark.slow
 def test_noise_has_the_variance_of_the_method() -> None:
     grid = mg.Grid((200, 200), periodic=True)
     model = mg.pde("-u", grid, noise="0.5", dt=0.05, seed=3)
@@ -261,6 +264,7 @@ def error_of_growth_with_noise(method: str, steps: int) -> float:
     return float(np.abs(now - np.exp(path - 0.125)).mean())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "order"), [("euler-maruyama", 0.5), ("milstein", 1.0)])
 def test_strong_order_with_noise_that_depends_on_the_value(method: str, order: float) -> None:
     errors = [error_of_growth_with_noise(method, n) for n in (8, 32)]

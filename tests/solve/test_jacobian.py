@@ -58,6 +58,7 @@ def compared(
     return found, (4 * first - second) / 3
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "boundary",
     [
@@ -113,6 +114,7 @@ def matrix(rates: Rates, fields: tuple[mg.Field, ...], grid: mg.Grid, states: li
     return np.array(columns).T
 
 
+@pytest.mark.slow
 def test_systems_are_solved_on_any_number_of_ranks() -> None:
     grid = mg.Grid((4, 17), spacing=0.5)
     equations = {"u": "laplace(u) - u*v + d_dx(v)", "v": "0.1*laplace(v) + u**2 - v"}

@@ -26,6 +26,7 @@ WAYS = [(False, 0.0), (True, 0.75)]
 """Whether there is a preconditioner, and the shift."""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("grid", "walls", "preconditioned", "shift"),
     thinned(

@@ -38,6 +38,7 @@ def test_the_rate_does_not_depend_on_size() -> None:
         assert max(same) - min(same) <= 2, counts
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("grid", "walls"),
     [

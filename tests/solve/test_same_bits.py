@@ -45,6 +45,7 @@ def same_as_serial(name: str, ranks: int, layout: Callable[[mg.Box, int], Layout
     assert (found.iterations, found.x.tobytes()) == serial(name)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("grid", "ranks", "layout"),
     thinned(
@@ -75,12 +76,14 @@ def test_engine_options(options: dict[str, object]) -> None:
     same_as_serial("uneven", 3, slabs, **options)
 
 
+@pytest.mark.slow
 def test_levels_that_stay_and_levels_that_move() -> None:
     for cells_per_rank in (1, 256, 100000):
         found = solve(GRIDS["uneven"], noise(GRIDS["uneven"]), ranks=4, layout=slabs, cells_per_rank=cells_per_rank)
         assert (found.iterations, found.x.tobytes()) == serial("uneven")
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.skipif(not is_supported(), reason="the native loop exists on Linux only")
 @pytest.mark.parametrize("ranks", thinned([2, 3, 4], 2))

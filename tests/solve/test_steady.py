@@ -64,6 +64,7 @@ def test_coupled_fields_with_walls_in_two_dimensions() -> None:
     assert np.abs(state.v.values - exact[1]).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_roll_of_the_swift_hohenberg_equation() -> None:
     """Its amplitude and energy at eps = 0.1; the translation of the roll makes the Jacobian singular."""
     n = 32

@@ -33,6 +33,7 @@ def matrix(*shifts: tuple[tuple[int, int], float]) -> np.ndarray:
     return np.asarray(rows).reshape(GRID.size, GRID.size)
 
 
+@pytest.mark.slow
 def test_linear_terms_are_exact() -> None:
     """One step of 3 time units, 100 times an explicit one, against the exponential of the matrix."""
     w, x = 1 / 0.4**2, 0.3 / 0.8
@@ -54,6 +55,7 @@ CHEMICALS = {"u": "laplace(u) + 1 - 4*u + v*u**2", "v": "D*laplace(v) + 3*u - v*
 SPIRALS = {"psi": "psi + (1 + 0.5*I)*laplace(psi) - (1 - 0.9*I)*abs(psi)**2*psi"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("equations", "options"),
     thinned(

@@ -67,6 +67,7 @@ def test_a_point_on_the_wall() -> None:
     assert found[1] == pytest.approx(1.0)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("order", "faces", "side"),
     thinned(
@@ -127,6 +128,7 @@ def stepped(boundary: Any, comm: Any = None, layout: Any = None, steps: int = 5,
         return engine.gather(u)
 
 
+@pytest.mark.slow
 def test_functions_see_the_wall_and_the_time() -> None:
     seen: list[Any] = []
 
@@ -150,6 +152,7 @@ def test_arrays_and_functions_agree() -> None:
     np.testing.assert_array_equal(stepped(by_array, steps=1)[inside], stepped(by_function, steps=1)[inside])
 
 
+@pytest.mark.slow
 def test_a_robin_condition_by_functions_is_that_of_numbers() -> None:
     by_numbers = stepped(mg.robin(0.5, 2.0, 4))
     by_functions = stepped(mg.robin(lambda y, x: 0.5, lambda y, x: 2.0, 4))
@@ -229,6 +232,7 @@ WALLS = {
 STRETCHED = (np.linspace(0.4, 1.1, 24), np.linspace(1.0, 0.6, 20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("boundary", "how"),
     [

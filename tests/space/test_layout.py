@@ -314,6 +314,7 @@ def test_weights_must_make_sense(weights):
         bisection(Box.of((4, 4)), weights)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make",
     [

@@ -81,6 +81,7 @@ def test_a_selection_of_one_time_has_a_picture(history: Any) -> None:
     assert history.isel(time=1).mg.show().caption == "cell, step 2"
 
 
+@pytest.mark.slow
 def test_frames_on_the_disk_look_the_same(history: Any, in_tmp_path: Path) -> None:
     model = mg.pde("laplace(u)", mg.Grid((4, 6)), initial=lambda y, x: y * x, integrator="euler", dt=0.1)
     memory, disk = mg.run(model, steps=4, every=2), mg.run(model, steps=4, every=2, out="run")

@@ -49,6 +49,7 @@ PROFILES = Drawing(
 CURVE = Drawing("Curve", {"top": "top"}, over="down")
 
 
+@pytest.mark.slow
 def test_fields_in_the_middle_and_observables_in_order(tmp_path: Path) -> None:
     mg.run(model(PROFILES, CURVE), steps=3, every=1, out=tmp_path / "run")
     directory = RunDirectory(tmp_path / "run")

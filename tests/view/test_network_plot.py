@@ -32,6 +32,7 @@ def section() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_time_and_bandwidth_against_size(section: dict[str, Any], tmp_path: Path) -> None:
     text = draw_network(section, tmp_path / "network.svg").read_text()
     comments = set(re.findall(r"<!-- (.*?) -->", text))

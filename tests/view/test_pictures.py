@@ -42,6 +42,7 @@ DTYPES = ["bool", "u1", "i4", "u8", "f4", "f8"]
 SHAPES = [(7,), (5, 9), (4, 5, 6), (2, 3, 4, 5), (1, 1), (2, 700)]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("dtype", "shape"),
     thinned(

@@ -167,6 +167,7 @@ def test_a_wrong_node_or_program_is_explained(lab: Path) -> None:
     assert (remains(lab), existing()) == ([], [])
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_program_and_not_a_lab_that_was_up(lab: Path) -> None:
     assert in_process("lab", "up", lab, *QUOTA).status == 0
     cluster = find(lab.stem)

@@ -114,6 +114,7 @@ def test_a_bath_that_is_saturated_from_the_beginning_is_told_before_it_starts() 
     assert dict(model.notes)["warning"] == "4000 mol/m3 of Zn: its salt is saturated at about 3300 mol/m3"
 
 
+@pytest.mark.slow
 def test_cell_updates_are_those_of_time_steps() -> None:
     """A step of the run takes as many as errors ask for."""
     result = run(current="10 A/m2")

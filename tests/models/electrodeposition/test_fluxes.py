@@ -125,6 +125,7 @@ def test_the_mean_flux_is_exact_in_a_neutral_salt_and_vanishes_in_equilibrium() 
         assert (np.isfinite(up) & np.isfinite(down) & (up >= 0.0) & (down >= 0.0)).all()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("rate", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("rho", [1.0, 0.2])
 def test_the_edge_of_a_layer_obeys_kinetics_and_the_half_cell(rate: float, rho: float) -> None:

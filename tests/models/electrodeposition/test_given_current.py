@@ -11,6 +11,7 @@ from minga.space.grid import Grid
 from ...model_runs import run_model
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("current", "first"), [(100.0, 0.2), (140.0, 0.1)])
 def test_a_voltage_at_which_nothing_can_change_is_no_answer(current: float, first: float) -> None:
     """After such first steps the voltage used to run away to where the anode dissolves no more; there every correction

@@ -206,6 +206,7 @@ def frequencies(grid: Grid, flux: np.ndarray[Any, Any], exponent: float, draws: 
         return np.asarray(engine.gather(count))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("exponent", "stretched"), thinned([(0.0, False), (1.0, True), (2.0, False)], (1.0, True)))
 def test_cells_are_drawn_in_proportion_to_their_flux_by_volume(exponent: float, stretched: bool) -> None:
     widths = np.array([1.0, 2.0, 4.0]) if stretched else 2.0
@@ -223,6 +224,7 @@ def test_cells_are_drawn_in_proportion_to_their_flux_by_volume(exponent: float, 
     assert ((found - expected)[there] ** 2 / expected[there]).sum() < 47.0
 
 
+@pytest.mark.slow
 def test_a_cell_that_turns_gives_its_ions_to_the_solution_beside_it() -> None:
     rng = np.random.default_rng(1)
     grid = Grid((4, 3, 5), spacing=(np.array([1.0, 2.0, 3.0, 5.0]), 0.5, 2.0), axes=("y", "z", "x"))

@@ -43,6 +43,7 @@ def filled(grid: Grid, kinds: np.ndarray, **options: Any) -> Problem:
     return Problem(grid, COPPER, steps, kinds=kinds, cathode=metal, anode=metal, voltage=0.05, **options)
 
 
+@pytest.mark.slow
 def test_a_plan_counts_what_is_left_out_as_nothing() -> None:
     kinds = np.array([CATHODE] * 70 + [FLUID] * 30, np.uint8)
     weights = weights_of(electrodeposition(filled(Grid((100,), spacing=1e-5, axes=("y",)), kinds)))

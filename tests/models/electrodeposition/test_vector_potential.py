@@ -77,6 +77,7 @@ def stokes(cells: tuple[int, ...], order: str, widths: list[np.ndarray] | None =
     return error, float(np.abs(divergence).max()) * smallest / size
 
 
+@pytest.mark.slow
 def test_a_stokes_flow_between_walls() -> None:
     coarse, fine = stokes((10, 10), "red-black"), stokes((20, 20), "red-black")
     assert fine[0] < 0.03

@@ -48,6 +48,7 @@ def test_schroedingers_equation_converges() -> None:
     assert packet(200) == pytest.approx(2.01e-2, rel=5e-3)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -172,6 +173,7 @@ def test_mistakes_are_named(options: dict[str, Any], message: str) -> None:
         mg.pde(given.pop("equations"), GRID, **given)
 
 
+@pytest.mark.slow
 def test_same_bits_on_three_ranks() -> None:
     """A Ginzburg-Landau equation."""
     grid = mg.Grid((12, 10), periodic=True)

@@ -14,6 +14,7 @@ from model_runs import assert_same, run_model
 run: Any = mg.run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", ["rk4", "dp5"])
 def test_an_integral_is_that_of_each_stage(integrator: str) -> None:
     """du/dt = -u integral(u) of a uniform field on [0, 1] is 1 / (1 + t)."""
@@ -40,6 +41,7 @@ def test_a_mean_conserves() -> None:
     assert np.ptp(u[-1]) < np.ptp(u[0])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("grid", "volume", "unit"),
     [
@@ -79,6 +81,7 @@ def test_complex_values_have_real_integrals() -> None:
     assert history.norm_psi.values[-1] == pytest.approx(history.norm_psi.values[0], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_same_bits_on_three_ranks() -> None:
     grid = mg.Grid((12, 10), periodic=True)
     model = mg.pde(

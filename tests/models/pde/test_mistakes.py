@@ -143,6 +143,7 @@ def test_a_pair_of_conditions_belongs_to_the_only_axis() -> None:
         assert np.array_equal(rate(pde(boundary=given, integrator="euler", dt=1.0)), expected)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "function"),
     [
@@ -248,6 +249,7 @@ def end(equation: Any, space: Any = "differences", **parameters: Any) -> np.ndar
     return np.asarray(mg.run(model, 3).u.values[-1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("space", ["differences", "spectral"])
 def test_parameters_depend_on_the_time(space: Any) -> None:
     expected = end("(1 + sin(3*t)*(2 + x))*laplace(u)", space)
@@ -265,6 +267,7 @@ def test_functions_of_equations_take_parameters_of_time() -> None:
     assert "unknown name 'u'" in refused(lambda: pde("D*u", parameters={"D": "t*u"})).message
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "same"),
     [

@@ -152,6 +152,7 @@ def test_nested_operators_are_computed_once_a_cell_with_the_same_bits(closed: bo
     assert bool(stage.graph.locals) == closed
 
 
+@pytest.mark.slow
 def test_parameters_that_depend_on_the_place() -> None:
     grid = mg.Grid((8, 40), spacing=0.1)
     array = np.fromfunction(lambda j, i: 1 + 0.1 * (i + 0.5) * 0.1, grid.shape)
@@ -186,6 +187,7 @@ def test_a_register_is_a_parameter_that_others_change() -> None:
     assert (values == 2.0).all()
 
 
+@pytest.mark.slow
 def test_fields_of_single_precision() -> None:
     grid = mg.Grid((8, 40), periodic=True)
     found = [
@@ -220,6 +222,7 @@ def test_the_time_belongs_to_frames() -> None:
     assert np.allclose(history.u[-1], 0.5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", thinned(["euler", "rk4", "tr-bdf2", "bdf2"], "rk4", "bdf2"))
 def test_the_time_of_many_steps_is_rounded_once(integrator: str) -> None:
     history = mg.run(mg.pde("0", mg.Grid((4,)), integrator=integrator, dt=0.01), 500, every=70)
@@ -311,6 +314,7 @@ PREDATOR_AND_PREY = {"u": "0.1*laplace(u) + u - u*v", "v": "0.1*laplace(v) + u*v
 CIRCLE = {"u": "v", "v": "w", "w": "u"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("equations", "integrator", "rate"),
     [(OSCILLATION, "euler", 5.0 / 0.002), (OSCILLATION, "heun", 5.0 / 0.2), (OSCILLATION, "rk4", 5.0 / 0.3),
@@ -522,6 +526,7 @@ def test_a_case_with_implicit_steps(entry: str, kind: str) -> None:
     assert np.abs(u[-1] - mg.solve.steady(model).u.values).max() < 1e-6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["sbdf2", "ars222"])
 def test_a_case_with_an_implicit_linear_part(method: str) -> None:
     """The equation has the solution exp(-t) cos(x), and the steps are 20 times what explicit methods would need."""
@@ -611,6 +616,7 @@ def test_mistakes_in_cases_name_the_entry(entry: str, key: str, message: str) ->
     assert message in caught.value.message
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["brusselator", "ginzburg-landau", "swift-hohenberg"])
 def test_examples_run_the_same_on_three_ranks(name: str) -> None:
     tables = tomllib.loads(examples()[name].read_text())

@@ -38,6 +38,7 @@ def cells(model: mg.Model, steps: int) -> Values:
 EULER = functools.partial(mg.pde, space="spectral", integrator="euler", dt=1.0)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("text", "exact"),
     [
@@ -88,6 +89,7 @@ def test_constants_need_not_be_literal() -> None:
     assert notes["explicit"] == "u: -0.5 * d_dx(u ** 2)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [None, 1.0])
 def test_modes_that_are_not_kept_leave_the_fields(noise: float | None) -> None:
     integrator = "rk4" if noise is None else "euler-maruyama"
@@ -159,6 +161,7 @@ def burgers(dt: float, integrator: str = "etdrk4", steps: int = 0) -> Values:
     return cells(model, steps or round(1 / dt))
 
 
+@pytest.mark.slow
 def test_burgers_has_order_four() -> None:
     """Errors at t = 1 without dealiasing: A. Cox and P. Matthews' method on 64 modes."""
     exact = burgers(1 / 320)
@@ -170,6 +173,7 @@ def test_burgers_has_order_four() -> None:
     assert series == pytest.approx([0.4743508049208, 0.8470179122856, 0.3849203290838], abs=1e-6)  # Cole and Hopf
 
 
+@pytest.mark.slow
 def test_explicit_methods_take_spectral_rates() -> None:
     exact = burgers(1 / 320)
     assert np.abs(burgers(1 / 40, "rk4") - exact).max() == pytest.approx(6.44e-8, rel=0.01)
@@ -256,6 +260,7 @@ def energy(c: Values) -> float:
     return float(((1 - c**2) ** 2 / 4 + 0.02 * slopes).sum() * (TAU / n) ** 2)
 
 
+@pytest.mark.slow
 def test_cahn_hilliard() -> None:
     assert energy(cells(cahn_hilliard(dt=0.05), 10)) == pytest.approx(7.2071449, abs=2e-3)
 
@@ -362,6 +367,7 @@ def placed(*shape: int, **options: Any) -> mg.Model:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "integrator"),
     [
@@ -398,6 +404,7 @@ def test_a_resumed_run_has_the_same_bits(tmp_path: Path) -> None:
     assert again.u.values.tobytes() == whole.u.values.tobytes()
 
 
+@pytest.mark.slow
 def test_same_bits_after_the_length_of_a_step_changes_back() -> None:
     """The coefficients follow the length of the step: a run to times with other steps between is one by hand."""
     run: Any = mg.run

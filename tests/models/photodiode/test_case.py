@@ -40,6 +40,7 @@ def test_examples_are_devices(name: str) -> None:
     assert {"conduction_band", "valence_band", "electron_fermi", "hole_fermi"} <= set(model.output)
 
 
+@pytest.mark.slow
 def test_options_of_the_pointwise_scheme() -> None:
     options = {"across": "block", "segments": 7, "cost": "synthetic", "heavy": "Absorp", "inner_sweeps": 2}
     device_file = tomllib.loads(examples()["apd"].read_text())["photodiode"] | {"gain": False, "scheme": "pointwise"}
@@ -67,6 +68,7 @@ def test_the_grid_is_the_devices_own() -> None:
         example_model("si-1", {"shape": (100,)})
 
 
+@pytest.mark.slow
 def test_a_run_leaves_bands_tables_and_pictures(tmp_path: Path) -> None:
     run = tmp_path / "run"
     wanted = "photodiode.bias=[0.3, -1.9, -1.0]"  # -1.9 V would come back from kT/q as -1.9000000000000001

@@ -140,6 +140,7 @@ def test_nothing_ionises_across_a_change_of_material() -> None:
     assert device.ionisation_n[0].pieces == 3
 
 
+@pytest.mark.slow
 def test_depletion_foretells_punch_through_and_breakdown() -> None:
     """As solved for: 49.9 V and 66.6 V."""
     depletion = Depletion.of(apd())

@@ -74,6 +74,7 @@ SATURATED = {"field_mobility": True}
 EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "ionisation"),
     [

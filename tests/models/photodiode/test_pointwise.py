@@ -87,6 +87,7 @@ def test_the_solution_is_that_of_newtons_method(device: Device) -> None:
     assert np.abs(ours["field"] - newton["field"]).max() < 1e-5 * np.abs(newton["field"]).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("segments", thinned([((0, 10, 91),), (tuple(range(92)),)], ((0, 10, 91),)))
 def test_the_solution_does_not_depend_on_segments(device: Device, segments: tuple[int, ...]) -> None:
     one, several = (solve(device, -60.0, "dark", Pointwise(segments=s)) for s in (None, segments))
@@ -94,6 +95,7 @@ def test_the_solution_does_not_depend_on_segments(device: Device, segments: tupl
     assert np.abs(one.fields["potential"] - several.fields["potential"]).max() < 1e-3
 
 
+@pytest.mark.slow
 def test_exact_sweeps_have_the_bits_of_one_process(device: Device) -> None:
     model = short(device, Pointwise(), -60.0, ionisation=True)
     alone = run(model)
@@ -101,6 +103,7 @@ def test_exact_sweeps_have_the_bits_of_one_process(device: Device) -> None:
     assert same(alone, run(model, (0, 45, 91), 2))
 
 
+@pytest.mark.slow
 def test_segments_have_the_same_bits_on_all_layouts(device: Device) -> None:
     """With cuts where segments end, blocks need not wait for one another, however many a rank has."""
     alone = run(short(device, Pointwise(segments=ENDS), -60.0, ionisation=True))

@@ -275,6 +275,7 @@ def test_before_it_starts_the_rows_are_told(tmp_path: Path) -> None:
     assert notes["field"].endswith("depleted from 0.99 to 1.51 um")
 
 
+@pytest.mark.slow
 def test_before_it_starts_it_is_told_what_does_not_follow_the_temperature(tmp_path: Path) -> None:
     said = read_settings(
         "photodiode", case(temperature=350.0, ionisation=True, mobility="field", recombination=["srh"])

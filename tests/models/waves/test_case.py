@@ -71,6 +71,7 @@ def test_a_grid_of_receivers(tmp_path: Path) -> None:
     assert model.traces.positions[-1] == (10, 100, 150)
 
 
+@pytest.mark.slow
 def test_media_of_files_and_numbers_give_the_same_waves(tmp_path: Path) -> None:
     """A homogeneous medium as numbers, as arrays in files with their own units, and as one store."""
     arrays = {"vp": 2.5, "epsilon": 0.2, "delta": 0.1, "theta": 30.0, "phi": 45.0}
@@ -85,6 +86,7 @@ def test_media_of_files_and_numbers_give_the_same_waves(tmp_path: Path) -> None:
     assert np.allclose(first.fields["p"], second.fields["p"], atol=2e-6 * float(np.abs(first.fields["p"]).max()))
 
 
+@pytest.mark.slow
 def test_a_store_says_shape_spacing_and_units(tmp_path: Path) -> None:
     formulas = synthetic("salt", SHAPE, (20.0,) * 3, seed=3)
     write_medium(formulas, tmp_path / "salt.zarr")
@@ -94,6 +96,7 @@ def test_a_store_says_shape_spacing_and_units(tmp_path: Path) -> None:
     assert_same(run_model(stored, 8), run_model(made, 8, ranks=2))
 
 
+@pytest.mark.slow
 def test_a_wavelet_from_a_file(tmp_path: Path) -> None:
     """Samples of a Ricker wavelet at another interval give the waves of that wavelet."""
     times = np.arange(0, 0.12, 2e-3)
@@ -107,6 +110,7 @@ def test_a_wavelet_from_a_file(tmp_path: Path) -> None:
         assert np.abs(sampled.fields["p"] - ricker.fields["p"]).max() < 2e-3 * np.abs(ricker.fields["p"]).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["waves", pytest.param("waves-vti", marks=pytest.mark.slow)])
 def test_the_examples_run_the_same_on_several_ranks(name: str) -> None:
     path = examples()[name]

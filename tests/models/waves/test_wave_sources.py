@@ -115,6 +115,7 @@ def test_a_source_between_cells_is_the_transpose_of_a_receiver() -> None:
     assert p == pytest.approx(expected, abs=1e-15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", [Release(), Sponge(6)])
 def test_receivers_record_what_the_wave_is_there(boundary: Release | Sponge) -> None:
     points = [(50.0, 60.0, 70.0), (0.0, 0.0, 0.0), (190.0, 210.0, 230.0), (51.0, 66.0, 72.5)]

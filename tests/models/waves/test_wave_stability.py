@@ -52,6 +52,7 @@ def test_no_wave_is_above_the_limit(order: int, form: str) -> None:
                 assert limit < 1.35 * found.real.max()
 
 
+@pytest.mark.slow
 def test_media_that_grow_are_those_with_frequencies_that_are_not_real() -> None:
     random = np.random.default_rng(2)
     part = np.linspace(0, 1, 2001)

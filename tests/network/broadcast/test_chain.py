@@ -166,12 +166,14 @@ def test_a_member_that_breaks_off_is_named_by_all(who: int) -> None:
             assert result.members == (who,)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("who", [1, 2, 4])
 def test_the_chain_closes_without_a_member_that_breaks_off(who: int) -> None:
     results = crew(5, vanishing(100_000, lambda: None, who), chunk=4096, around=True)
     assert [result for number, result in enumerate(results) if number != who] == [[who]] * 4
 
 
+@pytest.mark.slow
 def test_silence_is_noticed() -> None:
     """A member that stops without closing anything: its neighbours know by the signs of life that do not come."""
     everyone, knowing = threading.Event(), set[int]()

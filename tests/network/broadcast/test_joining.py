@@ -113,6 +113,7 @@ def test_without_a_wire_a_chain_is_taken(monkeypatch: pytest.MonkeyPatch) -> Non
         assert "wireless" in passed_over["multicast"]
 
 
+@pytest.mark.slow
 def test_a_way_that_carries_nothing_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joining, "_say", lambda *_: None)
     for route, passed_over in joined([GroupOptions()] * 2):
@@ -122,6 +123,7 @@ def test_a_way_that_carries_nothing_is_passed_over(monkeypatch: pytest.MonkeyPat
         assert "multicast does not work here: no member heard any other" in said
 
 
+@pytest.mark.slow
 def test_a_member_that_nobody_hears_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     said = joining._say
     speaking = threading.local()

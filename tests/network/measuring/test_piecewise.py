@@ -23,6 +23,7 @@ def curve(*pieces: tuple[int, float, float]) -> np.ndarray:
 THREE = curve((0, 11e-6, 9e-9), (1449, 20e-6, 8.5e-8), (65537, 900e-6, 8.5e-8))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("noise", [0.0, 0.01, 0.03])
 def test_breaks_and_slopes_are_recovered(noise: float) -> None:
     time = THREE * (1 + noise * np.random.default_rng(5).standard_normal(len(SIZES)))

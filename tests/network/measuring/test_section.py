@@ -61,6 +61,7 @@ def test_minima_are_the_wire_and_medians_what_people_get() -> None:
     assert least.zero < median.zero
 
 
+@pytest.mark.slow
 def test_links_take_mpi_first_and_fill_levels_from_outside() -> None:
     links = links_from(section(), depth=3)
     assert len(links.levels) == 4
@@ -131,6 +132,7 @@ def test_every_key_of_the_section_is_documented() -> None:
     assert f"`version` is {_empty(known, [0], 0)['version']}" in page
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("kind", "members", "told"), [("switch", 4, True), ("unknown", 4, False), ("switch", 2, False)]
 )

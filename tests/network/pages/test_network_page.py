@@ -90,6 +90,7 @@ class Reader(HTMLParser):
         self.words += [data.strip()] if data.strip() else []
 
 
+@pytest.mark.slow
 def test_everything_measured_is_on_the_page(section: dict[str, Any]) -> None:
     page = Reader(network_page("a lab", section, {"minga": "0.1", "time": "2026"}))
     text = " | ".join(page.words)

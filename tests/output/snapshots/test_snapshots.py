@@ -92,6 +92,7 @@ def same(path: Path, frames: xarray.Dataset, cut: Callable[[Any], Any] = lambda 
     assert not list(path.rglob("*.partial"))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("settings", [
     OutputSettings(durable=False),
     OutputSettings(durable=True, direct=True, buffers=2),

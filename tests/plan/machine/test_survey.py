@@ -59,6 +59,7 @@ def test_this_host_becomes_a_machine() -> None:
     assert {what for _, what in told} >= {"smooth, one core", "smooth, all cores"}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_ranks_of_a_node_are_its_cores() -> None:
     def run(comm: Comm) -> Any:

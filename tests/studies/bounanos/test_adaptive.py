@@ -28,6 +28,7 @@ def adapted(device: Device, ranks: int, segments: int = 4) -> Adapted:
     return found[0]
 
 
+@pytest.mark.slow
 def test_rows_move_and_bits_do_not_depend_on_ranks(device: Device) -> None:
     """Costly rows end up in short segments; cuts follow from counts, so they are the same on one and two ranks."""
     one, two = adapted(device, 1), adapted(device, 2)

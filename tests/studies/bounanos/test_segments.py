@@ -88,6 +88,7 @@ def test_without_charm4py_people_hear_how_to_get_it(device: Device, monkeypatch:
         charm.solve_charm(device, ENDS, VOLTAGE, "lit", LOOSE)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not HAS_CHARM, reason="needs charm4py, which has no wheel here: Linux on x86-64 before Python 3.14 has"
 )

@@ -227,6 +227,7 @@ def test_a_host_that_comes_late(files: Path) -> None:
     assert (files / "new-b").read_bytes() == (files / "file").read_bytes()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("shell", "words"),
     [

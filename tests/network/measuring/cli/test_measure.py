@@ -51,6 +51,7 @@ def test_this_machine(in_tmp_path: Path) -> None:
     assert sorted(path.name for path in in_tmp_path.iterdir()) == ["machine.json", "speeds.svg"]
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_json_is_the_machine_and_nothing_else(in_tmp_path: Path) -> None:
     said = in_process("measure", "--no-network", "--seconds", "0.1", "--case", "life", "--json", "--name", "mine")
