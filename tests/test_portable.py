@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import minga
 
 SOURCE = Path(minga.__file__).parent
@@ -56,6 +58,7 @@ def uses(path: Path) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"** {exponent}"
 
 
+@pytest.mark.slow
 def test_results_depend_on_no_function_of_the_processor() -> None:
     found: list[str] = []
     unused = {(name, use) for name, (allowed, _) in ALLOWED.items() for use in allowed}

@@ -41,6 +41,7 @@ def benchmark(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
+@pytest.mark.slow
 def test_it_stores_every_schedule_apart(benchmark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "results" / "gpu.json"
     assert benchmark.main(["--quick", "--only", "jacobi", "--out", str(out)]) == 0

@@ -37,6 +37,7 @@ def test_instructions_are_counted_a_cell(static):
     assert 0 < arguments < 30
 
 
+@pytest.mark.slow
 def test_margins_and_first_planes_are_counted(static):
     """A march computes more than its cells: a local once for each plane that comes before the first, too."""
 

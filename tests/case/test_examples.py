@@ -74,6 +74,7 @@ def test_life_ends_as_its_comment_says() -> None:
     assert run_model(load(examples()["life"]), 1103).observables["population"] == 116
 
 
+@pytest.mark.slow
 def test_replicators_count_in_binary() -> None:
     """After 12 k generations there are as many as row k of Pascal's triangle has odd numbers."""
     model = load(examples()["highlife"], (160, 160))

@@ -135,6 +135,7 @@ def test_a_run_from_beginning_to_end(site: Path) -> None:
     assert (said.status, said.out) == (0, "5.0\n"), said.err
 
 
+@pytest.mark.slow
 def test_its_observer_resumes_with_its_state(site: Path) -> None:
     quick = ("--set", "output.pictures=0", "--set", "output.report=false", "--set", "checkpoint.at_end=true", "-n", "1")
     assert run(site, "run", "warm.toml", "--out", "whole", *quick).status == 0

@@ -85,6 +85,7 @@ def test_every_shell_has_its_script(shell: str) -> None:
     assert f"_MINGA_COMPLETE=complete_{shell}" in asked(f"source_{shell}")
 
 
+@pytest.mark.slow
 def test_as_a_shell_asks() -> None:
     """The installed command, in a process of its own."""
     environment = {"_MINGA_COMPLETE": "complete_bash", "COMP_WORDS": "minga run lif", "COMP_CWORD": "2"}

@@ -31,6 +31,7 @@ def run(in_tmp_path: Path) -> Path:
     return in_tmp_path / "run"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("words", "frame"), [((), 2), (("--frame", "1"), 1), (("--frame", "-3"), 0)])
 def test_a_frame_comes_back_as_numpy(run: Path, words: tuple[str, ...], frame: int) -> None:
     said = in_process("export", "run", "--field", "cell", "--format", "npy", "--out", "cells.npy", *words)
@@ -43,6 +44,7 @@ def test_a_frame_comes_back_as_numpy(run: Path, words: tuple[str, ...], frame: i
     assert (found == expected).all()
 
 
+@pytest.mark.slow
 def test_what_can_be_guessed_may_be_left_out(run: Path) -> None:
     assert in_process("export", "run", "--out", "cells.npy").status == 0
     assert np.load("cells.npy").shape == (40, 64)
@@ -169,6 +171,7 @@ def test_what_is_no_pattern(in_tmp_path: Path, shape: tuple[int, ...], dtype: st
     assert "states 0 to 255 on two axes" in said.err
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("states", [2, 5, 16, 17, 256])
 def test_a_picture_of_cells_holds_their_states(in_tmp_path: Path, states: int) -> None:
     cells = np.random.default_rng(states).integers(0, states, (20, 31)).astype("u1")

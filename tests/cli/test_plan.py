@@ -104,6 +104,7 @@ def test_what_a_case_says_is_kept(machine: Path) -> None:
     assert (data["word"], data["halo_depth"], data["overlap"]) == ("slabs:1", 2, False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", thinned(["png", "svg"], "svg"))
 def test_scaling_is_drawn(machine: Path, form: str) -> None:
     said = in_process(

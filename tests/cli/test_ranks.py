@@ -147,6 +147,7 @@ def test_inside_a_job_a_directory_that_is_taken_ends_it(in_tmp_path: Path) -> No
     assert "Traceback" not in job.report()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rank", thinned(["0", "1"], "0"))
 def test_a_launcher_that_does_not_match_is_named_once(in_tmp_path: Path, rank: str) -> None:
     """Copies that Open MPI started while mpi4py uses MPICH: each is alone."""

@@ -155,6 +155,7 @@ def test_a_run_can_be_made_longer() -> None:
         assert tomllib.loads(Path(out, "case.toml").read_text())["run"]["steps"] == 193
 
 
+@pytest.mark.slow
 def test_a_run_without_a_checkpoint_begins_again() -> None:
     expected = whole()
     interrupted()
@@ -215,6 +216,7 @@ def test_what_may_not_change(in_tmp_path: Path, words: list[str], expected: list
     assert "Traceback" not in said.err
 
 
+@pytest.mark.slow
 def test_an_input_that_has_changed_is_told() -> None:
     Path("start.cells").write_text(".O\n..O\nOOO\n")
     said = run("noisy.toml", "--out", "cut", "--set", "automaton.init=start.cells", "--set", "run.wall_time=1")

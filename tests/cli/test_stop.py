@@ -60,6 +60,7 @@ def test_the_summary_says_why() -> None:
     assert "ended: condition at step 3" in said.out.splitlines()[1]
 
 
+@pytest.mark.slow
 def test_second_order_and_observers_of_a_case() -> None:
     observe = 'automaton.observe=["entropy", "bounding_box", {avalanches = true}]'
     result, series, _ = left(run('automaton.update="second-order"', "automaton.before={soup = 0.1, seed = 2}", observe))

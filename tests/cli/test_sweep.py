@@ -136,6 +136,7 @@ def test_a_case_and_its_settings(in_tmp_path: Path) -> None:
     assert longer.time.values.tolist() == [0, 3, 6, 9]
 
 
+@pytest.mark.slow
 def test_runs_of_different_lengths() -> None:
     """What the shorter ones lack is NaN."""
     history = mg.sweep(grown, GRID, steps=20, every=1, workers=1, stop="largest_u > 10")

@@ -140,6 +140,7 @@ def test_steps_may_be_left_to_the_time(run: Path) -> None:
     assert "steps = 21" in (run / "case.toml").read_text()
 
 
+@pytest.mark.slow
 def test_large_media_are_not_copied(in_tmp_path: Path) -> None:
     assert in_process("medium", "salt", "salt.zarr", "--shape", "12,12,12").status == 0
     text = CASE.replace('{synthetic = "layered"}', '"salt.zarr"')

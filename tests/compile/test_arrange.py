@@ -95,6 +95,7 @@ def test_what_is_read_ahead_is_done_ahead(offset: tuple[int, ...]) -> None:
     assert_equal_bits(make_case(graph, (5, 4, 9)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "shape"),
     thinned(

@@ -136,6 +136,7 @@ EVERY_ON_EACH = pytest.mark.parametrize(
 """Every class on every target; the quick tests take one of the targets, in turn."""
 
 
+@pytest.mark.few(4)
 @EVERY_ON_EACH
 @needs_x86
 def test_loops_use_vectors(name: str, target: Target) -> None:

@@ -40,6 +40,7 @@ def life(cell: Any, new: Any) -> None:
     new[0, 0] = mg.where((alive == 3) | ((alive == 2) & (cell[0, 0] == 1)), 1, 0)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("shape", ROWS)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 def test_jacobi(dtype: str, shape: tuple[int, ...]) -> None:
@@ -173,6 +174,7 @@ def test_four_dimensions_and_fields_with_fewer_axes() -> None:
     assert_equal_bits(make_case(traced(step, 4, axes), (2, 3, 2, 19)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtypes", "stride"),
     thinned(
@@ -242,6 +244,7 @@ def test_several_stores_and_strides_between_grids() -> None:
         assert_equal_bits(make_case(traced(restrict, 2, ["f4", "f4"]), shape))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("colour", [0, 1])
 @pytest.mark.parametrize("shift", [(0, 0), (3, 4), pytest.param((4, 4), marks=pytest.mark.slow)])
 def test_red_black_updates_one_colour(colour: int, shift: tuple[int, int]) -> None:

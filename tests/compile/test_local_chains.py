@@ -135,6 +135,7 @@ def check(data: st.DataObject) -> None:
         assert np.array_equal(words, found[name])
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=4)
 def test_chains_of_locals(data: st.DataObject) -> None:

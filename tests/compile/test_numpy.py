@@ -310,6 +310,7 @@ def plain_run_sums(values: list[float], first: int) -> list[float]:
     return [((a + e) + (c + g)) + ((b + f) + (d + h)) for a, b, c, d, e, f, g, h in runs.values()]
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=150), st.integers(-200, 200))
 def test_runs_are_aligned_to_the_true_index(values, first):
     assert run_sums(np.array(values), first).tolist() == plain_run_sums(values, first)

@@ -45,6 +45,7 @@ def in_a_kernel(function: Callable[[Any], Any], values: np.ndarray) -> np.ndarra
     return found
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_values_have_the_bits_of_kernels(name: str) -> None:
     of_arrays, of_cells, of_numpy = FUNCTIONS[name]

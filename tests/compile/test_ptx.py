@@ -164,6 +164,7 @@ def test_warps_wait_for_each_other(name, order):
     check(case, bound, arrays, memory.get)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["jacobi f8", "red", "reductions of f8 over 2 axes", "sweep over x, downwards"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_an_empty_box_changes_nothing(name, axis):

@@ -111,6 +111,7 @@ def test_a_sum_over_thousands_of_neighbours_is_two_loops_at_most() -> None:
     assert sum(1 for _ in topological([root])) < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("small", "large"), [(weighted(12), weighted(30)), (layers(15, 60), layers(15, 240))])
 def test_code_does_not_grow_with_the_repetitions(small: Callable[..., None], large: Callable[..., None]) -> None:
     few, many = (len(print_llvm(graph_of(function)).splitlines()) for function in (small, large))

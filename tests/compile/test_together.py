@@ -76,6 +76,7 @@ def test_processes_that_fail_leave_kernels_to_the_run(
     assert compile_kernel(GRAPHS[0], reductions=False, cache=cache).address
 
 
+@pytest.mark.slow
 def test_a_kernel_that_cannot_be_compiled_is_left_out(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = together.print_llvm
 
@@ -103,6 +104,7 @@ def test_without_room_for_objects_at_most_one_is_compiled_in_vain(
     assert len(compiled) == 1
 
 
+@pytest.mark.slow
 def test_modules_of_the_working_directory_are_not_ours(
     cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

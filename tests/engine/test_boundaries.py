@@ -181,6 +181,7 @@ def scale(u, new, *, c):
     new[0, 0] = u[0, 0] * c
 
 
+@pytest.mark.slow
 def test_deep_halos_do_not_ask_boundaries_to_look_deeper() -> None:
     """Five steps on three cells: mirrors look two cells inside, however often steps are computed twice."""
     grid, walls = mg.Grid((3, 2)), [reflect_edge(), fixed_number(0.5)]

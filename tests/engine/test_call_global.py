@@ -52,6 +52,7 @@ def test_whole_fields_are_those_of_numpy() -> None:
         expected = blurred(averaged(expected))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("settings", [{}, {"halo_depth": 2}, {"threads": 2}, {"overlap": False}])
 def test_the_bits_do_not_depend_on_ranks(ranks: int, settings: dict[str, Any]) -> None:

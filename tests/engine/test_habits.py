@@ -170,6 +170,7 @@ def test_programs_without_a_model_warn_of_numbers_that_are_drawn_again() -> None
             engine.run(once)
 
 
+@pytest.mark.slow
 def test_programs_without_a_model_that_draw_other_numbers_are_fine() -> None:
     u, step, once = field(1), mg.Program("step"), mg.Program("once")
     step.apply(noise, u)

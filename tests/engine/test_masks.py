@@ -261,6 +261,7 @@ def growing() -> tuple[Program, dict[Field, Any], list[Wall], list[Register]]:
     return program, {solid: mask, u: values, new: 0.0, face: 0.0}, [one, zero], [total, most, fluid]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     thinned(

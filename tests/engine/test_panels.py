@@ -50,6 +50,7 @@ def engine_of(comm: Comm, layout: Layout, **settings: Any) -> mg.Engine:
     return mg.Engine(layouts, comm=comm, **settings)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5])
 def test_every_rank_gets_the_whole_panel(ranks: int) -> None:
     fields = {dtype: (mg.Field(f"b-{dtype}", WIDE, dtype), mg.Field(f"p-{dtype}", PANEL, dtype)) for dtype in DTYPES}
@@ -171,6 +172,7 @@ def run_product(
     return mg.run_virtual(ranks, body)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("unrolled", [False, True])
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 def test_the_next_panel_travels_while_one_is_used_with_equal_bits(unrolled: bool, ranks: int) -> None:

@@ -45,6 +45,7 @@ def test_against_numpy(dtype: str) -> None:
         assert list(left.registers.values()) == [v.item() for v in expected]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["bool", "u1", "i4", "i8", "u8"])
 def test_integer_sums_wrap(dtype: str) -> None:
     grid = mg.Grid((7, 9))

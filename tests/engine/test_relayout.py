@@ -83,6 +83,7 @@ def test_random_programs_on_the_move(data: st.DataObject) -> None:
     check_on_the_move(data, data.draw(worlds()))
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=1)
 def test_float_sums_on_the_move(data: st.DataObject) -> None:
@@ -194,6 +195,7 @@ def test_a_model_goes_around(dtype: str) -> None:
         assert whole is not None
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("storage", "quiet"), [("bits", False), ("bytes", True), ("bits", True)])
 def test_automata_go_around(storage: str, quiet: bool) -> None:
     """Bit-sliced ones, whose words' cells follow them, and ones that know which tiles cannot change."""

@@ -261,6 +261,7 @@ def test_stores_of_different_points_are_refused() -> None:
         Program("step").apply(both, mg.Field("p", grid), mg.Field("u", grid, centre="x"))
 
 
+@pytest.mark.slow
 def test_operations_on_faces_and_cells_are_not_split_together() -> None:
     """The pointwise user of a staggered field must see its last face, wherever shells are cut."""
 

@@ -80,6 +80,7 @@ def test_conditions_are_checked_as_often_as_asked() -> None:
     assert run(clock(), 30, Stop(when=f"total >= {7 * GRID.size}", every=5)).ended == Ended("condition", 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_a_fixed_point(ranks: int) -> None:
     assert run(clock(most=9), 100, Stop(fixed_point=True), ranks).ended == Ended("fixed point", 10, 1, 9)

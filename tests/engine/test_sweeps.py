@@ -106,6 +106,7 @@ def test_every_layout(kernel: Any, overlap: bool) -> None:
     check([(one(kernel, u, f), 2)], {u: random_array(u), f: random_array(f, 1)}, layouts, [wall], overlap=overlap)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kernel", [downwards, leftwards, diagonal, lexicographic])
 def test_periodic_axes_keep_old_values_behind_the_front(kernel: Any) -> None:
     grid = mg.Grid((8, 6), periodic=True)
@@ -129,6 +130,7 @@ def test_pipelines_of_many_units(monkeypatch: pytest.MonkeyPatch) -> None:
         check([(program, 2)], initial, layouts, [wall], registers, threads=threads)
 
 
+@pytest.mark.slow
 def test_three_dimensions() -> None:
     @mg.kernel(order="lexicographic")
     def relax(u, f):

@@ -289,6 +289,7 @@ def check_in_blocks(data: st.DataObject, shape: Shape, length: int) -> None:
         test_random_programs.check(world, way)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", [2, 3])
 def test_threads_and_the_interpreter_execute_the_same_waves(threads: int, blocks_of: Any) -> None:
     blocks_of(None)
@@ -298,6 +299,7 @@ def test_threads_and_the_interpreter_execute_the_same_waves(threads: int, blocks
     assert result(waves(), [13], 1, native=False)[0] == expected
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("deepest", "blocks"), [(16, 3), (8, 2), (4, 1), (2, 1)])
 def test_only_the_best_block_may_be_a_short_one(
     deepest: int, blocks: int, blocks_of: Any, monkeypatch: pytest.MonkeyPatch

@@ -40,6 +40,7 @@ def changed(draw: st.DrawFn, seeds: tuple[bytes, ...]) -> bytes:
     return data
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", TARGETS)
 def test_broken_input_is_answered_in_words(name: str) -> None:
     target, seeds = TARGETS[name]

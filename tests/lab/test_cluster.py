@@ -151,6 +151,7 @@ def test_nothing_is_sent_by_itself(rights: dict[str, Any], own_labs: Path) -> No
         assert all(not any(counts) for counts in cluster.counters().values())
 
 
+@pytest.mark.slow
 def test_a_hub_has_one_rate_for_all(rights: dict[str, Any], own_labs: Path) -> None:
     size = 200_000
     with laboratory(named(HUB, "hub"), **rights) as cluster:
@@ -171,6 +172,7 @@ def test_a_hub_has_one_rate_for_all(rights: dict[str, Any], own_labs: Path) -> N
     assert left_by("hub") == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quotas")
 def test_quotas_bite(two: Cluster) -> None:
     """Also on a busy machine nobody gets more than its share; how much less depends on who else computes."""
@@ -514,6 +516,7 @@ def as_ordinary_user(*groups: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_an_ordinary_user_has_labs_without_quotas() -> None:
     said = as_ordinary_user()
     assert "quotas not permitted" in said
@@ -521,6 +524,7 @@ def test_an_ordinary_user_has_labs_without_quotas() -> None:
     assert "cores [None, None, None]" in said
 
 
+@pytest.mark.slow
 def test_an_ordinary_user_has_quotas_where_groups_were_delegated() -> None:
     found = find_hierarchies()
     if os.geteuid() != 0 or found is None or found.version != 1:

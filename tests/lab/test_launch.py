@@ -121,6 +121,7 @@ def test_a_run_on_the_nodes_has_the_bits_of_a_run_alone(name: str, cluster: Clus
     assert [seat[0] for seat in ledger["machine"]["seats"]] == [0, 1, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_ranks_at_a_hub_share_its_rate(rights: dict[str, Any], ring: Path) -> None:
     lab = Lab("hub", NODES, wiring="hub", rate=10e6, loss=0.002, seed=4)
@@ -160,6 +161,7 @@ def test_a_node_that_is_killed_is_named_and_nothing_is_left(victim: int, cluster
     wait_for(lambda: nobody(cluster))
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_program_that_does_not_end_is_ended(cluster: Cluster) -> None:
     with pytest.raises(RunError, match="did not end within 1 seconds"):
@@ -167,6 +169,7 @@ def test_a_program_that_does_not_end_is_ended(cluster: Cluster) -> None:
     wait_for(lambda: nobody(cluster))
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_a_lab_that_breaks_ends_its_job(rights: dict[str, Any]) -> None:
     with laboratory(Lab("breaks", NODES, wiring="hub"), **rights | {"quota": False}) as cluster:

@@ -276,6 +276,7 @@ step_of_program = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(("bool", "bool", "u1", "u1", *INTEGERS)), min_size=2, max_size=3),

@@ -134,6 +134,7 @@ SPECIAL = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("name", "arguments", "expected"), SPECIAL, ids=[name for name, _, _ in SPECIAL])
 def test_special_values(name: str, arguments: tuple[float, ...], expected: tuple[float, ...]) -> None:
     found = run(name, np.array(arguments))

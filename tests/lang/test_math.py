@@ -209,6 +209,7 @@ def test_every_operation_vectorises_everywhere(name, dtype):
     assert {(n.args[0].dtype, n.dtype) for n in casts} <= {("f4", "f8"), ("f8", "f4")}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", NAMES)
 def test_compiled_bits_are_those_of_numpy(name, dtype):
@@ -221,6 +222,7 @@ def test_compiled_bits_are_those_of_numpy(name, dtype):
     assert same.all(), x[~same]
 
 
+@pytest.mark.few(4)
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="x86-64 code; x86-64 machines run this")
 @pytest.mark.parametrize("target", [baseline_target(), v3_target()], ids=["x86-64", "x86-64-v3"])
 @pytest.mark.parametrize("name", NAMES)

@@ -117,6 +117,7 @@ def test_sums_in_place_are_cell_by_cell() -> None:
     assert len([node for node in graph.nodes() if node.op == "read"]) == 48
 
 
+@pytest.mark.slow
 def test_too_many_lengths() -> None:
     @mg.rule(neighbourhood=mg.circular(400))
     def huge(cell, near):

@@ -111,6 +111,7 @@ def test_a_job_that_has_ended_leaves_no_process_of_its_group(mark: str) -> None:
     wait_for(lambda: not left(mark), 2.0)
 
 
+@pytest.mark.slow
 def test_several_jobs_share_their_patience(mark: str, deaf: Path) -> None:
     several = [start_job([str(deaf)]) for _ in range(3)]
     wait_for(lambda: len(left(mark)) >= 6)

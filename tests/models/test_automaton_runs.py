@@ -45,6 +45,7 @@ def test_the_r_pentomino_comes_to_rest() -> None:
     assert {steps: population(steps) for steps in known} == known
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("pattern", "known"), [
     ("acorn", {1000: 457}), ("diehard", {100: 23, 130: 0}), ("gosper-glider-gun", {0: 36, 15: 42, 30: 41, 300: 86}),
 ])  # fmt: skip
@@ -75,6 +76,7 @@ def test_three_dimensions() -> None:
 
 
 # Boundaries
+@pytest.mark.few(2)
 @pytest.mark.parametrize("boundary", ["periodic", "fixed", "reflect", "zero-gradient"])
 def test_boundaries_agree_with_numpy(boundary: str) -> None:
     cells = seed_cells((11, 13))
@@ -215,6 +217,7 @@ def test_seeds_matter() -> None:
 
 
 # Observables
+@pytest.mark.slow
 def test_observables_of_states() -> None:
     model = MODELS["noisy"]()
     before, after = run_model(model, 8), run_model(model, 9)

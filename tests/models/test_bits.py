@@ -89,6 +89,7 @@ def check(rule: Any, shape: tuple[int, ...], boundary: str = "periodic", steps: 
     assert left.observables["residual"] == np.count_nonzero(after != before)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("boundary", "length"),
     thinned(
@@ -100,6 +101,7 @@ def test_boundaries(boundary: str, length: int) -> None:
     check("B3/S23", (9, length), boundary)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("boundary", [
     *(pytest.param(boundary, marks=pytest.mark.slow) for boundary in (["fixed", 1], ["reflect", "cell"])),
     [["fixed", "reflect"], [["fixed", 1], "reflect"]],
@@ -112,6 +114,7 @@ def test_boundaries_of_each_side(boundary: Any) -> None:
         assert_same(run_model(bytes_, 9), run_model(bits, 9))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", [
     [["reflect", ["fixed", 1]], ["fixed", "fixed"]],
     pytest.param([["fixed", ["fixed", 1]], ["reflect", ["fixed", 1]]], marks=pytest.mark.slow),
@@ -140,6 +143,7 @@ def test_rows_of_less_than_a_word(length: int) -> None:
     check("B3/S23", (6, length))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("length", [70, 64])
 def test_neighbours_in_state_0_are_counted(length: int) -> None:
     """A row that ends within a word has bits that are no cells, and do not count."""
@@ -179,6 +183,7 @@ WAYS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("options", thinned(WAYS, *QUICK_WAYS), ids=str)
 def test_any_layout(options: dict[str, Any]) -> None:
     for rule, length, boundary in (("B3/S23", 512, "periodic"), (brain, 300, "reflect")):

@@ -39,6 +39,7 @@ def inverse(table: Sequence[int]) -> list[int]:
     return [table.index(code) for code in range(len(table))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "known"),
     [
@@ -107,6 +108,7 @@ def turn(block, *, wall=2):
     return [[mg.where(blocked, old, new) for old, new in row] for row in [[(nw, sw), (ne, nw)], [(sw, se), (se, ne)]]]
 
 
+@pytest.mark.slow
 def test_a_function_of_a_block() -> None:
     def turned(code: int) -> int:
         nw, ne, sw, se = (code // 3**k % 3 for k in range(4))

@@ -236,6 +236,7 @@ def test_weighted_rules() -> None:
 
 
 # The same bits
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "shape"), [
     ("R5,C0,M1,S34..58,B34..45,NM", (60, 140)),
     pytest.param("R4,C3,M0,S8..14,B9..13,NC", (40, 75), marks=pytest.mark.slow),

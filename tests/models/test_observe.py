@@ -105,6 +105,7 @@ def majority(cell, near, *, coupling=2.0):
     return 2 * near.sum() + cell > 4
 
 
+@pytest.mark.slow
 def test_functions_of_an_author() -> None:
     cells = seed_cells((10, 66))
     spins = 2.0 * cells - 1

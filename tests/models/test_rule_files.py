@@ -55,6 +55,7 @@ def rule(folder: Path, text: str, ndim: int = 2) -> Any:
     return find_rule("made-up.rule", ndim, folder)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("neighbourhood", "symmetries", "populations"), GOLLY, ids=lambda value: str(value)[:20])
 def test_symmetries_as_golly_has_them(
     tmp_path: Path, neighbourhood: str, symmetries: str, populations: list[int]
@@ -233,6 +234,7 @@ def test_mistakes_in_trees(tmp_path: Path, old: str, new: str, words: str) -> No
     assert words in str(caught.value)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="is for 2 dimensions, the grid has 3"):
         rule(tmp_path, GOOD, 3)

@@ -87,6 +87,7 @@ def test_asynchronous(rule: Rule) -> None:
     assert np.array_equal(same_everywhere(model, 6), cells)
 
 
+@pytest.mark.slow
 def test_all_cells_awake_is_synchronous_with_the_same_draws() -> None:
     start = seed_cells((12, 66))
     plain = run_model(mg.automaton(chancy, start.shape, init=start, seed=3), 5)

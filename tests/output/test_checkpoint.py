@@ -221,6 +221,7 @@ def test_two_are_kept_in_turn(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.partial"))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("schedule", "steps"),
     [

@@ -186,6 +186,7 @@ def test_a_run_without_a_host_writes_copies_again_at_once(tmp_path: Path, whole:
     assert go(left[:2], 30, resumes=True, epoch=3)[1] == whole  # another host is lost
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", thinned([0, 1, 2], 0))
 def test_a_run_goes_on_without_any_one_host(tmp_path: Path, whole: bytes, lost: int) -> None:
     hosts = [tmp_path / name for name in ("ant", "bee", "bee", "cat")]

@@ -77,6 +77,7 @@ def test_a_hundred_steps_forth_and_back(table: tuple[int, ...]) -> None:
     assert np.array_equal(steps_of(mg.block_table(inverse, phase=1))(later, 100), SOUP)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(["critters", "billiard_balls"], "billiard_balls"))
 def test_blocks_lie_across_ranks(name: str) -> None:
     """On 35 x 65 blocks cut among ranks at any cell."""

@@ -41,6 +41,7 @@ def identity(n: int) -> Grains:
 IDENTITIES = {2: 8, 3: 12, 4: 40, 5: 52, 8: 136, 16: 544, 32: 2288, 64: 9320}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("n", thinned(IDENTITIES, 2, 5, 16, 32))
 def test_the_identity(n: int) -> None:
     """Added to itself, or to any recurrent pile, and made stable, it changes nothing."""

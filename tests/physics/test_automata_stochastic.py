@@ -46,6 +46,7 @@ def exclusion(cell: Any, near: RuleContext, *, stay: float = 0.5) -> dict[str, N
     return {"car": (cell.car ^ leaves) | comes, "stays": mg.random() < stay}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("density", "stay", "known"), thinned([(0.5, 0.5, 0.146447), (0.3, 0.25, 0.195862)], (0.3, 0.25, 0.195862))
 )

@@ -91,6 +91,7 @@ def test_patterns_written_and_read_again() -> None:
 
 
 # Corners
+@pytest.mark.slow
 def test_a_glider_crosses_the_corner_of_four_blocks() -> None:
     """From the upper left block to the lower right one, through the point where all four meet."""
     init = {"pattern": GLIDER, "at": [26, 58]}

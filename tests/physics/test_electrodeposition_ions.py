@@ -123,6 +123,7 @@ def test_profiles_of_the_steady_state(evidence: Evidence) -> None:
             evidence.relative("steady", f"{name} at y = {place}", np.interp(place, y, found[name]), value, 4e-4)
 
 
+@pytest.mark.slow
 def test_errors_fall_with_the_square_of_the_cells(evidence: Evidence) -> None:
     errors = []
     for cells in (40, 80, 160):
@@ -216,6 +217,7 @@ def test_the_current_that_no_voltage_exceeds(length: float, limit: float, eviden
     evidence.at_most("neutral", f"largest error of its profile over c0, {1e3 * length:g} mm", worst, 1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cation", "diffusivity", "current", "end", "runs_out"),
     [
@@ -378,6 +380,7 @@ def test_order_in_time(order: int, low: float, high: float, evidence: Evidence) 
     evidence.between("orders", f"in time, {name}", np.log2(errors[1] / errors[2]), np.log2(low), most)
 
 
+@pytest.mark.slow
 def test_a_given_current_finds_the_voltage_of_the_steady_state() -> None:
     seen, _ = solve(scaled(64, 0.05, None, current=4.0 * 0.8590507))
     assert seen["current"] == pytest.approx(4.0 * 0.8590507, rel=1e-8)

@@ -221,6 +221,7 @@ def laplacian(k: int, r: Array, angle: Array, turned: Array | float) -> Array:
     return np.asarray(bend + k / r * slope - turned * np.sin(2 * r) * np.cos(angle))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [2, 4])
 def test_curved_coordinates(order: int) -> None:
     @mg.kernel
@@ -410,6 +411,7 @@ def test_operators_are_consistent_at_the_centre_of_a_ball() -> None:
     assert np.log2(errors[1][0] / errors[3][0]) > 1.8
 
 
+@pytest.mark.slow
 def test_the_laplacian_is_consistent_at_the_centre_with_all_three_axes() -> None:
     @mg.kernel
     def laplace(u, new):
@@ -624,6 +626,7 @@ def mean_sine(n: int) -> Array:
     return np.asarray(-np.diff(faces) * n / (2 * np.pi))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("scheme", "power", "coarse", "fine"), ADVECTION)
 def test_a_sine_carried_once_around(scheme: str, power: float, coarse: float, fine: float) -> None:
     for n, expected in ((40, coarse), (80, fine)):
@@ -672,6 +675,7 @@ def test_a_velocity_that_varies_keeps_the_order(scheme: str, kind: str) -> None:
     assert np.log2(wrong(32) / wrong(64)) > expected - 0.35
 
 
+@pytest.mark.slow
 def test_mirrored_advection_has_mirrored_bits() -> None:
     start = np.random.default_rng(5).random(40)
     for scheme, *_ in ADVECTION:
@@ -707,6 +711,7 @@ def test_reconstruction_on_a_stretched_axis(scheme: str) -> None:
     assert np.log2(wrong(40) / wrong(80)) > order - 0.35
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "power", "order"), [("van_leer", 1.0, 2), ("weno5", 5 / 3, 5)])
 def test_a_sine_carried_once_around_unequal_cells(scheme: str, power: float, order: int) -> None:
     """The widths vary smoothly around the periodic axis, by a factor of three."""

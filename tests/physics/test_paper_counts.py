@@ -236,6 +236,7 @@ def three(parts: tuple[int, ...], machine: str) -> list[Way]:
     return [Way(parts, machine, mapping) for mapping in ("sequential", "round-robin", "tiles")]
 
 
+@pytest.mark.slow
 def test_sixteen_processes_on_four_nodes() -> None:
     """On the torus no mapping gains anything, as a row of four closes on itself; on the open mesh tiles do."""
     ways = three((4, 4), "4x2x2")
@@ -284,6 +285,7 @@ def test_three_dimensions() -> None:
     assert mesh.between_nodes(ways[2]) == [12] * 8
 
 
+@pytest.mark.slow
 def test_unequal_nodes() -> None:
     """13 processes in a row on nodes of 4, 4 and 5 cores, and 6 x 6 on a pile of unequal nodes."""
     row = [Way((13,), "[[2, 2], [2, 2], [2, 3]]", mapping) for mapping in ("sequential", "round-robin", "auto")]

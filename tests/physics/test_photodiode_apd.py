@@ -50,6 +50,7 @@ def test_equilibrium(evidence: Evidence) -> None:
     assert abs(rows[0]["J"]) <= 6e-23
 
 
+@pytest.mark.slow
 def test_currents_without_ionisation(evidence: Evidence) -> None:
     rows = solved(apd(5), Problem(tuple(PLAIN), BOTH, ionisation=False))
     for row, (volts, (dark, lit, multiplication, absorption)) in zip(rows, PLAIN.items(), strict=True):

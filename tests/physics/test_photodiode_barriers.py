@@ -52,6 +52,7 @@ def test_velocity_is_richardsons() -> None:
     assert constant == pytest.approx(120.17 * mass, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_emission_limits_a_schottky_diode(evidence: Evidence) -> None:
     volts = (0.0, 0.1, 0.2, 0.3)
     rows = solved(metal(FAST, emission=True), Problem(volts, ionisation=False))

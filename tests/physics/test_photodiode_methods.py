@@ -89,6 +89,7 @@ def test_currents_of_degenerate_carriers() -> None:
     assert other[1]["uniformity"] < 1e-8
 
 
+@pytest.mark.slow
 def test_capacitance_of_a_depleted_junction(evidence: Evidence) -> None:
     """Of SI-1 in reverse: eps/W with W of the depletion approximation and its correction by 2 kT/q."""
     thermal = thermal_voltage(300.0)

@@ -141,6 +141,7 @@ def test_large_shifts_are_mended_soon_even_where_patience_has_grown(pace: float,
     assert first <= checks
 
 
+@pytest.mark.slow
 def test_times_that_never_settle_do_not_move_work_for_ever() -> None:
     acting = Acting(Balancer(work(), group(4)), slabs(BOX, 4), noise=0.2)
     acting.looks(300, [1, 1, 1, 1])
@@ -179,6 +180,7 @@ def balanced(seed: int, noise: float, lasting: float, pace: Any, looks: int = 15
     return moves, took, (spent + took) / unbalanced
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "lasting"), thinned([(0.05, 0.0), (0.2, 0.0), (0.4, 0.0), (0.1, 0.9)], (0.2, 0.0), (0.1, 0.9))
 )
@@ -272,6 +274,7 @@ def test_the_price_of_moves_is_learned() -> None:
     price.learn(0.1, 1.0, 0.0)  # a clock that stood still says nothing
 
 
+@pytest.mark.slow
 def test_looking_for_cuts_takes_little_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     balancer = Balancer(work(), group(2, (1e-3, 1e-3)))
     searches, search = [0], balancer._search

@@ -288,6 +288,7 @@ def test_a_plan_reads_well() -> None:
 
 
 # Scale ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_many_ranks_are_planned_in_seconds() -> None:
     group = group_of("128x64", [1e8, 2e8], [rank // 4096 for rank in range(8192)], [(2e-6, 8e-11), (3e-7, 1e-10)])
     plan = make_plan(work_on(2048, 2048, 1024, periodic=True), group)

@@ -29,6 +29,7 @@ def whole(shares: Sequence[int], granule: int) -> bool:
     return not any(share % granule for share in some[:-1])
 
 
+@pytest.mark.slow
 def test_assign_is_as_good_as_the_best_of_all_shares() -> None:
     rng = np.random.default_rng(5)
     refused = 0

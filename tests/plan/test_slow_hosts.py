@@ -65,6 +65,7 @@ class Run:
                 self.layout = proposal.layout
 
 
+@pytest.mark.slow
 def test_a_host_that_crawls_is_dropped_once_it_has_cost_as_much_as_a_restart() -> None:
     """Not before: it may recover. Its cells have been moved to the others as far as that goes."""
     run = Run(steps=10)
@@ -81,6 +82,7 @@ def test_a_host_that_crawls_is_dropped_once_it_has_cost_as_much_as_a_restart() -
     assert "100 times slower than expected" in drop.reason
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("pace", [[1, 1, 1, 5], [5, 5, 5, 5], [100, 1, 1, 1], [1, 1, 1, 1.3]])
 def test_hosts_that_still_help_stay_and_so_does_that_of_rank_0(pace: list[float]) -> None:
     run = Run(steps=1000)
@@ -112,6 +114,7 @@ def test_all_ranks_of_a_host_are_dropped_together() -> None:
     assert [drop.ranks for drop in run.found] == [(2, 3)]
 
 
+@pytest.mark.slow
 def test_a_dropped_host_pays_again_when_it_is_so_much_faster() -> None:
     """The factor is between that with which a plan uses the host again, and that of a host as fast as ever."""
     run = Run()

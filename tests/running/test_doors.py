@@ -59,6 +59,7 @@ def test_all_settings_are_tried() -> None:
     assert [f"{table}.{name}" for table, name in SETTINGS] == list(GIVEN)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("key", GIVEN)
 def test_it_is_an_entry_of_a_case(in_tmp_path: Path, key: str) -> None:
     """The entry is taken from the command line, and stands in the resolved case."""

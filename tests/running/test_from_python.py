@@ -43,6 +43,7 @@ def test_a_callback_sees_the_frames_of_the_dataset(diffusion: mg.Model, ranks: i
     assert [frame.observables["largest_u"] for frame in seen] == found.largest_u.values.tolist()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("last", [0, 3, 6])
 def test_stop_iteration_ends_the_run_at_its_step(diffusion: mg.Model, ranks: int, last: int) -> None:
@@ -131,6 +132,7 @@ def test_cells_stored_as_bits_take_initial_values() -> None:
         mg.run(first, 1, initial={"cell": 2})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("boundary", ["periodic", "fixed", "reflect"])
 def test_cells_stored_as_bits_are_read_beyond_the_ends_of_rows(boundary: str) -> None:
     model = mg.automaton("B3/S23", (24, 70), init={"soup": 0.4, "seed": 2}, boundary=boundary, storage="bits")

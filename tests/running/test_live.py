@@ -16,6 +16,7 @@ def model() -> mg.Model:
     return mg.automaton("B3/S23", (16, 16), init={"soup": 0.4})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_rank_0_gets_pictures_and_all_get_the_same_bits(ranks: int) -> None:
     seen: list[str] = []

@@ -295,6 +295,7 @@ def test_frames_are_counted_before_the_run() -> None:
     assert frames_of(7, 0.5) == 8
 
 
+@pytest.mark.slow
 def test_shipped_models_run_to_a_time() -> None:
     """Waves and electrodeposition: steps of one length, and one that is made of adaptive ones."""
     waves = mg.fletcher((16, 16, 16), dt=1e-3, medium=Medium(vp=1500.0))

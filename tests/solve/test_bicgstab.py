@@ -108,6 +108,7 @@ def solve(given: dict[str, np.ndarray], b: np.ndarray, ranks: int = 1, lines: bo
     return run_virtual(ranks, work)[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [False, True])
 def test_against_a_dense_solve(lines: bool) -> None:
     given, b = fluxes(GRID.shape, 3.0), np.random.default_rng(1).standard_normal(GRID.shape)
@@ -119,6 +120,7 @@ def test_against_a_dense_solve(lines: bool) -> None:
     assert solve(given, b, ranks=3, lines=lines) == (reason, iterations, values)
 
 
+@pytest.mark.slow
 def test_lines_are_exact_where_nothing_goes_across() -> None:
     given, b = fluxes(GRID.shape, 20.0), np.random.default_rng(1).random(GRID.shape)
     given["up x"][...] = given["down x"][...] = 0.0

@@ -101,6 +101,7 @@ def test_scaled_equations_have_the_same_solution() -> None:
     np.testing.assert_allclose(other, one, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("ranks", "threads"), thinned([(2, 1), (3, 2)], (3, 2)))
 @pytest.mark.parametrize("axis", thinned(["y", "x"], "x"))
 def test_the_same_bits_when_lines_are_cut(axis: str, ranks: int, threads: int) -> None:

@@ -76,6 +76,7 @@ def test_walls_are_those_of_the_field() -> None:
     assert np.abs(run(blur, (found,))[0] - expected(values, disc(2), "constant")).max() < 1e-14
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("condition", "mode"), [(mg.reflect("edge"), "reflect"), (mg.antiperiodic(), ""), (mg.dirichlet(0.0), "")]
 )

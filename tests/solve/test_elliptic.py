@@ -163,6 +163,7 @@ PROBLEMS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(PROBLEMS, "thin", "plates"))
 def test_iterations(name: str) -> None:
     given = PROBLEMS[name]()
@@ -192,6 +193,7 @@ def test_the_solution_is_that_of_the_matrix() -> None:
     np.testing.assert_allclose(found.x.ravel(), expected, rtol=0, atol=1e-11 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_a_singular_system_gets_the_solution_without_a_constant() -> None:
     grid = mg.Grid((9, 8))
     given = coefficients(grid, 1.0, fingers(grid, GLASS))

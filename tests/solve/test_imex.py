@@ -206,6 +206,7 @@ def amplification(method: str, z: float, steps: int) -> float:
     return now
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", thinned(METHODS, "sbdf2", "ars222"))
 def test_heat_far_beyond_the_explicit_limit(method: str) -> None:
     """Steps of 100 times the explicit limit: a wave decays as the method says, and the shortest one does not grow."""
@@ -371,6 +372,7 @@ def test_same_bits_after_a_restart(method: str, tmp_path: Path) -> None:
     assert resumed.attrs["digest"] == whole.attrs["digest"]
 
 
+@pytest.mark.slow
 def test_a_linear_system_that_is_not_solved_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (imex, choice):
         monkeypatch.setattr(module, "LIMIT", 2)
@@ -416,6 +418,7 @@ def test_automatic_choice_compares_the_cost_of_steps() -> None:
     assert "integrals have no derivative" in chosen(400, "laplace(u) + mean(u)")
 
 
+@pytest.mark.slow
 def test_stiff_equations_choose_an_implicit_method() -> None:
     fine = mg.pde("laplace(u) - u**3", mg.Grid((400,), spacing=1 / 400), initial=0.1)
     coarse = mg.pde("laplace(u) + 100*(u - u**3)", mg.Grid((400,)), initial=0.1)
@@ -430,6 +433,7 @@ def test_notes_say_which_terms_are_implicit() -> None:
     assert notes["explicit"] == "u: -u * d_dx(u), part of 2 * (1 - u)"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["cnab2", "sbdf2"])
 def test_a_step_much_longer_than_the_one_before(method: str) -> None:
     """A wave that decays with the rate 1000: extrapolated from a step of 0.001, one of 0.1 would turn it over."""

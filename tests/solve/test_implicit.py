@@ -52,6 +52,7 @@ def run_to(model: mg.Model, end: float, field: str = "u") -> tuple[np.ndarray, i
     return found, steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_order(method: str) -> None:
     """Of steps of u' = v, v' = -u - 0.2 v + sin(2 t), against SciPy."""

@@ -115,6 +115,7 @@ def test_errors_for_burgers_equation(method: str, errors: tuple[float, float]) -
         assert np.abs(burgers(method, dt) - reference).max() == pytest.approx(expected, rel=0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", thinned(["bs3", "dp5"], "bs3"))
 def test_steps_follow_the_tolerance(method: str) -> None:
     errors, counts = [], []
@@ -149,6 +150,7 @@ def test_errors_are_measured_by_the_values_of_each_field(method: str) -> None:
     assert float(history.u[-1, 0]) == pytest.approx(1e-9 * math.exp(-2.0), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_errors_of_fields_that_begin_at_zero() -> None:
     grid = mg.Grid((4,), periodic=True)
     model = mg.pde({"u": "v", "v": "-u", "w": "0"}, grid, initial={"u": 1e-9}, integrator="bs3")
@@ -204,6 +206,7 @@ def registers(model: mg.Model) -> list[mg.Register]:
     return [*known, mg.Register("step.target")] if not any(r.name == "step.target" for r in known) else known
 
 
+@pytest.mark.slow
 def test_a_first_step_that_is_far_too_long_is_rejected() -> None:
     model = mg.pde({"u": "-50*u**3", "v": "0"}, POINTS, initial={"u": 2.0}, integrator="dp5", dt=10.0)
     u, _ = ended(model, 1)

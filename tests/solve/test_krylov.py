@@ -94,6 +94,7 @@ def test_right_side_and_residual_on_stretched_cells() -> None:
         np.testing.assert_allclose(engine.gather(r), exact, rtol=0, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_the_second_order_of_the_scheme() -> None:
     errors = []
     for n in (8, 16, 32):

@@ -24,6 +24,7 @@ SIZES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_rate_does_not_depend_on_size() -> None:
     counts = {}
     for shape in SIZES:

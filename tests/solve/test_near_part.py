@@ -91,6 +91,7 @@ def test_fourth_derivatives_take_two_cycles(equation: str, shape: tuple[int, ...
             assert engine.read(registers["step.newton products"]) / 3 < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("equation", "expected"), [("-2*laplace(u) - biharmonic(u)", 2), ("-biharmonic(u)/100", 0)])
 def test_where_fourth_derivatives_dominate(equation: str, expected: int) -> None:
     """They have to be larger than second derivatives and than 1; the steps are solved in any case."""

@@ -96,6 +96,7 @@ def test_over_relaxation_at_the_best_weight_is_an_order_of_magnitude_faster() ->
         assert np.abs(engine.gather(u) - exact).max() < 1e-12
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("weight", [1.0, 0.8])
 def test_a_source_and_unequal_spacings(order: str, weight: float) -> None:

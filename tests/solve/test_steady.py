@@ -11,6 +11,7 @@ from scipy.optimize import root
 import minga as mg
 
 
+@pytest.mark.slow
 def test_bratu_problem() -> None:
     """u'' + exp(u) = 0 between walls of 0, whose lower solution is known: of order 2 in the width of the cells."""
     theta = 1.5171645990507543  # theta = sqrt(2) cosh(theta / 4)
@@ -108,6 +109,7 @@ def test_what_is_found_depends_on_the_beginning() -> None:
         assert np.allclose(mg.solve.steady(mg.pde("u - u**3", grid, initial={"u": start})).u, end)
 
 
+@pytest.mark.slow
 def test_where_nothing_is_found() -> None:
     grid = mg.Grid((16,), ("x",), spacing=1 / 16)
     model = mg.pde("laplace(u) + 10*exp(u)", grid, boundary=mg.dirichlet(0.0))  # steady up to 3.51

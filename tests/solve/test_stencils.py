@@ -76,6 +76,7 @@ def test_order(equations: Equations, options: dict[str, Any]) -> None:
     assert math.log2(errors[0] / errors[1]) == pytest.approx(4.0, abs=0.5)
 
 
+@pytest.mark.slow
 def test_a_parameter_that_changes_has_new_eigenvalues() -> None:
     rate = mg.Register("rate", initial=1.0)
     model = mg.pde(

@@ -50,6 +50,7 @@ def test_lines_along_every_axis(axis: str) -> None:
         np.testing.assert_allclose(found, np.linalg.solve(matrix, b), rtol=0, atol=1e-14)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("axis", "cut", "ranks"),
     thinned(itertools.product("yx", [0, 1], [2, 3]), ("y", 0, 2), ("y", 1, 3), ("x", 0, 3), ("x", 1, 2)),

@@ -193,6 +193,7 @@ def test_what_is_no_condition_is_named(boundary: Any, says: str) -> None:
 
 
 # Antiperiodic axes ---------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_antiperiodic_is_a_domain_twice_as_long() -> None:
     values = np.random.default_rng(4).random((8, 12))
 
@@ -273,6 +274,7 @@ def push_x(p, v, new):
     new[0, 0] = v[0, 0] - 0.05 * mg.d(p, "x", 1, 4, "backward") + 0.01 * mg.laplace(v)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spacing", [pytest.param((0.5, 1.0), marks=pytest.mark.slow), STRETCHED])
 def test_staggered_fields_on_ranks(spacing: Any) -> None:
     grid = mg.Grid((24, 20), spacing=spacing, periodic=True)
@@ -337,6 +339,7 @@ BY_NAME: dict[str, tuple[Any, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", thinned(BY_NAME, "any order"))
 def test_conditions_take_coordinates_and_the_time_by_their_names(kind: str) -> None:
     found, again = (stepped({"y": mg.dirichlet(v), "x": mg.neumann(0.0)}, steps=2) for v in BY_NAME[kind])

@@ -100,6 +100,7 @@ def run(old: Ownership, new: Ownership, transfers: list[RankTransfer], source: n
     return blocks
 
 
+@pytest.mark.slow
 @given(moves())
 @settings(max_examples=150, deadline=None)
 def test_a_box_arrives_once_on_every_rank_that_holds_it(move: tuple[Ownership, Ownership, Box, int]) -> None:

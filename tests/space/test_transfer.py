@@ -213,6 +213,7 @@ def test_every_halo_cell_arrives_once(case, data):
             assert not delivered[block][inside].any(), "a block's own points are never overwritten"
 
 
+@pytest.mark.slow
 @given(cases())
 @settings(max_examples=50, deadline=None)
 def test_projected_points_come_from_the_nearest_holder(case):
@@ -390,6 +391,7 @@ def test_fields_and_layouts_that_do_not_fit_are_refused():
         move_transfer(layout, cuts.slabs(grid.box, 3), grid, 0)
 
 
+@pytest.mark.slow
 def test_planning_one_rank_looks_at_its_neighbours_only(monkeypatch):
     """The number of blocks looked at must not grow with the number of blocks there are."""
     looked_at: list[int] = []

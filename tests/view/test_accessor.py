@@ -60,6 +60,7 @@ def test_a_movie_is_written(history: Any, tmp_path: Path) -> None:
     assert movie.kind == "image/webp"
 
 
+@pytest.mark.slow
 def test_pictures_of_all_frames_share_their_colours() -> None:
     model = mg.pde("-u", mg.Grid((4, 4)), initial=lambda y, x: y, integrator="euler", dt=0.5)
     history = mg.run(model, steps=2, every=1)
@@ -107,6 +108,7 @@ def test_errors_say_what_is_wrong(history: Any, call: Any, message: str) -> None
         call(history)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_opened_has_pictures(in_tmp_path: Path) -> None:
     made = mg.run(mg.automaton("B3/S23", (8, 8), init=np.eye(8, dtype="u1")), steps=2, out="run")
     assert mg.open("run").mg.show().png == made.mg.show().png

@@ -41,6 +41,7 @@ def test_time_and_bandwidth_against_size(section: dict[str, Any], tmp_path: Path
     assert draw_network(section, tmp_path / "network.png").read_bytes()[:4] == b"\x89PNG"
 
 
+@pytest.mark.slow
 def test_nothing_measured_and_no_place_to_draw(section: dict[str, Any], tmp_path: Path) -> None:
     draw_network({**section, "links": []}, tmp_path / "empty.svg")
     with pytest.raises(MingaError):

@@ -103,6 +103,7 @@ def test_a_salt_that_would_not_be_dissolved_is_told(bath: Mapping[str, Any], tol
     assert any("oversaturated" in text and "Cu 1300 mol/m3" in text and "y = " in text for text in texts) == told
 
 
+@pytest.mark.slow
 def test_a_bath_that_is_saturated_from_the_beginning_is_told_before_it_starts() -> None:
     grid = validate(GridSettings, {"shape": [8]}, "grid")
     model = load_model(

@@ -193,6 +193,7 @@ def test_what_it_does_not_solve_is_refused() -> None:
         relaxation_model(scaled(line(8), 0.1, 0.1), order="boundary-first", across="exact")
 
 
+@pytest.mark.slow
 def test_what_does_not_settle_is_named_and_not_committed() -> None:
     model = relaxation(scaled(line(16), 0.1, 0.1), RelaxationOptions("lexicographic", limit=3))
     with mg.Engine(model.layouts("slabs", 1), threads=1) as engine:

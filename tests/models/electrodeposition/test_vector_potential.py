@@ -85,6 +85,7 @@ def test_a_stokes_flow_between_walls() -> None:
     assert max(coarse[1], fine[1]) < 1e-14
 
 
+@pytest.mark.slow
 def test_a_stokes_flow_on_uneven_cells() -> None:
     edges = 0.5 * (1.0 - np.cos(np.pi * (np.arange(17) + 4) / 24))
     widths = np.diff((edges - edges[0]) / (edges[-1] - edges[0]))

@@ -86,6 +86,7 @@ def test_functions_read_both_parts() -> None:
     assert_same(by_function, by_text)
 
 
+@pytest.mark.slow
 def test_a_complex_field_beside_a_real_one() -> None:
     model = mg.pde(
         {"psi": "I*n*psi", "n": "-abs(psi)**2"}, RING, dtype={"psi": "c8", "n": "f8"}, initial={"psi": WAVE, "n": 1.0},
@@ -107,6 +108,7 @@ def test_initial_values_in_other_forms(initial: Any) -> None:
     np.testing.assert_allclose(found, np.exp(1j * RING.centres("x")), rtol=0, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_conditions_of_both_parts() -> None:
     """The steady state between walls with the values 1 and 2 + i."""
     grid = mg.Grid((8,), ("x",), spacing=1 / 8)
@@ -124,6 +126,7 @@ def test_conditions_of_both_parts() -> None:
     assert np.abs(psi(run(both, 500))).max() < 1e-9
 
 
+@pytest.mark.slow
 def test_a_case_has_complex_fields(tmp_path: Path) -> None:
     settings = SPEC.settings(
         equations={"psi": "I*laplace(psi)", "n": "re(psi)"}, dtype={"psi": "c16"},

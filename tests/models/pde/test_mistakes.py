@@ -306,6 +306,7 @@ def test_initial_values_of_complex_fields_in_a_run() -> None:
     assert str(refused(lambda: mg.run(model, 0, initial={"phi": 1.0})).remedy) == "its fields are psi_re, psi_im"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("equation", "message"),
     [

@@ -123,6 +123,7 @@ def test_korteweg_de_vries() -> None:
 
 
 # What equations consist of -------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_functions_and_texts_give_the_same() -> None:
     grid = mg.Grid((10, 70), periodic=True)
 
@@ -240,6 +241,7 @@ def test_a_stable_step_is_chosen_and_said() -> None:
     assert "may be too long" in dict(long.notes)["stable step"]
 
 
+@pytest.mark.slow
 def test_a_stable_step_of_nested_operators() -> None:
     """h**4 / 32 D, from 64 D / h**4, whether operands are locals or not."""
     grid = mg.Grid((32, 32), spacing=0.1, periodic=True)
@@ -381,6 +383,7 @@ def test_equations_whose_shortest_waves_grow_fastest_are_ill_posed(equation: str
     assert "the shortest waves of the grid grow fastest" in model.warnings[0]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("equation", "options"),
     [("-laplace(u) - laplace(laplace(u)) - gradient_squared(u)/2", {"dt": 1e-4}), ("u + 0.01*laplace(u)", {}),
@@ -430,6 +433,7 @@ def test_a_wall_with_factors_of_the_place_counts_as_the_widest() -> None:
     assert found < 0.9 * step(mg.neumann(0.0))
 
 
+@pytest.mark.slow
 def test_a_zero_gradient_has_the_order_of_the_equations() -> None:
     def ended(wall: mg.Condition) -> Any:
         model = mg.pde(
@@ -441,6 +445,7 @@ def test_a_zero_gradient_has_the_order_of_the_equations() -> None:
     assert (ended(mg.zero_gradient()) != ended(mg.neumann(0.0, 2))).any()
 
 
+@pytest.mark.slow
 def test_a_solution_that_becomes_infinite_ends_with_its_time() -> None:
     model = mg.pde("u**2", mg.Grid((4,), periodic=True), initial={"u": 1.0}, integrator="dp5")
     with pytest.raises(mg.RunError, match=r"dp5: at time 1\.0000\d* even a step of"):
@@ -580,6 +585,7 @@ def test_a_case_closes_walls() -> None:
     assert model.warnings == ()
 
 
+@pytest.mark.slow
 def test_conditions_have_the_order_of_the_equations() -> None:
     grid = mg.Grid((12,))
     walls = {"x": (mg.dirichlet(0.0), mg.robin(1.0, 0.0, 2))}

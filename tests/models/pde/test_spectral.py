@@ -179,6 +179,7 @@ def test_explicit_methods_take_spectral_rates() -> None:
     assert np.abs(burgers(1 / 40, "rk4") - exact).max() == pytest.approx(6.44e-8, rel=0.01)
 
 
+@pytest.mark.slow
 def test_adaptive_methods_take_spectral_rates() -> None:
     model = mg.pde(
         "0.1*d2_dx2(u) - d_dx(u**2)/2", box(64), initial={"u": "sin(x)"}, space="spectral", integrator="dp5",
@@ -199,6 +200,7 @@ def kuramoto_sivashinsky(n: int, dt: float, time: float) -> Values:
     return u[[0, n // 8, 5 * n // 16, 25 * n // 32]]
 
 
+@pytest.mark.slow
 def test_kuramoto_sivashinsky() -> None:
     known = [0.58796787338, 1.12485812448, -1.41603541413, -0.02161874637]
     assert kuramoto_sivashinsky(256, 0.1, 10.0) == pytest.approx(known, abs=2e-6)
@@ -220,6 +222,7 @@ def korteweg_de_vries(n: int, dt: float, time: float, start: Any, length: float 
     return grid.centres("x"), cells(model, round(time / dt))
 
 
+@pytest.mark.slow
 def test_a_soliton_keeps_its_shape() -> None:
     x, u = korteweg_de_vries(128, 0.02, 1.0, lambda x: 0.5 / np.cosh(x / 2) ** 2)
     assert np.abs(u - 0.5 / np.cosh((x - 1) / 2) ** 2).max() < 1e-7  # the box ends where it is 4e-9
@@ -274,6 +277,7 @@ def test_cahn_hilliard_loses_the_right_energy() -> None:
     assert energy(cells(model, 800)) == pytest.approx(6.3702389, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_fields_are_coupled() -> None:
     """The Brusselator, whose linear terms have a field of the other equation."""
     model = mg.pde(
@@ -329,6 +333,7 @@ def test_real_and_complex_fields_have_the_same_bits_on_ranks() -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("integrator", ["etdrk4", "rk4"])
 def test_a_bright_soliton(integrator: str) -> None:
     """The cubic Schroedinger equation, whose soliton is exp(i (v x + (1 - v^2) t / 2)) sech(x - v t), here v = 1."""

@@ -129,6 +129,7 @@ FLOWS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", thinned(FLOWS, "drift", "ball"))
 def test_nothing_flows_through_closed_walls(name: str) -> None:
     """The integral of the rates is 0 but for rounding, for any values."""

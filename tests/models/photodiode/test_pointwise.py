@@ -122,6 +122,7 @@ def segmented(device: Device) -> mg.Model:
     return with_bands(short(device, Pointwise(segments=TENS, across="block")), device, ("lit",))
 
 
+@pytest.mark.slow
 def test_words_and_plans_cut_rows_where_segments_end(segmented: mg.Model) -> None:
     layouts = [segmented.layouts(word, 3)[segmented.grid] for word in ("slabs", "blocks:2", "bisection", "cartesian")]
     layouts += [make_plan(work_of(segmented), group_of("1x3", speeds)).layout for speeds in ([1e3], [3e3, 1e3, 2e3])]
@@ -174,6 +175,7 @@ def test_blocks_migrate_without_a_trace(device: Device) -> None:
     assert same(body(False), body(True))  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_synthetic_cost_changes_nothing_but_the_cost(device: Device) -> None:
     plain = run(short(device, Pointwise()))
     slow = run(short(device, Pointwise(cost="synthetic", heavy=(60, 66), growth=4.0, expected=60)))

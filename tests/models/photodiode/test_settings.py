@@ -230,6 +230,7 @@ def test_biases(bias: Any, values: tuple[float, ...]) -> None:
     assert biases_of(read_settings("photodiode", case(bias=bias))) == values
 
 
+@pytest.mark.slow
 def test_alloys_between_inp_and_ingaas(tmp_path: Path) -> None:
     graded = {"material": "InGaAsP", "y": [0.0, 1.0]}
     device = device_of(read_settings("photodiode", case(graded)), tmp_path)

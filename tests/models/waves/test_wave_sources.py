@@ -151,6 +151,7 @@ def test_a_run_from_python_leaves_its_receivers(tmp_path: Path) -> None:
     assert file.headers["source_x"].tolist() == [round(100 * H * (SHAPE[2] // 2))]
 
 
+@pytest.mark.slow
 def test_samples_do_not_depend_on_who_owns_the_cells() -> None:
     rng = np.random.default_rng(3)
     points = [tuple(rng.uniform(0, [(n - 1) * H for n in SHAPE])) for _ in range(9)]

@@ -51,6 +51,7 @@ def _error(n: int, kernel: mg.Kernel, of: Any, expected: Any) -> float:
     return float(abs(found.ravel() - expected(x)).max())
 
 
+@pytest.mark.slow
 def test_the_error_falls_by_the_eighth_power_of_the_spacing() -> None:
     def errors(second: bool) -> list[float]:
         found = []

@@ -150,6 +150,7 @@ def test_a_member_that_is_not_there_is_named() -> None:
         assert at_once(send, lambda: receive_and_stay(drivers[1], over, 1)) == [(2,), [bytes(10_000)]]
 
 
+@pytest.mark.slow
 def test_a_loss_that_nobody_waited_for_is_told_with_the_next_message() -> None:
     with group(3, dead_timeout=1.0) as drivers:
         told = threading.Event()

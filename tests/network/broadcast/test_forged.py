@@ -71,6 +71,7 @@ def opened(world: World, packet: bytes) -> Datagram | None:
     return Keys(world.session).open(packet)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("many", thinned([20_000, 1_000_000], 20_000))
 def test_none_is_accepted_nothing_ends_and_memory_stays(many: int) -> None:
     """A flood in the middle of a message, which then arrives as if nothing had been."""

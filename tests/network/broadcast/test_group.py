@@ -323,6 +323,7 @@ def test_a_root_that_vanishes_before_it_begins_is_named(route: str) -> None:
     assert run_virtual(3, member) == [None, (0,), (0,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("route", ROUTES)
 def test_a_root_that_is_only_late_is_waited_for(route: str) -> None:
     """Three times as long as silence may last: its thread answers for it."""

@@ -197,6 +197,7 @@ def test_members_meet_at_the_first_one() -> None:
     assert meet(3, [KEY] * 3) == [[everybody, [0, "x" * 700_000, 2]]] * 3
 
 
+@pytest.mark.slow
 def test_a_member_with_another_key_does_not_come_in() -> None:
     first, second, third = meet(3, [KEY, KEY, b"x" * 32], patience=1.0)
     assert "2 did not respond" in str(first)

@@ -131,6 +131,7 @@ def test_a_clock_that_jumps_while_measuring() -> None:
     nothing_left(team)
 
 
+@pytest.mark.slow
 def test_an_agent_killed_in_the_middle() -> None:
     with agents(PAIR, here) as team:
         victim = team.members[1].process.popen.pid
@@ -141,6 +142,7 @@ def test_an_agent_killed_in_the_middle() -> None:
     nothing_left(team)
 
 
+@pytest.mark.slow
 def test_agents_end_when_whoever_measures_is_killed(tmp_path: Path) -> None:
     program = f"""
 import time

@@ -34,6 +34,7 @@ def test_breaks_and_slopes_are_recovered(noise: float) -> None:
     assert fit.pieces[0].alpha == pytest.approx(11e-6, rel=0.01 + noise / 2)
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth() -> None:
     hits = 0
     for seed in range(14):

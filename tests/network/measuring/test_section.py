@@ -75,6 +75,7 @@ def test_links_take_mpi_first_and_fill_levels_from_outside() -> None:
     assert links_from(section("hub"), 1).shared
 
 
+@pytest.mark.slow
 def test_overlap_comes_back_from_json() -> None:
     (one,) = from_points(section()["overlap"]["points"])
     assert one.polled[0].overlap == pytest.approx(0.9)

@@ -175,6 +175,7 @@ def test_udp_answers_only_who_knows_the_token() -> None:
     assert isinstance(served[0], TimeoutError)
 
 
+@pytest.mark.slow
 def test_udp_whose_last_words_are_lost() -> None:
     """What was measured is good all the same."""
     bound = udp.bind(HERE)

@@ -38,6 +38,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surveying, "_stream_cells", lambda threads: 1 << 16)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small")
 def test_this_host_becomes_a_machine() -> None:
     told: list[tuple[float, str]] = []

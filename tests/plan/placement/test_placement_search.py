@@ -174,6 +174,7 @@ def problems(draw: st.DrawFn) -> dict[str, Any]:
     return {"layout": layout, "seats": seats, "periodic": grid.periodic, "links": links, "kinds": kinds}
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(problems())
 def test_automatic_placement_is_never_worse_than_sequential(problem: dict[str, Any]) -> None:

@@ -187,6 +187,7 @@ def test_all_ranks_get_the_same_group() -> None:
     assert (np.diff(group.speeds[0].cells) > 0).all()
 
 
+@pytest.mark.slow
 def test_speeds_are_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MINGA_CACHE", str(tmp_path / "objects"))
     case = model(relax)
@@ -290,6 +291,7 @@ def test_real_ranks_time_their_messages(tmp_path: Path) -> None:
     assert job.out[0].split()[0] == "2"
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 def test_messages_within_a_node_are_remembered(tmp_path: Path) -> None:
     script = tmp_path / "ranks.py"

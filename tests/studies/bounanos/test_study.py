@@ -12,6 +12,7 @@ from minga.studies.bounanos import study as bench
 from minga.studies.bounanos.experiments import EXPERIMENTS
 
 
+@pytest.mark.slow
 def test_tables_figures_and_a_page(tmp_path: Path) -> None:
     out, page, pictures = tmp_path / "found.json", tmp_path / "page.html", tmp_path / "pictures"
     said = in_process(

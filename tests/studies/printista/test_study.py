@@ -26,6 +26,7 @@ def result(**changes: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_counts_are_those_of_the_paper() -> None:
     found = result()
     assert study.failed(found) == []
@@ -36,6 +37,7 @@ def test_counts_are_those_of_the_paper() -> None:
     assert "2.00" in text  # the speedup on two ranks
 
 
+@pytest.mark.slow
 def test_other_counts_and_other_bits_are_noticed() -> None:
     found = result(crc=8)
     found["table 1"][1]["bytes"] += 8
