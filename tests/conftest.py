@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -76,6 +77,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if lacking:
         for item in items:
             item.add_marker(pytest.mark.skip(f"--target {level} needs {', '.join(lacking)}: use another processor"))
+    gc.freeze()  # the thousands of tests and all modules, which live to the end
+    gc.set_threshold(50_000, 20, 20)
     yield
     grouped = [item for item in items if item.get_closest_marker("xdist_group")]
     if getattr(config.option, "loadgroup", False) and not all("@" in item.nodeid for item in grouped):

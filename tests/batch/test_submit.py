@@ -90,6 +90,7 @@ def test_json(slurm: Path, in_tmp_path: Path) -> None:
     assert f"--output='{in_tmp_path}/100%% mine/job.log'" in lines_of(found["script"])
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -165,6 +166,7 @@ def test_a_job_is_no_part_of_the_one_that_submits_it(slurm: Path, monkeypatch: p
     assert told == ["SLURM_CONF=/etc/slurm.conf"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("--force", "--out", "mine"), ("--resume",)])
 def test_a_run_stays_as_it_is_where_slurm_refuses_the_job(slurm: Path, words: tuple[str, ...]) -> None:
     assert in_process("run", "small.toml", "--out", "mine", "-n", 1).status == 0

@@ -32,6 +32,7 @@ def test_the_page_shows_what_is_stored() -> None:
     assert all(row["same_bits"] for row in content["loop"]["rows"])
 
 
+@pytest.mark.slow
 def test_native_and_driven_iterations_are_the_same() -> None:
     found = module("loop").measure_loop(True)
     (row,) = found["rows"]

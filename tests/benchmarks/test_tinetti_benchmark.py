@@ -33,6 +33,7 @@ def found(names: Any, say: Any, pictures: Any, *, quick: bool) -> dict[str, Any]
     return {"experiments": dict.fromkeys(names, result)}
 
 
+@pytest.mark.slow
 def test_pictures_of_the_page_are_drawn(bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "IMAGES", tmp_path)
     bench.draw_shown(found(NAMES, None, None, quick=True)["experiments"])

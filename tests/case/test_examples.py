@@ -49,6 +49,7 @@ def test_they_are_found() -> None:
     assert example("nothing") is None
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "name",
     thinned(
@@ -82,6 +83,7 @@ def test_replicators_count_in_binary() -> None:
         assert run_model(model, 12 * k).observables["population"] == 12 * 2 ** k.bit_count()
 
 
+@pytest.mark.slow
 def test_day_and_night_are_alike() -> None:
     path = examples()["day-and-night"]
     day = run_model(load(path, (64, 64)), 0).cell
@@ -91,6 +93,7 @@ def test_day_and_night_are_alike() -> None:
     assert np.array_equal(inverse, 1 - left)
 
 
+@pytest.mark.slow
 def test_electrons_pass_the_gates() -> None:
     """In 96 steps the clocks send four and three electrons. Two of them meet at the gates: the first one swallows both,
     the second one lets one through."""
@@ -158,6 +161,7 @@ def test_gray_scott_has_the_reference_sums() -> None:
         assert found["v_sum"] == pytest.approx(v, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_forest_fires_burn_what_grows() -> None:
     """In the stationary state the mean number of fires is growth times that of empty cells, and trees cover 0.351."""
     model = load(examples()["forest-fire"], (200, 200), growth=0.02, lightning=0.001)
@@ -182,6 +186,7 @@ def laplace_solution(n: int) -> np.ndarray:
     return np.outer(np.sinh(alpha * nodes) / math.sinh(alpha * n), np.sin(math.pi * nodes / n))
 
 
+@pytest.mark.slow
 def test_laplace_goes_to_the_exact_solution_at_the_known_rate() -> None:
     exact = laplace_solution(64)
     assert exact[31, 31] == pytest.approx(0.19932604163761847, rel=1e-13)

@@ -146,6 +146,7 @@ def test_its_observer_resumes_with_its_state(site: Path) -> None:
     assert rows[0] == rows[1]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("old", "new", "texts"),
     [

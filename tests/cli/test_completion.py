@@ -80,6 +80,7 @@ def test_offers(line: str, expected: list[str], missing: list[str]) -> None:
         assert found == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_every_shell_has_its_script(shell: str) -> None:
     assert f"_MINGA_COMPLETE=complete_{shell}" in asked(f"source_{shell}")

@@ -50,6 +50,7 @@ def test_ranks_and_gpus(gpus: SimpleNamespace) -> None:
         check_device("gpu", 1)
 
 
+@pytest.mark.slow
 def test_a_run_on_a_gpu_leaves_what_one_on_the_processor_leaves(
     in_tmp_path: Path, gpus: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,7 @@ def test_all_that_is_installed() -> None:
         assert all(entry["description"] for entry in entries), kind
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_kind(kind: str) -> None:
     assert list(listed(kind)) == [kind]

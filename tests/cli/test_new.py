@@ -79,6 +79,7 @@ def test_what_the_files_promise(in_tmp_path: Path) -> None:
     assert observables["pde_one"]["most"] <= 1.0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("rule", "ndim"), [(None, 2), ("/2/3", 2), ("W110", 1), ("R5,C0,M1,S34..58,B34..45,NM", 2)])
 def test_a_case_runs_as_it_is(in_tmp_path: Path, rule: str | None, ndim: int) -> None:
     said = in_process("new", "my case.toml", *(("--rule", rule) if rule else ()))

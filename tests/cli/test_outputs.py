@@ -42,6 +42,7 @@ TAKEN = ["there.npy", "all-1.vtr", "there.pvd", "there.nc", "there.xmf", "there.
          "there.html", "scaling.png", "machine.json"]  # fmt: skip
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("words", WRITING.values(), ids=WRITING)
 def test_nothing_is_replaced_unasked(in_tmp_path: Path, words: list[str]) -> None:
     """And it is said before anything is computed for it."""
@@ -59,6 +60,7 @@ def test_nothing_is_replaced_unasked(in_tmp_path: Path, words: list[str]) -> Non
     assert sorted(in_tmp_path.iterdir()) == before
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["export", "export of all frames", "movie", "plan", "matmul"])
 def test_and_it_is_where_that_is_asked_for(in_tmp_path: Path, name: str) -> None:
     cells = np.eye(4, 5, dtype="u1")

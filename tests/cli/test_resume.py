@@ -166,6 +166,7 @@ def test_a_run_without_a_checkpoint_begins_again() -> None:
     assert left(Path("cut")) == expected
 
 
+@pytest.mark.slow
 def test_frames_do_not_go_for_those_of_another_case() -> None:
     interrupted()
     shutil.rmtree("cut/checkpoints")
@@ -175,6 +176,7 @@ def test_frames_do_not_go_for_those_of_another_case() -> None:
     assert "a resumed run must not change entries" in said.err
 
 
+@pytest.mark.slow
 def test_damage_is_told() -> None:
     expected = whole()
     steps = interrupted("cut", "--set", "checkpoint.every=1")["steps"]
@@ -227,6 +229,7 @@ def test_an_input_that_has_changed_is_told() -> None:
     assert "inputs/start.cells: the file has changed" in said.err
 
 
+@pytest.mark.slow
 def test_what_is_no_interrupted_run() -> None:
     Path("nothing").mkdir()
     for target in ("nothing", "noisy.toml", "nowhere"):
@@ -352,6 +355,7 @@ def test_a_signal_writes_a_last_checkpoint() -> None:
 
 
 # The disk -----------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_a_full_disk_is_one_clear_error(in_tmp_path: Path) -> None:
     """On a small file system of its own, where this may be mounted."""
     small = in_tmp_path / "small"

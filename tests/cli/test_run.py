@@ -383,6 +383,7 @@ def model():
 """
 
 
+@pytest.mark.slow
 def test_a_value_that_is_not_finite_ends_the_run() -> None:
     Path("explosion.py").write_text(EXPLOSION)
     said = in_process("run", "explosion.py", "--json")

@@ -21,6 +21,7 @@ def run(in_tmp_path: Path) -> Path:
     return make_run(in_tmp_path / "run", Field("cell", Grid((20, 30)), "u1"), frames).path
 
 
+@pytest.mark.slow
 def test_where_there_is_no_terminal_a_path_is_printed(run: Path) -> None:
     said = in_process("show", "run")
     assert said.status == 0, said

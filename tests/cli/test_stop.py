@@ -33,6 +33,7 @@ def left(said: Said) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     return result, series, tomllib.loads((directory / "case.toml").read_text())
 
 
+@pytest.mark.slow
 def test_a_period_ends_a_run_and_is_no_interruption() -> None:
     said = run("run.steps=5000", "stop.period=30", "output.every=1000", "output.observe=7")
     result, series, resolved = left(said)

@@ -145,6 +145,7 @@ def test_runs_of_different_lengths() -> None:
         assert int(np.isfinite(one.u[:, 0, 0]).sum()) == one.steps + 1
 
 
+@pytest.mark.slow
 def test_a_run_of_a_sweep_has_a_picture() -> None:
     history = mg.sweep(grown, GRID, steps=2, workers=1)
     assert history.isel(D=0, seed=0).mg.show().caption == "u, step 2, t = 0.5"

@@ -87,6 +87,7 @@ def test_receivers_hold_the_wave_field_where_they_are(run: Path) -> None:
     assert np.allclose(record.samples[5], at_ten, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_receivers_in_other_formats(run: Path, tmp_path: Path) -> None:
     samples = xarray.open_zarr(run / "receivers.zarr").samples.values
     for name in ("shot.sgy", "shot.npy", "shot.png"):
@@ -115,6 +116,7 @@ def test_intervals_that_segy_rounds_are_told() -> None:
     assert "the file says 2214, so that its last sample is 101 microseconds off" in str(rounded(2.2139e-3, 1011))
 
 
+@pytest.mark.slow
 def test_the_plan_says_it_too(run: Path) -> None:
     said = in_process("plan", run.parent / "shot.toml", "--machine", "two-ages", "--json")
     assert said.status == 0, said.err
@@ -123,6 +125,7 @@ def test_the_plan_says_it_too(run: Path) -> None:
     assert "stability limit" in told["time step"]
 
 
+@pytest.mark.slow
 def test_what_was_measured_before_is_told(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And that run.steps counts where the case has a time as well."""
     case = read_case(find_source(str(run.parent / "shot.toml")), ["run.steps=7"])

@@ -102,6 +102,7 @@ OVERRIDES = [
 ]
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize(("override", "key", "text"), OVERRIDES, ids=[o for o, _, _ in OVERRIDES])
 def test_overrides(in_tmp_path: Path, override: str, key: str, text: str) -> None:
     with nothing_written(in_tmp_path):
@@ -196,6 +197,7 @@ def test_targets(in_tmp_path: Path, target: str, text: str) -> None:
         check(in_process("run", target), text)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "words",
     [

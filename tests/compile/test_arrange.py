@@ -80,6 +80,7 @@ def test_locals_of_their_own_row_are_done_beside_it() -> None:
     assert plan.step == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("offset", thinned([((1, 0, 0),), ((0, -1, 0),)], ((1, 0, 0),)))
 def test_what_is_read_ahead_is_done_ahead(offset: tuple[int, ...]) -> None:
     """A local at its own row of cells, but read by one that is needed elsewhere and shifts it back."""
@@ -136,6 +137,7 @@ def test_nothing_outside_of_what_is_read_anyway() -> None:
     assert_equal_bits(make_case(graph, (7, 3, 21)))
 
 
+@pytest.mark.slow
 def test_planes_stay_single_where_pairs_are_not_the_same() -> None:
     """Indices differ from plane to plane, and reductions go through cells in turn."""
 

@@ -101,6 +101,7 @@ def test_processes_share_a_directory(tmp_path: Path) -> None:
     assert [path.suffix for path in (tmp_path / "new" / "directory").iterdir()] == [SUFFIX]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("damage", ["flipped", "truncated", "empty", "checksum", "directory"])
 def test_damaged_files_are_replaced(tmp_path: Path, damage: str) -> None:
     cache = Cache(tmp_path)

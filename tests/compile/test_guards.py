@@ -155,6 +155,7 @@ def test_large_boxes_are_stored_past_the_caches() -> None:
     assert "sfence" in code
 
 
+@pytest.mark.few(3)
 @EVERY_ON_EACH
 def test_no_contraction(name: str, target: Target) -> None:
     code = assembly_of(name, target)
@@ -172,6 +173,7 @@ def test_fma_only_where_it_is_written() -> None:
         assert "vfmadd" in assembly(print_llvm(traced(fused, 1, ["f8", "f8"])), host)
 
 
+@pytest.mark.few(3)
 @EVERY_ON_EACH
 def test_no_undefined_symbols(name: str, target: Target) -> None:
     if target.triple.endswith("darwin"):
@@ -212,6 +214,7 @@ def undefined_symbols(code: bytes) -> set[str]:
     return found
 
 
+@pytest.mark.few(4)
 @EVERY
 def test_the_compiler_says_nothing(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     object_code(print_llvm(CLASSES[name][0]), host_target())

@@ -144,6 +144,7 @@ def test_vectors_and_what_remains_of_a_row(dtype: str) -> None:
         assert_equal_bits(make_case(graph, shape))  # infinities and NaN among the values
 
 
+@pytest.mark.slow
 def test_in_locals_and_reductions() -> None:
     @mg.kernel
     def kernel(u: Any, new: Any) -> dict[str, Any]:

@@ -75,6 +75,7 @@ def test_rows_of_bytes_end_in_overlapping_blocks(width: int) -> None:
         assert_equal_bits(make_case(graph, (3, width)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("dtype", "bits"),
     thinned(
@@ -225,6 +226,7 @@ def protect(memory: Any, start: int, length: int) -> None:
     assert libc.mprotect(ctypes.c_void_p(first), ctypes.c_size_t(length), 0) == 0, ctypes.get_errno()
 
 
+@pytest.mark.slow
 def test_several_stores_and_strides_between_grids() -> None:
     @kernel
     def prolong(coarse: Any, fine: Any) -> None:
@@ -373,6 +375,7 @@ def test_locals_of_locals(tile: tuple[int, ...] | None) -> None:
     assert_equal_bits(make_case(traced(nested, 3, ["f8", "f8", "f8"]), (9, 11, 34)), tile=tile)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ndim", thinned([1, 2, 3, 4], 1, 3))
 def test_locals_read_far_away(ndim: int) -> None:
     """Offsets of one sign only: what is needed lies beside the tile, not around it."""

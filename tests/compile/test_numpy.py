@@ -325,6 +325,7 @@ def test_runs_of_a_box_start_at_its_true_index():
     np.testing.assert_array_equal(words, expected)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), max_size=20))
 def test_sums_are_exact_and_rounded_once(values):
     words = empty_accumulator("sum")

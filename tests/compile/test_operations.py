@@ -106,6 +106,7 @@ def test_bits_of_floats_have_no_order() -> None:
         traced(reverse, 1, ["f8", "f8"])
 
 
+@pytest.mark.slow
 def test_roundings_where_the_processor_has_none() -> None:
     from minga.lang.expr import unary_float
 

@@ -89,6 +89,8 @@ def loose_instructions(ptx: str, *, fma: bool) -> list[str]:
     return found
 
 
+@pytest.mark.few(20)
+@pytest.mark.few(4)
 @every_kernel
 def test_arithmetic_is_strict(name):
     assert loose_instructions(ptx_of(name), fma=uses_fma(SUITE[name].graph)) == []
@@ -106,6 +108,7 @@ def test_the_guard_would_notice(line, fma, loose):
     assert bool(loose_instructions(f"\t{line}", fma=fma)) == loose
 
 
+@pytest.mark.few(5)
 @every_kernel
 def test_memory_is_known_to_be_the_devices(name):
     """Generic loads and stores (without .global and the like) are slower."""

@@ -156,6 +156,7 @@ def test_warps_wait_for_each_other(name, order):
     run_march(replace(item, hi=hi), ptx_of(name), (1, 1, 1), order)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_an_empty_box_changes_nothing(axis):
     item = CASES["chain"]

@@ -59,6 +59,7 @@ def make_case_and_run(graph: Any) -> None:
     assert_equal_bits(make_case(graph, (9,)))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["u1", "i4", "f8"])
 def test_a_new_operation_is_two_entries(monkeypatch: pytest.MonkeyPatch, dtype: str) -> None:
     """One for the language, one for NumPy and LLVM, from which PTX comes."""

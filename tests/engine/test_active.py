@@ -103,6 +103,7 @@ def test_one_and_three_axes() -> None:
     assert compare(cube, [d], {d: block}, some_layouts(d.grid), [(4, 5, 6), (3, 3, 8)], [40]) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("patience")
 def test_floats_that_come_to_rest_and_a_field_that_stays() -> None:
     u = field((50, 66), "f8", periodic=(True, False), boundary=mg.zero_gradient())
@@ -136,6 +137,7 @@ def test_every_way_to_run(settings: dict[str, Any]) -> None:
     compare(life, [c], {c: start}, some_layouts(c.grid)[:5], [(8, 8)], [90], **settings)
 
 
+@pytest.mark.slow
 def test_a_shifted_torus(monkeypatch: pytest.MonkeyPatch) -> None:
     make_impatient(monkeypatch)
     c = field((30, 48), grid={"shift": {"y": {"x": 7}}})
@@ -188,6 +190,7 @@ def computed(start: np.ndarray, settled: int, steps: int, tile: Tile = (8, 8), r
     return (looked_later - looked) - (skipped_later - skipped)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ranks", [1, 2, 6])
 def test_oscillators_of_period_two_are_quiet(ranks: int) -> None:
     start = patch_of((64, 64), BLINKER, (7, 6)) | patch_of((64, 64), ("OO", "OO"), (31, 63))

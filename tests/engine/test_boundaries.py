@@ -293,6 +293,7 @@ def boundary_commands(condition: Any, runs: int) -> int:
         return int(engine.booked[1, Category.BOUNDARY])
 
 
+@pytest.mark.slow
 def test_layers_that_read_nothing_are_filled_at_once() -> None:
     """Layers that mirror cells are filled one by one; constants once for each end and level, however often one runs."""
     assert boundary_commands(mg.reflect(), 1) == 3 * 8

@@ -193,6 +193,7 @@ def cuda(monkeypatch: pytest.MonkeyPatch) -> Cuda:
     return imitation
 
 
+@pytest.mark.slow
 def test_an_engine_runs_on_it(cuda: Cuda) -> None:
     grid = Grid((4, 66), periodic=(True, False))
     u = Field("u", grid, slots=2, boundary=mg.fixed(1.0))

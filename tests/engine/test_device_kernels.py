@@ -76,6 +76,7 @@ def test_reductions_are_finished(order: Literal["together", "first", "last"]) ->
     assert flag == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("item", SPECIAL)
 def test_results_that_are_not_finite_are_told(item: tuple[ReductionKind, DType, np.ndarray]) -> None:
     values, flag = _finished([*ITEMS[:2], item], "together")

@@ -138,6 +138,7 @@ def test_layouts_must_fit_the_ranks_and_the_grids() -> None:
 
 
 # Runs ----------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_many_runs_are_one_long_run() -> None:
     u = mg.Field("u", GRID, slots=2)
     expected = eagerly([(step(u), 12)], {u: random_array(u)}).arrays[u]
@@ -279,6 +280,7 @@ def test_stop_is_heard_at_the_end_of_a_round() -> None:
 
 
 # Calls, moves, regions -----------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_calls_see_and_change_their_own_cells() -> None:
     u = mg.Field("u", GRID, slots=2)
 
@@ -309,6 +311,7 @@ def test_a_call_may_write_registers_that_boundaries_use() -> None:
     assert left.arrays[new][0][0, 1] == 0.25 * 2.0
 
 
+@pytest.mark.slow
 def test_moves_between_layouts() -> None:
     there = GRID.relabel("there")
     u, w = mg.Field("u", GRID, slots=2), mg.Field("w", there, slots=2)

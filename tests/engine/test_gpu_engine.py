@@ -78,6 +78,7 @@ def test_locals_random_numbers_colours_and_sweeps_have_the_processors_bits() -> 
         assert run(layout, [(program, 3)], values, device=FakeDevice) == expected
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["life", "bits", "laplace"])
 def test_models_have_the_processors_digest(name: str) -> None:
     model = {"life": _life, "bits": lambda: _life("bits"), "laplace": _laplace}[name]()

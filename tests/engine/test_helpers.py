@@ -58,6 +58,7 @@ def place(array: np.ndarray, box: tuple[slice, ...], slot: np.ndarray) -> BoxAdd
     return BoxAddress(slot.ctypes.data, sum(s.start * d for s, d in zip(box, array.strides)), array.strides)
 
 
+@pytest.mark.slow
 @given(st.lists(boxes(), min_size=1, max_size=4))
 def test_copies_boxes_and_nothing_else(cases: list) -> None:
     keep, copies, expected, found = [], [], [], []

@@ -80,6 +80,7 @@ def random_mask(shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
     return np.where(what == 2, rng.integers(0, 2, shape), 3 * what).astype(np.uint8)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("shape", [(300,), (9, 200), (5, 6, 70), (3, 4, 5, 130)])
 def test_whole_pieces_of_rows_are_left_out_after_the_first_round(shape: tuple[int, ...]) -> None:
     mask = random_mask(shape)

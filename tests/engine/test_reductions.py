@@ -202,6 +202,7 @@ def test_signed_zeros_and_subnormals() -> None:
     assert left.registers[both.key] == 128 * 5e-324
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_not_finite_ends_the_program_with_its_place(value: float) -> None:
     grid = mg.Grid((5, 130))

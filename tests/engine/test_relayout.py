@@ -160,6 +160,7 @@ def same(a: dict[str, np.ndarray], b: dict[str, np.ndarray]) -> bool:
     return all(a[name].tobytes() == b[name].tobytes() for name in a)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_a_model_goes_around(dtype: str) -> None:
     model, box = warming(dtype), GRID.box

@@ -81,6 +81,7 @@ def rows_of(ranks: int) -> list[int]:
     return rows
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ranks", [2, 3, 5])
 def test_every_route_brings_the_same_bits(ranks: int) -> None:
     expected = moved(ranks, route="pairwise")[0]

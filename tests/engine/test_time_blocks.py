@@ -250,6 +250,7 @@ def test_ranks_execute_blocks_between_exchanges(
     assert all(waves > 0 and deepest == 4 for _, waves, deepest in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", thinned([2, 3, 4], 3))
 def test_ranks_execute_blocks_of_a_given_halo_depth(depth: int, blocks_of: Any) -> None:
     blocks_of(None)

@@ -132,6 +132,7 @@ def test_an_unknown_node_is_told(two: Cluster) -> None:
 
 
 # What links and quotas do ---------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_counters_grow_by_what_is_sent_and_the_rate_holds(two: Cluster) -> None:
     size = 1_000_000
     before = two.counters()
@@ -349,6 +350,7 @@ cluster.up(Lab.from_dict({lab!r}), **{rights!r})
 """
 
 
+@pytest.mark.slow
 def test_the_lock_of_a_killed_builder_is_held_until_its_tools_have_ended(own_labs: Path) -> None:
     tool = ["sh", "-c", f"kill -9 $PPID; sleep 0.5; touch {own_labs}/tool-has-ended"]
     code = f"from minga.lab import commands, state\nwith state.locked(): commands.output({tool})"

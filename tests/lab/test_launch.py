@@ -83,6 +83,7 @@ def nobody(cluster: Cluster) -> bool:
     return not any(cluster.processes().values())
 
 
+@pytest.mark.slow
 @pytest.mark.mpi
 @pytest.mark.parametrize("name", NAMES)
 def test_ranks_are_where_they_should_be_and_talk_over_the_links(name: str, cluster: Cluster, ring: Path) -> None:

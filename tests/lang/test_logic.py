@@ -29,6 +29,7 @@ def test_every_function_of_few_inputs(inputs: int) -> None:
         assert agrees(value, np.array(table)), table
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("inputs", "outputs", "any_share"),
     thinned(

@@ -57,6 +57,7 @@ def test_an_index_that_is_seen_to_be_inside_is_not_compared() -> None:
     assert not {"min", "max"} & {node.op for node in narrow(graph_of(look, "u1", "u1")).nodes()}
 
 
+@pytest.mark.slow
 def test_a_rule_may_return_entries_that_are_states() -> None:
     @mg.rule(states=4)
     def good(cell, near):  # type: ignore[no-untyped-def]

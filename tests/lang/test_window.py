@@ -56,6 +56,7 @@ def test_sums_are_those_of_the_cells(neighbourhood: Neighbourhood, ndim: int) ->
     assert np.array_equal(of_ones, brute(cells == 1, neighbourhood))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.sets(st.tuples(st.integers(-4, 5), st.integers(-6, 3)).filter(any), min_size=20, max_size=70))
 def test_any_large_set_of_cells(offsets: set[tuple[int, int]]) -> None:
@@ -65,6 +66,7 @@ def test_any_large_set_of_cells(offsets: set[tuple[int, int]]) -> None:
     assert np.array_equal(evolve(counting(neighbourhood), start, 1, radius=6)["total"], brute(cells, neighbourhood))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("neighbourhood", [mg.moore(7), mg.von_neumann(9), mg.circular(8)], ids=str)
 def test_compiled(neighbourhood: Neighbourhood) -> None:
     @mg.rule(neighbourhood=neighbourhood)

@@ -197,6 +197,7 @@ def test_results_of_two_states_that_are_true_by_arithmetic_are_refused(words: st
         mg.automaton(rule, (8, 8), init={"soup": 0.3})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("words", ["1 - cell", "cell ^ 1", "(near.count(1) != 9) & ~cell", "cell == 0"])
 def test_ways_to_turn_a_cell_round(words: str) -> None:
     rule = mg.rule(states=2)(eval(f"lambda cell, near: {words}", {}))

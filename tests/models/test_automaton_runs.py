@@ -25,6 +25,7 @@ def automaton(rule: Any, cells: Any, boundary: Any = "periodic", **options: Any)
     return mg.automaton(rule, np.shape(cells), init=np.asarray(cells), boundary=boundary, **options)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("rule", "boundary", "known"), [
     ("B3/S23", "periodic", (140, "20d02952")), ("B3/S23", "fixed", (120, "56537769")),
     ("B2/S", "periodic", (864, "d377e560")), ("B2/S", "fixed", (856, "f19d95d6")),
@@ -208,6 +209,7 @@ def test_numpy_gives_the_same_bits() -> None:
     assert np.array_equal(evolve(noisy, start, 5, seed=3, radius=2), run_model(automaton(noisy, start, seed=3), 5).cell)
 
 
+@pytest.mark.slow
 def test_seeds_matter() -> None:
     def cells(seed: int) -> np.ndarray:
         return run_model(mg.automaton(noisy, (20, 20), init=[[1]], seed=seed), 5).cell

@@ -133,6 +133,7 @@ def test_totalistic_rules(rule: str) -> None:
     check(rule, (7, 90))
 
 
+@pytest.mark.slow
 def test_rules_that_look_at_nothing() -> None:
     check(mg.rule(lambda cell, near: 1), (5, 70), "fixed")
     check(mg.rule(lambda cell, near: ~(cell == 1)), (5, 70))
@@ -162,6 +163,7 @@ def test_rules_in_python(name: str, length: int, boundary: str, radius: int) -> 
     check(RULES[name], (13, length), boundary, 4, radius)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", ["periodic", "reflect"])
 def test_one_dimension(boundary: str) -> None:
     check("W30", (100,), boundary, 30)

@@ -57,6 +57,7 @@ def test_critters_and_billiard_balls(table: list[int], known: dict[int, tuple[in
     assert_same(run_model(model, 10), run_model(model, 10, ranks=3, halo_depth=4, threads=2))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", [CRITTERS, BILLIARDS])
 def test_the_inverse_table_goes_back(table: list[int]) -> None:
     cells = seed_cells((64, 64))
@@ -89,6 +90,7 @@ def test_tables_agree_with_numpy(shape: tuple[int, ...], states: int, boundary: 
         assert np.array_equal(run_model(model, 5, ranks=ranks).cell, cells)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1, 3])
 def test_a_fixed_point_is_one_of_even_and_odd_steps(every: int) -> None:
     pair = np.zeros((16, 16), "u1")

@@ -80,6 +80,7 @@ def test_looking_changes_nothing_of_the_run():
     assert execute(model, SerialComm(), RunOptions.of(steps=200), field).digest == plain.digest
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("rule", "init", "boundary"),
     [
@@ -101,6 +102,7 @@ def test_cells_at_some_edges_from_the_beginning_are_told():
     assert execute(model, SerialComm(), RunOptions.of(steps=5), ()).facts == {"edge_step": 0, "edge_sides": "upper"}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("rule", "step"),
     [
@@ -146,6 +148,7 @@ def test_python_is_told_on_standard_error_and_in_attributes(capsys, tmp_path):
         assert said.startswith(f"minga: live cells reached the edge of the grid (lower) after step {run.edge_step}")
 
 
+@pytest.mark.slow
 def test_a_run_that_goes_on_tells_of_what_was_met_before(tmp_path):
     model = mg.automaton("B3/S23", SHAPE, init=GLIDER, boundary="fixed")
     schedule = Checkpointing(steps=100, at_end=True)

@@ -132,6 +132,7 @@ def sandpile(cell, near):
     return mg.min(mg.where(cell >= 4, cell - 4, cell) + received, 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", thinned([3, 5, 9, 21], 3))
 def test_the_avalanche_of_a_full_box(n: int) -> None:
     """One grain on the middle of a full n x n box: C(n + 2, 3) topplings in n steps, 4 n grains lost."""

@@ -104,6 +104,7 @@ def test_an_awake_cell_draws_what_it_would_in_a_synchronous_step() -> None:
 
 
 # Coloured
+@pytest.mark.slow
 @pytest.mark.parametrize("boundary", [pytest.param("periodic", marks=pytest.mark.slow), "fixed"])
 def test_a_checkerboard(boundary: str) -> None:
     start = np.random.default_rng(2).integers(0, 5, (12, 70)).astype(np.uint8)

@@ -161,6 +161,7 @@ def test_only_what_changes_is_written(tmp_path: Path) -> None:
     assert all(block.at % 4096 == 0 for block in head.blocks)
 
 
+@pytest.mark.slow
 def test_a_watch_for_repetition_goes_on(tmp_path: Path) -> None:
     def life() -> mg.Model:
         return mg.automaton("B3/S23", GRID.shape, init={"soup": 0.4, "seed": 3}, boundary="periodic", storage="bytes")

@@ -44,6 +44,7 @@ def free(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     return said
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("steps", "every", "frames"), [(0, None, 1), (9, None, 2), (9, 3, 4), (10, 3, 5), (0, 4, 1)])
 def test_frames_are_counted(tmp_path: Path, steps: int, every: int | None, frames: int) -> None:
     assert disk_space.frames_of(steps, every) == frames

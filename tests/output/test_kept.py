@@ -95,6 +95,7 @@ def test_ctrl_c_ends_a_run_after_its_step_and_hands_over_the_frames(tmp_path: Pa
         assert levels(rest) == [float(step) for step in range(10)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("out", [None, "run"])
 @pytest.mark.parametrize(
     ("deed", "kind", "frames"),

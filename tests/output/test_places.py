@@ -197,6 +197,7 @@ def test_a_run_goes_on_without_any_one_host(tmp_path: Path, whole: bytes, lost: 
     assert go(left, 30, resumes=True, cut=columns) == (20, whole)
 
 
+@pytest.mark.slow
 def test_a_host_without_room_for_the_description_leaves_the_checkpoint_before(
     tmp_path: Path, whole: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -53,6 +53,7 @@ def test_the_soup() -> None:
     assert "".join(map(str, SOUP[0, :16])) == "0010001000000010"
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("rule", "boundary", "generation"), CASES)
 def test_two_dimensions(rule: str, boundary: str, generation: int) -> None:
     model = mg.automaton(rule, SOUP.shape, init=SOUP, boundary=boundary)

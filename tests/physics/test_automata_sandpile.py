@@ -18,6 +18,7 @@ from thinned import thinned
 from .sandpile import Grains, loss, pile, sandpile, stabilise
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("n", "size"), [(3, 10), (5, 35), (9, 165), (21, 1771), (51, 23426)])
 def test_a_grain_on_a_full_table(n: int, size: int) -> None:
     """On n x n sites of three grains, one more in the middle: C(n + 2, 3) topplings in n steps; 4 n grains fall off."""

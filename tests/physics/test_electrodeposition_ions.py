@@ -98,6 +98,7 @@ def check_steady(evidence: Evidence, debye: float, voltage: float, exact: float,
     assert seen["least_concentration"] > 0.0
 
 
+@pytest.mark.slow
 def test_steady_current(evidence: Evidence) -> None:
     check_steady(evidence, 0.05, 4, TABLE[0.05][4], 96, 3e-4)
 

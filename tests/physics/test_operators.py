@@ -388,6 +388,7 @@ def mean_square(found: Array, volumes: Array) -> float:
     return float(np.sqrt((found**2 * volumes).sum() / volumes.sum()))
 
 
+@pytest.mark.slow
 def test_operators_are_consistent_at_the_centre_of_a_ball() -> None:
     """The Laplacian of z and the divergence of the unit vector along z are 0, at r = 0 as well."""
 

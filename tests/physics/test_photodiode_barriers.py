@@ -74,6 +74,7 @@ def test_drift_and_emission_in_series() -> None:
     assert 1 / both == pytest.approx(1 / one + 1 / other, rel=3e-3)
 
 
+@pytest.mark.slow
 def test_emission_between_materials() -> None:
     """Where nothing else limits, electrons cross both steps with q v n of the barrier's node for each kT/q."""
     device = steps(emission=True)

@@ -52,6 +52,7 @@ def test_gummel_helps_where_newton_fails_at_first() -> None:
         assert one["J"] == pytest.approx(other["J"], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_current_is_held() -> None:
     rows = solved(silicon(), Problem(current=CURRENTS, ionisation=False))
     assert [row["V"] for row in rows] == pytest.approx([0.5, 0.7, -1.0, 0.0], abs=2e-8)
@@ -67,6 +68,7 @@ def test_a_current_is_held_beyond_breakdown() -> None:
     assert volts[1:] == pytest.approx([-66.55, -66.60], abs=0.02), "the voltage hardly changes there"
 
 
+@pytest.mark.slow
 def test_degenerate_carriers() -> None:
     """In InP with 1e18 donors, nearly twice Nc, the contact potential is 15 mV more than Boltzmann's."""
     boltzmann = apd(10)

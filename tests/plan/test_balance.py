@@ -83,6 +83,7 @@ class Acting:
         return float(self.seconds(pace)[0].max())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "layout", [slabs(BOX, 4), slabs(BOX, 4, 1), cartesian(BOX, (2, 2)), bisection(BOX, [1.0] * 4), blocks(BOX, 4, 3)]
 )
@@ -322,6 +323,7 @@ def test_declared_costs_and_unequal_ranks() -> None:
     assert known.moves == [None] * 5
 
 
+@pytest.mark.slow
 def test_dear_cells_are_found_by_the_times_of_blocks() -> None:
     """Rows 1 to 100 cost eight times as much, and nobody said so."""
     cost = np.ones((400, 640))

@@ -19,6 +19,7 @@ def test_equal_prices_have_no_regret_with_equal_parts() -> None:
     assert regret.share == pytest.approx(0.03)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intervals", [3, 300])
 def test_the_best_fixed_cut_is_that_of_a_search(intervals: int) -> None:
     """Two ranks whose speeds change: all cuts are tried, with more intervals than are kept, too."""

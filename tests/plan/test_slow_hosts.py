@@ -107,6 +107,7 @@ def test_a_host_that_recovers_in_time_stays() -> None:
     assert run.found == []
 
 
+@pytest.mark.slow
 def test_all_ranks_of_a_host_are_dropped_together() -> None:
     run = Run("2x2")
     run.checks(10, [1.0] * 4)

@@ -35,6 +35,7 @@ def test_lists_are_groups_and_their_numbers_cores() -> None:
     assert len(Tree.nested([4, 4, 5])) == 13
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [

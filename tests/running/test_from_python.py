@@ -195,6 +195,7 @@ def test_runs_take_the_free_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     assert mg.run_virtual(3, lambda comm: defaults.default_threads(large, comm)) == [2, 2, 2]
 
 
+@pytest.mark.slow
 def test_progress_shows_only_where_people_see_it(
     diffusion: mg.Model, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -30,6 +30,7 @@ def test_rank_0_gets_pictures_and_all_get_the_same_bits(ranks: int) -> None:
     assert set(digests) == {mg.run(model(), steps=6).digest}
 
 
+@pytest.mark.slow
 def test_a_notebook_renews_one_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[tuple[str, str]] = []
 

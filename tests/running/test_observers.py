@@ -390,6 +390,7 @@ report = false
 """
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("named", "said"),
     [

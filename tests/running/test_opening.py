@@ -51,6 +51,7 @@ def test_a_dataset_says_where_it_comes_from(tmp_path: Path) -> None:
         assert found.attrs["digest"] == memory.attrs["digest"]
 
 
+@pytest.mark.slow
 def test_the_command_repeats_the_run(tmp_path: Path) -> None:
     first = mg.run(heat(), 9, every=2, region={"x": [1, 4]}, stop="largest_u < 0", initial=None, threads=1)
     again = eval(first.attrs["command"], {"mg": mg, "model": heat()})
@@ -122,6 +123,7 @@ def test_what_is_no_run_is_refused(tmp_path: Path, path: object, said: str) -> N
         mg.open(tmp_path / path if isinstance(path, str) else path)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_all_fields_of_a_run_fit_one_netcdf_file(in_tmp_path: Path) -> None:
     """The file of `minga export` has the frames, coordinates and origin of the run."""
     model = mg.pde({"u": "laplace(u)", "v": "u - v"}, mg.Grid((6, 5)), initial={"u": 1.0}, dt=0.1, integrator="euler")

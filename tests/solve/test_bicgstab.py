@@ -166,6 +166,7 @@ def test_what_it_cannot_solve_ends_at_the_limit() -> None:
     assert np.isfinite(found).all()
 
 
+@pytest.mark.slow
 def test_failures_that_are_counted_do_not_end_the_run() -> None:
     given, fields = fluxes(GRID.shape, 1.0), declared()
     x, b, unsolved = mg.Field("x", GRID, boundary=ZERO), mg.Field("b", GRID), mg.Register("unsolved", "i8")
@@ -185,6 +186,7 @@ def test_failures_that_are_counted_do_not_end_the_run() -> None:
             assert np.isfinite(engine.gather(x)).all()
 
 
+@pytest.mark.slow
 def test_nothing_to_solve() -> None:
     given = fluxes(GRID.shape, 1.0)
     assert solve(given, np.zeros(GRID.shape))[:2] == ("converged", 0)

@@ -97,6 +97,7 @@ def test_conditions_that_do_not_hold_between_axes_are_refused() -> None:
         model(mg.Grid((12, 10), periodic=True), disc(2), "fft", boundary=mg.antiperiodic())
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", ["direct", "fft", "separable"])
 def test_same_bits_on_any_number_of_ranks(method: str) -> None:
     weights: Any = (np.arange(5.0), np.arange(3.0)) if method == "separable" else disc(3)

@@ -67,6 +67,7 @@ def cycle_matrix(grid: mg.Grid, given: Coefficients, lines: str | None) -> np.nd
     return np.stack(whole, axis=1)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", thinned(SMALL, "flat", "torus", "line"))
 def test_the_operator_is_its_matrix(name: str) -> None:
     grid, solid, held, _ = SMALL[name]
@@ -184,6 +185,7 @@ def test_a_line_takes_one_iteration() -> None:
     assert (found.reason, found.iterations) == ("converged", 1)
 
 
+@pytest.mark.slow
 def test_the_solution_is_that_of_the_matrix() -> None:
     grid = mg.Grid((9, 8), spacing=(1.0, 0.5))
     given = random_coefficients(grid, 0.1, ("y",))

@@ -209,6 +209,7 @@ def second(u: Values, axis: int, low: str, high: str) -> Values:
     return np.moveaxis(long[2:] - 2.0 * u + long[:-2], 0, axis)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("shape", "kinds"),
     [
@@ -229,6 +230,7 @@ def test_difference_equations_are_solved_to_rounding(shape: Any, kinds: Any) -> 
         assert run(model, (u,), ranks)[0].tobytes() == found.tobytes()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("order", [2, 4, 8, 16])
 def test_differences_of_any_order_are_solved_on_periodic_boxes(order: int) -> None:
     """The equation holds for minga's own operator, and the means of both sides are left out."""

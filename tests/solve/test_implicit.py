@@ -70,6 +70,7 @@ def test_order(method: str) -> None:
     assert math.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.1)
 
 
+@pytest.mark.slow
 def test_a_method_of_two_steps_begins_again() -> None:
     """Where the length of the step before is set to 0, each step is one of TR-BDF2."""
     found = []
@@ -117,6 +118,7 @@ def amplified(method: str, z: float, steps: int) -> float:
     return now
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_heat_with_steps_a_hundred_times_as_long_as_explicit_ones(method: str) -> None:
     """Each wave is multiplied by what the method makes of its eigenvalue; the shortest ones decay, too."""
@@ -255,6 +257,7 @@ def test_same_bits_after_a_restart(method: str, dt: float | None, tmp_path: Path
     assert resumed.attrs["digest"] == whole.attrs["digest"]
 
 
+@pytest.mark.slow
 def test_rejected_steps_of_bdf2_leave_no_trace() -> None:
     """A pulse for which steps are repeated: steps of the accepted lengths alone give the same."""
     text, lengths, rejected = "-u + 5*exp(-((t - 1)/0.05)**2)", [], 0

@@ -60,6 +60,7 @@ def test_order(method: str) -> None:
     assert math.log2(errors[0] / errors[1]) == pytest.approx(INTEGRATORS[method].order, abs=0.15)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "order"), thinned([("bs3", 3), ("dp5", 5)], ("bs3", 3)))
 def test_order_of_accepted_steps(method: str, order: int) -> None:
     """Steps of a given length, by a target before which the method would go further."""
@@ -142,6 +143,7 @@ def test_steps_follow_the_tolerance(method: str) -> None:
     assert counts[1] > 1.5 * counts[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", thinned(["bs3", "dp5", "tr-bdf2", "bdf2"], "bs3", "tr-bdf2"))
 def test_errors_are_measured_by_the_values_of_each_field(method: str) -> None:
     """A field of 1e-9 beside one of 1: its decay is as exact as if it were alone."""

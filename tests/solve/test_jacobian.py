@@ -75,6 +75,7 @@ def test_product_is_the_derivative_in_a_direction(boundary: object) -> None:
     assert np.allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
+@pytest.mark.slow
 def test_conditions_of_high_order() -> None:
     grid = mg.Grid((12,), ("x",), spacing=0.1)
     found, expected = compared({"u": "u*laplace(u)"}, grid, mg.dirichlet(2.0, order=4), order=4)

@@ -124,6 +124,7 @@ def test_fourth_derivatives_have_the_same_bits_on_ranks() -> None:
         assert np.array_equal(alone, mg.run_virtual(ranks, run)[0])
 
 
+@pytest.mark.slow
 def test_a_solve_that_fails_with_multigrid_is_repeated_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def useless(part: NearPart, program: mg.Program, source: tuple, target: tuple) -> None:
         for item in target:

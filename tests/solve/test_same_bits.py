@@ -64,6 +64,7 @@ def test_layouts(grid: str, ranks: int, layout: str) -> None:
     same_as_serial(grid, ranks, LAYOUTS[layout])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     thinned(

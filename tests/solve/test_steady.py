@@ -102,6 +102,7 @@ def test_time_is_held() -> None:
     assert np.allclose(state.u, 2.0 * (1.0 - state.x), atol=1e-7)
 
 
+@pytest.mark.slow
 def test_what_is_found_depends_on_the_beginning() -> None:
     """A small step follows the evolution away from an unstable state."""
     grid = mg.Grid((8,), periodic=True)

@@ -113,6 +113,7 @@ def test_same_bits_on_ranks() -> None:
     assert all(np.array_equal(alone, mg.run_virtual(ranks, run)[0]) for ranks in (2, 3))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "grid", "options", "said", "remedy"),
     [

@@ -37,6 +37,7 @@ def random_system(shape: tuple[int, ...]) -> dict[str, np.ndarray]:
     return {"low": low, "diagonal": 2.5 + rng.random(shape), "high": high, "b": b}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("axis", ["z", "y", "x"])
 def test_lines_along_every_axis(axis: str) -> None:
     grid = mg.Grid((5, 6, 7))

@@ -36,6 +36,7 @@ def frames_of(content: bytes) -> list[np.ndarray]:
         return found
 
 
+@pytest.mark.slow
 def test_a_movie_shows_every_frame(history: Any) -> None:
     movie = history.mg.movie(width=120)
     shown = frames_of(movie.content)
@@ -46,6 +47,7 @@ def test_a_movie_shows_every_frame(history: Any) -> None:
     assert repr(movie).startswith("<movie of cell, 5 frames; ")
 
 
+@pytest.mark.slow
 def test_notebooks_show_it_without_another_file(history: Any) -> None:
     for item, kind in ((history.mg.movie(width=24), "gif"), (history.mg.show(), "png")):
         found = re.search(rf'^<img src="data:image/{kind};base64,([^"]+)" alt="cell, ', item._repr_html_())

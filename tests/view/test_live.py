@@ -163,6 +163,7 @@ def test_a_port_that_is_taken_is_said(server: LiveServer) -> None:
         LiveServer(server.reader.directory, server.server_address[1])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("said", [b"", b"GET /", b"GET /" + b"x" * 999])
 def test_strangers_that_say_nothing_keep_nobody_out(server: LiveServer, said: bytes) -> None:
     """Without the token they have no part in what there is for those who know it, however many they are."""
@@ -278,6 +279,7 @@ def test_it_gives_a_sign_only_while_somebody_looks_at_a_run_that_goes_on(server:
     assert sorted(run.path.iterdir()) == before
 
 
+@pytest.mark.slow
 def test_fields_of_every_kind(run: RunDirectory) -> None:
     rng = np.random.default_rng(1)
     fields = {

@@ -153,6 +153,7 @@ def test_pictures_of_a_run(tmp_path: Path) -> None:
         draw_run(store.path, tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_one_axis_of_integers_is_a_space_time_diagram(tmp_path: Path) -> None:
     """A glider on one axis: each frame a row from the top, the first and last cells as wide as the others."""
     field = Field("cell", Grid((20,)), "u1")

@@ -158,6 +158,7 @@ def test_a_wrong_word_is_explained(lab: Path, words: list[str], status: int, sai
     assert (done.status, said in done.err) == (status, True), done.err
 
 
+@pytest.mark.slow
 def test_a_wrong_node_or_program_is_explained(lab: Path) -> None:
     wrong = in_process("lab", "run", lab, "--node", "odl", *QUOTA, "--", "true")
     assert (wrong.status, "did you mean 'old'" in wrong.err) == (2, True)

@@ -120,6 +120,7 @@ def test_columns_of_beaumont() -> None:
             assert found == pytest.approx(min(half_perimeters(speeds, cut) for cut in every))
 
 
+@pytest.mark.slow
 def test_rectangles_win_on_many_ranks_at_a_switch_and_cover_all() -> None:
     size = Size(5000, 5000, 5000, 8)
     many = [1e10] * 8 + [5e9] * 8

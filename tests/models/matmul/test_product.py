@@ -22,6 +22,7 @@ from minga.models.matmul.teams import team_of
 SHAPES = [(1, 1, 1), (7, 5, 3), (33, 17, 64), (5, 130, 40)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
 def test_all_transposes_and_factors_alone(dtype: str, shape: tuple[int, int, int]) -> None:

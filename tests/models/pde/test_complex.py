@@ -39,11 +39,13 @@ def packet(n: int) -> float:
     return float(np.abs(psi(run(model, until=2.0, every=2.0)) - exact).max())
 
 
+@pytest.mark.slow
 def test_schroedingers_equation() -> None:
     """The error of centred differences, whose reference value is 7.98e-2 for 100 cells."""
     assert packet(100) == pytest.approx(7.98e-2, rel=5e-3)
 
 
+@pytest.mark.slow
 def test_schroedingers_equation_converges() -> None:
     assert packet(200) == pytest.approx(2.01e-2, rel=5e-3)
 
@@ -77,6 +79,7 @@ def test_texts_mean_complex_arithmetic(text: str, value: Any) -> None:
     np.testing.assert_allclose(psi(run(model, 1)), start + value(start), rtol=1e-13, atol=1e-13)
 
 
+@pytest.mark.slow
 def test_functions_read_both_parts() -> None:
     def turn(psi_re: Any, psi_im: Any) -> tuple[Any, Any]:
         return -psi_im[0], psi_re[0]
@@ -99,6 +102,7 @@ def test_a_complex_field_beside_a_real_one() -> None:
     assert history.n.values[-1] == pytest.approx(0.9, rel=1e-6)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "initial", [lambda x: np.exp(1j * x), np.exp(1j * RING.centres("x")), {"psi_re": "cos(x)", "psi_im": "sin(x)"}]
 )

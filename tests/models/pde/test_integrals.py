@@ -23,6 +23,7 @@ def test_an_integral_is_that_of_each_stage(integrator: str) -> None:
     assert np.allclose(run(model, until=1.0).u.values[-1], 0.5, rtol=0, atol=2e-9)
 
 
+@pytest.mark.slow
 def test_a_mean_conserves() -> None:
     """Mass-conserving Allen-Cahn on stretched cells, two equations with the same mean."""
     edges = np.linspace(0.0, 4.0, 13) ** 1.2
@@ -70,6 +71,7 @@ def test_stable_steps_know_them() -> None:
     assert dict(model.notes)["stable step"] == "0.0625 at the start"
 
 
+@pytest.mark.slow
 def test_complex_values_have_real_integrals() -> None:
     """A Schroedinger equation with a nonlocal potential keeps the norm."""
     grid = mg.Grid((32,), ("x",), spacing=0.25, periodic=True)

@@ -33,6 +33,7 @@ def value_of(rate: object, **parameters: float) -> np.ndarray:
     return np.asarray(after - before)
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("text", "rate"),
     [

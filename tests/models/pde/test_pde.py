@@ -61,6 +61,7 @@ def test_heat_between_walls(order: int, tolerance: float) -> None:
     assert np.abs(u - math.exp(-0.5) * np.cos(grid.centres("x") + 0.3)).max() < tolerance
 
 
+@pytest.mark.slow
 def test_allen_cahn() -> None:
     n = 128
     grid = mg.Grid((n,), spacing=2 * math.pi / n, origin=-math.pi / n, periodic=True)
@@ -108,6 +109,7 @@ def test_gray_scott_by_eulers_method() -> None:
     assert found["v"][20, 24] == pytest.approx(0.291095874834, abs=1e-10)
 
 
+@pytest.mark.slow
 def test_korteweg_de_vries() -> None:
     """A soliton at t = 1: the error of differences of order 4 falls by 16."""
     errors = []
@@ -199,6 +201,7 @@ def test_fields_of_single_precision() -> None:
     assert np.abs(found[0]["u"] - found[1]["u"]).max() < 3e-6
 
 
+@pytest.mark.slow
 def test_polar_coordinates() -> None:
     """The slowest mode of a disc whose rim is at 0 decays with the square of the first zero of the Bessel function."""
     grid = mg.Grid((40,), ("r",), spacing=1 / 40, geometry="polar")
@@ -338,6 +341,7 @@ def test_an_oscillation_keeps_its_amplitude_with_the_steps_that_are_chosen(integ
     assert np.hypot(history.u, history.v)[-1].values == pytest.approx(1.0, abs=0.025)
 
 
+@pytest.mark.slow
 def test_methods_of_which_implicit_waves_grow_beside_oscillations_have_no_stable_step() -> None:
     grid = mg.Grid((32,), spacing=0.5, origin=-8.0, periodic=True)
     options: dict[str, Any] = {"dtype": "c16", "initial": {"psi": "1/cosh(x)"}}
@@ -410,6 +414,7 @@ def test_a_stable_step_of_upwind_differences() -> None:
     assert stable("-advect((2,), u, scheme=upwind)", grid, "euler") == pytest.approx(0.5)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("order", "wall", "factor"),
     [(4, mg.dirichlet(0.0, 4), 6.157), (4, mg.neumann(0.0, 4), 5.334), (2, mg.dirichlet(0.0, 4), 4 * 1.405),
@@ -552,6 +557,7 @@ def test_a_case_with_an_implicit_linear_part(method: str) -> None:
     assert np.abs(u - math.exp(-0.5) * np.cos(x)).max() < 5e-5
 
 
+@pytest.mark.slow
 def test_a_case_is_the_same_model() -> None:
     model = case("""
         [grid]
@@ -634,6 +640,7 @@ def test_examples_run_the_same_on_three_ranks(name: str) -> None:
     assert_same(run_model(make(), 6), run_model(make(), 6, ranks=3, halo_depth=2))
 
 
+@pytest.mark.slow
 def test_random_numbers_depend_on_the_place_alone() -> None:
     model = mg.pde({"u": "0", "v": "0"}, mg.Grid((64, 64)), initial={"u": "random()", "v": "random()"}, dt=1.0)
     start: FieldValue = model.initial["u"]

@@ -51,6 +51,7 @@ def test_a_jump_beside_a_wall_makes_no_coefficient_negative(k: list[float]) -> N
     np.testing.assert_array_equal(found, found[::-1])
 
 
+@pytest.mark.slow
 def test_parameters_on_axes_of_few_cells() -> None:
     grid = mg.Grid((1, 2))
     found = rates("d_dx(k) + d_dy(k)", grid, 0.0, parameters={"k": "x"})["u"]
@@ -78,6 +79,7 @@ def test_expressions_of_coordinates_are_periodic() -> None:
 
 
 # Angles --------------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", thinned(["neumann", "robin", "function"], "robin"))
 def test_normal_derivatives_across_angles_are_by_length(kind: str) -> None:
     """u = r theta and r phi sin(theta), whose derivatives along unit vectors are 1 and u over the length of phi."""

@@ -210,6 +210,7 @@ def test_a_current_of_rounding_only_is_even(device: Device) -> None:
     assert plain <= solve(device, 0.0, "dark", how).iterations < plain + 10
 
 
+@pytest.mark.slow
 def test_rows_with_mobile_charge_in_a_small_gap_cost_most(device: Device) -> None:
     layers = profile(device, -5.0, "lit", Pointwise(), 2000, 8).of_layers(device)
     assert layers["Absorp"][-1] == pytest.approx(2.0, abs=0.05)

@@ -361,6 +361,7 @@ def test_limits_name_the_range_and_the_unit(changes: dict[str, Any], words: str)
         read_settings("photodiode", case(**changes))
 
 
+@pytest.mark.slow
 def test_former_names_are_taken_with_a_warning(tmp_path: Path) -> None:
     grid = GridSettings()
     model = load_model("photodiode", {"photodiode": case(capacitance=True)}, grid, tmp_path)

@@ -28,6 +28,7 @@ def image(ranks: int, sources: list[PointSource] = SHOT) -> np.ndarray:
     return found
 
 
+@pytest.mark.slow
 def test_the_same_image_on_any_ranks() -> None:
     alone = image(1)
     assert alone.shape == SHAPE

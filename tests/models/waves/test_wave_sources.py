@@ -136,6 +136,7 @@ def test_receivers_record_what_the_wave_is_there(boundary: Release | Sponge) -> 
     assert (run.z.values[layers], run.y.values[layers], run.x.values[layers]) == (0, 0, 0)
 
 
+@pytest.mark.slow
 def test_a_run_from_python_leaves_its_receivers(tmp_path: Path) -> None:
     """Also to a file for seismologists, with the default source in its headers."""
     model = mg.fletcher(

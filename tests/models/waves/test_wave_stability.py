@@ -34,6 +34,7 @@ def waves(order: int, spacing: tuple[float, ...], axis: np.ndarray, form: str) -
     return k1, sum(s / h**2 for s, h in zip(second, spacing, strict=True)) - k1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", ["fletcher", "selfadjoint"])
 @pytest.mark.parametrize("order", [pytest.param(o, marks=[pytest.mark.slow] if o < 16 else []) for o in ORDERS])
 def test_no_wave_is_above_the_limit(order: int, form: str) -> None:

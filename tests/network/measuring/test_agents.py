@@ -70,6 +70,7 @@ def test_measuring_over_hosts() -> None:
     assert (parts[0], parts[-1]) == (0.0, 1.0)
 
 
+@pytest.mark.slow
 def test_both_sides_and_what_is_said_when_one_fails() -> None:
     with agents(PAIR, here) as team:
         points = both_sides(team, Ends(0, 1, LOOPBACK), "overhead", "tcp", sizes=[1, 1000])
@@ -100,6 +101,7 @@ def test_a_host_that_is_silent() -> None:
             pass
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -122,6 +124,7 @@ def test_hosts_that_differ(change: str, words: str) -> None:
     assert "fix: " in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_clock_that_jumps_while_measuring() -> None:
     with (
         agents(PAIR, changed(JUMP)) as team,

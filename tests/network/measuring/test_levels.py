@@ -62,6 +62,7 @@ def grouped(matrix: PairMatrix) -> list[list[int]] | None:
     return [[list(dict.fromkeys(level)).index(number) for number in level] for level in found.of.tolist()]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("noise", [0.003, 0.03, 0.1])
 @pytest.mark.parametrize("count", [2, 3, 4, 8, 16])
 def test_one_switch_has_no_levels(count: int, noise: float) -> None:

@@ -69,6 +69,7 @@ def test_doubtful_sizes_count_less() -> None:
     assert fit_pieces(SIZES, time).bandwidth < 0.8 / 8.5e-8
 
 
+@pytest.mark.slow
 def test_half_of_the_bandwidth() -> None:
     time = curve((0, 100e-6, 1e-8))
     assert fit_pieces(SIZES, time).half == pytest.approx(100e-6 / 1e-8, rel=0.01)  # alpha / beta, Hockney

@@ -447,6 +447,7 @@ def life() -> mg.Model:
     return mg.automaton("B3/S23", (20, 100), init={"soup": 0.4}, storage="bits")
 
 
+@pytest.mark.slow
 def test_cells_that_are_stored_as_bits(tmp_path: Path) -> None:
     assert life().packed
     path = tmp_path / "fields.zarr"

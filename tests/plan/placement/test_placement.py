@@ -87,6 +87,7 @@ def test_tiles_find_the_best_known_costs(
         assert cost(place(layout, seats, "tiles", (periodic,) * len(parts)), seats, periodic) == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.integers(1, 4), min_size=1, max_size=3),

@@ -188,6 +188,7 @@ def test_long_faces_stay_inside() -> None:
     assert best.ranks.tolist() == list(range(64))
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(1, 3)), min_size=1, max_size=3).filter(

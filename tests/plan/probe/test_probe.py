@@ -167,6 +167,7 @@ def test_functions_that_a_step_calls_are_left_alone() -> None:
 
 
 # All ranks -----------------------------------------------------------------------------------------------------------
+@pytest.mark.slow
 def test_all_ranks_get_the_same_group() -> None:
     case = model(relax)
 

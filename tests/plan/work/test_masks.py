@@ -96,6 +96,7 @@ def test_ranks_say_together_what_cells_cost_now() -> None:
     assert MaskWatch.of(model(grows=False)) is None
 
 
+@pytest.mark.slow
 def test_a_deposit_that_grows_moves_work_and_changes_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     built, steps = model(), 48
     monkeypatch.setattr(decisions.Seen, "now", _Clock().now)

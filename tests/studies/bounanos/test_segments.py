@@ -40,6 +40,7 @@ def same(solution: Solution, whole: Any) -> bool:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ranks", [3, pytest.param(5, marks=pytest.mark.slow)])
 def test_a_parent_and_children(device: Device, whole: Any, ranks: int) -> None:
     """Also where children have several segments each."""

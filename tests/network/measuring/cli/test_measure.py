@@ -82,6 +82,7 @@ def test_an_interrupt_leaves_nothing(in_tmp_path: Path, monkeypatch: pytest.Monk
     assert list(in_tmp_path.iterdir()) == []
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
