@@ -61,11 +61,12 @@ class Asked:
         "results"."""
         if not self.update:
             return dict(content)
-        before = self.before()
+        about = {key: value for key, value in content.items() if key not in (*self.parts, "results")}
+        before = self.before() if self.source.exists() else about
         here = "results" in content
         parts = {name: (content["results"] if here else content)[name] for name in self.only}
         anew = {name: {key: content[key] for key in ("date", "machine", "load_at_the_end")} for name in parts}
-        changed = {"results": {**before["results"], **parts}} if here else parts
+        changed = {"results": {**before.get("results", {}), **parts}} if here else parts
         return {**before, **changed, "updated": {**before.get("updated", {}), **anew}}
 
     def store(self, content: Mapping[str, Any]) -> bool:

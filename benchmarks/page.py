@@ -22,9 +22,11 @@ def shown(
     *,
     headline: Callable[[Mapping[str, Any]], Mapping[str, Any]] = lambda results: {},
     page: Path = PAGE,
+    all_stored: Callable[[], str] | None = None,
 ) -> Content | None:
     """Measure what was asked for, print it as tables, and keep it: in the stored file and, where the page says `name`,
-    on the page. `headline`: what of the results is stored first. None where only the stored tables were asked for."""
+    on the page. `headline`: what of the results is stored first. `all_stored`: the tables of all families of processors
+    where each has a file, for the page. None where only the stored tables were asked for."""
     if options.table:
         print(markdown(options.before()), end="")
         return None
@@ -32,7 +34,7 @@ def shown(
     content |= headline(content.get("results", {}))
     print(markdown(content), end="")
     if options.store(content):
-        put_into_page(name, markdown(content), page)
+        put_into_page(name, all_stored() if all_stored else markdown(content), page)
     return content
 
 

@@ -1,7 +1,7 @@
 """Measure waves beside their peers, and the paper's experiment; store the numbers with a description of the machine.
 
-python -m benchmarks.waves                both, about fifteen minutes; stores benchmarks/results/waves.json, and puts
-                                          its tables into docs/performance.md
+python -m benchmarks.waves                both, about fifteen minutes; stores benchmarks/results/waves/FAMILY.json, and
+                                          puts the tables of all families of processors into docs/performance.md
 python -m benchmarks.waves --only speed   a part ("speed" or "paper"); --update: into the stored file
 python -m benchmarks.waves --quick        small and few: numbers that mean nothing
 python -m benchmarks.waves --table        the stored numbers as Markdown, without measuring
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.command import asked
+from benchmarks.families import family, stored
 from benchmarks.machine import by_name, measured
 from benchmarks.page import shown
 from benchmarks.timing import Effort
@@ -46,10 +47,15 @@ def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
     return measured(lambda: by_name(PARTS, parts, quick), quick, Effort.least() if quick else Effort())
 
 
+def tables() -> str:
+    """The stored numbers of all families of processors."""
+    return "\n".join(markdown(content) for content in stored("waves").values())
+
+
 def main() -> int:
     about = "Measure waves beside their peers"
-    options = asked("benchmarks.waves", about, PARTS, "waves.json", table=True, update=True)
-    content = shown(options, "waves", run, markdown)
+    options = asked("benchmarks.waves", about, PARTS, f"waves/{family()}.json", table=True, update=True)
+    content = shown(options, "waves", run, markdown, all_stored=tables)
     for place, target in targets_of(content) if content else ():
         if not target["met"]:
             print(f"MISSED {place} {target['what']} {target['found']:.3g}", file=sys.stderr)

@@ -57,6 +57,10 @@ def test_a_part_can_be_measured_anew(monkeypatch: pytest.MonkeyPatch, in_tmp_pat
     assert (found["results"] if inside else found)["b"] == 2
     assert (found["date"], found["updated"]["a"]["date"]) == ("then", "now")
     assert asked("--table").before() == found
+    asked().stored.unlink()
+    first = asked("--only", "a", "--update").whole(content("later", a=4))  # as on a processor of another family
+    assert (first["date"], (first["results"] if inside else first)["a"]) == ("later", 4)
+    assert "b" not in (first["results"] if inside else first)
 
 
 def test_a_table_takes_the_place_of_the_one_before(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from minga.studies.machado.arms import Order
 from minga.studies.machado.disks import Cached, Paced
 from minga.studies.machado.expected import expected
 
-STORED = Path(__file__).parents[3] / "benchmarks" / "results" / "waves.json"
+STORED = Path(__file__).parents[3] / "benchmarks" / "results" / "waves" / "znver3.json"
 
 
 class Clock:
