@@ -15,7 +15,7 @@ from minga.errors import CaseError, suggest
 from minga.models.waves.boundary import Boundary, Cpml, Random, Release, Sponge
 from minga.models.waves.case_medium import FoundMedium, find_medium
 from minga.models.waves.medium import sampled_boxes
-from minga.models.waves.model import fletcher
+from minga.models.waves.model import LIMITS, fletcher
 from minga.models.waves.preflight import notes_of, step_for
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import (
@@ -52,7 +52,8 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     boundary = _boundary(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
     extremes = found.extremes(settings.order, sigma, settings.form, boundary, sample=sample)
-    dt = step_for(extremes.dt_limit) if settings.dt == "auto" else settings.dt
+    limit = LIMITS[settings.time_order] * extremes.dt_limit
+    dt = step_for(limit) if settings.dt == "auto" else settings.dt
     sources = [_source(source, number, dt, found, directory) for number, source in enumerate(settings.sources)]
     receivers = None if settings.receivers is None else _receivers(settings.receivers)
     if receivers is not None:
@@ -64,6 +65,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
         medium=found.medium,
         sigma=sigma,
         order=settings.order,
+        time_order=settings.time_order,
         form=settings.form,
         boundary=boundary,
         sources=sources,
@@ -75,7 +77,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     return replace(
         model,
         notes=(
-            *notes_of(extremes, found.spacing, dt, sources),
+            *notes_of(extremes, limit, found.spacing, dt, sources, (settings.order, settings.time_order)),
             *(_sampled(found) if sample else ()),
             *_renamed(settings.boundary),
         ),
@@ -136,11 +138,11 @@ def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium
     wavelet = _wavelet(settings.wavelet, dt, directory, f"{key}.wavelet")
     if settings.position is not None:
         found.check_inside([settings.position], f"{key}.position", "the source")
-        return PointSource(settings.position, wavelet)
+        return PointSource(settings.position, wavelet, injection=settings.injection)
     ((axis, place),) = (settings.plane or {}).items()
     point = tuple(place if name == axis else 0.0 for name in "zyx")
     found.check_inside([point], f"{key}.plane.{axis}", "the source's plane")
-    return PlaneSource(axis, place, wavelet)
+    return PlaneSource(axis, place, wavelet, settings.injection)
 
 
 def _wavelet(settings: WaveletSettings, dt: float, directory: Path, key: str) -> Ricker | Wavelet:

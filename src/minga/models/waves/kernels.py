@@ -10,7 +10,8 @@ vpx2 = vpz2 (1 + 2 epsilon), vpn2 = vpz2 (1 + 2 delta), vsz2 = vpz2 |epsilon - d
 Source: R. P. Fletcher, X. Du, P. J. Fowler, "Reverse time migration in tilted transversely isotropic (TTI) media",
 Geophysics 74(6), 2009.
 
-Time integration is leapfrog: next = 2 now - previous + dt2 * right side, written over the previous slot. Differences
+Time integration is leapfrog: next = 2 now - previous + dt2 * right side, written over the previous slot; for its
+correction to fourth order see `minga.models.waves.injection`. Differences
 are scaled by the smallest spacing h, and dt2 / h2 is a factor of vpz2: no intermediate value is much smaller than the
 waves, so that few are denormal numbers, which slow processors down. Mixed derivatives are first derivatives of first
 derivatives, which are locals.
@@ -27,7 +28,18 @@ from minga.lang.cell import local
 from minga.lang.functions import abs as absolute
 from minga.models.waves.stencils import HERE, Differences, total
 
-__all__ = ["Coefficients", "Equations", "Form", "Kind", "forward_kernel", "product", "times", "total_of"]
+__all__ = [
+    "Coefficients",
+    "Equations",
+    "Form",
+    "Kind",
+    "correction_kernel",
+    "forward_kernel",
+    "increment_kernel",
+    "product",
+    "times",
+    "total_of",
+]
 
 Form = Literal["fletcher", "selfadjoint"]
 Kind = Literal["isotropic", "vertical", "tilted"]
@@ -152,14 +164,7 @@ def forward_kernel(equations: Equations) -> Kernel:
     """Return a time step with lists as arguments: waves, previous waves, and stored medium parameters, if any."""
 
     def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any]) -> None:
-        c = equations.coefficients(lambda k: medium[k][HERE])
-        if equations.kind == "isotropic":
-            (u,) = waves
-            rights = [c.vp2 * total(equations.differences.d2(u, axis) for axis in (X, Y, Z))]
-        else:
-            p, q = (equations.derivatives(u, c) for u in waves)
-            rights = list(equations.right_sides(c, p, q))
-        for now, old, right in zip(waves, before, rights, strict=True):
+        for now, old, right in zip(waves, before, _applied(equations, waves, medium), strict=True):
             old[HERE] = 2.0 * now[HERE] - old[HERE] + right
 
     def fletcher(waves: Any, before: Any, medium: Any) -> None:
@@ -169,6 +174,49 @@ def forward_kernel(equations: Equations) -> Kernel:
         advance(waves, before, ())
 
     return Kernel(fletcher if equations.stored else fletcher_constant)
+
+
+def increment_kernel(equations: Equations) -> Kernel:
+    """Return the application of the right side: waves, increments that it writes, and stored medium parameters."""
+
+    def increase(waves: Sequence[Any], increments: Sequence[Any], medium: Sequence[Any]) -> None:
+        for increment, right in zip(increments, _applied(equations, waves, medium), strict=True):
+            increment[HERE] = right
+
+    def fletcher_increment(waves: Any, increments: Any, medium: Any) -> None:
+        increase(waves, increments, medium)
+
+    def fletcher_increment_constant(waves: Any, increments: Any) -> None:
+        increase(waves, increments, ())
+
+    return Kernel(fletcher_increment if equations.stored else fletcher_increment_constant)
+
+
+def correction_kernel(equations: Equations) -> Kernel:
+    """Return the rest of a step of fourth order: waves, previous waves, increments, and stored medium parameters."""
+
+    def correct(waves: Sequence[Any], before: Sequence[Any], increments: Sequence[Any], medium: Sequence[Any]) -> None:
+        rights = _applied(equations, increments, medium)
+        for now, old, increment, right in zip(waves, before, increments, rights, strict=True):
+            old[HERE] = 2.0 * now[HERE] - old[HERE] + (increment[HERE] + right * (1.0 / 12.0))
+
+    def fletcher_correction(waves: Any, before: Any, increments: Any, medium: Any) -> None:
+        correct(waves, before, increments, medium)
+
+    def fletcher_correction_constant(waves: Any, before: Any, increments: Any) -> None:
+        correct(waves, before, increments, ())
+
+    return Kernel(fletcher_correction if equations.stored else fletcher_correction_constant)
+
+
+def _applied(equations: Equations, waves: Sequence[Any], medium: Sequence[Any]) -> list[Any]:
+    """Return dt2 times the right sides of the equations for some waves."""
+    c = equations.coefficients(lambda k: medium[k][HERE])
+    if equations.kind == "isotropic":
+        (u,) = waves
+        return [c.vp2 * total(equations.differences.d2(u, axis) for axis in (X, Y, Z))]
+    p, q = (equations.derivatives(u, c) for u in waves)
+    return list(equations.right_sides(c, p, q))
 
 
 def _apart(value: Any) -> Any:

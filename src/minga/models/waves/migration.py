@@ -21,6 +21,7 @@ from minga.errors import CaseError
 from minga.lang.kernel import Kernel
 from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
 from minga.models.waves.boundary import Random, Release
+from minga.models.waves.injection import record_advance
 from minga.models.waves.model import Waves
 from minga.models.waves.receivers import Receivers, Taps
 from minga.models.waves.source import Source, add_sources
@@ -78,6 +79,12 @@ def migrate(
             key="fletcher.boundary",
             remedy="prepare the waves with Random() or Release()",
         )
+    if waves.increments:
+        raise CaseError(
+            "migration takes steps of second order in time only",
+            key="fletcher.time_order",
+            remedy="prepare the waves with time_order=2",
+        )
     found = np.asarray(data, np.float64)
     if found.ndim != 2 or found.shape[1] != len(receivers.positions) or len(found) < 2:
         raise CaseError(
@@ -106,8 +113,7 @@ def migrate(
 
 def _forward(waves: Waves, sources: Sequence[Source]) -> Program:
     step = Program("forward")
-    add_sources(step, sources, waves.fields, waves.shape, waves.spacing, waves.layers, waves.dt)
-    waves.record_kernel(step)
+    record_advance(step, waves, sources)
     step.rotate(*waves.fields)
     step.let(STEP, STEP + 1)
     return step
@@ -125,10 +131,11 @@ def _backward(
     step.call(inject_data, reads=adjoint[:1], writes=adjoint[:1])
     step.apply(_IMAGE, waves.fields[0], adjoint[0], image)
     record_adjoint_step(step, waves, adjoint)
-    waves.record_kernel(step)
+    record_advance(step, waves, [source for source in sources if source.injection == "physical"])
     step.rotate(*waves.fields)
+    legacy = [source for source in sources if source.injection == "legacy"]
     add_sources(
-        step, sources, [f.previous for f in waves.fields], waves.shape, waves.spacing, waves.layers, waves.dt, sign=-1.0
+        step, legacy, [f.previous for f in waves.fields], waves.shape, waves.spacing, waves.layers, waves.dt, sign=-1.0
     )
     step.let(STEP, STEP - 1)
     return step

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from minga.models.waves.source import Source
 from minga.models.waves.stability import Extremes, sampling, two_digits
+from minga.models.waves.stencils import second_weights
 
-__all__ = ["notes_of", "step_for"]
+__all__ = ["dispersion", "notes_of", "step_for"]
 
 SHARE: Final = 0.75
 """Fraction of the stability limit used for dt = "auto": steps in time are of second order, and lose accuracy beyond."""
@@ -26,10 +28,14 @@ def step_for(limit: float) -> float:
 
 
 def notes_of(
-    extremes: Extremes, spacing: Sequence[float], dt: float, sources: Sequence[Source]
+    extremes: Extremes,
+    limit: float,
+    spacing: Sequence[float],
+    dt: float,
+    sources: Sequence[Source],
+    orders: tuple[int, int],
 ) -> Iterator[tuple[str, str]]:
-    """Yield the notes as pairs of a label and its text."""
-    limit = extremes.dt_limit
+    """Yield the notes as pairs of a label and its text; `orders` are those of the differences in space and in time."""
     yield "time step", f"{dt * 1e3:.4g} ms, {100 * dt / limit:.0f} % of the stability limit ({limit * 1e3:.4g} ms)"
     shear = "" if extremes.slowest_sv is None else f"; SV from {extremes.slowest_sv:.0f}"
     yield "velocities", f"P {extremes.slowest_p:.0f} to {extremes.fastest_p:.0f} m/s{shear}"
@@ -44,8 +50,39 @@ def notes_of(
     if found.p_peak < FEWEST:
         factor = ENOUGH / found.p_peak
         yield "too coarse", f"for any waves: make the cells or the frequency {factor:.2g} times smaller"
+    else:
+        error = dispersion(found.p_peak, extremes.slowest_p * dt / max(spacing), *orders)
+        yield "dispersion", f"the slowest P waves travel {_percent(error)} at {peak:.3g} Hz, along the coarsest axis"
     if found.sv_peak is not None and found.sv_highest is not None:
         yield "SV waves", _points(found.sv_peak, found.sv_highest, peak)
+
+
+def dispersion(points: float, courant: float, order: int, time_order: int) -> float:
+    """Return the relative error of the phase velocity of plane waves along an axis.
+
+    Parameters
+    ----------
+    points
+        Points per wavelength, at least 2.
+    courant
+        Velocity times the time step over the distance between cells.
+    order
+        Order of the differences in space.
+    time_order
+        Order of the steps in time, 2 or 4.
+    """
+    turn = 2 * math.pi / points
+    middle, *sides = map(float, second_weights(order))
+    square = -(middle + 2 * sum(w * math.cos(k * turn) for k, w in enumerate(sides, 1)))
+    increment = courant * courant * square
+    if time_order == 4:
+        increment -= increment * increment / 12
+    return math.acos(1 - increment / 2) / (courant * turn) - 1
+
+
+def _percent(error: float) -> str:
+    """Return an error of a velocity in words."""
+    return f"{100 * abs(error):.2g} % too {'fast' if error > 0 else 'slow'}"
 
 
 def _points(at_peak: float, highest: float, frequency: float) -> str:

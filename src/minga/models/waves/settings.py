@@ -123,6 +123,10 @@ class SourceSettings(BaseModel):
     wavelet: Annotated[WaveletSettings, Field(description="wavelet = {ricker = 15.0}, or {file = ..., dt = ...}")] = (
         WaveletSettings(ricker=15.0)
     )
+    injection: Annotated[
+        Literal["physical", "legacy"],
+        Field(description='meaning of amplitudes: "physical", a force; or "legacy", added to p before each step'),
+    ] = "physical"
 
 
 class ReceiverSettings(BaseModel):
@@ -198,6 +202,7 @@ class FletcherSettings(BaseModel):
         Field(description='time step, s: dt = 0.001, or "auto": a safe fraction of the stability limit'),
     ] = "auto"
     order: Annotated[Literal[4, 8, 12, 16], Field(description="order of the differences in space: 4, 8, 12 or 16")] = 8
+    time_order: Annotated[Literal[2, 4], Field(description="order of the steps in time: 2 or 4")] = 2
     form: Annotated[
         Literal["fletcher", "selfadjoint"], Field(description='form of the equations: "fletcher" or "selfadjoint"')
     ] = "fletcher"

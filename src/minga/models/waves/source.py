@@ -1,8 +1,11 @@
 """Sources: wavelets, positions, and their addition to the waves in a step.
 
-Before step number k (from 0) the value of the wavelet at k dt is added to p and q of the source's cells, without any
-factor of dt or of the volume. In terms of the equations this is a force (h^3 / dt^2) s(t + dt) at a point, so
-amplitudes are comparable at equal dt only.
+A physical source s is the right side of p_tt / vp^2 - ... = s(t) delta(x - x0), of p and of q: waves do not depend on
+dt or on the cells (`minga.models.waves.injection`).
+
+A legacy source is that of Fletcher's codes: before step number k (from 0) the value of the wavelet at k dt is added to
+p and q of the source's cells, without any factor of dt or of the volume. In terms of the equations this is a force
+(h^3 / dt^2) s(t + dt) / vp^2 at a point, so amplitudes are comparable at equal dt, cells and velocity only.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +31,20 @@ from minga.space.box import Box
 from minga.space.field import STEP, Field, Register, Slot
 from minga.space.region import Region
 
-__all__ = ["PlaneSource", "PointSource", "Ricker", "Source", "Wavelet", "add_sources", "middle_of"]
+__all__ = [
+    "Injection",
+    "PlaneSource",
+    "PointSource",
+    "Ricker",
+    "Source",
+    "Wavelet",
+    "add_amount",
+    "add_sources",
+    "middle_of",
+]
+
+Injection = Literal["physical", "legacy"]
+INJECTIONS: Final = ("physical", "legacy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +102,22 @@ class Ricker:
         e = np.square(math.pi * self.frequency * (np.asarray(time) - self.starts))
         return self.amplitude * (1 - 2 * e) * portable.exp(-e)
 
-    def value(self, dt: float) -> Any:
-        """Return the value at the present step, an expression of registers.
+    def value(self, dt: float, later: int = 0) -> Any:
+        """Return the value at the present step or some steps later, an expression of registers.
 
         Parameters
         ----------
         dt
             Seconds of a step.
+        later
+            Number of steps.
 
         Returns
         -------
         Node
             The value.
         """
-        late = cast(as_node(STEP), "f8") * dt - self.starts
+        late = cast(_step(later), "f8") * dt - self.starts
         e = late * late * (math.pi * self.frequency * (math.pi * self.frequency))
         return (1.0 - 2.0 * e) * exp(-e) * self.amplitude
 
@@ -148,21 +166,29 @@ class Wavelet:
         """Highest significant frequency, Hz; None: unknown."""
         return None if self.frequency is None else 3 * self.frequency
 
-    def value(self, dt: float) -> Any:
-        """Return the value at the present step, an expression of registers.
+    def value(self, dt: float, later: int = 0) -> Any:
+        """Return the value at the present step or some steps later, an expression of registers.
 
         Parameters
         ----------
         dt
             Seconds of a step.
+        later
+            Number of steps.
 
         Returns
         -------
         Node
-            The value.
+            The value; 0 before the first sample and after the last.
         """
-        step = as_node(STEP)
-        return where(step < len(self.values), lookup(self.values, step), 0.0)
+        step = _step(later)
+        inside = step < len(self.values) if later >= 0 else (step >= 0) & (step < len(self.values))
+        return where(inside, lookup(self.values, step), 0.0)
+
+
+def _step(later: int) -> Any:
+    """Return the number of the step, or of one some steps later."""
+    return as_node(STEP) + later if later else as_node(STEP)
 
 
 def _read(path: Path) -> NDArray[np.float64]:
@@ -190,11 +216,17 @@ class PointSource:
         Signal that is added.
     interpolation
         Interpolation for a point between cells: "sinc" (see `minga.models.waves.interpolation`) or "linear".
+    injection
+        "physical" or "legacy": the meaning of the wavelet's amplitude (see this module).
     """
 
     position: tuple[float, float, float] | None = None
     wavelet: Ricker | Wavelet = field(default_factory=Ricker)
     interpolation: Interpolation = "sinc"
+    injection: Injection = "physical"
+
+    def __post_init__(self) -> None:
+        _check_injection(self.injection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +241,26 @@ class PlaneSource:
         Position along that axis in m from the first cell of the model; the nearest plane of cells is used.
     wavelet
         Signal that is added.
+    injection
+        "physical" or "legacy": the meaning of the wavelet's amplitude; a physical source is s(t) delta(z - z0).
     """
 
     axis: Literal["z", "y", "x"]
     position: float
     wavelet: Ricker | Wavelet = field(default_factory=Ricker)
+    injection: Injection = "physical"
+
+    def __post_init__(self) -> None:
+        _check_injection(self.injection)
+
+
+def _check_injection(injection: object) -> None:
+    if injection not in INJECTIONS:
+        raise CaseError(
+            f"there is no injection {injection!r}",
+            key="fletcher.sources.injection",
+            remedy=f"choose one of {', '.join(INJECTIONS)}",
+        )
 
 
 Source = PointSource | PlaneSource
@@ -236,7 +283,7 @@ def add_sources(
     *,
     sign: float = 1.0,
 ) -> None:
-    """Record the addition of sources to waves.
+    """Record the addition of the values of wavelets to waves, as legacy sources have it.
 
     Parameters
     ----------
@@ -264,35 +311,52 @@ def add_sources(
     """
     for number, source in enumerate(sources):
         amount = step.let(Register(f"{step.name}.source.{number}"), source.wavelet.value(dt) * sign)
-        if isinstance(source, PlaneSource):
-            step.apply(_ADD, list(waves), amount=amount, region=_plane(source, shape, spacing, layers))
-            continue
+        add_amount(step, source, waves, amount, shape, spacing, layers)
+
+
+def add_amount(
+    step: Program,
+    source: Source,
+    waves: Sequence[Field | Slot],
+    amount: Any,
+    shape: Sequence[int],
+    spacing: Sequence[float],
+    layers: int,
+    factor: Field | None = None,
+) -> None:
+    """Record the addition of an amount to the cells of a source, each with its weight and its value of a factor."""
+    by = () if factor is None else (factor,)
+    if isinstance(source, PlaneSource):
+        region: Box | Region = _plane(source, shape, spacing, layers)
+        kernel = _spread(None, by)
+    else:
         position = source.position or middle_of(shape, spacing)
         placed = place(position, shape, spacing, layers, source.interpolation, "source")
-        if placed.single:
-            step.apply(_ADD, list(waves), amount=amount, region=Region(points=[placed.first]))
-        else:
-            step.apply(_spread(placed), list(waves), amount=amount, region=placed.box)
+        region = Region(points=[placed.first]) if placed.single else placed.box
+        kernel = _spread(None if placed.single else placed, by)
+    step.apply(kernel, list(waves), *by, amount=amount, region=region)
 
 
-def _add(waves: Any, *, amount: Any) -> None:
-    for u in waves:
-        u[0, 0, 0] = u[0, 0, 0] + cast(amount, u.dtype)
+def _spread(placed: Placed | None, by: Sequence[Field]) -> Kernel:
+    """Return the kernel that adds a value to cells, with weights around a point, and times a field if there is one."""
 
-
-_ADD = Kernel(_add)
-
-
-def _spread(placed: Placed) -> Kernel:
-    """Return the kernel that adds a value to the cells around a point, each with its weight."""
-
-    def spread(waves: Any, *, amount: Any) -> None:
+    def weighted(amount: Any) -> Any:
+        if placed is None:
+            return amount
         z, y, x = (lookup(w, index(axis) - placed.first[axis]) for axis, w in enumerate(placed.weights))
-        share = z * y * x * amount
+        return z * y * x * amount
+
+    def add(waves: Any, share: Any) -> None:
         for u in waves:
             u[0, 0, 0] = u[0, 0, 0] + cast(share, u.dtype)
 
-    return Kernel(spread)
+    def spread(waves: Any, *, amount: Any) -> None:
+        add(waves, weighted(amount))
+
+    def spread_times(waves: Any, factor: Any, *, amount: Any) -> None:
+        add(waves, weighted(amount) * cast(factor[0, 0, 0], "f8"))
+
+    return Kernel(spread_times if by else spread)
 
 
 def _plane(source: PlaneSource, shape: Sequence[int], spacing: Sequence[float], layers: int) -> Box:

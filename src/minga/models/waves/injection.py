@@ -1,0 +1,89 @@
+"""Recording of a step with its sources: leapfrog, or the fourth order in time, and both kinds of injection.
+
+With u the waves, A u = dt2 times the right side of the equations (`minga.models.waves.kernels`), and S = dt2 vp2 s / V
+the contribution of a physical source s to its cells of volume V, a step of second order is
+
+    next = 2 u - previous + A u + S
+
+and one of fourth order (M. A. Dablain, "The application of high-order differencing to the scalar wave equation",
+Geophysics 51(1), 1986; for any A, with the source inside A)
+
+    w = A u + S,    next = 2 u - previous + w + (A w + S'') / 12
+
+where S'' is the second difference of S in time. Without the source in w and S'', the order would be two. The sources
+of a plane have the spacing along its normal in place of V. A legacy source has S = s, one step later.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from minga.engine.program import Program
+from minga.models.waves.kernels import correction_kernel, forward_kernel, increment_kernel
+from minga.models.waves.source import PlaneSource, Source, add_amount, add_sources
+from minga.space.field import Field, Register, Slot
+
+if TYPE_CHECKING:
+    from minga.models.waves.model import Waves
+
+__all__ = ["record_advance"]
+
+
+def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> None:
+    """Record the computation of the next waves, sources included, in the previous slots; a step must then rotate them.
+
+    Parameters
+    ----------
+    step
+        The Program to record into.
+    waves
+        The waves.
+    sources
+        The sources.
+    """
+    medium = [list(waves.medium)] if waves.medium else []
+    now, following = list(waves.fields), [field.previous for field in waves.fields]
+    if not waves.increments:
+        legacy = [source for source in sources if source.injection == "legacy"]
+        add_sources(step, legacy, now, waves.shape, waves.spacing, waves.layers, waves.dt)
+        step.apply(forward_kernel(waves.equations), now, following, *medium)
+        for number, source in enumerate(sources):
+            if source.injection == "physical":
+                _add(step, waves, source, following, number, source.wavelet.value(waves.dt))
+        return
+    increments = list(waves.increments)
+    step.apply(increment_kernel(waves.equations), now, increments, *medium)
+    for number, source in enumerate(sources):
+        _add(step, waves, source, increments, number, _sample(waves, source, 0))
+    step.apply(correction_kernel(waves.equations), now, following, increments, *medium)
+    for number, source in enumerate(sources):
+        before, here, after = (_sample(waves, source, later) for later in (-1, 0, 1))
+        _add(step, waves, source, following, number, (before - 2.0 * here + after) * (1.0 / 12.0), "curvature")
+
+
+def _sample(waves: Waves, source: Source, later: int) -> Any:
+    """Return the source's amplitude some steps later; legacy sources act a step earlier than physical ones."""
+    return source.wavelet.value(waves.dt, later + (source.injection == "legacy"))
+
+
+def _add(
+    step: Program,
+    waves: Waves,
+    source: Source,
+    targets: Sequence[Field | Slot],
+    number: int,
+    amount: Any,
+    what: str = "force",
+) -> None:
+    """Record the addition of a source's amount to its cells of some waves, times dt2 vp2 / V if it is physical."""
+    factor = None
+    if source.injection == "physical":
+        at = "zyx".index(source.axis) if isinstance(source, PlaneSource) else None
+        volume = math.prod(waves.spacing) if at is None else waves.spacing[at]
+        factor = next((field for field in waves.medium if field.name == "vp2"), None)
+        uniform = dict(waves.equations.constants).get("vp2", 1.0)
+        amount = amount * (waves.dt * waves.dt / volume * uniform)
+    register = step.let(Register(f"{step.name}.{what}.{number}"), amount)
+    add_amount(step, source, targets, register, waves.shape, waves.spacing, waves.layers, factor)
