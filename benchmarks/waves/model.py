@@ -14,7 +14,7 @@ from minga.engine.begin import start
 from minga.models.waves.boundary import Random
 from minga.models.waves.medium import Medium
 from minga.models.waves.model import fletcher
-from minga.studies.machado.one_run import DT
+from minga.studies.machado.one_run import DT, SOURCE
 
 LAYER: Final = 16
 
@@ -35,7 +35,7 @@ def forward_steps(size: int, threads: int, medium: Medium | None = None) -> Iter
     that varies. The waves have filled the grid before the first step that counts."""
     shape = (size - 2 * LAYER if size > 4 * LAYER else size // 2,) * 3
     layer = (size - shape[0]) // 2
-    model = fletcher(shape, dt=DT, medium=medium or varying(shape), boundary=Random(layer))
+    model = fletcher(shape, dt=DT, medium=medium or varying(shape), boundary=Random(layer), sources=[SOURCE])
     with mg.Engine(mg.Layout.single(model.grid.box, 1), grid=model.grid, threads=threads) as engine:
         start(model, engine)
         for number, item in enumerate(slot for f in model.fields[:2] for slot in (f.now, f.previous)):

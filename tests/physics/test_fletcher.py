@@ -54,8 +54,8 @@ def exact(
     r2, along2 = x**2 + y**2 + z**2, axis_part(z, y, x, theta, phi) ** 2
     travel = np.sqrt((r2 - along2) / vpx**2 + along2 / vpz**2)
     travel[n // 2, n // 2, n // 2] = 1  # the source itself, where the wave is not known
-    wave = Ricker().at((steps + 1) * dt - travel)
-    return math.prod(spacing) / dt**2 * wave / (4 * math.pi * vpx**2 * vpz * travel), np.sqrt(r2)
+    wave = Ricker().at(steps * dt - travel)
+    return wave * vpz / (4 * math.pi * vpx**2 * travel), np.sqrt(r2)
 
 
 def closed_form_error(
@@ -74,7 +74,7 @@ def closed_form_error(
     expected, distance = exact(n, steps, dt, epsilon, theta, phi, spacing)
     fastest = 3000 * math.sqrt(1 + 2 * epsilon)
     there = (distance > 6 * H) & (distance < n * min(spacing) - fastest * (steps * dt - 0.02))
-    assert abs(expected[there]).max() > 0.01
+    assert abs(expected[there]).max() > 1e-4
     return float(np.linalg.norm((found["p"] - expected)[there]) / np.linalg.norm(expected[there]))
 
 
@@ -183,7 +183,7 @@ def test_waves_in_a_tilted_medium_travel_at_the_group_velocity() -> None:
         ray = math.cos(math.radians(angle)) * axis + math.sin(math.radians(angle)) * aside
         points = [tuple(ray * r + (n // 2) * H) for r in radii]
         samples = np.array([_at(p, point) for point in points])
-        assert best_velocity(radii, samples, (steps + 1) * dt, velocity) == pytest.approx(velocity, rel=gate), angle
+        assert best_velocity(radii, samples, steps * dt, velocity) == pytest.approx(velocity, rel=gate), angle
 
 
 def _at(p: np.ndarray, point: tuple[float, ...]) -> float:

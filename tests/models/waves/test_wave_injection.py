@@ -69,12 +69,12 @@ def test_orders_in_time() -> None:
 
 
 @pytest.mark.slow
-def test_fourth_order_halves_the_step_as_a_tilted_medium_needs() -> None:
-    """Differences between steps of three lengths: they fall by 4 with leapfrog, and by 16 with the fourth order."""
+def test_orders_in_time_of_a_tilted_medium() -> None:
+    """Differences between steps of three lengths fall by 4 with leapfrog, and by 16 with the fourth order."""
     medium = Medium(SPEED, 0.24, 0.1, theta=0.7, phi=0.4)
     for order, falls in ((2, 4.0), (4, 16.0)):
         long, half, quarter = (recorded(dt, order, medium=medium, n=48, end=0.12)[1] for dt in (1.6e-3, 8e-4, 4e-4))
-        first, second = np.linalg.norm(long - half[::2]), np.linalg.norm(half - quarter[::2])
+        first, second = np.std(long - half[::2]), np.std(half - quarter[::2])
         assert first / second == pytest.approx(falls, rel=0.15)
 
 
@@ -89,8 +89,8 @@ def test_amplitudes_do_not_depend_on_cells_or_places_between_them() -> None:
 
 
 def test_a_medium_of_a_field_has_the_waves_of_its_number() -> None:
-    uniform = recorded(1e-3, 2, n=24, end=0.04, order=4)[1]
-    field = recorded(1e-3, 2, n=24, end=0.04, order=4, medium=Medium(np.full((24,) * 3, SPEED)))[1]
+    uniform = recorded(1e-3, 2, n=30, end=0.04, order=4)[1]
+    field = recorded(1e-3, 2, n=30, end=0.04, order=4, medium=Medium(np.full((30,) * 3, SPEED)))[1]
     assert np.abs(uniform).max() > 0
     assert np.allclose(field, uniform, rtol=1e-12, atol=1e-18)
 
@@ -103,7 +103,7 @@ def test_a_plane_sends_the_integral_of_its_wavelet() -> None:
         (n,) * 3, h, dt=dt, time_order=4, medium=Medium(SPEED), dtype="f8", boundary=Release(), order=16,
         sources=[PlaneSource("z", 200.0, wavelet)], receivers=Receivers([(200.0 + below * h, 200.0, 200.0)]),
     )  # fmt: skip
-    found = mg.run(model, steps, observe=steps).receivers.values[-1, 0]
+    found = mg.run(model, steps, observe=1).receivers.values[-1, 0]
     times = np.linspace(0.0, steps * dt - below * h / SPEED, 4001)
     integral = np.trapezoid(wavelet.at(times), times)
     begins = np.trapezoid(wavelet.at(np.linspace(-0.1, 0.0, 4001)), np.linspace(-0.1, 0.0, 4001))
@@ -112,18 +112,18 @@ def test_a_plane_sends_the_integral_of_its_wavelet() -> None:
 
 def test_legacy_amplitudes_are_those_of_a_force_one_step_later() -> None:
     """s added before a step is the force s(t + dt) V / (dt2 c2), whatever the order in time."""
-    h, dt, n = 10.0, 1e-3, 24
+    h, dt, n = 10.0, 1e-3, 30
     middle = (n // 2 * h,) * 3
-    samples = RICKER.at(dt * np.arange(60))
+    samples = RICKER.at(dt * np.arange(130))
     scale = h**3 / (dt * SPEED) ** 2
     force = PointSource(middle, Wavelet(np.append(samples[1:], 0.0) * scale))
     for order in (2, 4):
-        forced = recorded(dt, order, n=n, end=0.04, order=4, sources=[force])[1]
+        forced = recorded(dt, order, n=n, end=0.12, order=4, sources=[force])[1]
         legacy = recorded(
-            dt, order, n=n, end=0.04, order=4, sources=[PointSource(middle, Wavelet(samples), injection="legacy")]
+            dt, order, n=n, end=0.12, order=4, sources=[PointSource(middle, Wavelet(samples), injection="legacy")]
         )[1]
         assert np.abs(legacy).max() > 0
-        assert np.allclose(forced, legacy, rtol=0, atol=2e-5 * np.abs(legacy).max())
+        assert np.allclose(forced, legacy, rtol=0, atol=1e-4 * np.abs(legacy).max())
 
 
 @pytest.mark.slow
@@ -133,7 +133,7 @@ def test_the_limit_of_steps_of_fourth_order_is_sharp() -> None:
     ]
     short = mg.fletcher((24,) * 3, 10.0, dt=1e-4, medium=Medium(SPEED), boundary=Sponge(4)).parameters["dt_limit"]
     assert limit == pytest.approx(math.sqrt(3) * short)
-    calm = recorded(0.99 * limit, 4, n=24, end=1.0, order=8)[1]
+    calm = recorded(0.99 * limit, 4, n=30, end=1.0, order=8)[1]
     assert np.abs(calm).max() < 1.0
     with pytest.raises(CaseError, match="stability limit"):
         mg.fletcher((24,) * 3, 10.0, dt=1.01 * limit, time_order=4, medium=Medium(SPEED))

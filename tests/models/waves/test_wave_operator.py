@@ -71,7 +71,7 @@ def test_steps_are_those_of_the_printed_equations(order: int, form: str) -> None
     ranges = ((2000, 4000), (-0.1, 0.4), (-0.1, 0.4), (-1.5, 1.5), (-3, 3))
     medium = Medium(*(random.uniform(lo, hi, SHAPE) for lo, hi in ranges))
     cell, ricker = (7, 11, 13), Ricker(20.0, delay=2e-3)
-    source = PointSource(tuple(c * h for c, h in zip(cell, SPACING, strict=True)), ricker)  # type: ignore[arg-type]
+    source = PointSource(tuple(c * h for c, h in zip(cell, SPACING, strict=True)), ricker, injection="legacy")  # type: ignore[arg-type]
     model = mg.fletcher(
         SHAPE, SPACING, dt=DT, medium=medium, sigma=SIGMA, order=order, form=form,  # type: ignore[arg-type]
         boundary=Release(), sources=[source], dtype="f8",

@@ -188,7 +188,7 @@ class Wavelet:
 
 def _step(later: int) -> Any:
     """Return the number of the step, or of one some steps later."""
-    return as_node(STEP) + later if later else as_node(STEP)
+    return cast(as_node(STEP), "i8") + later if later else as_node(STEP)
 
 
 def _read(path: Path) -> NDArray[np.float64]:

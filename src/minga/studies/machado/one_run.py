@@ -21,6 +21,7 @@ from minga.engine.model import Model
 from minga.models.waves.boundary import Random
 from minga.models.waves.medium import Medium
 from minga.models.waves.model import fletcher
+from minga.models.waves.source import PointSource
 from minga.running.loop import drive
 from minga.running.observer import observer
 from minga.running.observers.finite import Finite
@@ -28,12 +29,14 @@ from minga.running.simulation import Simulation
 from minga.space.layout import Layout
 from minga.studies.machado.arms import ARMS, Order
 
-__all__ = ["DT", "PUBLIC", "carry_out"]
+__all__ = ["DT", "PUBLIC", "SOURCE", "carry_out"]
 
 PUBLIC: Final = Medium(vp=3000.0, epsilon=0.24, delta=0.10, theta=math.pi / 4, phi=1.0)
 """The homogeneous TTI medium of the public codes."""
 DT: Final = 0.001
 """Time step of the public codes, in s."""
+SOURCE: Final = PointSource(injection="legacy")
+"""A source as in the public codes, in the middle."""
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
@@ -47,7 +50,7 @@ def carry_out(order: Order) -> dict[str, Any]:
         everything. Bytes: `base` before the first frame, `peak` from then on, where the system tells them.
     """
     layer = 8 if order.size >= 48 else 4
-    model = fletcher((order.size - 2 * layer,) * 3, dt=DT, medium=PUBLIC, boundary=Random(layer))
+    model = fletcher((order.size - 2 * layer,) * 3, dt=DT, medium=PUBLIC, boundary=Random(layer), sources=[SOURCE])
     with Engine(Layout.single(model.grid.box, 1), grid=model.grid) as engine:
         _warm_up(order, model, engine)
         arm = ARMS[order.arm](order, model)
