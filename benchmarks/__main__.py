@@ -67,7 +67,7 @@ def page(contents: Mapping[str, Mapping[str, Any]]) -> str:
 def main() -> int:
     options = asked("benchmarks", "Measure minga beside its peers", ITEMS, f"core/{family()}.json", table=True)
     if options.table:
-        print(page(stored("core")), end="")
+        print(markdown(options.before()) if options.out else page(stored("core")), end="")
         return 0
     content = run(options.only, Effort.least() if options.quick else Effort())
     terminal(content)

@@ -28,7 +28,7 @@ def shown(
     on the page. `headline`: what of the results is stored first. `all_stored`: the tables of all families of processors
     where each has a file, for the page. None where only the stored tables were asked for."""
     if options.table:
-        print(markdown(options.before()), end="")
+        print(all_stored() if all_stored and not options.out else markdown(options.before()), end="")
         return None
     content = options.whole(measure(options.only, options.quick))
     content |= headline(content.get("results", {}))
