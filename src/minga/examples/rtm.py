@@ -67,7 +67,7 @@ def survey(shape, steps, wavelet):
 
 def source(wavelet):
     """Return the source, a plane below the surface."""
-    return PlaneSource("z", SURFACE, wavelet, "legacy")  # one that can be taken away again
+    return PlaneSource("z", SURFACE, wavelet, "legacy")  # subtracted again on the way back
 
 
 def receivers(shape):

@@ -10,7 +10,24 @@ import pytest
 
 import minga as mg
 from minga.errors import CaseError
-from minga.models.waves import Cpml, Medium, PlaneSource, PointSource, Receivers, Release, Ricker, Sponge, Wavelet
+from minga.models.waves import (
+    Cpml,
+    Medium,
+    PlaneSource,
+    PointSource,
+    Random,
+    Receivers,
+    Release,
+    Ricker,
+    Sponge,
+    Wavelet,
+    add_sources,
+    adjoint_fields,
+    migrate,
+    prepare,
+    record_adjoint_step,
+    record_advance,
+)
 from minga.models.waves.preflight import dispersion
 from minga.running.loop import drive
 from minga.running.session import state_digest
@@ -97,8 +114,8 @@ def test_a_medium_of_a_field_has_the_waves_of_its_number() -> None:
 
 def test_a_plane_sends_the_integral_of_its_wavelet() -> None:
     """p = c / 2 times the integral of s up to t - z / c, from a plane s(t) delta(z), long before the sides are felt."""
-    n, h, dt, steps, below = 40, 10.0, 1e-3, 40, 4
-    wavelet = Ricker(25.0, delay=0.02)
+    n, h, dt, steps, below = 40, 10.0, 1e-3, 70, 4
+    wavelet = Ricker(25.0, delay=0.045)
     model = mg.fletcher(
         (n,) * 3, h, dt=dt, time_order=4, medium=Medium(SPEED), dtype="f8", boundary=Release(), order=16,
         sources=[PlaneSource("z", 200.0, wavelet)], receivers=Receivers([(200.0 + below * h, 200.0, 200.0)]),
@@ -106,28 +123,49 @@ def test_a_plane_sends_the_integral_of_its_wavelet() -> None:
     found = mg.run(model, steps, observe=1).receivers.values[-1, 0]
     times = np.linspace(0.0, steps * dt - below * h / SPEED, 4001)
     integral = np.trapezoid(wavelet.at(times), times)
-    begins = np.trapezoid(wavelet.at(np.linspace(-0.1, 0.0, 4001)), np.linspace(-0.1, 0.0, 4001))
-    assert found == pytest.approx(SPEED / 2 * integral, abs=SPEED / 2 * abs(begins) + 1e-2 * SPEED / 2 * 0.01)
+    assert found == pytest.approx(SPEED / 2 * integral, rel=2e-3)
 
 
 def test_legacy_amplitudes_are_those_of_a_force_one_step_later() -> None:
-    """s added before a step is the force s(t + dt) V / (dt2 c2), whatever the order in time."""
+    """s added before a step is the force s(t + dt) V / (dt2 c2)."""
     h, dt, n = 10.0, 1e-3, 30
     middle = (n // 2 * h,) * 3
     samples = RICKER.at(dt * np.arange(130))
     scale = h**3 / (dt * SPEED) ** 2
     force = PointSource(middle, Wavelet(np.append(samples[1:], 0.0) * scale))
-    for order in (2, 4):
-        forced = recorded(dt, order, n=n, end=0.12, order=4, sources=[force])[1]
-        legacy = recorded(
-            dt, order, n=n, end=0.12, order=4, sources=[PointSource(middle, Wavelet(samples), injection="legacy")]
-        )[1]
-        assert np.abs(legacy).max() > 0
-        assert np.allclose(forced, legacy, rtol=0, atol=1e-4 * np.abs(legacy).max())
+    forced = recorded(dt, 2, n=n, end=0.12, order=4, sources=[force])[1]
+    legacy = PointSource(middle, Wavelet(samples), injection="legacy")
+    added = recorded(dt, 2, n=n, end=0.12, order=4, sources=[legacy])[1]
+    assert np.abs(added).max() > 0
+    assert np.allclose(forced, added, rtol=0, atol=1e-4 * np.abs(added).max())
+
+
+@pytest.mark.parametrize("source", [PointSource((93.0, 81.0, 77.0), RICKER), PlaneSource("y", 60.0, RICKER)])
+def test_physical_sources_are_taken_away_again_when_time_runs_backwards(source: PointSource | PlaneSource) -> None:
+    """Layers of random velocities around a uniform medium: the velocity is a field."""
+    steps = 60
+    waves = prepare((20, 18, 16), 10.0, dt=1e-3, medium=Medium(SPEED), boundary=Random(4), order=4, dtype="f8")
+    there, turn, back = (mg.Program(name) for name in ("there", "turn", "back"))
+    for program, following in ((there, mg.STEP + 1), (back, mg.STEP - 1)):
+        record_advance(program, waves, [source])
+        program.rotate(*waves.fields)
+        program.let(mg.STEP, following)
+    turn.rotate(*waves.fields)
+    with mg.Engine({waves.grid: mg.Layout.single(waves.grid.box, 1)}) as engine:
+        for field in waves.medium:
+            engine.set(field, waves.start()[field.name])
+        engine.run(there, steps)
+        largest = np.abs(engine.gather(waves.fields[0])).max()
+        engine.run(turn)
+        engine.write(mg.STEP, steps - 1)
+        engine.run(back, steps)
+        left = np.abs(engine.gather(waves.fields[0])).max()
+    assert largest > 1e-5
+    assert left < 1e-10 * largest
 
 
 @pytest.mark.slow
-def test_the_limit_of_steps_of_fourth_order_is_sharp() -> None:
+def test_the_limit_of_steps_of_fourth_order() -> None:
     limit = mg.fletcher((24,) * 3, 10.0, dt=1e-4, time_order=4, medium=Medium(SPEED), boundary=Sponge(4)).parameters[
         "dt_limit"
     ]
@@ -165,6 +203,17 @@ def test_what_cannot_be() -> None:
     with pytest.raises(CaseError, match="matched layers") as caught:
         mg.fletcher((24,) * 3, 10.0, dt=1e-4, time_order=4, medium=Medium(SPEED), boundary=Cpml(4))
     assert caught.value.key == "fletcher.time_order"
+    waves = prepare((24,) * 3, 10.0, dt=1e-3, time_order=4, medium=Medium(SPEED), boundary=Release())
+    step = mg.Program("step")
+    for refused in (waves.record_kernel, lambda step: record_adjoint_step(step, waves, adjoint_fields(waves))):
+        with pytest.raises(CaseError, match="second order in time only"):
+            refused(step)
+    with pytest.raises(CaseError, match="second order"):
+        migrate(waves, [PointSource()], Receivers([(0.0, 0.0, 0.0)]), np.ones((9, 1)))
+    with pytest.raises(CaseError, match="legacy"):
+        record_advance(step, waves, [PointSource(injection="legacy")])
+    with pytest.raises(CaseError, match="record_advance"):
+        add_sources(step, [PointSource()], waves.fields, waves.shape, waves.spacing, waves.layers, waves.dt)
     with pytest.raises(CaseError, match="order 3"):
         mg.fletcher((24,) * 3, 10.0, dt=1e-4, time_order=3, medium=Medium(SPEED))
     with pytest.raises(CaseError, match="injection"):
@@ -176,5 +225,5 @@ def test_what_cannot_be() -> None:
     [(4, 4, 2, -1.883), (8, 4, 2, 0.031), (5, 8, 2, 0.532), (20, 8, 2, 0.037), (4, 8, 4, -0.344), (8, 8, 4, -0.0024)],
 )
 def test_dispersion_along_an_axis(points: int, order: int, time_order: int, expected: float) -> None:
-    """Published values in per cent, at a Courant number of 0.3."""
+    """Values in per cent that were computed by another program, at a Courant number of 0.3."""
     assert 100 * dispersion(points, 0.3, order, time_order) == pytest.approx(expected, abs=6e-4)

@@ -16,6 +16,7 @@ from minga.lazy import attach
 if TYPE_CHECKING:
     from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
     from minga.models.waves.boundary import Cpml, Random, Release, Rigid, Sponge
+    from minga.models.waves.injection import record_advance
     from minga.models.waves.medium import Medium
     from minga.models.waves.migration import migrate
     from minga.models.waves.model import Waves, fletcher, prepare
@@ -42,6 +43,7 @@ __all__ = [
     "migrate",
     "prepare",
     "record_adjoint_step",
+    "record_advance",
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)

@@ -62,6 +62,7 @@ def record_adjoint_step(step: Program, waves: Waves, fields: Sequence[Field]) ->
     fields
         The fields of `adjoint_fields`.
     """
+    waves.check_second_order("the adjoint step is", "prepare the waves with time_order=2")
     medium = [list(waves.medium)] if waves.medium else []
     step.apply(adjoint_kernel(waves.equations), list(fields), [f.previous for f in fields], *medium)
     step.rotate(*fields)

@@ -1,4 +1,4 @@
-"""Recording of a step with its sources: leapfrog, or the fourth order in time, and both kinds of injection.
+"""Time steps with their sources: of second order (leapfrog) or fourth order in time.
 
 With u the waves, A u = dt2 times the right side of the equations (`minga.models.waves.kernels`), and S = dt2 vp2 s / V
 the contribution of a physical source s to its cells of volume V, a step of second order is
@@ -11,7 +11,8 @@ Geophysics 51(1), 1986; for any A, with the source inside A)
     w = A u + S,    next = 2 u - previous + w + (A w + S'') / 12
 
 where S'' is the second difference of S in time. Without the source in w and S'', the order would be two. The sources
-of a plane have the spacing along its normal in place of V. A legacy source has S = s, one step later.
+of a plane have the spacing along its normal in place of V. Legacy sources (`minga.models.waves.source`) have steps of
+second order only. Wavelets should begin at 0, as waves do.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from minga.engine.program import Program
+from minga.errors import CaseError
 from minga.models.waves.kernels import correction_kernel, forward_kernel, increment_kernel
 from minga.models.waves.source import PlaneSource, Source, add_amount, add_sources
 from minga.space.field import Field, Register, Slot
@@ -42,6 +44,11 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> No
         The waves.
     sources
         The sources.
+
+    Raises
+    ------
+    CaseError
+        If a source lies outside the model, or a legacy source has steps of fourth order.
     """
     medium = [list(waves.medium)] if waves.medium else []
     now, following = list(waves.fields), [field.previous for field in waves.fields]
@@ -53,19 +60,20 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> No
             if source.injection == "physical":
                 _add(step, waves, source, following, number, source.wavelet.value(waves.dt))
         return
+    if any(source.injection == "legacy" for source in sources):
+        raise CaseError(
+            "legacy sources have steps of second order in time only",
+            key="fletcher.sources.injection",
+            remedy='choose "physical", or time_order = 2',
+        )
     increments = list(waves.increments)
     step.apply(increment_kernel(waves.equations), now, increments, *medium)
     for number, source in enumerate(sources):
-        _add(step, waves, source, increments, number, _sample(waves, source, 0))
+        _add(step, waves, source, increments, number, source.wavelet.value(waves.dt))
     step.apply(correction_kernel(waves.equations), now, following, increments, *medium)
     for number, source in enumerate(sources):
-        before, here, after = (_sample(waves, source, later) for later in (-1, 0, 1))
+        before, here, after = (source.wavelet.value(waves.dt, later) for later in (-1, 0, 1))
         _add(step, waves, source, following, number, (before - 2.0 * here + after) * (1.0 / 12.0), "curvature")
-
-
-def _sample(waves: Waves, source: Source, later: int) -> Any:
-    """Return the source's amplitude some steps later; legacy sources act a step earlier than physical ones."""
-    return source.wavelet.value(waves.dt, later + (source.injection == "legacy"))
 
 
 def _add(
@@ -77,13 +85,11 @@ def _add(
     amount: Any,
     what: str = "force",
 ) -> None:
-    """Record the addition of a source's amount to its cells of some waves, times dt2 vp2 / V if it is physical."""
-    factor = None
-    if source.injection == "physical":
-        at = "zyx".index(source.axis) if isinstance(source, PlaneSource) else None
-        volume = math.prod(waves.spacing) if at is None else waves.spacing[at]
-        factor = next((field for field in waves.medium if field.name == "vp2"), None)
-        uniform = dict(waves.equations.constants).get("vp2", 1.0)
-        amount = amount * (waves.dt * waves.dt / volume * uniform)
+    """Record the addition of a source's amount, times dt2 vp2 / V, to its cells of some waves."""
+    at = "zyx".index(source.axis) if isinstance(source, PlaneSource) else None
+    volume = math.prod(waves.spacing) if at is None else waves.spacing[at]
+    factor = next((field for field in waves.medium if field.name == "vp2"), None)
+    uniform = dict(waves.equations.constants).get("vp2", 1.0)
+    amount = amount * (waves.dt * waves.dt / volume * uniform)
     register = step.let(Register(f"{step.name}.{what}.{number}"), amount)
     add_amount(step, source, targets, register, waves.shape, waves.spacing, waves.layers, factor)

@@ -79,12 +79,7 @@ def migrate(
             key="fletcher.boundary",
             remedy="prepare the waves with Random() or Release()",
         )
-    if waves.increments:
-        raise CaseError(
-            "migration takes steps of second order in time only",
-            key="fletcher.time_order",
-            remedy="prepare the waves with time_order=2",
-        )
+    waves.check_second_order("migration is", "prepare the waves with time_order=2")
     found = np.asarray(data, np.float64)
     if found.ndim != 2 or found.shape[1] != len(receivers.positions) or len(found) < 2:
         raise CaseError(

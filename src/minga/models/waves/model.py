@@ -36,14 +36,14 @@ __all__ = ["Waves", "fletcher", "prepare"]
 
 TIME_ORDERS: Final = (2, 4)
 LIMITS: Final = {2: 1.0, 4: math.sqrt(3.0)}
-"""Largest stable time step of each order, in units of that of the second: dt2 omega2 is at most 4 or 12."""
+"""Largest stable time step of each order, relative to that of second order: dt2 omega2 is at most 4 or 12."""
 INFINITE_SIGMA: Final = 10.0
 """Limit of sigma above which there are no SV waves, as in Fletcher's codes."""
 FORMS: Final = ("fletcher", "selfadjoint")
 UNITS: Final = {"vp2": "m2 s-2"}
 OBSERVED: Final = {
-    "largest": ("1", "largest amplitude of p, in units of the source's"),
-    "receivers": ("1", "samples of p at the receivers, in units of the source's"),
+    "largest": ("1", "largest amplitude of p, in the source's unit per metre"),
+    "receivers": ("1", "samples of p at the receivers, in the source's unit per metre"),
 }
 ABOUT: Final = {
     "p": "pressure-like wave field",
@@ -149,6 +149,24 @@ class Waves:
 
         return {field.name: of(field.name) for field in self.medium}
 
+    def check_second_order(self, what: str, remedy: str) -> None:
+        """Refuse steps of fourth order in time for what has second order only.
+
+        Parameters
+        ----------
+        what
+            Subject and verb of the message: "migration is".
+        remedy
+            Remedy of the error.
+
+        Raises
+        ------
+        CaseError
+            If the waves have steps of fourth order in time.
+        """
+        if self.increments:
+            raise CaseError(f"{what} of second order in time only", key="fletcher.time_order", remedy=remedy)
+
     def record_kernel(self, step: Program) -> None:
         """Record the computation of the next waves in the previous slots; a step must then rotate `fields`.
 
@@ -156,7 +174,13 @@ class Waves:
         ----------
         step
             The Program to record into.
+
+        Raises
+        ------
+        CaseError
+            If the waves have steps of fourth order in time, which `record_advance` records.
         """
+        self.check_second_order("this kernel is", "use record_advance, or prepare the waves with time_order=2")
         medium = [list(self.medium)] if self.medium else []
         step.apply(forward_kernel(self.equations), list(self.fields), [f.previous for f in self.fields], *medium)
 
@@ -312,7 +336,7 @@ def fletcher(
         Order of the differences in space: 4, 8, 12 or 16.
     time_order
         Order of the steps in time: 2 (leapfrog) or 4, which takes twice the work a step, allows steps 1.7 times as
-        long, and has errors many times smaller (`minga.models.waves.injection`); not with Cpml().
+        long, and whose errors in time are many times smaller (`minga.models.waves.injection`); not with Cpml().
     form
         "fletcher", or "selfadjoint" for rapidly varying axes (`minga.models.waves.kernels`).
     boundary
@@ -377,7 +401,7 @@ def fletcher(
         traces=None if receivers is None else _traces(receivers, waves, chosen),
         clock=Clock(dt=dt),
         parameters={
-            "dt": dt, "sigma": sigma, "order": order, "time_order": time_order, "form": form,
+            "dt": dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,
             "boundary": repr(waves.boundary), "inside": [list(waves.inside.lo), list(waves.inside.hi)],
             "dt_limit": LIMITS[time_order] * waves.extremes.dt_limit,
         },
@@ -385,13 +409,13 @@ def fletcher(
 
 
 def _check_time_order(order: object, boundary: Boundary) -> None:
-    if order not in TIME_ORDERS or isinstance(order, bool):
+    if order not in TIME_ORDERS or not isinstance(order, int | np.integer):
         raise CaseError(
             f"there is no order {order!r} of steps in time", key="fletcher.time_order", remedy="choose 2 or 4"
         )
     if order == 4 and isinstance(boundary, Cpml):
         raise CaseError(
-            "matched layers (cpml) take steps of second order only",
+            "matched layers (cpml) support second-order time steps only",
             key="fletcher.time_order",
             remedy='choose 2, or the boundary "sponge" or "random"',
         )

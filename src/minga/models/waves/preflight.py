@@ -13,7 +13,7 @@ from minga.models.waves.stencils import second_weights
 __all__ = ["dispersion", "notes_of", "step_for"]
 
 SHARE: Final = 0.75
-"""Fraction of the stability limit used for dt = "auto": steps in time are of second order, and lose accuracy beyond."""
+"""Fraction of the stability limit used for dt = "auto": errors of steps in time grow with them."""
 
 ENOUGH: Final = 4.0
 """Points per wavelength below which differences of order 8 delay waves visibly."""
@@ -51,8 +51,12 @@ def notes_of(
         factor = ENOUGH / found.p_peak
         yield "too coarse", f"for any waves: make the cells or the frequency {factor:.2g} times smaller"
     else:
-        error = dispersion(found.p_peak, extremes.slowest_p * dt / max(spacing), *orders)
-        yield "dispersion", f"the slowest P waves travel {_percent(error)} at {peak:.3g} Hz, along the coarsest axis"
+        widest = max(spacing)
+        slow, fast = (
+            dispersion(velocity / (peak * widest), velocity * dt / widest, *orders)
+            for velocity in (extremes.slowest_p, extremes.fastest_p)
+        )
+        yield "dispersion", f"at {peak:.3g} Hz the slowest P waves are {_percent(slow)}, the fastest {_percent(fast)}"
     if found.sv_peak is not None and found.sv_highest is not None:
         yield "SV waves", _points(found.sv_peak, found.sv_highest, peak)
 
@@ -77,11 +81,13 @@ def dispersion(points: float, courant: float, order: int, time_order: int) -> fl
     increment = courant * courant * square
     if time_order == 4:
         increment -= increment * increment / 12
-    return math.acos(1 - increment / 2) / (courant * turn) - 1
+    return 2 * math.asin(math.sqrt(increment) / 2) / (courant * turn) - 1
 
 
 def _percent(error: float) -> str:
     """Return an error of a velocity in words."""
+    if abs(error) < 1e-5:
+        return "less than 0.001 % wrong"
     return f"{100 * abs(error):.2g} % too {'fast' if error > 0 else 'slow'}"
 
 

@@ -125,7 +125,7 @@ class SourceSettings(BaseModel):
     )
     injection: Annotated[
         Literal["physical", "legacy"],
-        Field(description='meaning of amplitudes: "physical", a force; or "legacy", added to p before each step'),
+        Field(description='meaning of amplitudes: "physical", a force; or "legacy", added to p and q before each step'),
     ] = "physical"
 
 
@@ -172,6 +172,8 @@ class FletcherSettings(BaseModel):
         Time step in s, or "auto": a safe fraction of the stability limit.
     order
         Order of the differences in space.
+    time_order
+        Order of the steps in time.
     form
         "fletcher" (Fletcher, Du & Fowler 2009) or "selfadjoint" (rotated).
     sigma

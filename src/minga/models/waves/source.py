@@ -242,7 +242,8 @@ class PlaneSource:
     wavelet
         Signal that is added.
     injection
-        "physical" or "legacy": the meaning of the wavelet's amplitude; a physical source is s(t) delta(z - z0).
+        "physical" or "legacy": the meaning of the wavelet's amplitude; a physical source is s(t) delta(z - z0)
+        for a plane normal to z.
     """
 
     axis: Literal["z", "y", "x"]
@@ -258,7 +259,7 @@ def _check_injection(injection: object) -> None:
     if injection not in INJECTIONS:
         raise CaseError(
             f"there is no injection {injection!r}",
-            key="fletcher.sources.injection",
+            key="fletcher.source.injection",
             remedy=f"choose one of {', '.join(INJECTIONS)}",
         )
 
@@ -283,7 +284,7 @@ def add_sources(
     *,
     sign: float = 1.0,
 ) -> None:
-    """Record the addition of the values of wavelets to waves, as legacy sources have it.
+    """Record the addition of the values of wavelets to waves, unscaled: that of legacy sources.
 
     Parameters
     ----------
@@ -307,8 +308,14 @@ def add_sources(
     Raises
     ------
     CaseError
-        If a source lies outside the model.
+        If a source is physical or lies outside the model.
     """
+    if any(source.injection == "physical" for source in sources):
+        raise CaseError(
+            "physical sources are scaled by the medium and the step",
+            key="fletcher.source.injection",
+            remedy='use record_advance, which adds them, or sources with injection="legacy"',
+        )
     for number, source in enumerate(sources):
         amount = step.let(Register(f"{step.name}.source.{number}"), source.wavelet.value(dt) * sign)
         add_amount(step, source, waves, amount, shape, spacing, layers)
