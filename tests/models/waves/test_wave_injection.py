@@ -29,6 +29,7 @@ from minga.models.waves import (
     record_advance,
 )
 from minga.models.waves.preflight import dispersion
+from minga.models.waves.stability import Extremes
 from minga.running.loop import drive
 from minga.running.session import state_digest
 from thinned import thinned
@@ -102,7 +103,7 @@ def test_amplitudes_do_not_depend_on_cells_or_places_between_them() -> None:
     times, found = recorded(1e-3, 4, sources=[PointSource(between, RICKER)])
     away = [math.dist(between, [350.0 + 10.0 * c for c in cells]) for cells in AWAY]
     expected = np.stack([RICKER.at(times - r / SPEED) / (4 * math.pi * r) for r in away], axis=1)
-    assert np.linalg.norm(found - expected) < 0.02 * np.linalg.norm(expected)
+    assert np.linalg.norm(found - expected) < 0.01 * np.linalg.norm(expected)
 
 
 def test_a_medium_of_a_field_has_the_waves_of_its_number() -> None:
@@ -165,7 +166,7 @@ def test_physical_sources_are_taken_away_again_when_time_runs_backwards(source: 
 
 
 @pytest.mark.slow
-def test_the_limit_of_steps_of_fourth_order() -> None:
+def test_the_limit_of_steps_of_fourth_order_is_sharp() -> None:
     limit = mg.fletcher((24,) * 3, 10.0, dt=1e-4, time_order=4, medium=Medium(SPEED), boundary=Sponge(4)).parameters[
         "dt_limit"
     ]
@@ -173,6 +174,9 @@ def test_the_limit_of_steps_of_fourth_order() -> None:
     assert limit == pytest.approx(math.sqrt(3) * short)
     calm = recorded(0.99 * limit, 4, n=30, end=1.0, order=8)[1]
     assert np.abs(calm).max() < 1.0
+    unchecked = Extremes(math.inf, SPEED, SPEED, SPEED, None)
+    grown = recorded(1.01 * limit, 4, n=30, end=1.0, order=8, extremes=unchecked)[1]
+    assert not np.abs(grown).max() < 1e10
     with pytest.raises(CaseError, match="stability limit"):
         mg.fletcher((24,) * 3, 10.0, dt=1.01 * limit, time_order=4, medium=Medium(SPEED))
 
@@ -205,9 +209,8 @@ def test_what_cannot_be() -> None:
     assert caught.value.key == "fletcher.time_order"
     waves = prepare((24,) * 3, 10.0, dt=1e-3, time_order=4, medium=Medium(SPEED), boundary=Release())
     step = mg.Program("step")
-    for refused in (waves.record_kernel, lambda step: record_adjoint_step(step, waves, adjoint_fields(waves))):
-        with pytest.raises(CaseError, match="second order in time only"):
-            refused(step)
+    with pytest.raises(CaseError, match="second order in time only"):
+        record_adjoint_step(step, waves, adjoint_fields(waves))
     with pytest.raises(CaseError, match="second order"):
         migrate(waves, [PointSource()], Receivers([(0.0, 0.0, 0.0)]), np.ones((9, 1)))
     with pytest.raises(CaseError, match="legacy"):

@@ -15,8 +15,8 @@ from minga.errors import CaseError, suggest
 from minga.models.waves.boundary import Boundary, Cpml, Random, Release, Sponge
 from minga.models.waves.case_medium import FoundMedium, find_medium
 from minga.models.waves.medium import sampled_boxes
-from minga.models.waves.model import LIMITS, fletcher
-from minga.models.waves.preflight import notes_of, step_for
+from minga.models.waves.model import fletcher
+from minga.models.waves.preflight import dispersion_of, notes_of, step_for
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import (
     BOUNDARY_FORM,
@@ -27,6 +27,7 @@ from minga.models.waves.settings import (
     WaveletSettings,
 )
 from minga.models.waves.source import PlaneSource, PointSource, Ricker, Source, Wavelet
+from minga.models.waves.stability import LIMITS
 from minga.models.waves.wavelet_file import read_wavelet, resampled, spectrum_peak
 from minga.schema import validate
 from minga.space.box import Box
@@ -73,11 +74,14 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
         dtype=settings.dtype,
         extremes=extremes,
     )
+    orders = settings.order, settings.time_order
+    divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
     inside = Box((boundary.cells,) * 3, tuple(n + boundary.cells for n in found.shape))
     return replace(
         model,
         notes=(
-            *notes_of(extremes, limit, found.spacing, dt, sources, (settings.order, settings.time_order)),
+            *notes_of(extremes, limit, found.spacing, dt, sources),
+            *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders)),
             *(_sampled(found) if sample else ()),
             *_renamed(settings.boundary),
         ),

@@ -11,10 +11,9 @@ Source: R. P. Fletcher, X. Du, P. J. Fowler, "Reverse time migration in tilted t
 Geophysics 74(6), 2009.
 
 Time integration is leapfrog: next = 2 now - previous + dt2 * right side, written over the previous slot; for its
-correction to fourth order see `minga.models.waves.injection`. Differences
-are scaled by the smallest spacing h, and dt2 / h2 is a factor of vpz2: no intermediate value is much smaller than the
-waves, so that few are denormal numbers, which slow processors down. Mixed derivatives are first derivatives of first
-derivatives, which are locals.
+correction to fourth order see `minga.models.waves.injection`. Differences are scaled by the smallest spacing h, and dt2
+/ h2 is a factor of vpz2: no intermediate value is much smaller than the waves, so that few are denormal numbers, which
+slow processors down. Mixed derivatives are first derivatives of first derivatives, which are locals.
 """
 
 from __future__ import annotations

@@ -21,11 +21,11 @@ from minga.lang.kernel import Kernel
 from minga.models.waves.absorption import record_damping, record_matching
 from minga.models.waves.boundary import Boundary, Cpml, Random, Sponge, scrambled
 from minga.models.waves.injection import record_advance
-from minga.models.waves.kernels import NAMES, Equations, Form, Kind, forward_kernel
+from minga.models.waves.kernels import NAMES, Equations, Form, Kind
 from minga.models.waves.medium import Medium, Sampler, axis_vector
 from minga.models.waves.receivers import Receivers, record_samples
 from minga.models.waves.source import PointSource, Source, middle_of
-from minga.models.waves.stability import Extremes, check_sigma, check_step, survey
+from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, survey
 from minga.models.waves.stencils import Differences, first_weights
 from minga.space.boundary import fixed
 from minga.space.box import Box
@@ -34,16 +34,13 @@ from minga.space.grid import Grid
 
 __all__ = ["Waves", "fletcher", "prepare"]
 
-TIME_ORDERS: Final = (2, 4)
-LIMITS: Final = {2: 1.0, 4: math.sqrt(3.0)}
-"""Largest stable time step of each order, relative to that of second order: dt2 omega2 is at most 4 or 12."""
 INFINITE_SIGMA: Final = 10.0
 """Limit of sigma above which there are no SV waves, as in Fletcher's codes."""
 FORMS: Final = ("fletcher", "selfadjoint")
 UNITS: Final = {"vp2": "m2 s-2"}
 OBSERVED: Final = {
-    "largest": ("1", "largest amplitude of p, in the source's unit per metre"),
-    "receivers": ("1", "samples of p at the receivers, in the source's unit per metre"),
+    "largest": ("1", "largest amplitude of p"),
+    "receivers": ("1", "samples of p at the receivers"),
 }
 ABOUT: Final = {
     "p": "pressure-like wave field",
@@ -175,14 +172,8 @@ class Waves:
         step
             The Program to record into.
 
-        Raises
-        ------
-        CaseError
-            If the waves have steps of fourth order in time, which `record_advance` records.
         """
-        self.check_second_order("this kernel is", "use record_advance, or prepare the waves with time_order=2")
-        medium = [list(self.medium)] if self.medium else []
-        step.apply(forward_kernel(self.equations), list(self.fields), [f.previous for f in self.fields], *medium)
+        record_advance(step, self, ())
 
 
 def prepare(
@@ -409,7 +400,7 @@ def fletcher(
 
 
 def _check_time_order(order: object, boundary: Boundary) -> None:
-    if order not in TIME_ORDERS or not isinstance(order, int | np.integer):
+    if order not in LIMITS or not isinstance(order, int | np.integer):
         raise CaseError(
             f"there is no order {order!r} of steps in time", key="fletcher.time_order", remedy="choose 2 or 4"
         )

@@ -10,7 +10,7 @@ from minga.models.waves.source import Source
 from minga.models.waves.stability import Extremes, sampling, two_digits
 from minga.models.waves.stencils import second_weights
 
-__all__ = ["dispersion", "notes_of", "step_for"]
+__all__ = ["dispersion", "dispersion_of", "notes_of", "step_for"]
 
 SHARE: Final = 0.75
 """Fraction of the stability limit used for dt = "auto": errors of steps in time grow with them."""
@@ -33,9 +33,8 @@ def notes_of(
     spacing: Sequence[float],
     dt: float,
     sources: Sequence[Source],
-    orders: tuple[int, int],
 ) -> Iterator[tuple[str, str]]:
-    """Yield the notes as pairs of a label and its text; `orders` are those of the differences in space and in time."""
+    """Yield the notes as pairs of a label and its text."""
     yield "time step", f"{dt * 1e3:.4g} ms, {100 * dt / limit:.0f} % of the stability limit ({limit * 1e3:.4g} ms)"
     shear = "" if extremes.slowest_sv is None else f"; SV from {extremes.slowest_sv:.0f}"
     yield "velocities", f"P {extremes.slowest_p:.0f} to {extremes.fastest_p:.0f} m/s{shear}"
@@ -50,15 +49,23 @@ def notes_of(
     if found.p_peak < FEWEST:
         factor = ENOUGH / found.p_peak
         yield "too coarse", f"for any waves: make the cells or the frequency {factor:.2g} times smaller"
-    else:
-        widest = max(spacing)
-        slow, fast = (
-            dispersion(velocity / (peak * widest), velocity * dt / widest, *orders)
-            for velocity in (extremes.slowest_p, extremes.fastest_p)
-        )
-        yield "dispersion", f"at {peak:.3g} Hz the slowest P waves are {_percent(slow)}, the fastest {_percent(fast)}"
     if found.sv_peak is not None and found.sv_highest is not None:
         yield "SV waves", _points(found.sv_peak, found.sv_highest, peak)
+
+
+def dispersion_of(
+    extremes: Extremes, spacing: Sequence[float], dt: float, sources: Sequence[Source], orders: tuple[int, int]
+) -> Iterator[tuple[str, str]]:
+    """Yield a note on the velocities of waves on the grid, along its coarsest axis; `orders` in space and in time."""
+    peak = max((source.wavelet.peak for source in sources if source.wavelet.peak), default=0.0)
+    widest = max(spacing)
+    if not peak or extremes.slowest_p < FEWEST * peak * widest:
+        return
+    slow, fast = (
+        dispersion(velocity / (peak * widest), velocity * dt / widest, *orders)
+        for velocity in (extremes.slowest_p, extremes.fastest_p)
+    )
+    yield "dispersion", f"at {peak:.3g} Hz the slowest P waves are {_percent(slow)}, the fastest {_percent(fast)}"
 
 
 def dispersion(points: float, courant: float, order: int, time_order: int) -> float:
@@ -85,7 +92,7 @@ def dispersion(points: float, courant: float, order: int, time_order: int) -> fl
 
 
 def _percent(error: float) -> str:
-    """Return an error of a velocity in words."""
+    """Format the relative error of a velocity."""
     if abs(error) < 1e-5:
         return "less than 0.001 % wrong"
     return f"{100 * abs(error):.2g} % too {'fast' if error > 0 else 'slow'}"

@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 Injection = Literal["physical", "legacy"]
-INJECTIONS: Final = ("physical", "legacy")
+INJECTIONS: Final = get_args(Injection)
 
 
 @dataclass(frozen=True, slots=True)

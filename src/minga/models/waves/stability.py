@@ -16,7 +16,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Decimal
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from minga.models.waves.symbols import Corners, corners
 from minga.space.box import Box
 
 __all__ = [
+    "LIMITS",
     "Extremes",
     "Sampling",
     "check_sigma",
@@ -42,6 +43,8 @@ __all__ = [
 ]
 
 
+LIMITS: Final = {2: 1.0, 4: math.sqrt(3.0)}
+"""Largest stable time step by order in time, relative to that of second order: dt2 omega2 is at most 4 or 12."""
 _ROUNDING = 1e-9
 """Tolerance of inequalities: epsilon and delta are rounded numbers."""
 _ABOVE = 1.0 + 1e-12
