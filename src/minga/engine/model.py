@@ -46,7 +46,7 @@ class Traces:
     """An observable that consists of one sample at each of some points, with a description of the samples.
 
     observable  name of the observable
-    positions   positions of the points along the axes of the grid, in its units
+    positions   positions of the points along z, y, x, in the units of the grid; y or x is 0 on a grid without it
     every       number of steps between samples
     dt          duration of a step in seconds
     sources     positions of the sources of the waves, likewise

@@ -81,7 +81,7 @@ def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
     waves = prepare(shape, SPACING, dt=DT, medium=Medium(ABOVE), boundary=Random(12))
     adjoint = adjoint_fields(waves)
     image = mg.Field("image", waves.grid, "f8", description="reflectors")
-    taps = Taps.of(receivers(shape).placed(waves.shape, waves.spacing, waves.layers))
+    taps = Taps.of(receivers(shape).placed(waves.domain))
     ricker = Ricker(frequency)
     records = functools.cache(lambda: survey(shape, steps, ricker))  # computed when they are first needed
 
@@ -97,7 +97,7 @@ def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
 
     step = mg.Program("step")
     for fields, wavelet in ((here, there), (before, back)):
-        add_sources(step, [source(wavelet)], fields, waves.shape, waves.spacing, waves.layers, waves.dt)
+        add_sources(step, [source(wavelet)], fields, waves.domain, waves.dt)
     with step.when(steps < mg.STEP):
         step.call(inject_records, reads=adjoint[:1], writes=adjoint[:1])
         step.apply(correlate, here[0], adjoint[0], image)
@@ -108,6 +108,6 @@ def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
     step.let(mg.STEP, mg.STEP + 1)
     return mg.Model(
         name="rtm", grid=waves.grid, fields=(*here, *adjoint, image, *waves.medium), step=step, initial=waves.start(),
-        output=("image",), window=waves.inside, parameters={"frequency": frequency, "steps": steps},
+        output=("image",), window=waves.domain.inside, parameters={"frequency": frequency, "steps": steps},
         presentation=mg.Presentation(dict.fromkeys((field.name for field in (*here, image)), waves.style)),
     )  # fmt: skip

@@ -15,7 +15,7 @@ from minga.errors import MingaError
 from minga.output.directory import RunDirectory
 from minga.output.provenance import COMMAND, origin_of
 from minga.output.series import Series
-from minga.output.traces import Recorded, samples_of
+from minga.output.traces import AXES, Recorded, samples_of
 from minga.output.variables import (
     CONVENTIONS,
     Variable,
@@ -174,6 +174,5 @@ def _receivers(samples: Recorded, axes: Sequence[tuple[str, str]]) -> dict[str, 
     """Return the times and positions of samples."""
     about = {"units": "s", "long_name": "time of the model"}
     return {RECEIVER_TIMES: (RECEIVER_TIMES, samples.seconds, about)} | {
-        f"{RECEIVER}_{axis}": (RECEIVER, samples.positions[:, number], {"units": unit})
-        for number, (axis, unit) in enumerate(axes)
+        f"{RECEIVER}_{axis}": (RECEIVER, samples.positions[:, AXES.index(axis)], {"units": unit}) for axis, unit in axes
     }

@@ -25,7 +25,7 @@ from minga.output.variables import CONVENTIONS
 
 __all__ = ["Recorded", "check_observed", "read_traces", "samples_of", "traces_to_segy", "write_traces"]
 
-_AXES: Final = "zyx"
+AXES: Final = "zyx"
 _ROWS_A_CHUNK: Final = 4096
 _CENTIMETRES: Final = 100
 
@@ -76,7 +76,7 @@ def samples_of(traces: Traces, series: Series) -> Recorded:
     rows = [k for k, step in enumerate(series.steps) if step % traces.every == 0]
     samples = np.array([series.values[traces.observable][k] for k in rows], "f8").reshape(len(rows), -1)
     seconds = np.array([series.steps[k] for k in rows]) * traces.dt
-    positions, sources = (np.array(p, "f8").reshape(-1, len(_AXES)) for p in (traces.positions, traces.sources))
+    positions, sources = (np.array(p, "f8").reshape(-1, len(AXES)) for p in (traces.positions, traces.sources))
     return Recorded(samples, seconds, positions, sources)
 
 
@@ -93,7 +93,7 @@ def write_traces(path: Path, traces: Traces, series: Series) -> None:
     about = {"long_name": "wave field at receivers", "units": "1", "coordinates": "z y x"}
     arrays: list[tuple[str, NDArray[Any], Sequence[str], Mapping[str, str]]] = [
         ("time", seconds, ("time",), {"units": "s", "long_name": "time of waves"}),
-        *((name, positions[:, k], ("receiver",), {"units": "m"}) for k, name in enumerate(_AXES)),
+        *((name, positions[:, k], ("receiver",), {"units": "m"}) for k, name in enumerate(AXES)),
         ("samples", samples, ("time", "receiver"), about),
     ]
     partial = path.with_name(f".{path.name}.partial")
@@ -140,8 +140,8 @@ def read_traces(path: Path) -> Recorded:
             f"there are no receivers' samples: {path} does not exist", remedy="run a model that has receivers"
         )
     group: Any = zarr.open_group(str(path), mode="r", zarr_format=3)
-    positions = np.stack([group[name][:] for name in _AXES], axis=1)
-    sources = np.array(group.attrs.get("sources", []), "f8").reshape(-1, len(_AXES))
+    positions = np.stack([group[name][:] for name in AXES], axis=1)
+    sources = np.array(group.attrs.get("sources", []), "f8").reshape(-1, len(AXES))
     return Recorded(group["samples"][:], group["time"][:], positions, sources)
 
 
@@ -157,8 +157,8 @@ def traces_to_segy(path: Path, recorded: Recorded) -> None:
     """
     if recorded.interval <= 0:
         raise CaseError("a SEG-Y file needs at least two samples", remedy="run more steps")
-    source = recorded.sources[0] if len(recorded.sources) else np.zeros(len(_AXES))
-    depth, y, x = (np.rint(recorded.positions[:, k] * _CENTIMETRES).astype("i4") for k in range(len(_AXES)))
+    source = recorded.sources[0] if len(recorded.sources) else np.zeros(len(AXES))
+    depth, y, x = (np.rint(recorded.positions[:, k] * _CENTIMETRES).astype("i4") for k in range(len(AXES)))
     away = np.hypot(recorded.positions[:, 1] - source[1], recorded.positions[:, 2] - source[2])
     headers = {
         "x": x, "y": y, "elevation": -depth, "source_x": round(source[2] * _CENTIMETRES),

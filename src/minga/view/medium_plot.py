@@ -26,9 +26,10 @@ def draw_medium(file: Path, planes: Mapping[str, Sequence[NDArray[Any]]], spacin
     file
         The picture file.
     planes
-        For each quantity the planes across y (z, x), across x (z, y) and across z (y, x); angles in radians.
+        For each quantity the planes across y (z, x), across x (z, y) and across z (y, x), or the first one alone;
+        angles in radians.
     spacing
-        Metres between cells along z, y, x.
+        Metres between cells along z, y, x or along z, x.
     title
         Title of the picture.
 
@@ -39,11 +40,12 @@ def draw_medium(file: Path, planes: Mapping[str, Sequence[NDArray[Any]]], spacin
     """
     from matplotlib.figure import Figure
 
-    dz, dy, dx = spacing
+    dz, dy, dx = spacing[0], spacing[-2:][0], spacing[-1]
     steps = ((dz, dx, "z", "x"), (dz, dy, "z", "y"), (dy, dx, "y", "x"))
     varied = {name: slices for name, slices in planes.items() if name == "vp" or any(np.ptp(s) > 0 for s in slices)}
     figure = Figure(figsize=(10, 0.6 + 2.6 * len(varied)), layout="constrained")
-    for axes_row, (name, slices) in zip(figure.subplots(len(varied), 3, squeeze=False), varied.items()):
+    columns = max(map(len, varied.values()))
+    for axes_row, (name, slices) in zip(figure.subplots(len(varied), columns, squeeze=False), varied.items()):
         scale = 180 / np.pi if name in ("theta", "phi") else 1.0
         low = min(float(plane.min()) for plane in slices) * scale
         high = max(float(plane.max()) for plane in slices) * scale

@@ -16,7 +16,7 @@ from minga.case.load import load_model
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.models.waves.boundary import Release, Rigid
+from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Rigid
 from minga.models.waves.media_write import write_medium
 from minga.models.waves.synthetic import synthetic
 from minga.space.box import Box
@@ -54,14 +54,19 @@ def test_a_case_is_the_model_it_says(tmp_path: Path) -> None:
     assert 0.65 * limit < dt <= 0.75 * limit
 
 
-def test_pressure_release_was_called_rigid(tmp_path: Path) -> None:
-    now, before = (load(tmp_path, boundary=name) for name in ("release", "rigid"))
-    assert now.parameters == before.parameters
-    assert now.parameters["boundary"] == "Release()"
-    assert "boundary" not in dict(now.notes)
-    assert '"rigid" is now called "release"' in dict(before.notes)["boundary"]
-    with pytest.warns(FutureWarning, match="Release"):
-        assert Rigid() == Release()
+def test_boundaries_of_faces(tmp_path: Path) -> None:
+    """Faces have their own boundaries; the layer with a width is that of the others, and of those that name it."""
+    boundary = {"cpml": 7, "z": ["free", "cpml"], "y": "periodic"}
+    model = load(tmp_path, boundary=boundary, medium={"vp": 2000.0}, dt=5e-4)
+    expected = Faces(Cpml(7), z=(Free(), Cpml(7)), y=Periodic())
+    assert model.parameters["boundary"] == repr(expected)
+    assert model.grid.shape == (SHAPE[0] + 7, SHAPE[1], SHAPE[2] + 14)
+    assert model.window == Box((0, 0, 7), (SHAPE[0], SHAPE[1], SHAPE[2] + 7))
+    assert load(tmp_path, boundary="rigid").parameters["boundary"] == repr(Rigid())
+    with pytest.raises(CaseError, match="one end along x is periodic"):
+        load(tmp_path, boundary={"sponge": 4, "x": ["periodic", "sponge"]})
+    with pytest.raises(CaseError, match=r"boundary\.z"):
+        load(tmp_path, boundary={"sponge": 4, "z": ["surface", "sponge"]})
 
 
 def test_a_grid_of_receivers(tmp_path: Path) -> None:
@@ -153,7 +158,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"medium": {"synthetic": "layered", "depths": [0.0]}}, "fletcher.medium.velocities", "1 depths"),
     ({"spacing": None}, "fletcher.spacing", "missing"),
     ({"spacing": 0}, "fletcher.spacing", "above 0"),
-    ({"spacing": [1.0, 2.0]}, "fletcher.spacing", "missing"),
+    ({"spacing": [1.0, 2.0]}, "fletcher.spacing", "2 distances"),
     ({"dt": 0.01}, "fletcher.dt", "above the stability limit"),
     ({"dt": "fast"}, "fletcher.dt", "'auto'"),
     ({"dt": -1.0}, "fletcher.dt", "above 0"),
@@ -171,7 +176,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"boundary": {"sponge": 4, "seed": 3}}, "fletcher.boundary.seed", "no seed"),
     ({"boundary": "cpml"}, "fletcher.boundary", "tilted"),
     ({"sources": [{"position": [500.0, 5.0, 5.0]}]}, "fletcher.sources[0].position", "z = 500"),
-    ({"sources": [{"position": [5.0, 5.0]}]}, "fletcher.sources[0].position", "missing"),
+    ({"sources": [{"position": [5.0, 5.0]}]}, "fletcher.sources[0].position", "the axes z, y, x"),
     ({"sources": [{}]}, "fletcher.sources[0]", "position or a plane"),
     ({"sources": [{"plane": {"w": 3.0}}]}, "fletcher.sources[0].plane", "'z'"),
     ({"sources": [{"plane": {"z": -3.0}}]}, "fletcher.sources[0].plane.z", "outside"),
@@ -220,11 +225,40 @@ def test_wrong_cases_are_told_with_their_key(files: Path) -> None:
         assert text in str(caught.value), (changes, str(caught.value))
 
 
-@pytest.mark.parametrize("shape", [None, (20, 20), (1, 9, 9)])
-def test_waves_need_three_axes(tmp_path: Path, shape: tuple[int, ...] | None) -> None:
+@pytest.mark.parametrize("shape", [None, (20, 20, 20, 20), (1, 9, 9)])
+def test_waves_need_a_shape(tmp_path: Path, shape: tuple[int, ...] | None) -> None:
     with pytest.raises(CaseError) as caught:
         load(tmp_path, shape=shape)
     assert caught.value.key == "grid.shape"
+
+
+def test_a_case_on_two_axes(tmp_path: Path) -> None:
+    """Files, positions and spacing have the axes z, x."""
+    vp = 2000.0 + np.arange(14.0)[:, None] * np.ones(16)
+    np.save(tmp_path / "vp.npy", vp.T)
+    model = load(
+        tmp_path, shape=None, spacing=[5.0, 10.0], medium={"vp": {"file": "vp.npy", "axes": "xz"}},
+        boundary={"sponge": 4, "z": ["free", "sponge"]}, receivers={"first": [5, 0], "last": [5, 150], "count": 4},
+        sources=[{"position": [30.0, 70.0]}, {"plane": {"z": 5.0}}],
+    )  # fmt: skip
+    assert model.grid.axes == ("z", "x")
+    assert model.grid.shape == (18, 24)
+    assert model.traces is not None
+    assert model.traces.positions == ((5, 0, 0), (5, 0, 50), (5, 0, 100), (5, 0, 150))
+    start = model.initial["vp2"]
+    assert callable(start)
+    assert np.array_equal(start(model.window), np.square(vp))
+    assert run_model(model, 20).observables["largest"] > 0
+    for changes, said in [
+        ({"sources": [{"position": [30.0, 20.0, 70.0]}]}, "the model has the axes z, x"),
+        ({"sources": [{"plane": {"y": 20.0}}]}, "the model has the axes z, x"),
+        ({"receivers": {"first": [5, 0, 0], "last": [5, 0, 50], "count": 4}}, "is no point of the model"),
+        ({"receivers": {"first": [5, 0], "last": [5, 50], "count": [2, 4]}}, "needs the axes z, y, x"),
+        ({"receivers": {"positions": [[0, 50]]}, "boundary": "free"}, "on a free surface"),
+        ({"spacing": [5.0, 10.0, 10.0]}, "3 distances between cells for the axes z, x"),
+    ]:
+        with pytest.raises(CaseError, match=said):
+            load(tmp_path, **({"shape": (14, 16), "medium": "tti", "sources": []} | changes))
 
 
 def test_the_boundary_is_that_of_waves(tmp_path: Path) -> None:

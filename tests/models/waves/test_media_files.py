@@ -177,7 +177,7 @@ def test_zarr_of_version_2(tmp_path: Path) -> None:
     [
         ({"compressor": {"id": "none of ours"}}, "vp cannot be read: codec not available"),
         ({"dtype": "|O"}, "vp cannot be read"),
-        ({"shape": SHAPE[:2], "chunks": SHAPE[:2]}, "no quantity on three axes \\(vp has 2"),
+        ({"shape": SHAPE[:1], "chunks": SHAPE[:1]}, "no quantity on two or three axes \\(vp has 1"),
     ],
 )
 def test_foreign_stores_that_cannot_be_read(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -195,11 +195,22 @@ def test_damaged_values_are_told(tmp_path: Path) -> None:
         volume.values(Box.of(SHAPE))
 
 
-def test_planes_are_refused_with_what_to_do(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", VALUES[:, 0])
-    with pytest.raises(CaseError, match="along 2 axes") as caught:
-        open_volume(tmp_path / "a.npy")
-    assert "repeat the plane along y" in (caught.value.remedy or "")
+def test_sections_and_columns(tmp_path: Path) -> None:
+    """Files on the axes z, x in either order, and on z."""
+    section = VALUES[:, 0]
+    np.save(tmp_path / "a.npy", section)
+    np.save(tmp_path / "turned.npy", section.T)
+    np.save(tmp_path / "column.npy", section[:, 0])
+    box = Box((1, 2), (3, 5))
+    for volume in (open_volume(tmp_path / "a.npy"), open_volume(tmp_path / "turned.npy", axes="xz")):
+        assert volume.cells == section.shape
+        assert np.array_equal(volume.values(box), section[1:3, 2:5].astype("f8"))
+    assert open_volume(tmp_path / "column.npy").cells == section.shape[:1]
+    with pytest.raises(CaseError, match="expected the letters z, x"):
+        open_volume(tmp_path / "a.npy", axes="zy")
+    flat = rsf(tmp_path / "a.rsf", f"n3=1 n2={section.shape[1]} n1={section.shape[0]} d1=5 d2=10 label1=depth label2=x")
+    volume = open_volume(flat)
+    assert (volume.axes, volume.cells, volume.spacing, volume.named) == ("xz", section.shape, (5.0, 10.0), True)
 
 
 def test_units(tmp_path: Path) -> None:
@@ -228,7 +239,7 @@ def test_a_file_and_a_case_that_contradict(tmp_path: Path) -> None:
 def wrong_files(folder: Path) -> dict[str, str]:
     """Files that are none, each with a part of what is said about it."""
     (folder / "empty.npy").write_bytes(b"")
-    np.save(folder / "flat.npy", np.zeros((3, 4)))
+    np.save(folder / "flat.npy", np.zeros((3, 4, 1, 2)))
     np.save(folder / "words.npy", np.array([[["a"]]]))
     (folder / "text.npy").write_text("not an array, but long enough to be looked at")
     (folder / "none.rsf").write_text("nothing here")
@@ -244,7 +255,7 @@ def wrong_files(folder: Path) -> dict[str, str]:
     (folder / "bad.nc").write_text("no netcdf")
     (folder / "a.xyz").write_text("x")
     return {
-        "empty.npy": "cannot read", "flat.npy": "expected three", "words.npy": "expected numbers",
+        "empty.npy": "cannot read", "flat.npy": "expected one to three", "words.npy": "expected numbers",
         "text.npy": "cannot read", "none.rsf": "in=", "lost.rsf": "is not there", "short.rsf": "are needed",
         "complex.rsf": "native_complex", "odd.rsf": "should be numbers", "quote.rsf": "not an RSF header",
         "empty.sgy": "0 bytes", "zero.sgy": "sample format is 0", "bare.zarr": "zarr", "file.zarr": "zarr",

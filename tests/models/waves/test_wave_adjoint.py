@@ -104,7 +104,7 @@ def test_from_sources_to_receivers() -> None:
     waves = waves_of("tilted", "fletcher")
     adjoint = adjoint_fields(waves)
     places = [[(40.0, 61.0, 77.0), (90.0, 50.0, 110.0)], [(101.0, 99.0, 60.0), (30.0, 120.0, 90.0), (75.0, 75.0, 75.0)]]
-    at_sources, at_receivers = (Taps.of(Receivers(points).placed(waves.shape, waves.spacing, 0)) for points in places)
+    at_sources, at_receivers = (Taps.of(Receivers(points).placed(waves.domain)) for points in places)
     pushed, data = NUMBERS.standard_normal((steps, 2)), NUMBERS.standard_normal((steps, 3))
 
     def propagate(adjoint_too: bool) -> np.ndarray:

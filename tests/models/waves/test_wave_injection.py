@@ -216,7 +216,7 @@ def test_what_cannot_be() -> None:
     with pytest.raises(CaseError, match="legacy"):
         record_advance(step, waves, [PointSource(injection="legacy")])
     with pytest.raises(CaseError, match="record_advance"):
-        add_sources(step, [PointSource()], waves.fields, waves.shape, waves.spacing, waves.layers, waves.dt)
+        add_sources(step, [PointSource()], waves.fields, waves.domain, waves.dt)
     with pytest.raises(CaseError, match="order 3"):
         mg.fletcher((24,) * 3, 10.0, dt=1e-4, time_order=3, medium=Medium(SPEED))
     with pytest.raises(CaseError, match="injection"):

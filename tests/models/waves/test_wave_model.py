@@ -110,8 +110,11 @@ def test_random_velocities_depend_on_the_cell_alone() -> None:
         ({"form": "rotated"}, "no form 'rotated'"),
         ({"boundary": Cpml(8)}, "tilted axis"),
         ({"boundary": Cpml(8), "medium": Medium(3000.0, 0.1, varying(0, 0.2))}, "delta exceeds epsilon"),
-        ({"boundary": Cpml(8), "medium": Medium(3000.0), "shape": (3, 9, 9)}, "matched layers around only 3 cells"),
-        ({"shape": (10, 10)}, "three whole numbers"),
+        (
+            {"boundary": Cpml(8), "medium": Medium(3000.0), "shape": (3, 9, 9)},
+            "3 cells along z, where the boundary Cpml",
+        ),
+        ({"shape": (10, 10, 10, 10)}, "one, two or three whole numbers"),
         ({"spacing": (1.0, -1.0, 1.0)}, "spacing"),
     ],
 )

@@ -13,6 +13,8 @@ from minga.cli.export import export
 from minga.engine.begin import start
 from minga.errors import CaseError
 from minga.models.waves import Medium, PlaneSource, PointSource, Receivers, Release, Ricker, Sponge, Wavelet
+from minga.models.waves.boundary import domain_of, faces_of
+from minga.models.waves.domain import Domain
 from minga.models.waves.interpolation import place
 from minga.models.waves.receivers import Taps
 from minga.output.segy import SegyFile
@@ -20,6 +22,11 @@ from minga.running.loop import drive
 
 SHAPE, H, DT = (20, 22, 24), 10.0, 1e-3
 ROCK = Medium(2000.0)
+
+
+def domain(cells: int) -> Domain:
+    """The domain of a model with a layer of so many cells at each face."""
+    return domain_of(SHAPE, (H,) * 3, faces_of(Sponge(cells) if cells else Release(), 3))
 
 
 def first_wave(source: PointSource | PlaneSource, steps: int = 1, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
@@ -84,7 +91,7 @@ def test_points_between_cells_see_smooth_waves(interpolation: str, tolerance: fl
     z, y, x = np.indices(SHAPE)
     wave = np.sin(0.8 * z + 0.3) * np.cos(0.7 * y) * np.sin(0.9 * x)  # seven to nine cells a wave length
     point = (9.3, 10.71, 12.5)
-    placed = place([H * c for c in point], SHAPE, (H,) * 3, 0, interpolation, "receiver")  # type: ignore[arg-type]
+    placed = place([H * c for c in point], domain(0), interpolation, "receiver")  # type: ignore[arg-type]
     weights = placed.weights[0][:, None, None] * placed.weights[1][:, None] * placed.weights[2]
     exact = np.sin(0.8 * point[0] + 0.3) * np.cos(0.7 * point[1]) * np.sin(0.9 * point[2])
     assert (weights * wave[placed.box.slices((0, 0, 0))]).sum() == pytest.approx(exact, abs=tolerance * abs(wave).max())
@@ -92,7 +99,7 @@ def test_points_between_cells_see_smooth_waves(interpolation: str, tolerance: fl
 
 @pytest.mark.parametrize("interpolation", ["sinc", "linear"])
 def test_a_point_on_a_cell_is_that_cell(interpolation: str) -> None:
-    placed = place((50.0, 0.0, 230.0), SHAPE, (H,) * 3, 4, interpolation, "source")  # type: ignore[arg-type]
+    placed = place((50.0, 0.0, 230.0), domain(4), interpolation, "source")  # type: ignore[arg-type]
     assert placed.single
     assert placed.first == (9, 4, 27)
 
@@ -110,7 +117,7 @@ def test_points_outside_are_refused(point: tuple[float, ...]) -> None:
 def test_a_source_between_cells_is_the_transpose_of_a_receiver() -> None:
     point = (87.0, 111.0, 119.0)
     p = first_wave(PointSource(point, Wavelet([1.0])))
-    taps = Taps.of([place(point, SHAPE, (H,) * 3, 0, "sinc", "receiver")])
+    taps = Taps.of([place(point, domain(0), "sinc", "receiver")])
     z, y, x = taps.cells[:, :, 0]
     expected = np.zeros(SHAPE)
     np.add.at(expected, (z, y, x), taps.weights[:, 0])

@@ -15,7 +15,7 @@ from minga.lazy import attach
 
 if TYPE_CHECKING:
     from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
-    from minga.models.waves.boundary import Cpml, Random, Release, Rigid, Sponge
+    from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Random, Release, Rigid, Sponge
     from minga.models.waves.injection import record_advance
     from minga.models.waves.medium import Medium
     from minga.models.waves.migration import migrate
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Cpml",
+    "Faces",
+    "Free",
     "Medium",
+    "Periodic",
     "PlaneSource",
     "PointSource",
     "Random",

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from minga.engine.program import Program
 from minga.lang.kernel import Kernel
-from minga.models.waves.boundary import Cpml, Sponge, layer_boxes
-from minga.models.waves.kernels import Equations
-from minga.models.waves.stencils import HERE
+from minga.models.waves.boundary import Cpml, Face, Pairs, Sponge, depth, kinds, layer_boxes
+from minga.models.waves.kernels import Equations, Z
 from minga.space.boundary import fixed
 from minga.space.box import Box
 from minga.space.field import Field
@@ -34,28 +33,59 @@ __all__ = ["Profiles", "record_damping", "record_matching"]
 
 Profiles = dict[Field, NDArray[np.float64]]
 """Fields on one axis, and their values."""
-AXES = "zyx"
 
 
-def record_damping(step: Program, waves: Sequence[Field], sponge: Sponge) -> Profiles:
-    """Record the damping of the waves at both time levels in the layers, and return its coefficients."""
+def record_damping(step: Program, waves: Sequence[Field], faces: Pairs) -> Profiles:
+    """Record the damping of the waves at both time levels in sponges, and return its coefficients."""
     grid, dtype = waves[0].grid, waves[0].dtype
-    profiles = {_profile("sponge", axis, grid, dtype): sponge.factors(n) for axis, n in enumerate(grid.shape)}
-    for box in layer_boxes(grid.shape, sponge.cells):
-        step.apply(_DAMP, [*waves, *(f.previous for f in waves)], *profiles, region=box)
+    profiles: Profiles = {}
+    low, high = [0] * grid.ndim, list(grid.shape)
+    for axis, (pair, length) in enumerate(zip(faces, grid.shape, strict=True)):
+        if not any(isinstance(face, Sponge) for face in pair):
+            continue
+        factors = np.ones(length)
+        for face, away in zip(pair, _depths(pair, length), strict=True):
+            if isinstance(face, Sponge):
+                factors = factors * face.factors(away)
+        profiles[_profile("sponge", axis, grid, dtype)] = factors
+        low[axis], high[axis] = (
+            end * length + sign * (face.cells if isinstance(face, Sponge) else 0)
+            for end, sign, face in zip((0, 1), (1, -1), pair, strict=True)
+        )
+    for box in layer_boxes(grid.shape, Box(tuple(low), tuple(high))):
+        step.apply(_DAMP[len(profiles)], [*waves, *(f.previous for f in waves)], *profiles, region=box)
     return profiles
 
 
-def _damp(waves: Any, z: Any, y: Any, x: Any) -> None:
-    factor = z[0] * y[0] * x[0]
+def _depths(pair: tuple[Face, Face], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the depths of the cells of an axis in its layers at the low and at the high end."""
+    index = np.arange(length)
+    return depth(index, length, pair[0].cells, 0), depth(index, length, 0, pair[1].cells)
+
+
+def _damp_one(waves: Any, a: Any) -> None:
+    _damp(waves, a[0])
+
+
+def _damp_two(waves: Any, a: Any, b: Any) -> None:
+    _damp(waves, a[0] * b[0])
+
+
+def _damp_three(waves: Any, a: Any, b: Any, c: Any) -> None:
+    _damp(waves, a[0] * b[0] * c[0])
+
+
+def _damp(waves: Any, factor: Any) -> None:
     for u in waves:
-        u[HERE] = u[HERE] * factor
+        here = (0,) * len(u.axes)
+        u[here] = u[here] * factor
 
 
-_DAMP = Kernel(_damp)
+_DAMP = {1: Kernel(_damp_one), 2: Kernel(_damp_two), 3: Kernel(_damp_three)}
+"""Damping by the profiles along one, two or three axes."""
 
 
-def record_matching(step: Program, waves: Waves, layers: Cpml, frequency: float) -> tuple[tuple[Field, ...], Profiles]:
+def record_matching(step: Program, waves: Waves, frequency: float) -> tuple[tuple[Field, ...], Profiles]:
     """Record the contributions of the memory variables to the next waves, which a step has put in previous slots.
 
     Parameters
@@ -64,10 +94,8 @@ def record_matching(step: Program, waves: Waves, layers: Cpml, frequency: float)
         Program of the time step.
     waves
         Fields and coefficients of the model.
-    layers
-        Parameters of the layers.
     frequency
-        Frequency of the sources, Hz, used if the layers do not name one.
+        Frequency of the sources, Hz, used by layers that do not name one.
 
     Returns
     -------
@@ -75,23 +103,25 @@ def record_matching(step: Program, waves: Waves, layers: Cpml, frequency: float)
         The memory fields, and the coefficients of the layers.
     """
     equations, grid = waves.equations, waves.grid
-    chosen = frequency if layers.frequency is None else layers.frequency
     memories: list[Field] = []
     profiles: Profiles = {}
-    for axis, (length, spacing) in enumerate(zip(grid.shape, waves.spacing, strict=True)):
+    axes = waves.domain.axes
+    for axis, (pair, length, spacing) in enumerate(zip(waves.faces, grid.shape, waves.spacing, strict=True)):
+        if not kinds((pair,), Cpml):
+            continue
         dtype = waves.fields[0].dtype
         a, b = (_profile(f"cpml_{name}", axis, grid, dtype) for name in "ab")
-        values = layers.coefficients(length, spacing, waves.extremes.fastest_p, waves.dt, chosen)
-        profiles |= dict(zip((a, b), values, strict=True))
+        profiles |= dict(zip((a, b), _matching(waves, pair, length, spacing, frequency), strict=True))
         used = _used(equations, axis)
         kernels = _memory_kernels(equations, axis, used)
-        for side, box in zip(
-            ("low", "high"), _ends(grid, axis, layers.cells + equations.differences.reach), strict=True
-        ):
+        widths = [face.cells + equations.differences.reach for face in pair]
+        for side, face, box in zip(("low", "high"), pair, _ends(grid, axis, widths), strict=True):
+            if not isinstance(face, Cpml):
+                continue
             first, second = (
                 [
                     Field(
-                        f"{name}_{waves.fields[k].name}_{AXES[axis]}_{side}", grid, dtype, on=box, boundary=fixed(0.0)
+                        f"{name}_{waves.fields[k].name}_{axes[axis]}_{side}", grid, dtype, on=box, boundary=fixed(0.0)
                     )
                     for k in used
                 ]
@@ -108,39 +138,52 @@ def record_matching(step: Program, waves: Waves, layers: Cpml, frequency: float)
     return tuple(memories), profiles
 
 
+def _matching(
+    waves: Waves, pair: tuple[Face, Face], length: int, spacing: float, frequency: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the coefficients a and b of all cells of an axis, in its matched layers at either end."""
+    a, b = np.zeros(length), np.zeros(length)
+    for face, away in zip(pair, _depths(pair, length), strict=True):
+        if isinstance(face, Cpml):
+            chosen = frequency if face.frequency is None else face.frequency
+            own_a, own_b = face.coefficients(away, spacing, waves.extremes.fastest_p, waves.dt, chosen)
+            a, b = np.where(away > 0, own_a, a), np.where((away > 0) | (b == 0), own_b, b)
+    return a, b
+
+
 def _used(equations: Equations, axis: int) -> tuple[int, ...]:
     """Return the numbers of the waves whose derivatives along an axis enter the equations."""
     if equations.kind == "isotropic":
         return (0,)
     if equations.sigma is None:
-        return (1,) if AXES[axis] == "z" else (0,)
+        return (1,) if axis == Z else (0,)
     return (0, 1)
 
 
 def _memory_kernels(equations: Equations, axis: int, used: Sequence[int]) -> tuple[Kernel, Kernel, Kernel]:
     """Return the kernels of both memory variables of a layer, and of their contribution to the next waves."""
-    d = equations.differences
+    d, here = equations.differences, equations.differences.here
 
     def cpml_psi(waves: Any, psis: Any, a: Any, b: Any) -> None:
         for u, psi in zip(waves, psis, strict=True):
-            psi[HERE] = b[0] * psi[HERE] + a[0] * d.d1(u, axis)
+            psi[here] = b[0] * psi[here] + a[0] * d.d1(u, axis)
 
     def cpml_zeta(waves: Any, psis: Any, zetas: Any, a: Any, b: Any) -> None:
         for u, psi, zeta in zip(waves, psis, zetas, strict=True):
-            zeta[HERE] = b[0] * zeta[HERE] + a[0] * (d.d2(u, axis) + d.d1(psi, axis))
+            zeta[here] = b[0] * zeta[here] + a[0] * (d.d2(u, axis) + d.d1(psi, axis))
 
     def correct(psis: Any, zetas: Any, after: Any, medium: Sequence[Any]) -> None:
-        c = equations.coefficients(lambda k: medium[k][HERE])
+        c = equations.coefficients(lambda k: medium[k][here])
         more: list[Any] = [0.0] * len(equations.waves)
         for k, psi, zeta in zip(used, psis, zetas, strict=True):
-            more[k] = d.d1(psi, axis) + zeta[HERE]
+            more[k] = d.d1(psi, axis) + zeta[here]
         if equations.kind == "isotropic":
             rights: Sequence[Any] = (c.vp2 * more[0],)
         else:
-            p, q = ((u, 0.0) if AXES[axis] == "z" else (0.0, u) for u in more)
+            p, q = ((u, 0.0) if axis == Z else (0.0, u) for u in more)
             rights = equations.right_sides(c, p, q)
         for u, right in zip(after, rights, strict=True):
-            u[HERE] = u[HERE] + right
+            u[here] = u[here] + right
 
     def cpml_correct(psis: Any, zetas: Any, after: Any, medium: Any) -> None:
         correct(psis, zetas, after, medium)
@@ -151,13 +194,13 @@ def _memory_kernels(equations: Equations, axis: int, used: Sequence[int]) -> tup
     return Kernel(cpml_psi), Kernel(cpml_zeta), Kernel(cpml_correct if equations.stored else cpml_correct_constant)
 
 
-def _ends(grid: Grid, axis: int, cells: int) -> tuple[Box, Box]:
-    """Return the boxes of the first and last `cells` cells along an axis, over the full extent of the others."""
+def _ends(grid: Grid, axis: int, cells: Sequence[int]) -> tuple[Box, Box]:
+    """Return the boxes of the first and last cells along an axis, so many each, over the full extent of the others."""
     whole = grid.box
     low, high = list(whole.hi), list(whole.lo)
-    low[axis], high[axis] = cells, grid.shape[axis] - cells
+    low[axis], high[axis] = cells[0], grid.shape[axis] - cells[1]
     return Box(whole.lo, tuple(low)), Box(tuple(high), whole.hi)
 
 
 def _profile(name: str, axis: int, grid: Grid, dtype: str) -> Field:
-    return Field(f"{name}_{AXES[axis]}", grid, dtype, axes=(axis,))
+    return Field(f"{name}_{grid.axes[axis]}", grid, dtype, axes=(axis,))

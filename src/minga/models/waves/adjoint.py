@@ -20,11 +20,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from minga.engine.program import Program
+from minga.errors import CaseError
 from minga.lang.cell import local
 from minga.lang.kernel import Kernel
-from minga.models.waves.kernels import MIXED, Coefficients, Equations, X, Y, Z, product, times, total_of
+from minga.models.waves.kernels import Coefficients, Equations, Z, product, times, total_of
 from minga.models.waves.model import Waves
-from minga.models.waves.stencils import HERE, total
+from minga.models.waves.stencils import total
 from minga.space.boundary import fixed
 from minga.space.field import Field
 
@@ -63,6 +64,12 @@ def record_adjoint_step(step: Program, waves: Waves, fields: Sequence[Field]) ->
         The fields of `adjoint_fields`.
     """
     waves.check_second_order("the adjoint step is", "prepare the waves with time_order=2")
+    if any(any(pair) for pair in waves.domain.mirrors):
+        raise CaseError(
+            "the adjoint step does not support free surfaces and rigid walls",
+            key="fletcher.boundary",
+            remedy="prepare the waves with Random() or Release()",
+        )
     medium = [list(waves.medium)] if waves.medium else []
     step.apply(adjoint_kernel(waves.equations), list(fields), [f.previous for f in fields], *medium)
     step.rotate(*fields)
@@ -70,11 +77,12 @@ def record_adjoint_step(step: Program, waves: Waves, fields: Sequence[Field]) ->
 
 def adjoint_kernel(equations: Equations) -> Kernel:
     """Return the step with the transposed operator; arguments as in `minga.models.waves.kernels.forward_kernel`."""
+    here = equations.differences.here
 
     def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any]) -> None:
-        c = equations.coefficients(lambda k: medium[k][HERE])
+        c = equations.coefficients(lambda k: medium[k][here])
         for now, old, right in zip(waves, before, _right_sides(equations, c, waves), strict=True):
-            old[HERE] = 2.0 * now[HERE] - old[HERE] + right
+            old[here] = 2.0 * now[here] - old[here] + right
 
     def fletcher_adjoint(waves: Any, before: Any, medium: Any) -> None:
         advance(waves, before, medium)
@@ -86,11 +94,10 @@ def adjoint_kernel(equations: Equations) -> Kernel:
 
 
 def _right_sides(equations: Equations, c: Coefficients, waves: Sequence[Any]) -> list[Any]:
-    d = equations.differences
+    here = equations.differences.here
     if equations.kind == "isotropic":
-        weighted = local(c.vp2 * waves[0][HERE])
-        return [total(d.d2(weighted, axis) for axis in (X, Y, Z))]
-    a, b = (u[HERE] for u in waves)
+        return [equations.laplacian(local(c.vp2 * waves[0][here]))]
+    a, b = (u[here] for u in waves)
     shear = equations.shear(c)
     along_p, across_p = shear * a, (1.0 + 2.0 * c.epsilon) * a + (1.0 + 2.0 * c.delta - shear) * b
     along_q, across_q = (1.0 - shear) * a + b, shear * b
@@ -105,13 +112,13 @@ def _transposed(equations: Equations, c: Coefficients, along: Any, across: Any) 
     d = equations.differences
     if equations.kind == "vertical":
         outer = local(across)
-        return d.d2(outer, X) + d.d2(outer, Y) + d.d2(local(along), Z)
+        return total([*(d.d2(outer, axis) for axis in equations.order[:-1]), d.d2(local(along), Z)])
     rest = along - across
     if equations.form == "selfadjoint":
         return _divergence(equations, c, local(rest), local(across))
-    terms = [d.d2(local(total_of([across, times(c.n[axis] * c.n[axis], rest)])), axis) for axis in (X, Y, Z)]
+    terms = [d.d2(local(total_of([across, times(c.n[axis] * c.n[axis], rest)])), axis) for axis in equations.order]
     inner: dict[int, list[Any]] = {}
-    for first, second in MIXED:
+    for first, second in equations.mixed:
         weight = product(2.0, c.n[first], c.n[second])
         if (weighted := times(weight, rest)) is not None:
             inner.setdefault(second, []).append(d.d1(local(weighted), first))
@@ -120,6 +127,4 @@ def _transposed(equations: Equations, c: Coefficients, along: Any, across: Any) 
 
 
 def _divergence(equations: Equations, c: Coefficients, rest: Any, across: Any) -> Any:
-    d = equations.differences
-    laplacian = total(d.d2(across, axis) for axis in (X, Y, Z))
-    return laplacian + equations.divergence(rest, c)
+    return equations.laplacian(across) + equations.divergence(rest, c)

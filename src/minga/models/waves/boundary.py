@@ -1,15 +1,16 @@
-"""Boundaries of the wave model: layers of cells around the model that suppress reflections from the ends of the grid.
+"""Boundaries of the wave model: conditions at its faces, and layers of cells there that suppress reflections.
 
-Layers are added to the requested shape, with the same number of cells at both ends of each axis. Beyond the last cell
-all waves are 0. Profiles are rounded to 12 decimals: libraries differ in further bits, and runs must not.
+Layers are added to the requested shape. Beyond the last cell of the grid all waves are 0, unless the face is a free
+surface, a rigid wall or periodic. Profiles are rounded to 12 decimals: libraries differ in further bits, and runs must
+not.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,17 +18,37 @@ from numpy.typing import NDArray
 from minga.compile import portable
 from minga.errors import CaseError
 from minga.lang.random import threefry
+from minga.models.waves.domain import Domain, axes_of
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
 
-__all__ = ["Boundary", "Cpml", "Random", "Release", "Rigid", "Sponge", "depth", "layer_boxes", "scrambled"]
+__all__ = [
+    "Boundary",
+    "Cpml",
+    "Face",
+    "Faces",
+    "Free",
+    "Pairs",
+    "Periodic",
+    "Random",
+    "Release",
+    "Rigid",
+    "Sponge",
+    "depth",
+    "domain_of",
+    "faces_of",
+    "kinds",
+    "layer_boxes",
+    "scrambled",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """No layers: pressure release, as at the surface of water.
+    """No layers: pressure release. Waves are 0 in all cells beyond the end.
 
-    Waves are 0 beyond the ends, and are reflected with the opposite sign.
+    Waves are reflected with the opposite sign, about one cell beyond the end. Differences that reach beyond it lose
+    accuracy there; at a `Free` surface they do not.
     """
 
     @property
@@ -36,20 +57,38 @@ class Release:
         return 0
 
 
-def Rigid() -> Release:
-    """Return `Release()`, whose former name this is; it is no rigid wall, at which waves would keep their sign.
+@dataclass(frozen=True, slots=True)
+class Free:
+    """Free surface, as that of the sea: the pressure is 0 in the first row of cells, and odd about it.
 
-    Returns
-    -------
-    Release
-        The boundary.
+    For isotropic media and vertical axes of symmetry this is exact to the order of the differences. Sources and
+    receivers lie below the surface, where the pressure is not 0.
     """
-    warnings.warn(
-        "Rigid() is now called Release(), with the same results: waves are 0 beyond the ends (pressure release)",
-        FutureWarning,
-        stacklevel=2,
-    )
-    return Release()
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of a layer: 0."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rigid:
+    """Rigid wall half a cell beyond the last cell: waves are even about it, and are reflected with their sign."""
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of a layer: 0."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Periodic:
+    """Both ends of an axis are joined: what leaves the model at one end enters it at the other."""
+
+    @property
+    def cells(self) -> int:
+        """Number of cells of a layer: 0."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +139,19 @@ class Sponge:
                 f"the sponge's strength is {self.strength}", key="fletcher.boundary.strength", remedy="0.16 is usual"
             )
 
-    def factors(self, length: int) -> Floats:
-        """Return the factor of each cell along an axis with `length` cells.
+    def factors(self, away: NDArray[np.int64]) -> Floats:
+        """Return the factors of cells by their depth in the layer.
 
         Parameters
         ----------
-        length
-            Cells along the axis, layers included.
+        away
+            Depths in cells, 0 outside the layer.
 
         Returns
         -------
         ndarray
-            Factors, f8 of shape (length,).
+            Factors, f8 of the same shape.
         """
-        away = depth(np.arange(length), length, self.cells)
         return _rounded(portable.exp(-np.square(self.strength * away / self.cells)))
 
 
@@ -148,14 +186,14 @@ class Cpml:
             )
 
     def coefficients(
-        self, length: int, spacing: float, fastest: float, dt: float, frequency: float
+        self, away: NDArray[np.int64], spacing: float, fastest: float, dt: float, frequency: float
     ) -> tuple[Floats, Floats]:
-        """Return a and b of each cell along an axis: memory = b * memory + a * derivative; a is 0 outside layers.
+        """Return a and b of cells by their depth: memory = b * memory + a * derivative; a is 0 outside the layer.
 
         Parameters
         ----------
-        length
-            Cells along the axis, layers included.
+        away
+            Depths in cells, 0 outside the layer.
         spacing
             Metres between cells.
         fastest
@@ -168,19 +206,125 @@ class Cpml:
         Returns
         -------
         tuple of ndarray
-            A and b, f8 of shape (length,) each.
+            A and b, f8 of the same shape each.
         """
-        width = self.cells * spacing
-        away = depth(np.arange(length), length, self.cells) / self.cells
-        damping = -3 * fastest * portable.log(self.reflection) / (2 * width) * (away * away)
-        slow = math.pi * frequency * (1 - away)
+        width, share = self.cells * spacing, away / self.cells
+        damping = -3 * fastest * portable.log(self.reflection) / (2 * width) * (share * share)
+        slow = math.pi * frequency * (1 - share)
         b = portable.exp(-(damping + slow) * dt)
         with np.errstate(invalid="ignore"):
             a = np.where(damping > 0, damping / (damping + slow) * (b - 1), 0.0)
         return _rounded(a), _rounded(b)
 
 
-Boundary = Release | Random | Sponge | Cpml
+Face = Release | Free | Rigid | Periodic | Random | Sponge | Cpml
+"""Boundary of one face of a model."""
+
+Pairs = tuple[tuple[Face, Face], ...]
+"""Boundaries of all faces: for each axis those of its low and its high end."""
+
+Entry = Face | tuple[Face, Face] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Faces:
+    """A boundary for each face: `Faces(Sponge(), z=(Free(), Sponge()))` is a sea with its surface above.
+
+    Parameters
+    ----------
+    others
+        Boundary of the faces that are not given.
+    z, y, x
+        Boundary of both ends of an axis, or a pair for its low and its high end; z points down, so that its low end is
+        the top of the model.
+    """
+
+    others: Face
+    z: Entry = None
+    y: Entry = None
+    x: Entry = None
+
+    def pairs(self, axes: str) -> Pairs:
+        """Return the boundaries of the low and the high end of each axis.
+
+        Parameters
+        ----------
+        axes
+            Names of the model's axes.
+
+        Returns
+        -------
+        tuple of pairs
+            One pair for each axis.
+
+        Raises
+        ------
+        CaseError
+            If an axis does not exist, or the boundaries of its ends do not fit together.
+        """
+        for name in "zyx":
+            if name not in axes and getattr(self, name) is not None:
+                raise CaseError(
+                    f"the boundary names the axis {name}; the model has {', '.join(axes)}",
+                    key=f"fletcher.boundary.{name}",
+                    remedy="leave it out",
+                )
+        found = tuple(_pair(getattr(self, name), self.others, name) for name in axes)
+        seeds = {face.seed for pair in found for face in pair if isinstance(face, Random)}
+        if len(seeds) > 1:
+            raise CaseError(
+                f"random layers have the seeds {', '.join(map(str, sorted(seeds)))}",
+                key="fletcher.boundary.seed",
+                remedy="give all faces the same seed",
+            )
+        return found
+
+
+Boundary = Face | Faces
+
+
+def _pair(given: Entry, others: Face, axis: str) -> tuple[Face, Face]:
+    pair: Any = others if given is None else given
+    if not isinstance(pair, tuple):
+        pair = (pair, pair)
+    if len(pair) != 2 or not all(isinstance(face, Face) for face in pair):
+        raise CaseError(
+            f"the boundary along {axis} is {given!r}",
+            key=f"fletcher.boundary.{axis}",
+            remedy=f"give one for both ends, or a pair: {axis}=(Free(), Sponge())",
+        )
+    low, high = pair
+    if isinstance(low, Periodic) != isinstance(high, Periodic):
+        raise CaseError(
+            f"one end along {axis} is periodic, and the other one is not",
+            key=f"fletcher.boundary.{axis}",
+            remedy=f"join both ends: {axis}=Periodic()",
+        )
+    return low, high
+
+
+def faces_of(boundary: Boundary, ndim: int) -> Pairs:
+    """Return the boundaries of all faces of a model with some number of axes."""
+    faces = boundary if isinstance(boundary, Faces) else Faces(boundary)
+    return faces.pairs(axes_of(ndim))
+
+
+_Kind = TypeVar("_Kind", Release, Free, Rigid, Periodic, Random, Sponge, Cpml)
+
+
+def kinds(faces: Pairs, kind: type[_Kind]) -> list[_Kind]:
+    """Return the boundaries of one kind, in the order of the faces."""
+    return [face for pair in faces for face in pair if isinstance(face, kind)]
+
+
+_MIRRORS: Final = {Free: -1, Rigid: 1}
+
+
+def domain_of(shape: tuple[int, ...], spacing: tuple[float, ...], faces: Pairs) -> Domain:
+    """Return the domain of a model with some boundaries."""
+    low, high = (tuple(pair[end].cells for pair in faces) for end in (0, 1))
+    mirrors = tuple((_MIRRORS.get(type(a), 0), _MIRRORS.get(type(b), 0)) for a, b in faces)
+    return Domain(shape, spacing, low, high, mirrors, tuple(isinstance(a, Periodic) for a, _ in faces))
 
 
 def _check_cells(name: str, cells: int) -> None:
@@ -196,26 +340,32 @@ def _rounded(values: Floats) -> Floats:
     return np.asarray(np.round(values, 12), np.float64)
 
 
-def depth(index: NDArray[np.int64], length: int, cells: int) -> NDArray[np.int64]:
-    """Return the depth of cells of an axis in a layer: 0 inside the model, 1 next to it."""
-    return np.maximum(0, np.maximum(cells - index, index - (length - 1 - cells)))
+def depth(index: NDArray[np.int64], length: int, low: int, high: int) -> NDArray[np.int64]:
+    """Return the depth of cells of an axis in its layers of `low` and `high` cells: 0 inside, 1 next to the model."""
+    return np.maximum(0, np.maximum(low - index, index - (length - 1 - high)))
 
 
-def layer_boxes(shape: Sequence[int], cells: int) -> Iterator[Box]:
-    """Yield boxes that together cover all layers, with each cell in exactly one of them."""
-    whole = Box((0,) * len(shape), tuple(shape))
-    inside = Box((cells,) * len(shape), tuple(n - cells for n in shape))
-    yield from whole.subtract(inside)
+def layer_boxes(cells: Sequence[int], inside: Box) -> Iterator[Box]:
+    """Yield boxes that together cover all cells of a grid outside a box, with each of them in exactly one."""
+    yield from Box((0,) * len(cells), tuple(cells)).subtract(inside)
 
 
-def scrambled(vp: Floats, fastest: float, box: Box, shape: Sequence[int], boundary: Random) -> Floats:
+def scrambled(vp: Floats, fastest: float, box: Box, shape: Sequence[int], faces: Pairs) -> Floats:
     """Return the velocities of a box with random layers; `vp` are those of the nearest cells of the model."""
-    along = [depth(np.arange(lo, hi), n, boundary.cells) for lo, hi, n in zip(box.lo, box.hi, shape, strict=True)]
-    z, y, x = np.ix_(*along)
-    weight = np.maximum(np.maximum(z, y), x) / boundary.cells
-    planes, rows, row = (np.arange(lo, hi, dtype=np.uint32) for lo, hi in zip(box.lo, box.hi, strict=True))
-    number = (planes[:, None] * np.uint32(shape[1]) + rows)[..., None]
-    seed = (boundary.seed & 0xFFFFFFFF, boundary.seed >> 32 & 0xFFFFFFFF)
+    shares = []
+    for pair, lo, hi, n in zip(faces, box.lo, box.hi, shape, strict=True):
+        index = np.arange(lo, hi)
+        low, high = (face.cells if isinstance(face, Random) else 0 for face in pair)
+        shares.append(np.maximum(depth(index, n, low, 0) / max(low, 1), depth(index, n, 0, high) / max(high, 1)))
+    weight = np.zeros(box.shape)
+    for share in np.ix_(*shares):
+        weight = np.maximum(weight, share)
+    *outer, row = (np.arange(lo, hi, dtype=np.uint32) for lo, hi in zip(box.lo, box.hi, strict=True))
+    number = np.zeros((1,) * len(shape), np.uint32)
+    for axis, places in enumerate(outer):
+        number = number * np.uint32(shape[axis]) + places.reshape([-1 if a == axis else 1 for a in range(len(shape))])
+    given = kinds(faces, Random)[0].seed
+    seed = (given & 0xFFFFFFFF, given >> 32 & 0xFFFFFFFF)
     key = (np.full(1, seed[0], np.uint32), np.full(1, seed[1], np.uint32))
     counter = (np.broadcast_to(row, box.shape).copy(), np.broadcast_to(number, box.shape).copy())
     uniform = threefry(key, counter)[0] * 2.0**-32

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
-from minga.models.waves.boundary import Boundary, Cpml, Random, Release, Sponge
+from minga.models.waves.boundary import (
+    Boundary,
+    Cpml,
+    Face,
+    Faces,
+    Free,
+    Periodic,
+    Random,
+    Release,
+    Rigid,
+    Sponge,
+    domain_of,
+    faces_of,
+)
 from minga.models.waves.case_medium import FoundMedium, find_medium
 from minga.models.waves.medium import sampled_boxes
 from minga.models.waves.model import fletcher
@@ -30,14 +44,16 @@ from minga.models.waves.source import PlaneSource, PointSource, Ricker, Source, 
 from minga.models.waves.stability import LIMITS
 from minga.models.waves.wavelet_file import read_wavelet, resampled, spectrum_peak
 from minga.schema import validate
-from minga.space.box import Box
 
 __all__ = ["make"]
 
-FORMER = "rigid"
-"""Former name of pressure release, which is no rigid wall."""
+KEY: Final = "fletcher.boundary"
+_FACES: Final[Mapping[str, Callable[[], Face]]] = {
+    "sponge": Sponge, "random": Random, "cpml": Cpml, "free": Free, "release": Release, "rigid": Rigid,
+    "periodic": Periodic,
+}  # fmt: skip
 
-Triple = tuple[float, float, float]
+Point = tuple[float, ...]
 
 
 def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sample: bool = False) -> Model:
@@ -52,11 +68,13 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     found = find_medium(settings, grid.shape, directory, sample=sample)
     boundary = _boundary(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
-    extremes = found.extremes(settings.order, sigma, settings.form, boundary, sample=sample)
+    found.medium.check(found.shape)
+    faces = faces_of(boundary, len(found.shape))
+    extremes = found.extremes(settings.order, sigma, settings.form, faces, sample=sample)
     limit = LIMITS[settings.time_order] * extremes.dt_limit
     dt = step_for(limit) if settings.dt == "auto" else settings.dt
     sources = [_source(source, number, dt, found, directory) for number, source in enumerate(settings.sources)]
-    receivers = None if settings.receivers is None else _receivers(settings.receivers)
+    receivers = None if settings.receivers is None else _receivers(settings.receivers, found.axes)
     if receivers is not None:
         found.check_inside(receivers.positions, "fletcher.receivers", "a receiver")
     model = fletcher(
@@ -76,17 +94,15 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     )
     orders = settings.order, settings.time_order
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
-    inside = Box((boundary.cells,) * 3, tuple(n + boundary.cells for n in found.shape))
     return replace(
         model,
         notes=(
             *notes_of(extremes, limit, found.spacing, dt, sources),
             *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders)),
             *(_sampled(found) if sample else ()),
-            *_renamed(settings.boundary),
         ),
         steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
-        window=inside,
+        window=domain_of(found.shape, found.spacing, faces).inside,
     )
 
 
@@ -97,38 +113,48 @@ def _sampled(found: FoundMedium) -> Iterator[tuple[str, str]]:
         yield "medium", f"{seen:,} of {cells:,} cells were inspected for these notes; a run inspects all of them first"
 
 
-def _renamed(boundary: object) -> Iterator[tuple[str, str]]:
-    """Yield a note about a boundary given by its former name."""
-    if boundary == FORMER:
-        yield (
-            "boundary",
-            '"rigid" is now called "release": p is 0 beyond the ends, and waves are reflected with the opposite sign',
-        )
-
-
 def _boundary(entry: object) -> Boundary:
     """Return the boundary of the model."""
-    boundaries: dict[str, Boundary] = {"release": Release(), "sponge": Sponge(), "random": Random(), "cpml": Cpml()}
-    key = "fletcher.boundary"
-    if entry == FORMER:
-        return Release()
-    if isinstance(entry, str) and entry in boundaries:
-        return boundaries[entry]
+    if isinstance(entry, str) and entry in _FACES:
+        return _FACES[entry]()
     if not isinstance(entry, Mapping):
-        close = suggest(entry, boundaries) if isinstance(entry, str) else None
-        raise CaseError(f"there is no boundary {entry!r}", key=key, suggestion=close, remedy=BOUNDARY_FORM)
-    said = validate(BoundarySettings, entry, key)
+        close = suggest(entry, _FACES) if isinstance(entry, str) else None
+        raise CaseError(f"there is no boundary {entry!r}", key=KEY, suggestion=close, remedy=BOUNDARY_FORM)
+    said = validate(BoundarySettings, entry, KEY)
+    named = {axis: ends for axis in "zyx" if (ends := getattr(said, axis)) is not None}
+    layers = _layers(said, bool(named))
+    others = next(iter(layers.values()), Sponge())
+    if not named:
+        return others
+
+    def face(name: str) -> Face:
+        return layers.get(name) or _FACES[name]()
+
+    pairs: dict[str, Any] = {
+        axis: face(ends) if isinstance(ends, str) else tuple(map(face, ends)) for axis, ends in named.items()
+    }
+    return Faces(others, **pairs)
+
+
+def _layers(said: BoundarySettings, faces: bool) -> dict[str, Face]:
+    """Return the layer that a table gives a width, by its name; with named `faces` none is needed."""
     given = {name: width for name in ("sponge", "random", "cpml") if (width := getattr(said, name)) is not None}
-    if len(given) != 1:
+    if len(given) > 1 or not (given or faces):
         raise CaseError(
             f"a boundary is one of sponge, random, cpml; found {', '.join(given) or 'none of them'}",
-            key=key,
+            key=KEY,
             remedy=BOUNDARY_FORM,
         )
-    ((name, width),) = given.items()
-    if said.seed and name != "random":
-        raise CaseError(f"a boundary {name} has no seed", key="fletcher.boundary.seed", remedy="leave it out")
-    return Sponge(width) if name == "sponge" else Cpml(width) if name == "cpml" else Random(width, said.seed)
+    if said.seed and "random" not in given:
+        raise CaseError(
+            f"a boundary {next(iter(given), 'without random layers')} has no seed",
+            key=f"{KEY}.seed",
+            remedy="leave it out, or write random = 16",
+        )
+    return {
+        name: Sponge(width) if name == "sponge" else Cpml(width) if name == "cpml" else Random(width, said.seed)
+        for name, width in given.items()
+    }
 
 
 def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium, directory: Path) -> Source:
@@ -137,15 +163,16 @@ def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium
         raise CaseError(
             "a source has a position or a plane" + ("" if settings.position is None else ", not both"),
             key=key,
-            remedy="write position = [z, y, x] in metres, or plane = {z = 20.0}",
+            remedy=f"write position = [{', '.join(found.axes)}] in metres, or plane = {{z = 20.0}}",
         )
     wavelet = _wavelet(settings.wavelet, dt, directory, f"{key}.wavelet")
     if settings.position is not None:
         found.check_inside([settings.position], f"{key}.position", "the source")
         return PointSource(settings.position, wavelet, injection=settings.injection)
     ((axis, place),) = (settings.plane or {}).items()
-    point = tuple(place if name == axis else 0.0 for name in "zyx")
-    found.check_inside([point], f"{key}.plane.{axis}", "the source's plane")
+    if axis in found.axes:
+        point = tuple(place if name == axis else 0.0 for name in found.axes)
+        found.check_inside([point], f"{key}.plane.{axis}", "the source's plane")
     return PlaneSource(axis, place, wavelet, settings.injection)
 
 
@@ -168,31 +195,42 @@ def _wavelet(settings: WaveletSettings, dt: float, directory: Path, key: str) ->
     return Wavelet(resampled(samples, step, dt) * settings.scale, spectrum_peak(samples, step))
 
 
-def _receivers(settings: ReceiverSettings) -> Receivers:
+def _receivers(settings: ReceiverSettings, axes: str) -> Receivers:
     key = "fletcher.receivers"
     line = (settings.first, settings.last, settings.count)
     if (settings.positions is None) == all(entry is None for entry in line):
         raise CaseError(
             "receivers have positions, or first, last and count",
             key=key,
-            remedy="write first = [20, 500, 0], last = [20, 500, 1000], count = 81, or positions = [[20, 500, 0]]",
+            remedy=f"write first, last and count, or positions, each of them [{', '.join(axes)}] in metres",
         )
     if settings.positions is not None:
         return Receivers(settings.positions, settings.every)
     if settings.first is None or settings.last is None or settings.count is None:
         missing = [name for name, entry in zip(("first", "last", "count"), line) if entry is None]
         raise CaseError(f"{' and '.join(missing)} missing: a line has first, last and count", key=key)
-    return Receivers([*_points(settings.first, settings.last, settings.count, key)], settings.every)
+    return Receivers([*_points(settings.first, settings.last, settings.count, axes, key)], settings.every)
 
 
-def _points(first: Triple, last: Triple, count: int | tuple[int, ...], key: str) -> Iterator[Triple]:
+def _points(first: Point, last: Point, count: int | tuple[int, ...], axes: str, key: str) -> Iterator[Point]:
     """Yield the positions of a line of receivers or, with two counts, of a level grid along y and x."""
+    for name, point in (("first", first), ("last", last)):
+        if len(point) != len(axes):
+            raise CaseError(
+                f"{list(point)} is no point of the model, which has the axes {', '.join(axes)}",
+                key=f"{key}.{name}",
+                remedy=f"write {name} = [{', '.join(axes)}] in metres",
+            )
     if isinstance(count, int):
         if count == 1 and first != last:
             raise CaseError("one receiver cannot be at two places", key=f"{key}.count", remedy="make it 2 or more")
         for number in range(count):
-            yield tuple(a + (b - a) * number / max(1, count - 1) for a, b in zip(first, last))  # type: ignore[misc]
+            yield tuple(a + (b - a) * number / max(1, count - 1) for a, b in zip(first, last))
         return
+    if axes != "zyx":
+        raise CaseError(
+            "a grid of receivers needs the axes z, y, x", key=f"{key}.count", remedy="give one number for a line"
+        )
     if first[0] != last[0]:
         raise CaseError("a grid of receivers is level: first and last need the same depth", key=f"{key}.last")
     if math.prod(count) > 1_000_000:

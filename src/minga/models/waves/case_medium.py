@@ -9,7 +9,8 @@ from pathlib import Path
 
 from minga.case.files import locate
 from minga.errors import CaseError, suggest
-from minga.models.waves.boundary import Boundary, Random
+from minga.models.waves.boundary import Pairs, Random, kinds
+from minga.models.waves.domain import axes_of
 from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic
 from minga.models.waves.media_files import ENDINGS, Volume, open_volume, quantities
 from minga.models.waves.medium import Medium, Quantity, Sampler
@@ -23,21 +24,26 @@ __all__ = ["FoundMedium", "find_medium"]
 KEY = "fletcher.medium"
 _MOST_ANISOTROPY = 2.0
 
-Shape = tuple[int, int, int]
-Triple = tuple[float, float, float]
+Shape = tuple[int, ...]
+Spacing = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundMedium:
-    """A medium with the shape of its grid, and the distances between cells along z, y, x in m."""
+    """A medium with the shape of its grid, and the distances between cells along each axis in m."""
 
     medium: Medium
     shape: Shape
-    spacing: Triple
+    spacing: Spacing
 
-    def extremes(self, order: int, sigma: float, form: str, boundary: Boundary, *, sample: bool = False) -> Extremes:
+    @property
+    def axes(self) -> str:
+        """Names of the axes."""
+        return axes_of(len(self.shape))
+
+    def extremes(self, order: int, sigma: float, form: str, faces: Pairs, *, sample: bool = False) -> Extremes:
         """Inspect every cell, or a sample; raise CaseError, with the place, for unphysical values."""
-        sampler = Sampler(self.medium, self.shape, (boundary.cells,) * 3)
+        sampler = Sampler(self.medium, self.shape, tuple(low.cells for low, _ in faces))
         tilted = not (self.medium.isotropic or self.medium.vertical)
         divergence = form == "selfadjoint" and tilted
         return survey(
@@ -46,20 +52,25 @@ class FoundMedium:
             order,
             sigma,
             divergence=divergence,
-            scrambled=isinstance(boundary, Random),
+            scrambled=bool(kinds(faces, Random)),
             sample=sample,
         )
 
     def check_inside(self, points: Sequence[Sequence[float]], key: str, what: str) -> None:
         """Raise CaseError for a point, in metres from the first cell, that lies beyond the last cell."""
         ends = [(n - 1) * h for n, h in zip(self.shape, self.spacing)]
+        form = f"positions are [{', '.join(self.axes)}] in metres"
         for point in points:
-            for name, value, end, step in zip("zyx", point, ends, self.spacing):
+            if len(point) != len(ends):
+                raise CaseError(
+                    f"{what} lies at {list(point)}; the model has the axes {', '.join(self.axes)}", key=key, remedy=form
+                )
+            for name, value, end, step in zip(self.axes, point, ends, self.spacing):
                 if not -1e-6 * step <= value <= end + 1e-6 * step:
                     raise CaseError(
                         f"{what} lies at {name} = {value:g} m, outside the model, which goes from 0 to {end:g} m",
                         key=key,
-                        remedy=f"choose {name} between 0 and {end:g}; positions are [z, y, x] in metres",
+                        remedy=f"choose {name} between 0 and {end:g}; {form}",
                     )
 
 
@@ -78,9 +89,9 @@ def find_medium(
     said = _parsed(settings.medium)
     volumes, keys = _volumes(said, directory)
     cells = _shape(shape, volumes, keys)
-    spacing = _spacing(settings, volumes, keys)
+    spacing = _spacing(settings, axes_of(len(cells)), volumes, keys)
     if isinstance(said, str) and not volumes:
-        return FoundMedium(named_medium(said), cells, spacing)
+        return FoundMedium(named_medium(said, len(cells)), cells, spacing)
     if isinstance(said, SyntheticSettings):
         return FoundMedium(_synthetic(said, cells, spacing), cells, spacing)
     entries: dict[str, Quantity] = {}
@@ -147,23 +158,20 @@ def _volumes(
 
 
 def _shape(shape: Sequence[int] | None, volumes: Mapping[str, Volume], keys: Mapping[str, str]) -> Shape:
-    """Return the numbers of cells along z, y, x: those of the files, which must agree with the case and each other."""
-    if shape is not None and len(shape) != 3:
-        raise CaseError(
-            f"waves are on three axes; grid.shape has {len(shape)}",
-            key="grid.shape",
-            remedy="give [z, y, x]: [80, 80, 80]",
-        )
+    """Return the cells along each axis: those of the files, which must agree with the case and each other."""
+    if shape is not None:
+        axes_of(len(shape))
     wanted: tuple[int, ...] | None = None if shape is None else tuple(shape)
     owner = "grid.shape"
     for name, volume in volumes.items():
         if wanted is not None and volume.cells != wanted:
             turned = sorted(volume.cells) == sorted(wanted)
             raise CaseError(
-                f"{volume.path.name} has {' x '.join(map(str, volume.cells))} values along z, y, x; "
+                f"{volume.path.name} has {' x '.join(map(str, volume.cells))} values along {', '.join(volume.names)}; "
                 f"{owner} has {' x '.join(map(str, wanted))}",
                 key=keys[name],
-                remedy='give the order of the file\'s axes, slowest first: {file = "...", axes = "xyz"}'
+                remedy="give the order of the file's axes, slowest first: "
+                f'{{file = "...", axes = "{volume.names[::-1]}"}}'
                 if turned and not volume.named
                 else "leave grid.shape out to take that of the file"
                 if owner == "grid.shape"
@@ -171,23 +179,36 @@ def _shape(shape: Sequence[int] | None, volumes: Mapping[str, Volume], keys: Map
             )
         wanted, owner = volume.cells, volume.path.name
     if wanted is None:
-        raise CaseError("waves need the number of cells along z, y, x", key="grid.shape", remedy="shape = [80, 80, 80]")
+        raise CaseError(
+            "waves need the number of cells along each axis",
+            key="grid.shape",
+            remedy="shape = [80, 80, 80] or [80, 80]",
+        )
     if min(wanted) < 2:
-        raise CaseError(f"waves need two cells or more along each axis, found {list(wanted)}", key="grid.shape")
-    nz, ny, nx = wanted
-    return nz, ny, nx
+        raise CaseError(
+            f"waves need two cells or more along each axis, found {list(wanted)}",
+            key="grid.shape",
+            remedy="leave out an axis along which nothing varies: a section has the axes z, x",
+        )
+    return wanted
 
 
-def _spacing(settings: FletcherSettings, volumes: Mapping[str, Volume], keys: Mapping[str, str]) -> Triple:
+def _spacing(settings: FletcherSettings, axes: str, volumes: Mapping[str, Volume], keys: Mapping[str, str]) -> Spacing:
     said = settings.spacing
-    wanted = None if said is None else (float(said),) * 3 if isinstance(said, int | float) else said
+    wanted = None if said is None else (float(said),) * len(axes) if isinstance(said, int | float) else said
+    if wanted is not None and len(wanted) != len(axes):
+        raise CaseError(
+            f"{len(wanted)} distances between cells for the axes {', '.join(axes)}",
+            key="fletcher.spacing",
+            remedy="give one number, or one for each axis",
+        )
     owner = "fletcher.spacing"
     for name, volume in volumes.items():
         if volume.spacing is None:
             continue
         if wanted is not None and any(abs(a - b) > 1e-4 * b for a, b in zip(volume.spacing, wanted)):
             raise CaseError(
-                f"{volume.path.name} has cells of {_metres(volume.spacing)} m along z, y, x; {owner} says "
+                f"{volume.path.name} has cells of {_metres(volume.spacing)} m along {', '.join(axes)}; {owner} says "
                 f"{_metres(wanted)}",
                 key="fletcher.spacing" if owner == "fletcher.spacing" else keys[name],
                 remedy="leave spacing out to take that of the file",
@@ -198,12 +219,12 @@ def _spacing(settings: FletcherSettings, volumes: Mapping[str, Volume], keys: Ma
         raise CaseError(
             "the distance between cells is missing" + (", and the medium's files do not state it" if volumes else ""),
             key="fletcher.spacing",
-            remedy="write spacing = 12.5, or [dz, dy, dx]",
+            remedy=f"write spacing = 12.5, or [{', '.join(f'd{axis}' for axis in axes)}]",
         )
     return wanted
 
 
-def _synthetic(settings: SyntheticSettings, shape: Shape, spacing: Triple) -> Medium:
+def _synthetic(settings: SyntheticSettings, shape: Shape, spacing: Spacing) -> Medium:
     layered = settings.synthetic == "layered"
     for name in ("depths", "velocities", "dip", "azimuth"):
         if not layered and getattr(settings, name):

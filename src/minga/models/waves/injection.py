@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Any
 
 from minga.engine.program import Program
 from minga.errors import CaseError
+from minga.lang.kernel import Kernel
 from minga.models.waves.kernels import correction_kernel, forward_kernel, increment_kernel
-from minga.models.waves.source import PlaneSource, Source, add_amount, add_sources
+from minga.models.waves.source import PlaneSource, Source, add_amount, add_sources, plane_axis
+from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
 
 if TYPE_CHECKING:
@@ -54,8 +56,9 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> No
     now, following = list(waves.fields), [field.previous for field in waves.fields]
     if not waves.increments:
         legacy = [source for source in sources if source.injection == "legacy"]
-        add_sources(step, legacy, now, waves.shape, waves.spacing, waves.layers, waves.dt)
+        add_sources(step, legacy, now, waves.domain, waves.dt)
         step.apply(forward_kernel(waves.equations), now, following, *medium)
+        _clear_surfaces(step, waves, following)
         for number, source in enumerate(sources):
             if source.injection == "physical":
                 _add(step, waves, source, following, number, source.wavelet.value(waves.dt))
@@ -68,12 +71,31 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> No
         )
     increments = list(waves.increments)
     step.apply(increment_kernel(waves.equations), now, increments, *medium)
+    _clear_surfaces(step, waves, increments)
     for number, source in enumerate(sources):
         _add(step, waves, source, increments, number, source.wavelet.value(waves.dt))
     step.apply(correction_kernel(waves.equations), now, following, increments, *medium)
+    _clear_surfaces(step, waves, following)
     for number, source in enumerate(sources):
         before, here, after = (source.wavelet.value(waves.dt, later) for later in (-1, 0, 1))
         _add(step, waves, source, following, number, (before - 2.0 * here + after) * (1.0 / 12.0), "curvature")
+
+
+def _clear_surfaces(step: Program, waves: Waves, targets: Sequence[Field | Slot]) -> None:
+    """Record that waves are 0 on free surfaces; without mixed derivatives, which are even about them, they stay 0."""
+    if waves.equations.kind != "tilted":
+        return
+    low, high = waves.domain.without_surfaces
+    for box in waves.grid.box.subtract(Box(low, high)):
+        step.apply(_CLEAR, list(targets), region=box)
+
+
+def _clear(waves: Sequence[Any]) -> None:
+    for u in waves:
+        u[(0,) * len(u.axes)] = 0.0
+
+
+_CLEAR = Kernel(_clear)
 
 
 def _add(
@@ -86,10 +108,10 @@ def _add(
     what: str = "force",
 ) -> None:
     """Record the addition of a source's amount, times dt2 vp2 / V, to its cells of some waves."""
-    at = "zyx".index(source.axis) if isinstance(source, PlaneSource) else None
-    volume = math.prod(waves.spacing) if at is None else waves.spacing[at]
+    along = (plane_axis(source, waves.domain),) if isinstance(source, PlaneSource) else range(len(waves.shape))
+    volume = math.prod(waves.spacing[axis] for axis in along)
     factor = next((field for field in waves.medium if field.name == "vp2"), None)
     uniform = dict(waves.equations.constants).get("vp2", 1.0)
     amount = amount * (waves.dt * waves.dt / volume * uniform)
     register = step.let(Register(f"{step.name}.{what}.{number}"), amount)
-    add_amount(step, source, targets, register, waves.shape, waves.spacing, waves.layers, factor)
+    add_amount(step, source, targets, register, waves.domain, factor)

@@ -2,8 +2,9 @@
 
 "sinc" uses eight cells along each axis with the weights sin(pi d) / (pi d) at a distance of d cells from the point, in
 a Kaiser window of half-width 4 and b = 6.31. Source: G. J. Hicks, "Arbitrary source and receiver positioning in
-finite-difference schemes using Kaiser windowed sinc functions", Geophysics 67(1), 2002. "linear" uses two. A point on a
-cell is that cell, with weight 1. Cells beyond the grid are omitted: all waves are 0 there. Weights are rounded to 12
+finite-difference schemes using Kaiser windowed sinc functions", Geophysics 67(1), 2002. "linear" uses two. A point on
+a cell is that cell, with weight 1. Cells beyond the grid are omitted: all waves are 0 there; beyond a free surface or
+a rigid wall the cell that is mirrored there takes their weight, with the sign of the mirror. Weights are rounded to 12
 decimals, since libraries differ in further bits.
 """
 
@@ -12,12 +13,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Final, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError, suggest
+from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
 
@@ -36,9 +40,9 @@ _ON_CELL: Final = 1e-6
 class Placed:
     """A point on the grid: the first of its cells, and along each axis the weights of the cells from there on."""
 
-    first: tuple[int, int, int]
-    weights: tuple[Floats, Floats, Floats]
-    base: tuple[int, int, int]
+    first: tuple[int, ...]
+    weights: tuple[Floats, ...]
+    base: tuple[int, ...]
     """Cell at or below the point; its owner is in charge of the point."""
 
     @property
@@ -51,12 +55,15 @@ class Placed:
         """Box of all cells with a weight."""
         return Box(self.first, tuple(lo + len(w) for lo, w in zip(self.first, self.weights, strict=True)))
 
+    @property
+    def products(self) -> Floats:
+        """Weights of all cells of the box, in the order of its cells."""
+        return reduce(np.multiply.outer, self.weights).ravel()
+
 
 def place(
     position: Sequence[float],
-    shape: Sequence[int],
-    spacing: Sequence[float],
-    layers: int,
+    domain: Domain,
     interpolation: Interpolation,
     what: str,
 ) -> Placed:
@@ -65,13 +72,9 @@ def place(
     Parameters
     ----------
     position
-        z, y, x of the point, m.
-    shape
-        Shape of the model, without layers.
-    spacing
-        Distances between cells, m.
-    layers
-        Cells that the grid has in addition at both ends of each axis.
+        Position of the point along each axis, m.
+    domain
+        Domain of the waves.
     interpolation
         "sinc" or "linear".
     what
@@ -80,7 +83,7 @@ def place(
     Raises
     ------
     CaseError
-        If the point lies outside the model.
+        If the point lies outside the model, or on a free surface.
     """
     if interpolation not in INTERPOLATIONS:
         raise CaseError(
@@ -90,29 +93,38 @@ def place(
             remedy='choose "sinc" or "linear"',
         )
     point = tuple(float(x) for x in position)
-    ends = tuple((n - 1) * h for n, h in zip(shape, spacing, strict=True))
-    slack = tuple(_ON_CELL * h for h in spacing)
+    ends, axes = domain.ends, ", ".join(domain.axes)
+    slack = tuple(_ON_CELL * h for h in domain.spacing)
     inside = len(point) == len(ends) and all(
         -s <= x <= end + s for x, end, s in zip(point, ends, slack, strict=True)
     )  # False for NaN
     if not inside:
         raise CaseError(
-            f"a {what} lies at (z, y, x) = {_metres(point)}, outside the model",
+            f"a {what} lies at ({axes}) = {_metres(point)}, outside the model",
             key=f"fletcher.{what}.position",
-            remedy=f"give a point between (0, 0, 0) and {_metres(ends)}",
+            remedy=f"give a point between {_metres([0.0] * len(ends))} and {_metres(ends)}",
         )
     first, weights, base = zip(
-        *(_along(x / h, n, layers, interpolation) for x, h, n in zip(point, spacing, shape, strict=True)), strict=True
+        *(_along(x / h, domain, axis, interpolation) for axis, (x, h) in enumerate(zip(point, domain.spacing))),
+        strict=True,
     )
-    return Placed(first, weights, base)
+    placed = Placed(first, weights, base)
+    for axis, (low, high) in enumerate(zip(*domain.without_surfaces)):
+        if len(weights[axis]) == 1 and not low <= first[axis] < high:
+            raise CaseError(
+                f"a {what} lies at ({axes}) = {_metres(point)}, on a free surface, where p is 0",
+                key=f"fletcher.{what}.position",
+                remedy="give a point below the surface, a cell or more away from it",
+            )
+    return placed
 
 
-def _along(place: float, length: int, layers: int, interpolation: Interpolation) -> tuple[int, Floats, int]:
-    """Return the first cell, weights and base cell of a point along one axis; `place` and `length` are in cells."""
+def _along(place: float, domain: Domain, axis: int, interpolation: Interpolation) -> tuple[int, Floats, int]:
+    """Return the first cell, weights and base cell of a point along one axis; `place` is in cells of the model."""
     below = math.floor(place + _ON_CELL)
-    off = place - below
+    off, layer = place - below, domain.low[axis]
     if abs(off) <= _ON_CELL:
-        return below + layers, np.ones(1), below + layers
+        return below + layer, np.ones(1), below + layer
     if interpolation == "linear":
         cells, weights = np.arange(2), np.array([1 - off, off])
     else:
@@ -120,9 +132,34 @@ def _along(place: float, length: int, layers: int, interpolation: Interpolation)
         away = cells - off
         window = _bessel(KAISER * np.sqrt(np.maximum(0, 1 - np.square(away / HALF_WIDTH)))) / _bessel(KAISER)
         weights = portable.sin(np.pi * away) / (np.pi * away) * window
-    cells = cells + below + layers
-    kept = (cells >= 0) & (cells < length + 2 * layers)
-    return int(cells[kept][0]), np.round(weights[kept], 12), below + layers
+    cells = cells + below + layer
+    low, high = (corner[axis] for corner in domain.without_surfaces)
+    if not ((cells >= low) & (cells < high)).all():
+        cells, weights = _folded(cells, weights, domain, axis)
+    return int(cells[0]), np.round(weights, 12), below + layer
+
+
+def _folded(cells: NDArray[np.int64], weights: Floats, domain: Domain, axis: int) -> tuple[NDArray[np.int64], Floats]:
+    """Return cells of the grid and their weights, with those beyond its ends taken by the cells that they repeat."""
+    length, (low, high) = domain.cells[axis], domain.mirrors[axis]
+    first, end = (corner[axis] for corner in domain.without_surfaces)
+    if domain.periodic[axis]:
+        raise CaseError(
+            f"a point lies between cells, and within {HALF_WIDTH} cells of the periodic ends of {domain.axes[axis]}",
+            key="fletcher.boundary",
+            remedy="put it on a cell, or farther inside",
+        )
+    found: dict[int, float] = {}
+    for given, weight in zip(cells.tolist(), weights.tolist(), strict=True):
+        cell, sign = given, 1
+        if given < 0 and low:
+            cell, sign = -given - (low > 0), low
+        elif given >= length and high:
+            cell, sign = 2 * (length - 1) - given + (high > 0), high
+        if first <= cell < end:
+            found[cell] = found.get(cell, 0.0) + sign * weight
+    kept = np.arange(min(found), max(found) + 1)
+    return kept, np.array([found.get(cell, 0.0) for cell in kept.tolist()])
 
 
 def _bessel(x: Floats | float) -> Floats:

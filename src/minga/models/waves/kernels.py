@@ -25,7 +25,7 @@ from typing import Any, Final, Literal
 from minga.compile.explain import Kernel
 from minga.lang.cell import local
 from minga.lang.functions import abs as absolute
-from minga.models.waves.stencils import HERE, Differences, total
+from minga.models.waves.stencils import Differences, total
 
 __all__ = [
     "Coefficients",
@@ -42,9 +42,10 @@ __all__ = [
 
 Form = Literal["fletcher", "selfadjoint"]
 Kind = Literal["isotropic", "vertical", "tilted"]
-Z, Y, X = range(3)
-MIXED: Final = ((Y, X), (Y, Z), (X, Z))
+MIXED: Final = ("yx", "yz", "xz")
 """Mixed derivatives: the axes of the inner and of the outer one."""
+Z: Final = 0
+"""Number of the axis z, which is the first one of every model."""
 NAMES: Final = ("vp2", "epsilon", "delta", "nz", "ny", "nx")
 """Parameters of a medium, in the order in which kernels take those that are fields."""
 
@@ -56,7 +57,7 @@ class Coefficients:
     vp2: Any
     epsilon: Any
     delta: Any
-    n: tuple[Any, Any, Any]
+    n: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Equations:
         "fletcher": the coefficients of H1 stand before the derivatives; "selfadjoint": H1 u = div(n (n . grad u))
         (Y. Zhang, H. Zhang, G. Zhang, "A stable TTI reverse time migration and its implementation", Geophysics 76(3),
         2011).
+    axes
+        Names of the grid's axes: "zyx", "zx" or "z".
     differences
         Differences in space.
     sigma
@@ -83,6 +86,7 @@ class Equations:
 
     kind: Kind
     form: Form
+    axes: str
     differences: Differences
     sigma: float | None
     scale: float
@@ -96,7 +100,11 @@ class Equations:
     @property
     def needed(self) -> tuple[str, ...]:
         """Entries of NAMES that occur in these equations."""
-        return {"isotropic": NAMES[:1], "vertical": NAMES[:3], "tilted": NAMES}[self.kind]
+        return {
+            "isotropic": NAMES[:1],
+            "vertical": NAMES[:3],
+            "tilted": (*NAMES[:3], *(f"n{axis}" for axis in self.axes)),
+        }[self.kind]
 
     @property
     def stored(self) -> tuple[str, ...]:
@@ -108,15 +116,30 @@ class Equations:
         """Return the parameters of the medium; `read(k)` yields the value of stored field number k."""
         values: dict[str, Any] = dict(self.constants)
         values |= {name: read(k) for k, name in enumerate(self.stored)}
-        axis = [values.get(name, 1.0 if name == "nz" else 0.0) for name in NAMES[3:]]
+        axis = [values.get(f"n{name}", 1.0 if name == "z" else 0.0) for name in self.axes]
         return Coefficients(values["vp2"] * self.scale, values.get("epsilon", 0.0), values.get("delta", 0.0), (*axis,))
+
+    @property
+    def order(self) -> range:
+        """Numbers of the axes in the order in which derivatives are summed: x, y, z."""
+        return range(len(self.axes) - 1, -1, -1)
+
+    @property
+    def mixed(self) -> list[tuple[int, int]]:
+        """Numbers of the axes of the inner and of the outer derivative of each mixed one."""
+        return [(self.axes.index(a), self.axes.index(b)) for a, b in MIXED if a in self.axes and b in self.axes]
+
+    def laplacian(self, u: Any) -> Any:
+        """Return the Laplacian of u, times h2."""
+        return total(self.differences.d2(u, axis) for axis in self.order)
 
     def derivatives(self, u: Any, c: Coefficients) -> tuple[Any, Any]:
         """Return H1 u and H2 u, times h2."""
         d = self.differences
         if self.kind == "vertical":
-            return _apart(d.d2(u, Z)), d.d2(u, X) + _apart(d.d2(u, Y))
-        straight = {X: _apart(d.d2(u, X)), Y: _apart(d.d2(u, Y)), Z: _apart(d.d2(u, Z))}
+            x, *others = self.order[:-1]
+            return _apart(d, d.d2(u, Z)), total([d.d2(u, x), *(_apart(d, d.d2(u, axis)) for axis in others)])
+        straight = {axis: _apart(d, d.d2(u, axis)) for axis in self.order}
         laplacian = total(straight.values())
         h1 = self.divergence(u, c) if self.form == "selfadjoint" else self._along(u, c, straight)
         return h1, laplacian - h1
@@ -124,22 +147,22 @@ class Equations:
     def _along(self, u: Any, c: Coefficients, straight: dict[int, Any]) -> Any:
         """Return (n . grad)^2 u with the coefficients before the derivatives."""
         d = self.differences
-        terms = [times(c.n[axis] * c.n[axis], straight[axis]) for axis in (X, Y, Z)]
+        terms = [times(c.n[axis] * c.n[axis], straight[axis]) for axis in self.order]
         locals_: dict[int, Any] = {}
-        for inner, outer in MIXED:
+        for inner, outer in self.mixed:
             weight = product(2.0, c.n[inner], c.n[outer])
             if not _zero(weight):
                 if inner not in locals_:
                     locals_[inner] = local(d.d1(u, inner))
                 mixed = d.d1(locals_[inner], outer)
-                terms.append(times(weight, _apart(mixed) if outer == Z else mixed))
+                terms.append(times(weight, _apart(d, mixed) if outer == Z else mixed))
         return total_of(terms)
 
     def divergence(self, u: Any, c: Coefficients) -> Any:
         """Return div(n (n . grad u)), an operator that is self-adjoint for any n."""
         d = self.differences
-        slope = total_of([times(c.n[axis], d.d1(u, axis)) for axis in (X, Y, Z)])
-        flux = {axis: local(c.n[axis] * slope) for axis in (X, Y, Z) if not _zero(c.n[axis])}
+        slope = total_of([times(c.n[axis], d.d1(u, axis)) for axis in self.order])
+        flux = {axis: local(c.n[axis] * slope) for axis in self.order if not _zero(c.n[axis])}
         return total(d.d1(flux[axis], axis) for axis in flux)
 
     def right_sides(self, c: Coefficients, p: tuple[Any, Any], q: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -161,10 +184,11 @@ class Equations:
 
 def forward_kernel(equations: Equations) -> Kernel:
     """Return a time step with lists as arguments: waves, previous waves, and stored medium parameters, if any."""
+    here = equations.differences.here
 
     def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any]) -> None:
         for now, old, right in zip(waves, before, _applied(equations, waves, medium), strict=True):
-            old[HERE] = 2.0 * now[HERE] - old[HERE] + right
+            old[here] = 2.0 * now[here] - old[here] + right
 
     def fletcher(waves: Any, before: Any, medium: Any) -> None:
         advance(waves, before, medium)
@@ -177,10 +201,11 @@ def forward_kernel(equations: Equations) -> Kernel:
 
 def increment_kernel(equations: Equations) -> Kernel:
     """Return the application of the right side: waves, increments that it writes, and stored medium parameters."""
+    here = equations.differences.here
 
     def increase(waves: Sequence[Any], increments: Sequence[Any], medium: Sequence[Any]) -> None:
         for increment, right in zip(increments, _applied(equations, waves, medium), strict=True):
-            increment[HERE] = right
+            increment[here] = right
 
     def fletcher_increment(waves: Any, increments: Any, medium: Any) -> None:
         increase(waves, increments, medium)
@@ -193,11 +218,12 @@ def increment_kernel(equations: Equations) -> Kernel:
 
 def correction_kernel(equations: Equations) -> Kernel:
     """Return the rest of a step of fourth order: waves, previous waves, increments, and stored medium parameters."""
+    here = equations.differences.here
 
     def correct(waves: Sequence[Any], before: Sequence[Any], increments: Sequence[Any], medium: Sequence[Any]) -> None:
         rights = _applied(equations, increments, medium)
         for now, old, increment, right in zip(waves, before, increments, rights, strict=True):
-            old[HERE] = 2.0 * now[HERE] - old[HERE] + (increment[HERE] + right * (1.0 / 12.0))
+            old[here] = 2.0 * now[here] - old[here] + (increment[here] + right * (1.0 / 12.0))
 
     def fletcher_correction(waves: Any, before: Any, increments: Any, medium: Any) -> None:
         correct(waves, before, increments, medium)
@@ -210,22 +236,23 @@ def correction_kernel(equations: Equations) -> Kernel:
 
 def _applied(equations: Equations, waves: Sequence[Any], medium: Sequence[Any]) -> list[Any]:
     """Return dt2 times the right sides of the equations for some waves."""
-    c = equations.coefficients(lambda k: medium[k][HERE])
+    here = equations.differences.here
+    c = equations.coefficients(lambda k: medium[k][here])
     if equations.kind == "isotropic":
         (u,) = waves
-        return [c.vp2 * total(equations.differences.d2(u, axis) for axis in (X, Y, Z))]
+        return [c.vp2 * equations.laplacian(u)]
     p, q = (equations.derivatives(u, c) for u in waves)
     return list(equations.right_sides(c, p, q))
 
 
-def _apart(value: Any) -> Any:
+def _apart(differences: Differences, value: Any) -> Any:
     """Return the value, computed in a loop of its own, or together with others that use the same inputs.
 
     A single loop for all terms would access more rows at once than a processor has address registers; moreover, second
     derivatives share most of their loads with the inner derivatives of mixed ones. The split makes TTI steps a third
     and VTI steps a quarter faster, with identical bits.
     """
-    return local(value)[HERE]
+    return local(value)[differences.here]
 
 
 def times(weight: Any, value: Any) -> Any:

@@ -32,9 +32,10 @@ _SLOWEST, _FASTEST = 100.0, 20000.0
 """Bounds of P velocities, m/s; rocks have 300 to 8500, so that only wrong units lie outside the bounds."""
 
 
-def named_medium(name: str) -> Medium:
-    """Return one of the homogeneous test media in NAMED."""
-    return Medium(*NAMED[name])
+def named_medium(name: str, ndim: int = 3) -> Medium:
+    """Return one of the homogeneous test media in NAMED; its axis has no azimuth in models without y."""
+    vp, epsilon, delta, theta, phi = NAMED[name]
+    return Medium(vp, epsilon, delta, theta, phi if ndim == 3 else 0.0)
 
 
 def of_synthetic(formulas: Synthetic) -> Medium:

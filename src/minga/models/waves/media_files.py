@@ -1,7 +1,7 @@
 """Quantities of a medium in files: Zarr, NetCDF, NumPy, Madagascar and SEG-Y, read one box at a time.
 
 Axis names, spacing and units are taken from the file if it states them, otherwise from the case. Every file is
-presented in the order z (down), y, x, in whatever order its axes are stored.
+presented in the order z (down), y, x, or z, x, in whatever order its axes are stored.
 """
 
 from __future__ import annotations
@@ -17,21 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError, suggest
+from minga.models.waves.domain import AXES, axes_of
 from minga.output.netcdf_read import is_classic, read_classic
 from minga.space.box import Box
 
-__all__ = ["AXES", "ENDINGS", "Volume", "open_volume", "quantities"]
+__all__ = ["ENDINGS", "Volume", "open_volume", "quantities"]
 
-AXES: Final = ("z", "y", "x")
 _AXIS_WORDS: Final = {
     "z": "z", "depth": "z", "y": "y", "inline": "y", "in-line": "y", "crossline": "x", "cross-line": "x", "x": "x",
     "distance": "x", "lateral": "x",
 }  # fmt: skip
-PLANES: Final = (
-    "waves are computed in three dimensions: repeat the plane along y, "
-    'np.save("vp3.npy", np.repeat(vp[:, np.newaxis, :], 40, axis=1))'
-)
-"""Remedy for a medium on two axes."""
+_DIMENSIONS: Final = (2, 3)
+"""Numbers of axes of the quantities in stores, which have coordinates on one axis beside them."""
 _METRES: Final = {
     "m": 1.0, "metre": 1.0, "metres": 1.0, "meter": 1.0, "meters": 1.0, "": 1.0, "1": 1.0, "km": 1000.0, "ft": 0.3048,
     "feet": 0.3048,
@@ -50,11 +47,11 @@ class Volume:
     shape
         Numbers of values along the file's axes.
     axes
-        Axes of the file from the slowest to the fastest, a permutation of "zyx".
+        Axes of the file from the slowest to the fastest, a permutation of "zyx", "zx" or "z".
     named
         Whether the file itself names its axes.
     spacing
-        Distances between values along z, y, x in m, if the file states them.
+        Distances between values in m along the axes of the model, if the file states them.
     unit
         Unit of the values, if the file states it.
     """
@@ -62,22 +59,26 @@ class Volume:
     path: Path
     shape: tuple[int, ...]
     read: Read
-    axes: str = "zyx"
+    axes: str
     named: bool = False
-    spacing: tuple[float, float, float] | None = None
+    spacing: tuple[float, ...] | None = None
     unit: str | None = None
 
     @property
-    def cells(self) -> tuple[int, int, int]:
-        """Numbers of values along z, y, x."""
-        nz, ny, nx = (self.shape[self.axes.index(name)] for name in AXES)
-        return nz, ny, nx
+    def names(self) -> str:
+        """Axes of the model, "zyx", "zx" or "z"."""
+        return axes_of(len(self.shape))
+
+    @property
+    def cells(self) -> tuple[int, ...]:
+        """Numbers of values along the axes of the model."""
+        return tuple(self.shape[self.axes.index(name)] for name in self.names)
 
     def values(self, box: Box) -> NDArray[np.float64]:
-        """Return the values of a box (z, y, x), in that order; only this part of the file is read."""
-        low, high = dict(zip(AXES, box.lo)), dict(zip(AXES, box.hi))
+        """Return the values of a box of the model; only this part of the file is read."""
+        low, high = dict(zip(self.names, box.lo)), dict(zip(self.names, box.hi))
         stored = self.read(tuple(slice(low[name], high[name]) for name in self.axes))
-        return np.transpose(stored, [self.axes.index(name) for name in AXES]).astype("f8")
+        return np.transpose(stored, [self.axes.index(name) for name in self.names]).astype("f8")
 
 
 def open_volume(path: Path, variable: str | None = None, axes: str | None = None, key: str = "") -> Volume:
@@ -90,8 +91,8 @@ def open_volume(path: Path, variable: str | None = None, axes: str | None = None
     variable
         Name of the quantity, for files with several of them.
     axes
-        Order of the file's axes from the slowest to the fastest, such as ``"zyx"``, if the file does not name them; by
-        default z, y, x.
+        Order of the file's axes from the slowest to the fastest, such as ``"zyx"`` or ``"xz"``, if the file does not
+        name them; by default z, y, x or z, x.
     key
         Key of the case's entry, for errors.
 
@@ -116,41 +117,42 @@ def open_volume(path: Path, variable: str | None = None, axes: str | None = None
         raise
     except (OSError, ValueError, KeyError, EOFError) as error:
         raise CaseError(f"cannot read {path}: {error}", key=key) from error
-    if len(volume.shape) != 3 or min(volume.shape) < 1:
-        raise CaseError(
-            f"{path} has values along {len(volume.shape)} axes, expected three: {volume.shape}", key=key,
-            remedy=PLANES if len(volume.shape) == 2 else "write the part to be used as an array with axes z, y, x",
-        )  # fmt: skip
+    if min(volume.shape) < 1:
+        raise CaseError(f"{path} has no values: {volume.shape}", key=key)
     if axes is None and not volume.named and path.suffix.lower() == ".rsf":
         raise CaseError(
-            f"{path.name} does not say which of its axes is depth (label1, label2, label3)", key=key,
-            remedy='name them, slowest first: axes = "yxz" if n1 is depth, axes = "zyx" if n1 is x and n3 is depth',
+            f"{path.name} does not say which of its axes is depth (label1, label2, ...)", key=key,
+            remedy=f'name them, slowest first: axes = "{volume.names[1:] + "z"}" if n1 is depth, axes = '
+            f'"{volume.names}" if n1 is x and the last one is depth',
         )  # fmt: skip
     if axes is None or axes == volume.axes:
         return volume
-    if sorted(axes) != sorted("zyx"):
+    if sorted(axes) != sorted(volume.names):
         raise CaseError(
-            f"axes: expected the letters z, y, x in the file's order, slowest first, found {axes!r}", key=key
+            f"axes: expected the letters {', '.join(volume.names)} in the file's order, slowest first, found {axes!r}",
+            key=key,
         )
     if volume.named:
         raise CaseError(
             f"{path.name} names its axes itself: {volume.axes}, not {axes}", key=key, remedy="leave axes out"
         )
     if volume.spacing is not None:  # reorder what was read in the wrong order
-        by_place = dict(zip(axes, (volume.spacing["zyx".index(name)] for name in volume.axes)))
-        return replace(volume, axes=axes, spacing=(by_place["z"], by_place["y"], by_place["x"]))
+        by_place = dict(zip(axes, (volume.spacing[volume.names.index(name)] for name in volume.axes)))
+        return replace(volume, axes=axes, spacing=tuple(by_place[name] for name in volume.names))
     return replace(volume, axes=axes)
 
 
 def quantities(path: Path) -> list[str]:
-    """Return the names of the three-dimensional variables of a Zarr store or NetCDF file; none for other files."""
+    """Return the names of the variables on two or three axes of a Zarr store or NetCDF file; none for other files."""
     if path.suffix == ".zarr":
         group = _zarr(path)
-        return [n for n, a in _arrays(group, path)[0].items() if a.ndim == 3] if hasattr(group, "arrays") else []
+        return (
+            [n for n, a in _arrays(group, path)[0].items() if a.ndim in _DIMENSIONS] if hasattr(group, "arrays") else []
+        )
     if path.suffix in (".nc", ".nc4", ".cdf") and is_classic(path):
-        return sorted(name for name, variable in read_classic(path).items() if variable.values.ndim == 3)
+        return sorted(name for name, variable in read_classic(path).items() if variable.values.ndim in _DIMENSIONS)
     if path.suffix in (".nc", ".nc4", ".cdf"):
-        return sorted(str(n) for n, a in _netcdf(path).data_vars.items() if a.ndim == 3)
+        return sorted(str(n) for n, a in _netcdf(path).data_vars.items() if a.ndim in _DIMENSIONS)
     return []
 
 
@@ -158,7 +160,17 @@ def quantities(path: Path) -> list[str]:
 def _open_npy(path: Path, variable: str | None) -> Volume:
     array = np.load(path, mmap_mode="r", allow_pickle=False)
     _check_numbers(path, array.dtype)
-    return Volume(path, array.shape, lambda part: np.asarray(array[part]))
+    return Volume(path, array.shape, lambda part: np.asarray(array[part]), _default_axes(path, array.ndim))
+
+
+def _default_axes(path: Path, count: int) -> str:
+    """Return the axes of a file that does not name them; raise CaseError for a number of axes that no model has."""
+    if count not in AXES:
+        raise CaseError(
+            f"{path.name} has values along {count} axes, expected one to three",
+            remedy="write the part to be used as an array with the axes z, y, x or z, x",
+        )
+    return AXES[count]
 
 
 # Zarr and NetCDF -----------------------------------------------------------------------------------------------------
@@ -279,25 +291,24 @@ def _netcdf(path: Path) -> Any:
 
 
 def _chosen(path: Path, variable: str | None, arrays: Mapping[str, Any], unreadable: Mapping[str, str] = {}) -> Any:
-    """Return the requested array, or the only one with three axes; CaseError if it is missing or ambiguous."""
-    known = {name: array for name, array in arrays.items() if array.ndim == 3}
+    """Return the requested array, or the only one on two or three axes; CaseError if it is missing or ambiguous."""
+    known = {name: array for name, array in arrays.items() if array.ndim in _DIMENSIONS}
     if variable is None and len(known) == 1:
         return next(iter(known.values()))
     if variable in known:
         return known[variable]
     names = ", ".join(known) or "none"
-    others = [f"{name} has {array.ndim}" for name, array in arrays.items() if array.ndim != 3]
+    others = [f"{name} has {array.ndim}" for name, array in arrays.items() if array.ndim not in _DIMENSIONS]
     others += [f"{name} cannot be read: {why}" for name, why in unreadable.items()]
     beside = f" ({'; '.join(others)})" if others and not known else ""
-    flat = not known and any(array.ndim == 2 for array in arrays.values())
     raise CaseError(
-        f"{path.name} has no quantity {variable!r} on three axes; it has {names}{beside}"
+        f"{path.name} has no quantity {variable!r} on two or three axes; it has {names}{beside}"
         if variable
-        else f"{path.name} has several quantities on three axes: {names}"
+        else f"{path.name} has several quantities on two or three axes: {names}"
         if known
-        else f"{path.name} has no quantity on three axes{beside}",
+        else f"{path.name} has no quantity on two or three axes{beside}",
         suggestion=suggest(variable, known) if variable else None,
-        remedy="choose one of them: variable = ..." if known else PLANES if flat else "name another file",
+        remedy="choose one of them: variable = ..." if known else "name another file",
     )
 
 
@@ -310,17 +321,23 @@ def _described(
     attributes: dict[str, Any],
 ) -> Volume:
     """Return a volume described by the names and coordinates of its axes."""
-    names = [_AXIS_WORDS.get(str(name).lower(), "") for name in dims or ()]
-    named = sorted(names) == sorted(AXES)
-    axes = "".join(names) if named else "zyx"
+    axes, named = _axes(path, len(shape), [str(name) for name in dims or ()])
     steps = {}
     for name, letter in zip(dims or (), axes):
         if name in positions and len(positions[name][0]) == shape[axes.index(letter)] > 1:
             values, about = positions[name]
             steps[letter] = _step(path, name, values.astype("f8")) * _metres(path, name, str(about.get("units", "m")))
-    spacing = (steps["z"], steps["y"], steps["x"]) if len(steps) == 3 else None
+    spacing = tuple(steps[name] for name in axes_of(len(axes))) if len(steps) == len(axes) else None
     unit = attributes.get("units")
     return Volume(path, tuple(map(int, shape)), read, axes, named, spacing, None if unit is None else str(unit))
+
+
+def _axes(path: Path, count: int, labels: Sequence[str]) -> tuple[str, bool]:
+    """Return the axes of a file in its order, and whether its labels name them."""
+    default = _default_axes(path, count)
+    names = [_AXIS_WORDS.get(label.lower(), "") for label in labels]
+    named = sorted(names) == sorted(default)
+    return "".join(names) if named else default, named
 
 
 def _metres(path: Path, name: str, unit: str) -> float:
@@ -350,14 +367,14 @@ def _open_rsf(path: Path, variable: str | None) -> Volume:
     if order is None:
         raise CaseError(f"{path.name}: data_format is {form!r}; native_float and xdr_float can be read")
     count = next(n for n in range(1, 10) if f"n{n + 1}" not in header) if "n1" in header else 0
-    while count > 3 and header.get(f"n{count}") == "1":
+    while count > 1 and header.get(f"n{count}") == "1":
         count -= 1
     try:
         lengths = [int(header[f"n{axis}"]) for axis in range(count, 0, -1)]
         steps = [float(header.get(f"d{axis}", "nan")) for axis in range(count, 0, -1)]
     except ValueError as error:
         raise CaseError(f"{path.name}: n and d should be numbers: {error}") from error
-    labels = [header.get(f"label{axis}", "").lower() for axis in range(count, 0, -1)]
+    labels = [header.get(f"label{axis}", "") for axis in range(count, 0, -1)]
     units = [_metres(path, f"axis {axis}", header.get(f"unit{axis}", "m")) for axis in range(count, 0, -1)]
     file, offset = data
     size = file.stat().st_size if file.is_file() else -1
@@ -365,13 +382,11 @@ def _open_rsf(path: Path, variable: str | None) -> Volume:
         found = "is not there" if size < 0 else f"has {size} bytes, {4 * math.prod(lengths) + offset} are needed"
         raise CaseError(f"{path.name}: its data {str(file)!r} {found}")
     array = np.memmap(file, order, mode="r", offset=offset, shape=tuple(lengths))
-    names = [_AXIS_WORDS.get(label, "") for label in labels]
-    named = len(names) == 3 and sorted(names) == sorted(AXES)
-    axes = "".join(names) if named else "zyx"
+    axes, named = _axes(path, count, labels)
     spacing = None
-    if count == 3 and all(math.isfinite(step) and step > 0 for step in steps):
+    if all(math.isfinite(step) and step > 0 for step in steps):
         by_axis = dict(zip(axes, (step * scale for step, scale in zip(steps, units))))
-        spacing = (by_axis["z"], by_axis["y"], by_axis["x"])
+        spacing = tuple(by_axis[name] for name in axes_of(count))
     unit = header.get("unit") or None
     return Volume(path, tuple(lengths), lambda part: np.asarray(array[part]), axes, named, spacing, unit)
 
@@ -420,6 +435,8 @@ def _open_segy(path: Path, variable: str | None) -> Volume:
         rows = [range(line * across, (line + 1) * across)[part[1]] for line in in_lines]
         return np.stack([file.traces(slice(row.start, row.stop), part[2]) for row in rows])
 
+    if len(lines) == 1:  # a section
+        return Volume(path, (across, file.samples), lambda part: read((slice(0, 1), *part))[0], axes="xz", named=True)
     return Volume(path, (len(lines), across, file.samples), read, axes="yxz", named=True)
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from minga.errors import CaseError
+from minga.models.waves.domain import axes_of
 from minga.models.waves.medium import slabs
 from minga.models.waves.synthetic import QUANTITIES, Synthetic
 from minga.output.directory import disk_errors, write_whole
@@ -80,15 +81,15 @@ def _zarr(medium: Synthetic, path: Path) -> Sequence[Any]:
 
     group = zarr.open_group(path, mode="w", zarr_format=3)
     group.attrs.update({"title": f"synthetic medium: {medium.kind}", "Conventions": "CF-1.11"})
-    for axis, (name, length, step) in enumerate(zip("zyx", medium.shape, medium.spacing)):
+    for axis, (name, length, step) in enumerate(zip(axes_of(len(medium.shape)), medium.shape, medium.spacing)):
         positions = np.arange(length) * step
         about: dict[str, Any] = {"units": "m", "long_name": "depth" if axis == 0 else name, "axis": name.upper()}
         array = group.create_array(name, shape=positions.shape, chunks=positions.shape, dtype="f8",
                                    dimension_names=(name,), attributes=about)  # fmt: skip
         array[:] = positions
-    chunks = tuple(min(_CHUNK, length) for length in medium.shape)
+    chunks, names = tuple(min(_CHUNK, length) for length in medium.shape), tuple(axes_of(len(medium.shape)))
     return [
-        group.create_array(name, shape=medium.shape, chunks=chunks, dtype="f4", dimension_names=("z", "y", "x"),
+        group.create_array(name, shape=medium.shape, chunks=chunks, dtype="f4", dimension_names=names,
                            attributes={"units": _UNITS[name], "long_name": _WORDS[name]})
         for name in QUANTITIES
     ]  # fmt: skip
@@ -113,8 +114,9 @@ def _rsf_header(medium: Synthetic, name: str, data: str) -> str:
     def lines() -> Iterator[str]:
         yield f'in="{data}"'
         yield 'data_format="native_float" esize=4'
-        for number, axis in enumerate("xyz", 1):
-            place = "zyx".index(axis)
+        axes = axes_of(len(medium.shape))
+        for number, axis in enumerate(reversed(axes), 1):
+            place = axes.index(axis)
             yield (
                 f"n{number}={medium.shape[place]} d{number}={medium.spacing[place]!r} o{number}=0 "
                 f'label{number}="{axis}" unit{number}="m"'

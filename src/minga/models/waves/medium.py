@@ -30,7 +30,9 @@ _BLOCK, _BLOCKS = 16, 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Medium:
-    """A tilted transversely isotropic medium; each entry is a number, an array (z, y, x), or a function of a Box.
+    """A tilted transversely isotropic medium; each entry is a number, an array, or a function of a Box.
+
+    Arrays and boxes have the axes of the model: (z, y, x), (z, x) or (z,).
 
     Source: L. Thomsen, "Weak elastic anisotropy", Geophysics 51(10), 1986.
 
@@ -43,9 +45,9 @@ class Medium:
     delta
         Thomsen's delta.
     theta
-        Angle of the axis from the vertical, radians.
+        Angle of the axis from the vertical, radians; on the axes (z, x) from z towards x.
     phi
-        Azimuth of the axis from x towards y, radians.
+        Azimuth of the axis from x towards y, radians; 0 unless the model has an axis y.
     """
 
     vp: Quantity
@@ -78,6 +80,18 @@ class Medium:
         shape
             Cells along each axis.
         """
+        if len(shape) < 3 and not _is_number(self.phi, 0.0):
+            raise CaseError(
+                "phi turns the axis of symmetry towards y, an axis that the model lacks",
+                key="fletcher.medium.phi",
+                remedy="leave phi out; theta is the angle from z towards x",
+            )
+        if len(shape) == 1 and not self.isotropic:
+            raise CaseError(
+                "waves on one axis are isotropic: they run along z alone",
+                key="fletcher.medium.epsilon",
+                remedy="leave epsilon, delta and theta out",
+            )
         for entry in fields(self):
             value = getattr(self, entry.name)
             if callable(value):
@@ -102,7 +116,7 @@ class Sampler:
     shape
         Shape of the medium.
     layers
-        Cells that the grid has in addition at both ends of each axis.
+        Cells that the grid has in addition before the first cell of each axis.
     """
 
     medium: Medium

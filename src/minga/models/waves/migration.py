@@ -25,7 +25,6 @@ from minga.models.waves.injection import record_advance
 from minga.models.waves.model import Waves
 from minga.models.waves.receivers import Receivers, Taps
 from minga.models.waves.source import Source, add_sources
-from minga.models.waves.stencils import HERE
 from minga.space.cuts import parse_layout
 from minga.space.field import STEP, Field
 
@@ -73,7 +72,7 @@ def migrate(
     CaseError
         If the boundary does not conserve energy, or the data do not match the receivers.
     """
-    if not isinstance(waves.boundary, Random | Release):
+    if not all(isinstance(face, Random | Release) for pair in waves.faces for face in pair):
         raise CaseError(
             f"migration runs backwards in time, which the boundary {waves.boundary!r} does not allow",
             key="fletcher.boundary",
@@ -86,7 +85,7 @@ def migrate(
             f"the data have shape {found.shape}, for {len(receivers.positions)} receivers",
             remedy="give a row for each step and a column for each receiver",
         )
-    taps = Taps.of(receivers.placed(waves.shape, waves.spacing, waves.layers))
+    taps = Taps.of(receivers.placed(waves.domain))
     image = Field("image", waves.grid, "f8")
     adjoint = adjoint_fields(waves)
     ranks = comm or SerialComm()
@@ -103,7 +102,7 @@ def migrate(
         engine.write(STEP, len(found) - 2)
         engine.run(_backward(waves, sources, adjoint, image, taps, found), len(found) - 1)
         whole = engine.gather(image)
-    return None if whole is None else np.asarray(whole[waves.inside.slices((0, 0, 0))])
+    return None if whole is None else np.asarray(whole[waves.domain.inside.slices((0,) * waves.grid.ndim)])
 
 
 def _forward(waves: Waves, sources: Sequence[Source]) -> Program:
@@ -129,15 +128,14 @@ def _backward(
     record_advance(step, waves, [source for source in sources if source.injection == "physical"])
     step.rotate(*waves.fields)
     legacy = [source for source in sources if source.injection == "legacy"]
-    add_sources(
-        step, legacy, [f.previous for f in waves.fields], waves.shape, waves.spacing, waves.layers, waves.dt, sign=-1.0
-    )
+    add_sources(step, legacy, [f.previous for f in waves.fields], waves.domain, waves.dt, sign=-1.0)
     step.let(STEP, STEP - 1)
     return step
 
 
 def _image(p: Any, adjoint: Any, image: Any) -> None:
-    image[HERE] = image[HERE] + p[HERE] * adjoint[HERE]
+    here = (0,) * len(p.axes)
+    image[here] = image[here] + p[here] * adjoint[here]
 
 
 _IMAGE = Kernel(_image)

@@ -19,15 +19,29 @@ from minga.lang import functions as mg
 from minga.lang.cell import Reduced
 from minga.lang.kernel import Kernel
 from minga.models.waves.absorption import record_damping, record_matching
-from minga.models.waves.boundary import Boundary, Cpml, Random, Sponge, scrambled
+from minga.models.waves.boundary import (
+    Boundary,
+    Cpml,
+    Free,
+    Pairs,
+    Random,
+    Release,
+    Rigid,
+    Sponge,
+    domain_of,
+    faces_of,
+    kinds,
+    scrambled,
+)
+from minga.models.waves.domain import AXES, Domain, check_shape, check_spacing
 from minga.models.waves.injection import record_advance
-from minga.models.waves.kernels import NAMES, Equations, Form, Kind
+from minga.models.waves.kernels import Equations, Form, Kind
 from minga.models.waves.medium import Medium, Sampler, axis_vector
 from minga.models.waves.receivers import Receivers, record_samples
-from minga.models.waves.source import PointSource, Source, middle_of
+from minga.models.waves.source import PointSource, Source
 from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, survey
 from minga.models.waves.stencils import Differences, first_weights
-from minga.space.boundary import fixed
+from minga.space.boundary import Condition, custom, fixed, reflect
 from minga.space.box import Box
 from minga.space.field import STEP, Field
 from minga.space.grid import Grid
@@ -61,17 +75,15 @@ class Waves:
     Parameters
     ----------
     grid
-        Grid with layers at its ends; cell (0, 0, 0) of the model lies at coordinate 0.
-    inside
-        Box of the grid that is the model.
-    shape
-        Cells of the model, without layers.
-    spacing
-        Metres between cells, along each axis.
+        Grid with layers at its ends; the first cell of the model lies at coordinate 0.
+    domain
+        Cells of the model in the grid.
     dt
         Seconds of a step.
     boundary
         The boundary.
+    faces
+        The boundaries of the low and the high end of each axis.
     equations
         The wave equations and their differences.
     extremes
@@ -89,11 +101,10 @@ class Waves:
     """
 
     grid: Grid
-    inside: Box
-    shape: tuple[int, ...]
-    spacing: tuple[float, ...]
+    domain: Domain
     dt: float
     boundary: Boundary
+    faces: Pairs
     equations: Equations
     extremes: Extremes
     sampler: Sampler
@@ -103,9 +114,14 @@ class Waves:
     style: FieldStyle
 
     @property
-    def layers(self) -> int:
-        """Cells that the grid has in addition at both ends of each axis."""
-        return self.boundary.cells
+    def shape(self) -> tuple[int, ...]:
+        """Cells of the model, without layers."""
+        return self.domain.shape
+
+    @property
+    def spacing(self) -> tuple[float, ...]:
+        """Metres between cells, along each axis."""
+        return self.domain.spacing
 
     def values(self, name: str, box: Box) -> NDArray[np.float64]:
         """Return a coefficient on a box of the grid, f8.
@@ -124,13 +140,13 @@ class Waves:
         """
         if name == "vp2":
             vp = self.sampler.values("vp", box)
-            if isinstance(self.boundary, Random):
-                vp = scrambled(vp, self.extremes.largest_vp, box, self.grid.shape, self.boundary)
+            if kinds(self.faces, Random):
+                vp = scrambled(vp, self.extremes.largest_vp, box, self.grid.shape, self.faces)
             return np.square(vp)
         if name in ("epsilon", "delta"):
             return self.sampler.values(name, box)
         axis = axis_vector(self.sampler.values("theta", box), self.sampler.values("phi", box))
-        return np.asarray(axis[NAMES.index(name) - 3], np.float64)
+        return np.asarray(axis["zyx".index(name[1])], np.float64)
 
     def start(self) -> dict[str, Callable[[Box], NDArray[np.float64]]]:
         """Return the initial values of the medium's fields, by name.
@@ -178,7 +194,7 @@ class Waves:
 
 def prepare(
     shape: Sequence[int],
-    spacing: Sequence[float] | float = (12.5, 12.5, 12.5),
+    spacing: Sequence[float] | float = 12.5,
     *,
     dt: float,
     medium: Medium,
@@ -196,7 +212,7 @@ def prepare(
     Parameters
     ----------
     shape
-        Cells of the model along z, y, x.
+        Cells of the model along z, y, x, along z, x, or along z.
     spacing
         Metres between cells, along each axis or for all.
     dt
@@ -218,42 +234,33 @@ def prepare(
     extremes
         Result of `survey` for this medium, if it was inspected before.
     section
-        Position along y, m, at which pictures of the waves cut the model; None: in the middle.
+        Position along y, m, at which pictures of waves on three axes cut the model; None: in the middle.
 
     Returns
     -------
     Waves
         The waves.
     """
-    lengths = _shape(shape)
-    widths = _spacing(spacing)
+    lengths = check_shape(shape)
+    widths = check_spacing(spacing, len(lengths))
     medium.check(lengths)
     check_sigma(sigma)
     sigma = math.inf if sigma > INFINITE_SIGMA else float(sigma)
     if form not in FORMS:
         raise CaseError(f"there is no form {form!r}", key="fletcher.form", remedy=f"choose one of {', '.join(FORMS)}")
     ends: Boundary = Random() if boundary is None else boundary
-    _check_time_order(time_order, ends)
+    faces = faces_of(ends, len(lengths))
+    _check_time_order(time_order, faces)
     kind: Kind = "isotropic" if medium.isotropic else "vertical" if medium.vertical else "tilted"
-    if isinstance(ends, Cpml) and kind == "tilted":
-        raise CaseError(
-            "matched layers (cpml) are not known to be stable with a tilted axis",
-            key="fletcher.boundary",
-            remedy='choose "sponge", which suits all media, or "random"',
-        )
     reach = len(first_weights(order))  # raises for an invalid order
-    if isinstance(ends, Cpml) and min(lengths) < reach:
-        raise CaseError(
-            f"matched layers around only {min(lengths)} cells, which differences of order {order} span",
-            key="grid.shape",
-            remedy=f"give the model {reach} cells or more along each axis",
-        )
-    sampler = Sampler(medium, lengths, (ends.cells,) * 3)
+    _check_faces(faces, kind, form, lengths, reach)
+    domain = domain_of(lengths, widths, faces)
+    sampler = Sampler(medium, lengths, domain.low)
     divergence = form == "selfadjoint" and kind == "tilted"
-    scrambles = isinstance(ends, Random)
+    scrambles = bool(kinds(faces, Random))
     if extremes is None:
         extremes = survey(sampler, widths, order, sigma, divergence=divergence, scrambled=scrambles)
-    if isinstance(ends, Cpml) and extremes.delta_above:
+    if kinds(faces, Cpml) and extremes.delta_above:
         raise CaseError(
             "matched layers (cpml) where delta exceeds epsilon: waves would slowly grow in them",
             key="fletcher.boundary",
@@ -262,39 +269,78 @@ def prepare(
     check_step(dt, LIMITS[time_order] * extremes.dt_limit)
     least = min(widths)
     equations = Equations(
-        kind, form, Differences.of(order, [least / h for h in widths]), None if math.isinf(sigma) else sigma,
-        (dt / least) * (dt / least), _constants(medium, varying=scrambles),
+        kind, form, domain.axes, Differences.of(order, [least / h for h in widths]),
+        None if math.isinf(sigma) else sigma, (dt / least) * (dt / least), _constants(medium, varying=scrambles),
     )  # fmt: skip
     grid = Grid(
-        tuple(n + 2 * ends.cells for n in lengths),
+        domain.cells,
+        axes=domain.axes,
         spacing=widths,
-        origin=tuple(-(ends.cells + 0.5) * h for h in widths),
+        origin=tuple(-(low + 0.5) * h for low, h in zip(domain.low, widths, strict=True)),
         units="m",
+        periodic=domain.periodic,
         down="z",
     )
-    inside = Box((ends.cells,) * 3, tuple(n + ends.cells for n in lengths))
-    wall = fixed(0.0)  # of the medium as well: values beyond are multiplied by waves that are 0
-    cut = ("y", 0.5 * (lengths[1] - 1) * widths[1] if section is None else section)
+    wall = fixed(0.0)  # of the medium: values beyond are multiplied by waves that are 0, or are not used
     fields = tuple(
-        Field(name, grid, dtype, slots=2, boundary=wall, description=ABOUT[name]) for name in equations.waves
+        Field(name, grid, dtype, slots=2, boundary=_walls(domain), description=ABOUT[name]) for name in equations.waves
     )
     coefficients = tuple(
         Field(name, grid, dtype, boundary=wall, unit=UNITS.get(name, "1"), description=ABOUT[name])
         for name in equations.stored
     )
     increments = tuple(
-        Field(f"{name}_increment", grid, dtype, boundary=wall, description=f"increment of {name} by a step")
+        Field(f"{name}_increment", grid, dtype, boundary=_walls(domain), description=f"increment of {name} by a step")
         for name in (equations.waves if time_order == 4 else ())
     )
+    cut = None
+    if len(lengths) == 3:
+        cut = ("y", 0.5 * (lengths[1] - 1) * widths[1] if section is None else section)
     style = FieldStyle(signed=True, section=cut)
-    return Waves(
-        grid, inside, lengths, widths, dt, ends, equations, extremes, sampler, fields, coefficients, increments, style
-    )
+    return Waves(grid, domain, dt, ends, faces, equations, extremes, sampler, fields, coefficients, increments, style)
+
+
+def _check_faces(faces: Pairs, kind: Kind, form: Form, lengths: tuple[int, ...], reach: int) -> None:
+    """Raise CaseError for boundaries that the equations or the number of cells do not allow."""
+    if kinds(faces, Cpml) and kind == "tilted":
+        raise CaseError(
+            "matched layers (cpml) are not known to be stable with a tilted axis",
+            key="fletcher.boundary",
+            remedy='choose "sponge", which suits all media, or "random"',
+        )
+    mirrored = bool(kinds(faces, Free)) or bool(kinds(faces, Rigid))
+    if mirrored and kind == "tilted" and form == "selfadjoint":
+        raise CaseError(
+            'free surfaces and rigid walls with a tilted axis need the form "fletcher"',
+            key="fletcher.form",
+            remedy='choose form = "fletcher", or the boundary "release"',
+        )
+    for name, pair, cells in zip(AXES[len(lengths)], faces, lengths, strict=True):
+        special = [face for face in pair if not isinstance(face, Release | Random | Sponge)]
+        if special and cells < reach + 1:
+            raise CaseError(
+                f"{cells} cells along {name}, where the boundary {special[0]!r} needs {reach + 1} or more",
+                key="grid.shape",
+                remedy=f"give the model {reach + 1} cells or more along {name}, or choose a lower order",
+            )
+
+
+def _walls(domain: Domain) -> Mapping[str | int, tuple[Condition, Condition]]:
+    """Return the conditions beyond the ends of all axes that are not periodic."""
+    conditions = {0: fixed(0.0), -1: _ODD, 1: reflect("edge")}
+    return {
+        name: (conditions[low], conditions[high])
+        for name, (low, high), periodic in zip(domain.axes, domain.mirrors, domain.periodic, strict=True)
+        if not periodic
+    }
+
+
+_ODD = custom(lambda edge: -edge[edge.layer], "free surface")
 
 
 def fletcher(
     shape: Sequence[int],
-    spacing: Sequence[float] | float = (12.5, 12.5, 12.5),
+    spacing: Sequence[float] | float = 12.5,
     *,
     dt: float,
     medium: Medium,
@@ -308,12 +354,12 @@ def fletcher(
     dtype: str = "f4",
     extremes: Extremes | None = None,
 ) -> Model:
-    """Return a model of waves in a tilted transversely isotropic medium.
+    """Return a model of waves in a tilted transversely isotropic medium, on one to three axes.
 
     Parameters
     ----------
     shape
-        Cells of the model along z, y, x.
+        Cells of the model along z, y, x, along z, x, or along z.
     spacing
         Distances between cells along each axis, or for all of them, m.
     dt
@@ -331,9 +377,10 @@ def fletcher(
     form
         "fletcher", or "selfadjoint" for rapidly varying axes (`minga.models.waves.kernels`).
     boundary
-        Random(), Sponge(), Cpml() or Release() (`minga.models.waves.boundary`); None: Random(). Their layers surround
-        the model, so that the grid and its frames are larger than `shape`: `model.parameters["inside"]` is the box of
-        the model in them, and coordinates start at its first cell.
+        Random(), Sponge(), Cpml(), Release(), Free(), Rigid() or Periodic(), or one for each face: Faces(...)
+        (`minga.models.waves.boundary`); None: Random(). Layers surround the model, so that the grid and its frames are
+        larger than `shape`: `model.parameters["inside"]` is the box of the model in them, and coordinates start at its
+        first cell.
     sources
         Sources; by default one in the middle.
     receivers
@@ -367,16 +414,16 @@ def fletcher(
     memories: tuple[Field, ...] = ()
     profiles: Mapping[Field, NDArray[np.float64]] = {}
     record_advance(step, waves, chosen)
-    if isinstance(waves.boundary, Cpml):
-        memories, profiles = record_matching(step, waves, waves.boundary, _peak(chosen))
+    if kinds(waves.faces, Cpml):
+        memories, profiles = record_matching(step, waves, _peak(chosen))
     step.rotate(*waves.fields)
-    if isinstance(waves.boundary, Sponge):
-        profiles = record_damping(step, waves.fields, waves.boundary)
+    if kinds(waves.faces, Sponge):
+        profiles = {**profiles, **record_damping(step, waves.fields, waves.faces)}
     step.let(STEP, STEP + 1)
     observe = Program("observe")
     observables: dict[str, Any] = {"largest": observe.apply(_LARGEST, waves.fields[0])}
     if receivers is not None and len(receivers.positions):
-        placed = receivers.placed(waves.shape, waves.spacing, waves.layers)
+        placed = receivers.placed(waves.domain)
         observables["receivers"] = record_samples(observe, waves.fields[0], placed)
     return Model(
         name="fletcher",
@@ -393,18 +440,18 @@ def fletcher(
         clock=Clock(dt=dt),
         parameters={
             "dt": dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,
-            "boundary": repr(waves.boundary), "inside": [list(waves.inside.lo), list(waves.inside.hi)],
+            "boundary": repr(waves.boundary), "inside": [list(waves.domain.inside.lo), list(waves.domain.inside.hi)],
             "dt_limit": LIMITS[time_order] * waves.extremes.dt_limit,
         },
     )  # fmt: skip
 
 
-def _check_time_order(order: object, boundary: Boundary) -> None:
+def _check_time_order(order: object, faces: Pairs) -> None:
     if order not in LIMITS or not isinstance(order, int | np.integer):
         raise CaseError(
             f"there is no order {order!r} of steps in time", key="fletcher.time_order", remedy="choose 2 or 4"
         )
-    if order == 4 and isinstance(boundary, Cpml):
+    if order == 4 and kinds(faces, Cpml):
         raise CaseError(
             "matched layers (cpml) support second-order time steps only",
             key="fletcher.time_order",
@@ -416,13 +463,18 @@ def _traces(receivers: Receivers, waves: Waves, sources: Sequence[Source]) -> Tr
     """Return the description of the receivers' samples for files and data sets."""
     if not len(receivers.positions):
         return None
-    middle = middle_of(waves.shape, waves.spacing)
-    points = tuple(source.position or middle for source in sources if isinstance(source, PointSource))
-    return Traces("receivers", tuple(receivers.positions), receivers.every, waves.dt, points)
+    axes = waves.domain.axes
+    points = [source.position or waves.domain.middle for source in sources if isinstance(source, PointSource)]
+    return Traces("receivers", _in_space(receivers.positions, axes), receivers.every, waves.dt, _in_space(points, axes))
+
+
+def _in_space(points: Sequence[tuple[float, ...]], axes: str) -> tuple[tuple[float, ...], ...]:
+    """Return points along z, y, x; an axis that the model lacks has the position 0."""
+    return tuple(tuple(point[axes.index(name)] if name in axes else 0.0 for name in "zyx") for point in points)
 
 
 def _largest(p: Any) -> Reduced:
-    return mg.max(mg.abs(p[0, 0, 0]))
+    return mg.max(mg.abs(p[(0,) * len(p.axes)]))
 
 
 _LARGEST = Kernel(_largest)
@@ -432,7 +484,7 @@ def _section(sources: Sequence[Source]) -> float | None:
     """Return the position of the first point source along y; None if there is none, or if it is in the middle."""
     points = (source.position for source in sources if isinstance(source, PointSource))
     first = next(points, None)
-    return None if first is None else first[1]
+    return None if first is None or len(first) < 3 else first[1]
 
 
 def _peak(sources: Sequence[Source]) -> float:
@@ -443,7 +495,7 @@ def _peak(sources: Sequence[Source]) -> float:
 
 def _constants(medium: Medium, *, varying: bool) -> tuple[tuple[str, float], ...]:
     """Return the coefficients that are uniform; `varying`: the velocity is not, whatever its entry."""
-    sampler = Sampler(medium, (1, 1, 1), (0, 0, 0))
+    sampler = Sampler(medium, (1,), (0,))
     vp, theta, phi = (sampler.number(name) for name in ("vp", "theta", "phi"))
     found: dict[str, float] = {}
     if vp is not None and not varying:
@@ -456,26 +508,3 @@ def _constants(medium: Medium, *, varying: bool) -> tuple[tuple[str, float], ...
         if phi is not None or theta == 0.0:
             found["ny"], found["nx"] = map(float, axis_vector(theta, phi or 0.0)[1:])
     return tuple(found.items())
-
-
-def _shape(shape: Sequence[int]) -> tuple[int, ...]:
-    lengths = tuple(shape) if isinstance(shape, tuple | list) else ()
-    whole = all(isinstance(n, int | np.integer) and not isinstance(n, bool) and n > 0 for n in lengths)
-    if len(lengths) != 3 or not whole:
-        raise CaseError(
-            f"shape={shape!r}: expected three whole numbers of cells",
-            key="grid.shape",
-            remedy="give the cells along z, y, x: (100, 100, 100)",
-        )
-    return tuple(map(int, lengths))
-
-
-def _spacing(spacing: Sequence[float] | float) -> tuple[float, ...]:
-    widths = (spacing,) * 3 if isinstance(spacing, int | float) else tuple(spacing)
-    if len(widths) != 3 or not all(math.isfinite(h) and h > 0 for h in widths):
-        raise CaseError(
-            f"spacing={spacing!r}: expected a positive number of metres, or three",
-            key="fletcher.spacing",
-            remedy="give the distances of cells along z, y, x: (12.5, 12.5, 12.5)",
-        )
-    return tuple(map(float, widths))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import CaseError
+from minga.models.waves.domain import Domain
 from minga.models.waves.interpolation import Interpolation, Placed, place
 from minga.models.waves.medium import Floats
 from minga.space.field import Field, Register
@@ -25,14 +26,14 @@ class Receivers:
     Parameters
     ----------
     positions
-        (z, y, x) of each receiver in m, measured from the first cell of the model.
+        Position of each receiver along each axis, (z, y, x) or (z, x), in m from the first cell of the model.
     every
         Steps from one sample to the next; give the same value as `observe=` of a run.
     interpolation
         Interpolation for points between cells: "sinc" or "linear".
     """
 
-    positions: Sequence[tuple[float, float, float]]
+    positions: Sequence[tuple[float, ...]]
     every: int = 1
     interpolation: Interpolation = "sinc"
 
@@ -44,24 +45,20 @@ class Receivers:
                 remedy="give a whole number, 1 or more",
             )
 
-    def placed(self, shape: Sequence[int], spacing: Sequence[float], layers: int) -> list[Placed]:
-        """Return their places on a grid; `shape` is the model's, without layers. Raise CaseError for those outside.
+    def placed(self, domain: Domain) -> list[Placed]:
+        """Return their places on a grid; raise CaseError for those outside the model.
 
         Parameters
         ----------
-        shape
-            Cells of the model, without layers.
-        spacing
-            Metres between cells, along each axis.
-        layers
-            Cells of the layers at each end.
+        domain
+            Domain of the waves.
 
         Returns
         -------
         list of Placed
             One entry for each receiver.
         """
-        return [place(point, shape, spacing, layers, self.interpolation, "receiver") for point in self.positions]
+        return [place(point, domain, self.interpolation, "receiver") for point in self.positions]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,15 +96,14 @@ class Taps:
         Taps
             Their taps.
         """
-        bases = np.array([p.base for p in placed], np.int64).reshape(-1, 3).T
+        bases = np.array([p.base for p in placed], np.int64).T
         most = max((p.box.size for p in placed), default=1)
         cells = np.repeat(bases[:, None, :], most, axis=1)
         weights = np.zeros((most, len(placed)))
         for number, point in enumerate(placed):
-            z, y, x = point.weights
-            each = (z[:, None, None] * y[:, None] * x).ravel()
+            each = point.products
             weights[: len(each), number] = each
-            places = np.indices(point.box.shape).reshape(3, -1)
+            places = np.indices(point.box.shape).reshape(len(bases), -1)
             cells[:, : len(each), number] = places + np.array(point.first)[:, None]
         reach = int(np.abs(cells - bases[:, None]).max(initial=0))
         return cls(cells, weights, bases, reach)
@@ -135,10 +131,9 @@ class Taps:
             if not len(mine):
                 continue
             values = block.array(field.now.index)
-            lo = np.array(block.box.lo).reshape(3, 1, 1)
-            z, y, x = self.cells[:, :, mine] - lo
+            at = tuple(self.cells[:, :, mine] - np.array(block.box.lo).reshape(-1, 1, 1))
             # `add.accumulate` adds in order; a sum would pair terms depending on their number.
-            found[mine] = np.add.accumulate(self.weights[:, mine] * values[z, y, x], axis=0)[-1]
+            found[mine] = np.add.accumulate(self.weights[:, mine] * values[at], axis=0)[-1]
         words = found.view(np.int64)
         engine.comm.allreduce(words, "sum")  # all ranks but one have the bits of 0
         return found
@@ -157,7 +152,7 @@ class Taps:
         """
         for field in fields:
             for box, values in engine.blocks(field, write=True):
-                lo, hi = (np.array(x).reshape(3, 1, 1) for x in (box.lo, box.hi))
+                lo, hi = (np.array(x).reshape(-1, 1, 1) for x in (box.lo, box.hi))
                 inside = ((self.cells >= lo) & (self.cells < hi)).all(axis=0) & (self.weights != 0)
                 tap, point = np.nonzero(inside)
                 cells = np.ravel_multi_index(tuple(self.cells[:, tap, point] - lo[:, :, 0]), values.shape)
@@ -167,7 +162,7 @@ class Taps:
 
     def _in(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[np.int64]:
         """Return the numbers of the points with their base in a box."""
-        low, high = (np.array(x).reshape(3, 1) for x in (lo, hi))
+        low, high = (np.array(x).reshape(-1, 1) for x in (lo, hi))
         return np.flatnonzero(((self.bases >= low) & (self.bases < high)).all(axis=0))
 
 

@@ -20,7 +20,7 @@ __all__ = [
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 Metres = Annotated[float, Field(allow_inf_nan=False)]
-Position = Annotated[tuple[Metres, Metres, Metres], Field(min_length=3, max_length=3)]
+Position = Annotated[tuple[Metres, ...], Field(min_length=1, max_length=3)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Angles = Literal["degree", "radian"]
 
@@ -28,7 +28,10 @@ FORM: Final = (
     'write medium = "iso", "vti", "tti", the name of a file, {synthetic = "salt"}, or a table [fletcher.medium] with vp'
 )
 
-BOUNDARY_FORM: Final = 'write "sponge", "random", "cpml" or "release", or one with its width in cells: {sponge = 40}'
+BOUNDARY_FORM: Final = (
+    'write "sponge", "random", "cpml", "free", "release", "rigid" or "periodic", or a layer with its width in cells: '
+    '{sponge = 40}; other faces beside it: {sponge = 40, z = ["free", "sponge"]}'
+)
 
 
 class QuantityFile(BaseModel):
@@ -114,7 +117,7 @@ class SourceSettings(BaseModel):
 
     position: Annotated[
         Position | None,
-        Field(description="metres along z (down), y, x: position = [20, 500, 500]; 0 is the first cell"),
+        Field(description="metres along z (down), y, x or z, x: position = [20, 500, 500]; 0 is the first cell"),
     ] = None
     plane: Annotated[
         dict[Literal["z", "y", "x"], Metres] | None,
@@ -135,10 +138,14 @@ class ReceiverSettings(BaseModel):
     model_config = _STRICT
 
     positions: Annotated[
-        tuple[Position, ...] | None, Field(min_length=1, description="a list of [z, y, x] in metres")
+        tuple[Position, ...] | None, Field(min_length=1, description="a list of [z, y, x] or [z, x] in metres")
     ] = None
-    first: Annotated[Position | None, Field(description="first receiver of a line or grid, [z, y, x] in metres")] = None
-    last: Annotated[Position | None, Field(description="last receiver of a line or grid, [z, y, x] in metres")] = None
+    first: Annotated[
+        Position | None, Field(description="first receiver of a line or grid, [z, y, x] or [z, x] in metres")
+    ] = None
+    last: Annotated[
+        Position | None, Field(description="last receiver of a line or grid, [z, y, x] or [z, x] in metres")
+    ] = None
     count: Annotated[
         Annotated[int, Field(ge=1, le=1_000_000)]
         | Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=2, max_length=2)]
@@ -148,8 +155,12 @@ class ReceiverSettings(BaseModel):
     every: Annotated[int, Field(ge=1, description="steps from one sample to the next")] = 1
 
 
+FaceName = Literal["sponge", "random", "cpml", "free", "release", "rigid", "periodic"]
+Ends = FaceName | Annotated[tuple[FaceName, FaceName], Field(min_length=2, max_length=2)] | None
+
+
 class BoundarySettings(BaseModel):
-    """Table of the boundary: `{sponge = 40}`, `{random = 16}` or `{cpml = 12}`, with its width in cells."""
+    """Table of the boundary: a layer with its width in cells, for all faces that are not named otherwise."""
 
     model_config = _STRICT
 
@@ -159,6 +170,9 @@ class BoundarySettings(BaseModel):
         int | None, Field(ge=1, le=1000, description="cells of a convolutional perfectly matched layer")
     ] = None
     seed: Annotated[int, Field(ge=0, lt=2**63, description="seed of the random velocities")] = 0
+    z: Annotated[Ends, Field(description='boundary at both ends of z, or [top, bottom]: z = ["free", "sponge"]')] = None
+    y: Annotated[Ends, Field(description='boundary at both ends of y, or [low, high]: y = "periodic"')] = None
+    x: Annotated[Ends, Field(description='boundary at both ends of x, or [low, high]: x = "rigid"')] = None
 
 
 class FletcherSettings(BaseModel):
@@ -167,7 +181,7 @@ class FletcherSettings(BaseModel):
     Attributes
     ----------
     spacing
-        Distance between cells in m, one number or [z, y, x]; None: as stated by the medium's file.
+        Distance between cells in m, one number or one for each axis; None: as stated by the medium's file.
     dt
         Time step in s, or "auto": a safe fraction of the stability limit.
     order
@@ -196,8 +210,8 @@ class FletcherSettings(BaseModel):
 
     medium: Annotated[Any, Field(description=FORM)]
     spacing: Annotated[
-        Positive | Annotated[tuple[Positive, Positive, Positive], Field(min_length=3, max_length=3)] | None,
-        Field(description="distance between cells, m: spacing = 12.5, or [dz, dy, dx]"),
+        Positive | Annotated[tuple[Positive, ...], Field(min_length=1, max_length=3)] | None,
+        Field(description="distance between cells, m: spacing = 12.5, or [dz, dy, dx], or [dz, dx]"),
     ] = None
     dt: Annotated[
         Positive | Literal["auto"],

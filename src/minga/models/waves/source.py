@@ -11,8 +11,10 @@ p and q of the source's cells, without any factor of dt or of the volume. In ter
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -26,6 +28,7 @@ from minga.errors import CaseError
 from minga.lang.expr import as_node, cast, where
 from minga.lang.functions import index, lookup
 from minga.lang.math import exp
+from minga.models.waves.domain import Domain
 from minga.models.waves.interpolation import Interpolation, Placed, place
 from minga.space.box import Box
 from minga.space.field import STEP, Field, Register, Slot
@@ -40,7 +43,7 @@ __all__ = [
     "Wavelet",
     "add_amount",
     "add_sources",
-    "middle_of",
+    "plane_axis",
 ]
 
 Injection = Literal["physical", "legacy"]
@@ -211,7 +214,8 @@ class PointSource:
     Parameters
     ----------
     position
-        Position along z, y, x in m from the first cell of the model (cell i lies at i * spacing); None: the middle.
+        Position along each axis, (z, y, x) or (z, x), in m from the first cell of the model (cell i lies at i *
+        spacing); None: the middle.
     wavelet
         Signal that is added.
     interpolation
@@ -220,7 +224,7 @@ class PointSource:
         "physical" or "legacy": the meaning of the wavelet's amplitude (see this module).
     """
 
-    position: tuple[float, float, float] | None = None
+    position: tuple[float, ...] | None = None
     wavelet: Ricker | Wavelet = field(default_factory=Ricker)
     interpolation: Interpolation = "sinc"
     injection: Injection = "physical"
@@ -267,19 +271,11 @@ def _check_injection(injection: object) -> None:
 Source = PointSource | PlaneSource
 
 
-def middle_of(shape: Sequence[int], spacing: Sequence[float]) -> tuple[float, float, float]:
-    """Return the default position of a source: the cell in the middle of the model."""
-    z, y, x = (n // 2 * h for n, h in zip(shape, spacing, strict=True))
-    return z, y, x
-
-
 def add_sources(
     step: Program,
     sources: Sequence[Source],
     waves: Sequence[Field | Slot],
-    shape: Sequence[int],
-    spacing: Sequence[float],
-    layers: int,
+    domain: Domain,
     dt: float,
     *,
     sign: float = 1.0,
@@ -294,12 +290,8 @@ def add_sources(
         Sources to add.
     waves
         Fields or slots to which they are added.
-    shape
-        Shape of the model, without layers.
-    spacing
-        Distances between cells, m.
-    layers
-        Cells that the grid has in addition at both ends of each axis.
+    domain
+        Domain of the waves.
     dt
         Time step, s.
     sign
@@ -318,7 +310,7 @@ def add_sources(
         )
     for number, source in enumerate(sources):
         amount = step.let(Register(f"{step.name}.source.{number}"), source.wavelet.value(dt) * sign)
-        add_amount(step, source, waves, amount, shape, spacing, layers)
+        add_amount(step, source, waves, amount, domain)
 
 
 def add_amount(
@@ -326,19 +318,16 @@ def add_amount(
     source: Source,
     waves: Sequence[Field | Slot],
     amount: Any,
-    shape: Sequence[int],
-    spacing: Sequence[float],
-    layers: int,
+    domain: Domain,
     factor: Field | None = None,
 ) -> None:
     """Record the addition of an amount to the cells of a source, each with its weight and its value of a factor."""
     by = () if factor is None else (factor,)
     if isinstance(source, PlaneSource):
-        region: Box | Region = _plane(source, shape, spacing, layers)
+        region: Box | Region = _plane(source, domain)
         kernel = _spread(None, by)
     else:
-        position = source.position or middle_of(shape, spacing)
-        placed = place(position, shape, spacing, layers, source.interpolation, "source")
+        placed = place(source.position or domain.middle, domain, source.interpolation, "source")
         region = Region(points=[placed.first]) if placed.single else placed.box
         kernel = _spread(None if placed.single else placed, by)
     step.apply(kernel, list(waves), *by, amount=amount, region=region)
@@ -350,31 +339,51 @@ def _spread(placed: Placed | None, by: Sequence[Field]) -> Kernel:
     def weighted(amount: Any) -> Any:
         if placed is None:
             return amount
-        z, y, x = (lookup(w, index(axis) - placed.first[axis]) for axis, w in enumerate(placed.weights))
-        return z * y * x * amount
+        factors = [lookup(w, index(axis) - placed.first[axis]) for axis, w in enumerate(placed.weights)]
+        return reduce(operator.mul, factors) * amount
 
     def add(waves: Any, share: Any) -> None:
         for u in waves:
-            u[0, 0, 0] = u[0, 0, 0] + cast(share, u.dtype)
+            here = (0,) * len(u.axes)
+            u[here] = u[here] + cast(share, u.dtype)
 
     def spread(waves: Any, *, amount: Any) -> None:
         add(waves, weighted(amount))
 
     def spread_times(waves: Any, factor: Any, *, amount: Any) -> None:
-        add(waves, weighted(amount) * cast(factor[0, 0, 0], "f8"))
+        add(waves, weighted(amount) * cast(factor[(0,) * len(factor.axes)], "f8"))
 
     return Kernel(spread_times if by else spread)
 
 
-def _plane(source: PlaneSource, shape: Sequence[int], spacing: Sequence[float], layers: int) -> Box:
-    axis = "zyx".index(source.axis)
-    plane = round(source.position / spacing[axis])
-    if not (math.isfinite(source.position) and 0 <= plane < shape[axis]):
+def plane_axis(source: PlaneSource, domain: Domain) -> int:
+    """Return the number of the axis normal to a plane; raise CaseError if the model has no such axis."""
+    if source.axis not in domain.axes:
+        raise CaseError(
+            f"a source's plane is normal to {source.axis}; the model has the axes {', '.join(domain.axes)}",
+            key="fletcher.source.axis",
+            remedy=f"choose one of {', '.join(domain.axes)}",
+        )
+    return domain.axes.index(source.axis)
+
+
+def _plane(source: PlaneSource, domain: Domain) -> Box:
+    axis = plane_axis(source, domain)
+    inside = math.isfinite(source.position)
+    plane = round(source.position / domain.spacing[axis]) if inside else -1
+    if not 0 <= plane < domain.shape[axis]:
         raise CaseError(
             f"a source's plane lies at {source.axis} = {source.position:g} m, outside the model",
             key="fletcher.source.position",
-            remedy=f"give 0 .. {(shape[axis] - 1) * spacing[axis]:g}",
+            remedy=f"give 0 .. {domain.ends[axis]:g}",
         )
-    lo, hi = [0] * len(shape), [n + 2 * layers for n in shape]
-    lo[axis], hi[axis] = plane + layers, plane + layers + 1
+    lo, hi = (list(corner) for corner in domain.without_surfaces)
+    at = plane + domain.low[axis]
+    if not lo[axis] <= at < hi[axis]:
+        raise CaseError(
+            f"a source's plane lies at {source.axis} = {source.position:g} m, on a free surface, where p is 0",
+            key="fletcher.source.position",
+            remedy="choose a plane below the surface",
+        )
+    lo[axis], hi[axis] = at, at + 1
     return Box(tuple(lo), tuple(hi))

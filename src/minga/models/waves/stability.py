@@ -221,7 +221,7 @@ def survey(
     medium = sampler.medium
     ends = corners(order, tuple(spacing), medium.isotropic or medium.vertical, divergence)
     largest2, slow, fast, shear, top, above = 0.0, math.inf, 0.0, math.inf, 0.0, False
-    for box in sampled_boxes(sampler.shape, sample) if not sampler.medium.uniform else (Box((0,) * 3, (1,) * 3),):
+    for box in sampled_boxes(sampler.shape, sample) if not sampler.medium.uniform else (_first_cell(sampler.shape),):
         inside = box.shift(sampler.layers)
         vp, epsilon, delta, theta, phi = (
             sampler.values(name, inside) for name in ("vp", "epsilon", "delta", "theta", "phi")
@@ -240,6 +240,10 @@ def survey(
             shear = min(shear, float(vsz[vsz > 0].min()))
     largest2 *= top * top if scrambled else 1.0
     return Extremes(2 / math.sqrt(largest2), slow, fast, top, None if math.isinf(shear) else shear, above)
+
+
+def _first_cell(shape: Sequence[int]) -> Box:
+    return Box((0,) * len(shape), (1,) * len(shape))
 
 
 def check_step(dt: float, limit: float) -> None:

@@ -20,8 +20,6 @@ from minga.errors import CaseError
 __all__ = ["ORDERS", "Differences", "first_weights", "nyquist", "second_weights", "total"]
 
 ORDERS: Final = (4, 8, 12, 16)
-AXES: Final = 3
-HERE: Final = (0, 0, 0)
 
 
 def first_weights(order: int) -> tuple[Fraction, ...]:
@@ -66,7 +64,7 @@ def _common(m: int, k: int) -> Fraction:
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Differences along the axes of a three-dimensional grid, inside a kernel.
+    """Differences along the axes of a grid, inside a kernel.
 
     Attributes
     ----------
@@ -86,25 +84,29 @@ class Differences:
         )
 
     @property
+    def here(self) -> tuple[int, ...]:
+        """Offsets of the cell itself."""
+        return (0,) * len(self.first)
+
+    @property
     def reach(self) -> int:
         """Number of cells to either side that are read."""
         return len(self.first[0])
 
     def d1(self, u: Any, axis: int) -> Any:
         """Return the first derivative of a field or a local along an axis."""
-        return total(w * (u[_at(axis, k)] - u[_at(axis, -k)]) for k, w in enumerate(self.first[axis], 1))
+        return total(w * (u[self._at(axis, k)] - u[self._at(axis, -k)]) for k, w in enumerate(self.first[axis], 1))
 
     def d2(self, u: Any, axis: int) -> Any:
         """Return the second derivative along an axis."""
         middle, *sides = self.second[axis]
-        pairs = [w * (u[_at(axis, k)] + u[_at(axis, -k)]) for k, w in enumerate(sides, 1)]
-        return total([middle * u[HERE], *pairs])
+        pairs = [w * (u[self._at(axis, k)] + u[self._at(axis, -k)]) for k, w in enumerate(sides, 1)]
+        return total([middle * u[self.here], *pairs])
+
+    def _at(self, axis: int, cells: int) -> tuple[int, ...]:
+        return tuple(cells if a == axis else 0 for a in range(len(self.first)))
 
 
 def total(terms: Iterable[Any]) -> Any:
     """Return the sum from left to right (that of Python starts with 0, which costs one more operation)."""
     return reduce(operator.add, terms)
-
-
-def _at(axis: int, cells: int) -> tuple[int, ...]:
-    return tuple(cells if a == axis else 0 for a in range(AXES))

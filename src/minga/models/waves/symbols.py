@@ -57,15 +57,15 @@ def corners(order: int, spacing: tuple[float, ...], vertical: bool, divergence: 
     slopes = 2 * _weighted(first_weights(order), portable.sin(turns))
     bends = -middle - 2 * _weighted(sides, portable.cos(turns))
     if vertical:
-        z, y, x = (float(bends[-1]) / (h * h) for h in spacing)
-        return ((z, y + x),)
+        z, *others = (float(bends[-1]) / (h * h) for h in spacing)
+        return ((z, sum(others)),)
     d = _grid([slopes / h for h in spacing])
     s = _grid([bends / (h * h) for h in spacing])
     total = s.sum(axis=1)
     if divergence:
         low, high = np.zeros(len(d)), np.square(d).sum(axis=1)
     else:
-        least, high = _eigenvalues(s.T.copy(), [d[:, 1] * d[:, 2], d[:, 0] * d[:, 2], d[:, 0] * d[:, 1]])
+        least, high = _eigenvalues(s.T.copy(), d.T)
         low = np.maximum(least, 0.0)
     along = np.concatenate([low, high])
     across = np.concatenate([total, total]) - along
@@ -82,12 +82,16 @@ def _weighted(weights: Sequence[float | Fraction], values: Floats) -> Floats:
     return total
 
 
-def _eigenvalues(own: Floats, beside: list[Floats]) -> tuple[Floats, Floats]:
-    """Return the least and the largest eigenvalue of symmetric matrices of three rows, by Jacobi's rotations.
+def _eigenvalues(own: Floats, slopes: Floats) -> tuple[Floats, Floats]:
+    """Return the least and the largest eigenvalue of symmetric matrices of two or three rows, by Jacobi's rotations.
 
-    own     diagonals, (3, matrices), which are overwritten
-    beside  the entries that couple two rows, by the number of the third
+    own     diagonals, (rows, matrices), which are overwritten
+    slopes  factors of the entries beside the diagonals, (rows, matrices): entry i, j is slopes[i] * slopes[j]
     """
+    if len(own) == 2:
+        mean, root = (own[0] + own[1]) / 2, np.sqrt(np.square((own[0] - own[1]) / 2) + np.square(slopes[0] * slopes[1]))
+        return mean - root, mean + root
+    beside = [slopes[1] * slopes[2], slopes[0] * slopes[2], slopes[0] * slopes[1]]  # by the number of the third row
     for _ in range(_SWEEPS):
         for k in range(3):
             i, j = (k + 1) % 3, (k + 2) % 3
@@ -104,7 +108,7 @@ def _eigenvalues(own: Floats, beside: list[Floats]) -> tuple[Floats, Floats]:
 
 
 def _grid(along: list[Floats]) -> Floats:
-    """Return all combinations of values along three axes as (wave, axis), those of the largest values last."""
+    """Return all combinations of values along all axes as (wave, axis), those of the largest values last."""
     return np.stack([part.ravel() for part in np.meshgrid(*along, indexing="ij")], axis=1)
 
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError, suggest
+from minga.models.waves.domain import axes_of
 from minga.models.waves.noise import Floats, arctan, arctan2, lattice, noise, ripple
 from minga.space.box import Box
 
@@ -79,7 +80,7 @@ class Synthetic:
     kind
         One of KINDS.
     shape, spacing
-        Cells, and distances between them in m, along z, y, x.
+        Cells, and distances between them in m, along z, y, x, along z, x, or along z.
     of
         Function of z, y, x in m that returns all quantities.
     zero
@@ -87,18 +88,27 @@ class Synthetic:
     """
 
     kind: str
-    shape: tuple[int, int, int]
-    spacing: tuple[float, float, float]
+    shape: tuple[int, ...]
+    spacing: tuple[float, ...]
     of: Formula
     zero: frozenset[str] = frozenset()
 
     def values(self, box: Box) -> dict[str, NDArray[np.float32]]:
-        """Return all quantities of a box (z, y, x) of cells; cell 0 lies at 0 m."""
-        axes = [
-            (np.arange(low, high, dtype="f8") * step).reshape([-1 if a == b else 1 for b in range(3)])
-            for a, (low, high, step) in enumerate(zip(box.lo, box.hi, self.spacing, strict=True))
-        ]
-        found = self.of(*axes)
+        """Return all quantities of a box of cells; cell 0 lies at 0 m.
+
+        Without an axis y, they are those of the section y = 0, and theta is the angle between z and the projection of
+        the axis of symmetry onto the section, positive towards x.
+        """
+        names = axes_of(len(self.shape))
+        places = {
+            name: (np.arange(low, high, dtype="f8") * step).reshape([-1 if name == other else 1 for other in names])
+            for name, low, high, step in zip(names, box.lo, box.hi, self.spacing, strict=True)
+        }
+        found = self.of(*(places.get(name, np.zeros((1,) * len(names))) for name in "zyx"))
+        if "y" not in names:
+            theta, phi = found["theta"], found["phi"]
+            across = portable.sin(theta) * portable.cos(phi)
+            found = found | {"theta": arctan2(across, portable.cos(theta)), "phi": np.zeros(())}
         return {name: np.broadcast_to(found[name], box.shape).astype("f4") for name in QUANTITIES}
 
 
@@ -120,7 +130,7 @@ def synthetic(
     kind
         One of KINDS.
     shape, spacing
-        Cells, and distances between them in m, along z (down), y, x.
+        Cells, and distances between them in m, along z (down), y, x, along z, x, or along z.
     seed
         Integer that selects one of the random media; given layers do not depend on it.
     layers, dip, azimuth
@@ -143,7 +153,13 @@ def synthetic(
         raise CaseError(f"anisotropy: expected a factor from 0 to 2, found {anisotropy}", key="anisotropy")
     if abs(dip) > 60:
         raise CaseError(f"dip: expected at most 60 degrees, found {dip}", key="dip")
-    lengths = [n * step for n, step in zip(shape, spacing, strict=True)]
+    names = axes_of(len(shape))
+    if names == "z" and kind != "layered":
+        raise CaseError(
+            f"the medium {kind!r} has two or three axes", key="synthetic", remedy='choose "layered" for a model along z'
+        )
+    along = {name: n * step for name, n, step in zip(names, shape, spacing, strict=True)}
+    lengths = [along.get(name, 0.0) for name in "zyx"]
     if kind == "layered":
         made = _layered(lengths, layers or [_scaled(layer, lengths[0]) for layer in _LAYERS], dip, azimuth)
     else:
@@ -156,9 +172,8 @@ def synthetic(
         scaled = {name: values[name] * anisotropy for name in ("epsilon", "delta")}
         return values | scaled | dict.fromkeys(zero, np.zeros(()))
 
-    nz, ny, nx = map(int, shape)
-    dz, dy, dx = map(float, spacing)
-    return Synthetic(kind, (nz, ny, nx), (dz, dy, dx), of, zero)
+    flat = frozenset(() if "y" in names else ("phi",))
+    return Synthetic(kind, tuple(map(int, shape)), tuple(map(float, spacing)), of, zero | flat)
 
 
 def _zero(kind: str, layers: Sequence[Layer], dip: float, anisotropy: float) -> frozenset[str]:

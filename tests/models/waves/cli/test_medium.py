@@ -49,11 +49,11 @@ def test_a_seed_is_one_medium(here: Path) -> None:
 
 WRONG = [
     (("salt", "a.txt"), "ends in .zarr"),
-    (("salt", "a.zarr", "--shape", "4,4"), "three numbers"),
+    (("salt", "a.zarr", "--shape", "4,4,4,4"), "one to three numbers"),
     (("salt", "a.zarr", "--shape", "4,4,none"), "whole numbers"),
     (("salt", "a.zarr", "--shape", "0,4,4"), "above 0"),
     (("salt", "a.zarr", "--shape", "999999,999999,9999"), "too large"),
-    (("salt", "a.zarr", "--spacing", "1,2"), "one or three lengths"),
+    (("salt", "a.zarr", "--spacing", "1,2"), "one for each axis"),
     (("salt", "a.zarr", "--spacing", "-3"), "not negative"),
     (("salt", "a.zarr", "--seed", "-1"), "0 or more"),
     (("salt", "no/a.zarr", "--shape", "4,4,4"), "does not exist"),

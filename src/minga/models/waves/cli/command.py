@@ -18,8 +18,12 @@ app = typer.Typer(
 Out = typer.Argument(
     metavar="OUT", help="NAME.zarr, or NAME.npy or NAME.rsf for one file per quantity, such as NAME-vp.npy."
 )
-Shape = typer.Option("--shape", metavar="NZ,NY,NX", help="Numbers of cells along depth, y and x.")
-Spacing = typer.Option("--spacing", metavar="M", help="Spacing in metres: one number, or three such as 5,12.5,12.5.")
+Shape = typer.Option(
+    "--shape", metavar="NZ,NY,NX", help="Numbers of cells along depth, y and x, or NZ,NX along depth and x."
+)
+Spacing = typer.Option(
+    "--spacing", metavar="M", help="Spacing in metres: one number, or one for each axis such as 5,12.5,12.5."
+)
 Seed = typer.Option("--seed", help="Seed of the random medium.")
 Anisotropy = typer.Option("--anisotropy", help="Factor of epsilon and delta; 0 makes the medium isotropic.")
 Picture = typer.Option("--picture", metavar="FILE", help="Draw slices through the middle into a .png or .svg file.")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from minga.cli.memory import check_shape
 from minga.errors import CaseError
+from minga.models.waves.domain import AXES
 from minga.models.waves.media_files import Volume, open_volume, quantities
 from minga.models.waves.media_write import FORMS, write_medium
 from minga.models.waves.medium import slabs
@@ -30,17 +31,18 @@ def make(
     """Make a medium, write it, draw it if ``picture`` is given, and return a description of what was done."""
     cells = _numbers(shape, "--shape", int)
     steps = _numbers(spacing, "--spacing", float)
-    if len(cells) != 3:
+    if len(cells) not in AXES:
         raise CaseError(
-            f"expected three numbers of cells, found {shape!r}", key="--shape", remedy="write --shape 100,200,200"
-        )
-    if len(steps) not in (1, 3):
-        raise CaseError(f"expected one or three lengths in metres, found {spacing!r}", key="--spacing")
+            f"expected one to three numbers of cells, found {shape!r}", key="--shape",
+            remedy="write --shape 100,200,200 along z, y, x, or --shape 100,200 along z, x",
+        )  # fmt: skip
+    if len(steps) not in (1, len(cells)):
+        raise CaseError(f"expected one length in metres, or one for each axis, found {spacing!r}", key="--spacing")
     check_shape(cells)
     _check_picture(picture, force)
     if out.suffix not in FORMS:
         raise CaseError(f"cannot write {out.name!r}", key="OUT", remedy=f"name a file that ends in {', '.join(FORMS)}")
-    medium = synthetic(kind, cells, steps * 3 if len(steps) == 1 else steps, **options)
+    medium = synthetic(kind, cells, steps * len(cells) if len(steps) == 1 else steps, **options)
     files = write_medium(medium, out)
     ranges = dict.fromkeys(QUANTITIES, (math.inf, -math.inf))
     for box in slabs(medium.shape):
@@ -83,15 +85,23 @@ def show(file: Path, variable: str | None, axes: str | None, picture: Path | Non
     lines = []
     for name, volume in volumes.items():
         if volume.cells != first.cells:
-            raise CaseError(f"{name} has {volume.cells} values along z, y, x, others have {first.cells}", key="FILE")
+            raise CaseError(
+                f"{name} has {volume.cells} values along {', '.join(volume.names)}, others have {first.cells}",
+                key="FILE",
+            )
         lines.append(_range(name, *_extremes(volume, name), volume.unit))
     spacing = "spacing unknown" if first.spacing is None else f"spacing {', '.join(f'{s:g}' for s in first.spacing)} m"
     order = f"axes {first.axes}" + ("" if first.named or axes else " (assumed: the file does not say)")
     if picture is not None:
         planes = _planes(first.cells, lambda box: {name: volume.values(box) for name, volume in volumes.items()})
-        _draw(picture, planes, first.spacing or (1.0, 1.0, 1.0), file.name)
+        _draw(picture, planes, first.spacing or (1.0,) * len(first.cells), file.name)
         lines.append(f"  slices are drawn in {picture}")
-    return "\n".join([f"{file}: {' x '.join(map(str, first.cells))} values along z, y, x; {spacing}; {order}", *lines])
+    return "\n".join(
+        [
+            f"{file}: {' x '.join(map(str, first.cells))} values along {', '.join(first.names)}; {spacing}; {order}",
+            *lines,
+        ]
+    )
 
 
 def _extremes(volume: Volume, name: str) -> tuple[float, float]:
@@ -100,7 +110,9 @@ def _extremes(volume: Volume, name: str) -> tuple[float, float]:
         values = volume.values(box)
         if not np.isfinite(values).all():
             cell = np.argwhere(~np.isfinite(values))[0] + box.lo
-            raise CaseError(f"{name} is not finite in cell {tuple(map(int, cell))} (z, y, x)", key="FILE")
+            raise CaseError(
+                f"{name} is not finite in cell {tuple(map(int, cell))} ({', '.join(volume.names)})", key="FILE"
+            )
         low, high = min(low, float(values.min())), max(high, float(values.max()))
     return low, high
 
@@ -112,7 +124,10 @@ def _range(name: str, low: float, high: float, unit: str | None) -> str:
 
 
 def _planes(shape: Sequence[int], values: Any) -> Mapping[str, list[NDArray[Any]]]:
-    """Return for every quantity the planes through the middle: normal to y, to x and to z."""
+    """Return for every quantity the planes through the middle: normal to y, to x and to z; a section is itself one."""
+    if len(shape) < 3:
+        whole = values(Box((0,) * len(shape), tuple(shape)))
+        return {name: [plane.reshape(shape[0], -1)] for name, plane in whole.items()}
     middle = [length // 2 for length in shape]
     found: dict[str, list[NDArray[Any]]] = {}
     for axis in (1, 2, 0):
