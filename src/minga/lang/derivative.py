@@ -25,7 +25,7 @@ from minga.lang.tangent import Tangent, chosen, is_one, negated, plus, times
 from minga.lang.trace import Trace, maybe_trace
 from minga.lang.types import is_float
 
-__all__ = ["derivative", "directional_derivatives"]
+__all__ = ["FUNCTIONS", "derivative", "directional_derivatives"]
 
 
 def derivative(expression: object, variable: object) -> Node:
@@ -122,7 +122,7 @@ def directional_derivatives(expressions: Sequence[Node], direction: Callable[[No
 
 
 # The chain rule ------------------------------------------------------------------------------------------------------
-_FUNCTIONS: Final[dict[str, Callable[..., Tangent | None]]] = {
+FUNCTIONS: Final[dict[str, Callable[..., Tangent | None]]] = {
     "exp": lambda d, x, value: d.times(value),
     "expm1": lambda d, x, value: d.times(exp(x)),
     "log": lambda d, x, value: d.times(1.0 / x),
@@ -224,7 +224,7 @@ class _Tangents:
             inner = [self._made[self._key(argument)] for argument in arguments]
             if all(tangent is None for tangent in inner):
                 return None
-            return _FUNCTIONS[name](*inner, *arguments, node)
+            return FUNCTIONS[name](*inner, *arguments, node)
         if known.derivative is None:
             self._refuse_if_it_depends(node)
             return None

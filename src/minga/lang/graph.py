@@ -174,7 +174,8 @@ class Interner:
             key = (node.op, node.dtype, tuple(id(arg) for arg in args), _const_key(node))
             shared = self._table.get(key)
             if shared is None:
-                shared = Node(node.op, node.dtype, args, node.data)
+                of = node.of and (node.of[0], *(self(part) for part in node.of[1:]))
+                shared = Node(node.op, node.dtype, args, node.data, of=of)
                 self._table[key] = shared
             self._memo[id(node)] = shared
             self._keep.append(node)
