@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from minga.engine.check import Operand, check_reach
 from minga.engine.operations import Apply, ScalarValue
@@ -52,13 +52,13 @@ class Values:
         The slot that holds the values that the operation has read from a slot.
     adjoint
         The adjoint of a slot; None if nothing depends on it.
-    register
-        The register that holds the value of one.
+    saved
+        Registers that hold the values that others, by their keys, had when the operation was done.
     """
 
     slot: Callable[[Slot], Slot]
     adjoint: Callable[[Slot], Slot | None]
-    register: Callable[[Register], Register]
+    saved: Mapping[str, Register]
 
 
 @dataclass(slots=True)
@@ -151,15 +151,15 @@ class _Transposed:
         stored = {self.adjoints[s.param]: s for s in self.graph.stores if s.param in self.adjoints}
         weighted = [(store.value, self._read(slot)) for slot, store in stored.items()]
         here: dict[Slot, Weight] = {slot: Weight() for slot in stored}
-        there: dict[Node, Weight] = {}
+        there: list[tuple[Node, Weight]] = []
         for leaf, weight in pulled_back(weighted, self._active, self.share):
             if leaf.op == "read" and not any(leaf.data[2]):
                 own = here.setdefault(self.adjoints[leaf.data[0]], Weight())
                 for node, factor in weight:
                     own.add(node, factor)
             else:
-                there[leaf] = weight
-        if any(leaf.op == "read" and self.adjoints[leaf.data[0]] in stored for leaf in there):
+                there.append((leaf, weight))
+        if any(leaf.op == "read" and self.adjoints[leaf.data[0]] in stored for leaf, _ in there):
             raise ProgramError(
                 f"the adjoint of {self.operation.label}: it stores a field that it reads at neighbours",
                 remedy="store into another slot",
@@ -183,7 +183,7 @@ class _Transposed:
 
     # At the cell ---------------------------------------------------------------------------------------------------
     def _at_the_cell(
-        self, stored: Mapping[Slot, Store], here: Mapping[Slot, Weight], there: Mapping[Node, Weight]
+        self, stored: Mapping[Slot, Store], here: Mapping[Slot, Weight], there: Sequence[tuple[Node, Weight]]
     ) -> tuple[Apply, dict[int, Slot]]:
         """Return the first kernel, and the fields that it makes for the second, by the identity of expressions."""
         stores: list[tuple[Slot, Node]] = []
@@ -197,7 +197,7 @@ class _Transposed:
         like, region = self._target.field, self.operation.region
         partial = region != like.points or self.operation.cells.points is not None
         on = region if partial and not any(like.grid.periodic) else None
-        for weight in there.values():
+        for _, weight in there:
             for node, _ in weight:
                 if id(node) not in fields:
                     fields[id(node)] = self.pool.take(like, len(fields), node.dtype, on).now
@@ -215,7 +215,7 @@ class _Transposed:
         return self.operation.slot(store.param)
 
     # At neighbours -------------------------------------------------------------------------------------------------
-    def _at_neighbours(self, there: Mapping[Node, Weight], fields: Mapping[int, Slot]) -> Iterator[Apply]:
+    def _at_neighbours(self, there: Sequence[tuple[Node, Weight]], fields: Mapping[int, Slot]) -> Iterator[Apply]:
         """Yield the second kernel, and those that fold ghost cells."""
         if not there:
             return
@@ -229,7 +229,7 @@ class _Transposed:
             else:
                 reads.setdefault(self.adjoints[leaf.data[0]], []).extend((leaf.data[2], *term) for term in terms)
 
-        for leaf, weight in there.items():
+        for leaf, weight in there:
             sort(leaf, [(self._read(fields[id(node)]), factor) for node, factor in weight])
         for number in sorted(self.kept, reverse=True):
             if number not in waiting:
@@ -382,7 +382,7 @@ class _Transposed:
         for slot, _ in stores:
             self._read(slot)
         place = {number: k for k, number in enumerate(numbers)}
-        made = _Renumbered(place, self._renamed())
+        made = _Renumbered(place, {key: register.node for key, register in self.values.saved.items()})
         nodes = [made(node) for node in locals_], [made(node) for _, node in stores]
         used = {n.data[0] for n in topological([*nodes[0], *nodes[1]]) if n.op == "read"}
         used |= {self.numbers[slot] for slot, _ in stores}
@@ -404,7 +404,7 @@ class _Transposed:
         operands = tuple(self.operands[number] for number in order)
         known = {scalar.name for scalar in graph.scalars}
         scalars: dict[str, ScalarValue] = {
-            name: self.values.register(value) if isinstance(value, Register) else value
+            name: self.values.saved.get(value.key, value) if isinstance(value, Register) else value
             for name, value in self.operation.scalars.items()
             if name in known
         }
@@ -415,15 +415,6 @@ class _Transposed:
             self.operation, graph=graph, operands=operands, scalars=scalars, region=box, results=(), cells=where_,
             mask=None,
         )  # fmt: skip
-
-    def _renamed(self) -> dict[str, Any]:
-        """Return the names of registers that kernels read directly, and what they are while the adjoint runs."""
-        found = {}
-        for node in self.operation.graph.nodes():
-            register = getattr(node.data, "register", None) if node.op == "scalar" else None
-            if register is not None:
-                found[str(node.data)] = self.values.register(register).node
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,7 +447,8 @@ class _Renumbered:
             return replace(node, data=(self.locals[node.data[0]], node.data[1]))
         if node.op == "read" and self.params is not None:
             return replace(node, data=(self.params[node.data[0]], *node.data[1:]))
-        return node if args == node.args else replace(node, args=args, of=None)
+        same = all(a is b for a, b in zip(args, node.args, strict=True))
+        return node if same else replace(node, args=args, of=None)
 
 
 def _linear_locals(graph: KernelGraph, adjoints: Mapping[int, Slot]) -> frozenset[int]:

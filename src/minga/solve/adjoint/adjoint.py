@@ -1,0 +1,220 @@
+"""The exact discrete adjoint of a step, and gradients through many steps with checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+
+from minga.engine.engine import Engine
+from minga.engine.program import Program
+from minga.errors import ProgramError
+from minga.solve.adjoint.checkpoints import first_positions, reversed_steps
+from minga.solve.adjoint.recording import Recording, record
+from minga.space.field import STEP, Field, Register, Slot
+
+__all__ = ["Adjoint", "adjoint"]
+
+MEMORY: Final = 1 << 30
+"""Bytes that stored states take at most on each rank, by default."""
+
+State = tuple[dict[Slot, list[np.ndarray]], dict[Register, bool | int | float]]
+Visit = Callable[[Engine, int], None]
+
+
+def adjoint(step: Program, wrt: Sequence[Field], *, name: str = "adjoint") -> Adjoint:
+    """Return the exact adjoint of a step: the transpose of its derivative, from the derivatives of its kernels.
+
+    For a number J that depends on the states of a run, the adjoint of a field is the derivative of J by each of its
+    values. `Adjoint.run` computes it for the fields `wrt`: their values at the beginning for fields that the step
+    changes, and their constant values for those that it only reads.
+
+    Parameters
+    ----------
+    step
+        A step of applied kernels, assignments to registers, rotations, and loops of a fixed number of rounds.
+    wrt
+        Fields by whose values derivatives are wanted, f4 or f8.
+    name
+        Beginning of the names of further fields and registers.
+
+    Returns
+    -------
+    Adjoint
+        The adjoint.
+
+    Raises
+    ------
+    ProgramError
+        If the step has an operation whose adjoint is not supported: a kernel with an order of cells or with strides,
+        a call that writes fields, a condition, a loop with an unknown number of rounds, a move between grids, or a
+        number reduced from the fields that enters them again.
+    LayoutError
+        If a boundary condition is not linear.
+
+    Notes
+    -----
+    Functions without a derivative have those of `mg.derivative`. Numbers given to kernels, registers and the values
+    that boundary conditions prescribe count as constants.
+
+    Examples
+    --------
+    >>> heat = mg.adjoint(step, wrt=[u, k])
+    >>> heat.run(engine, 100, seed=misfit)  # misfit(engine, n) adds dJ/du at step n to heat.of[u]
+    >>> engine.gather(heat.of[k])
+    """
+    if not wrt:
+        raise ProgramError("adjoint: wrt names no field", remedy="name the fields by whose values to differentiate")
+    for item in wrt:
+        if not isinstance(item, Field):
+            raise ProgramError(
+                f"adjoint: wrt has {type(item).__name__}", remedy="name fields; slots of time levels belong to them"
+            )
+    return Adjoint(step, tuple(wrt), record(step, wrt, name))
+
+
+@dataclass(frozen=True, eq=False)
+class Adjoint:
+    """Adjoint of a step; `adjoint` makes it.
+
+    Parameters
+    ----------
+    step
+        The step.
+    wrt
+        Fields by whose values derivatives are taken.
+    recording
+        The Programs of the adjoint.
+    """
+
+    step: Program
+    wrt: tuple[Field, ...]
+    recording: Recording
+
+    def __repr__(self) -> str:
+        wanted = ", ".join(item.name for item in self.wrt)
+        also = [item.name for item in self.of if item not in self.wrt]
+        through = f", through {', '.join(also)}" if also else ""
+        return f"Adjoint of {self.step.name!r} with respect to {wanted}{through}"
+
+    @property
+    def of(self) -> Mapping[Field, Field]:
+        """The field of the adjoint of each field on which the wanted derivatives depend."""
+        return MappingProxyType(self.recording.adjoints)
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All further fields that the adjoint needs."""
+        found = self.recording
+        return (*found.adjoints.values(), *found.tape, *found.workspace)
+
+    def run(
+        self,
+        engine: Engine,
+        steps: int,
+        *,
+        seed: Visit,
+        observe: Visit | None = None,
+        checkpoints: int | None = None,
+        memory: int = MEMORY,
+    ) -> None:
+        """Compute the adjoints through some steps, from the present state of an engine; collective.
+
+        States are stored, and others computed again from them, so that memory does not grow with the number of steps;
+        results do not depend on how many are stored. Afterwards the engine has the state of the beginning again, and
+        the adjoint fields hold the derivatives.
+
+        Parameters
+        ----------
+        engine
+            The engine, with the initial state.
+        steps
+            Number of steps.
+        seed
+            `seed(engine, n)` adds the derivative of J by the state after n steps to the adjoint fields `of[...]`:
+            ``for box, values in engine.blocks(adjoint.of[u], write=True): values += ...``. It is called for n = steps,
+            ..., 0, and finds the engine in that state.
+        observe
+            `observe(engine, n)` is called for n = 0, ..., steps on the way forward.
+        checkpoints
+            The most states that are stored at once; by default as many as `memory` allows.
+        memory
+            Bytes of each rank for stored states.
+
+        Raises
+        ------
+        ProgramError
+            If the number of steps or of checkpoints is not positive.
+        """
+        if steps < 1 or (checkpoints is not None and checkpoints < 1):
+            raise ProgramError(f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive numbers")
+        most = checkpoints if checkpoints is not None else self._that_fit(engine, memory, steps)
+        stored: dict[int, State] = {}
+        self._forwards(engine, steps, set(first_positions(steps, most)), stored, observe)
+        for item in (*self.of.values(), *self.recording.workspace):
+            for slot in range(item.slots):
+                engine.set(item.slot(slot), 0.0)
+        seed(engine, steps)
+        for task, number in reversed_steps(steps, most):
+            if task == "restore":
+                self._restore(engine, stored[number])
+            elif task == "advance":
+                engine.run(self.step, number)
+            elif task == "store":
+                stored[number] = self._state(engine)
+            elif task == "drop":
+                del stored[number]
+            else:
+                self._reverse(engine, number, seed)
+
+    def _forwards(
+        self, engine: Engine, steps: int, kept: set[int], stored: dict[int, State], observe: Visit | None
+    ) -> None:
+        """Run all steps, store some states, and let others see all of them."""
+        now = 0
+        stops = range(steps + 1) if observe is not None else sorted({*kept, steps})
+        for stop in stops:
+            if stop > now:
+                engine.run(self.step, stop - now)
+                now = stop
+            if stop in kept:
+                stored[stop] = self._state(engine)
+            if observe is not None:
+                observe(engine, stop)
+
+    def _reverse(self, engine: Engine, number: int, seed: Visit) -> None:
+        """Reverse a step from the state at its beginning, and seed the adjoint of that state."""
+        state = self._state(engine) if self.recording.taped.operations else None
+        if state is not None:
+            engine.run(self.recording.taped)
+        engine.run(self.recording.reverse)
+        if state is not None:
+            self._restore(engine, state)
+        seed(engine, number)
+
+    # States --------------------------------------------------------------------------------------------------------
+    @property
+    def _slots(self) -> list[Slot]:
+        return [item.slot(k) for item in self.recording.changed for k in range(item.slots)]
+
+    def _state(self, engine: Engine) -> State:
+        registers = {r: engine.read(r) for r in (*self.recording.registers, STEP)}
+        return {slot: [values.copy() for _, values in engine.blocks(slot)] for slot in self._slots}, registers
+
+    def _restore(self, engine: Engine, state: State) -> None:
+        fields, registers = state
+        for slot, copies in fields.items():
+            for (_, values), copy in zip(engine.blocks(slot, write=True), copies, strict=True):
+                values[...] = copy
+        for register, value in registers.items():
+            engine.write(register, value)
+
+    def _that_fit(self, engine: Engine, memory: int, steps: int) -> int:
+        """Return the number of states that fit in memory on every rank."""
+        size = sum(values.nbytes for slot in self._slots for _, values in engine.blocks(slot))
+        most = np.array([min(steps, max(1, memory // max(size, 1)))], np.int64)
+        engine.comm.allreduce(most, "min")
+        return int(most[0])

@@ -1,0 +1,398 @@
+"""Adjoint of a whole Program: what a step does, operation by operation, and its reversal.
+
+A step is taken apart into operations on *buffers*, the slots as they are named when the step begins; rotations only
+rename them. The reversal of an operation needs the values that it has read, unless it is linear; those that a later
+operation of the step overwrites are kept in further fields, the *tape*. Operations on which no needed value depends are
+left out of the step that fills the tape: for a linear step, all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from minga.engine.check import Operand
+from minga.engine.operations import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
+from minga.engine.program import Program
+from minga.errors import ProgramError
+from minga.lang.graph import KernelGraph
+from minga.lang.kernel import Kernel
+from minga.lang.types import is_float
+from minga.solve.adjoint.transposed import Pool, Values, transposed
+from minga.space.boundary import fixed
+from minga.space.field import Field, Register, Slot
+
+__all__ = ["Recording", "record"]
+
+_MOST: Final = 256
+"""Rounds of a loop that are written out."""
+
+Version = tuple[Slot, int]
+"""A buffer, and the number of operations that have stored into it before."""
+
+
+@dataclass(slots=True)
+class Recording:
+    """A step forwards that fills the tape, and the step backwards.
+
+    Attributes
+    ----------
+    adjoints
+        The adjoint field of each active field.
+    taped
+        One step forwards, as far as the reversal needs it, from the state at the beginning of a step.
+    reverse
+        One step backwards: the adjoints of the state after the step become those of the state before it.
+    tape, workspace
+        Further fields that these Programs use.
+    changed
+        Fields that a step stores into, which together with the registers are its state.
+    registers
+        Registers that a step changes.
+    """
+
+    adjoints: dict[Field, Field]
+    taped: Program
+    reverse: Program
+    tape: list[Field]
+    workspace: list[Field]
+    changed: list[Field]
+    registers: list[Register]
+
+
+@dataclass(slots=True)
+class _Step:
+    """One operation on buffers, with the versions of what it reads and of the registers it uses."""
+
+    operation: Apply | Let
+    reads: dict[Slot, int] = field(default_factory=dict)
+    registers: dict[str, int] = field(default_factory=dict)
+
+
+def record(step: Program, wanted: Sequence[Field], name: str) -> Recording:
+    """Return the adjoint of a step.
+
+    Parameters
+    ----------
+    step
+        The step.
+    wanted
+        Fields by whose values derivatives are taken.
+    name
+        Beginning of the names of further fields and registers.
+
+    Raises
+    ------
+    ProgramError
+        If an operation has no adjoint here.
+    """
+    operations, turns = _on_buffers(step)
+    active = _active(operations, turns, wanted)
+    _check_registers(operations, active)
+    fields = dict.fromkeys(slot.field for slot in active)
+    adjoints = {item: _adjoint_field(item) for item in fields}
+    steps, last, registers = _versions(operations)
+    pool = Pool(name)
+    saved = _saved_registers(steps, registers, name)
+    places = _Places(active, adjoints)
+    backwards: list[Operation] = [Rotate((adjoints[f],)) for f in fields for _ in range((f.slots - turns.get(f, 0)) % f.slots)]
+    needed: set[Version] = set()
+    used: set[str] = set()
+    reversals: list[tuple[_Step, list[Apply]]] = []
+    for each in reversed(steps):
+        if isinstance(each.operation, Apply):
+            known = {key: saved[key, version] for key, version in each.registers.items() if (key, version) in saved}
+            values = Values(lambda slot: slot, places.adjoint, known)
+            made = transposed(each.operation, values, pool)
+            reversals.append((each, made))
+            used |= each.registers.keys() if made else set()
+            needed |= {(slot, each.reads[slot]) for one in made for slot in _slots(one.operands) if slot in each.reads}
+    forwards, tape = _taped(steps, needed, used, last, saved, name)
+    for each, made in reversals:
+        for one in made:
+            operands = tuple(_on_tape(operand, each.reads, tape) for operand in one.operands)
+            backwards.append(replace(one, operands=operands))
+    return Recording(
+        adjoints,
+        Program(f"{name}.taped", forwards),
+        Program(f"{name}.reverse", backwards),
+        [slot.field for slot in tape.values()],
+        list(pool.fields.values()),
+        list(dict.fromkeys(slot.field for each in operations if isinstance(each, Apply) for slot in _stored(each))),
+        list({r.key: r for each in operations for r in _results(each)}.values()),
+    )
+
+
+# Buffers -------------------------------------------------------------------------------------------------------------
+def _on_buffers(step: Program) -> tuple[list[Apply | Let], dict[Field, int]]:
+    """Return the operations of a step on the slots as named at its beginning, and by how much each field is rotated."""
+    found: list[Apply | Let] = []
+    turns: dict[Field, int] = {}
+
+    def buffer(operand: Operand) -> Operand:
+        if not isinstance(operand, Slot):
+            return operand
+        return operand.field.slot((operand.index + turns.get(operand.field, 0)) % operand.field.slots)
+
+    def go(operations: Sequence[Operation]) -> None:
+        for each in operations:
+            match each:
+                case Apply():
+                    found.append(replace(each, operands=tuple(map(buffer, each.operands))))
+                case Let():
+                    found.append(each)
+                case Rotate():
+                    for item in each.fields:
+                        turns[item] = turns.get(item, 0) + 1
+                case Repeat(limit=int(), until=None) if each.limit <= _MOST:  # type: ignore[operator]
+                    for _ in range(each.limit):  # type: ignore[arg-type]
+                        go(each.body)
+                case Refresh() | Call(writes=()):
+                    pass
+                case _:
+                    raise _unsupported(each)
+
+    go(step.operations)
+    return found, turns
+
+
+def _unsupported(operation: Operation) -> ProgramError:
+    match operation:
+        case Call():
+            return ProgramError(
+                f"the adjoint of a call of {operation.label}, which writes fields in Python",
+                remedy="write it as a kernel",
+            )
+        case Move():
+            return ProgramError("the adjoint of a move between grids", remedy="use fields on one grid")
+        case When():
+            return ProgramError(
+                "the adjoint of operations under a condition", remedy="choose values in a kernel: mg.where(condition, ...)"
+            )
+    return ProgramError(
+        "the adjoint of a loop whose number of rounds is not a number, or is large",
+        remedy=f"repeat a fixed number of times, {_MOST} at most",
+    )
+
+
+def _slots(operands: Iterable[Operand]) -> list[Slot]:
+    return [operand for operand in operands if isinstance(operand, Slot)]
+
+
+def _stored(operation: Apply) -> list[Slot]:
+    return [operation.slot(store.param) for store in operation.graph.stores]
+
+
+def _read(operation: Apply) -> list[Slot]:
+    numbers = {node.data[0] for node in operation.graph.nodes() if node.op == "read"}
+    return [o for number, o in enumerate(operation.operands) if number in numbers and isinstance(o, Slot)]
+
+
+def _results(operation: Operation) -> list[Register]:
+    match operation:
+        case Apply():
+            return list(operation.results)
+        case Let():
+            return [operation.register]
+    return []
+
+
+def _used(operation: Apply | Let) -> set[str]:
+    """Return the keys of the registers that an operation uses."""
+    graph: KernelGraph = operation.graph
+    keys = {scalar.name for scalar in graph.scalars}
+    if isinstance(operation, Apply):
+        keys |= {value.key for value in operation.scalars.values() if isinstance(value, Register)}
+    return {str(key) for key in keys}
+
+
+# Which slots depend on what is wanted --------------------------------------------------------------------------------
+def _active(operations: Sequence[Apply | Let], turns: dict[Field, int], wanted: Sequence[Field]) -> set[Slot]:
+    """Return the buffers that depend on wanted fields after any number of steps."""
+    active = {item.slot(k) for item in wanted for k in range(item.slots)}
+    before = -1
+    while len(active) != before:
+        before = len(active)
+        for each in operations:
+            if isinstance(each, Apply) and any(slot in active for slot in _read(each)):
+                active.update(slot for slot in _stored(each) if is_float(slot.field.dtype))
+        for slot in list(active):  # after a rotation, another buffer has this name
+            if turns.get(slot.field, 0) % slot.field.slots:
+                active.update(slot.field.slot(k) for k in range(slot.field.slots))
+    return active
+
+
+def _check_registers(operations: Sequence[Apply | Let], active: set[Slot]) -> None:
+    """Raise ProgramError if a reduction of active fields decides on what is stored into them."""
+    tainted: dict[str, str] = {}
+    for _ in range(2):  # registers also pass from one step to the next
+        for each in operations:
+            found = next((tainted[key] for key in _used(each) if key in tainted), None)
+            if isinstance(each, Let):
+                if found is not None:
+                    tainted[each.register.key] = found
+            elif found is not None and any(slot in active for slot in _stored(each)):
+                raise ProgramError(
+                    f"the adjoint of {each.label}: it uses a number that {found} reduces from fields, such as a norm or "
+                    "a time step, whose derivative is not taken",
+                    remedy="give the number a value that does not depend on the fields",
+                )
+            elif each.results and any(slot in active for slot in _read(each)):
+                tainted |= dict.fromkeys((register.key for register in each.results), each.label)
+
+
+@dataclass(slots=True)
+class _Places:
+    """The adjoints of active buffers."""
+
+    active: set[Slot]
+    fields: dict[Field, Field]
+
+    def adjoint(self, slot: Slot) -> Slot | None:
+        """Return the adjoint of a buffer; None if it is not active."""
+        return self.fields[slot.field].slot(slot.index) if slot in self.active else None
+
+
+def _adjoint_field(item: Field) -> Field:
+    """Return the field for the adjoint of another one."""
+    if item.dtype not in ("f4", "f8"):
+        raise ProgramError(f"the adjoint of {item.name!r}, which is {item.dtype}", remedy="use f4 or f8")
+    if any(item.antiperiodic):
+        raise ProgramError(f"the adjoint of {item.name!r}, which is antiperiodic", remedy="use periodic fields")
+    walls = {axis: (fixed(0.0), fixed(0.0)) for axis, around in enumerate(item.grid.periodic) if not around}
+    return Field(
+        f"{item.name}_adjoint", item.grid, item.dtype, slots=item.slots, on=item.on,
+        centre=tuple(axis for axis, bit in enumerate(item.centre) if bit),
+        axes=item.axes if item.replicated else None, boundary=None if item.replicated else walls,
+        description=f"adjoint of {item.name}",
+    )  # fmt: skip
+
+
+# The tape ------------------------------------------------------------------------------------------------------------
+def _versions(operations: Sequence[Apply | Let]) -> tuple[list[_Step], dict[Slot, int], dict[str, list[Register]]]:
+    """Return the operations with the versions that they read, the last versions, and the registers that change."""
+    slots: dict[Slot, int] = {}
+    numbers: dict[str, int] = {}
+    changed: dict[str, list[Register]] = {}
+    steps = []
+    for each in operations:
+        reads = {slot: slots.get(slot, 0) for slot in _read(each)} if isinstance(each, Apply) else {}
+        steps.append(_Step(each, reads, {key: numbers.get(key, 0) for key in _used(each)}))
+        for slot in _stored(each) if isinstance(each, Apply) else ():
+            slots[slot] = slots.get(slot, 0) + 1
+        for register in _results(each):
+            numbers[register.key] = numbers.get(register.key, 0) + 1
+            changed.setdefault(register.key, []).append(register)
+    return steps, slots, changed
+
+
+def _saved_registers(
+    steps: Sequence[_Step], changed: dict[str, list[Register]], name: str
+) -> dict[tuple[str, int], Register]:
+    """Return registers for the values of others that change after their use."""
+    found: dict[tuple[str, int], Register] = {}
+    for each in steps:
+        for key, version in each.registers.items():
+            writes = changed.get(key, [])
+            if isinstance(each.operation, Apply) and version < len(writes):
+                register = writes[0]
+                found[key, version] = Register(f"{name}.{register.name}.{version}", register.dtype)
+    return found
+
+
+def _taped(
+    steps: Sequence[_Step], needed: set[Version], used: set[str], last: dict[Slot, int],
+    saved: dict[tuple[str, int], Register], name: str,
+) -> tuple[list[Operation], dict[Version, Slot]]:
+    """Return the part of a step on which needed values depend, with copies of those that are overwritten in it."""
+    wanted, registers = set(needed), set(used)
+    kept: list[bool] = []
+    versions = dict(last)
+    for each in reversed(steps):
+        operation = each.operation
+        stored = _stored(operation) if isinstance(operation, Apply) else []
+        makes = {(slot, versions[slot]) for slot in stored}
+        keep = bool(makes & wanted) or any(r.key in registers for r in _results(operation))
+        kept.append(keep)
+        for slot in stored:
+            versions[slot] -= 1
+        if keep:
+            wanted |= set(each.reads.items())
+            wanted |= {(slot, versions[slot]) for slot in stored}  # cells outside the region keep their values
+            registers |= _used(operation)
+    kept.reverse()
+    overwritten = {slot for each, keep in zip(steps, kept, strict=True) if keep and isinstance(each.operation, Apply)
+                   for slot in _stored(each.operation)}  # fmt: skip
+    return _with_copies(steps, kept, needed, overwritten, saved, name)
+
+
+def _with_copies(
+    steps: Sequence[_Step], kept: Sequence[bool], needed: set[Version], overwritten: set[Slot],
+    saved: dict[tuple[str, int], Register], name: str,
+) -> tuple[list[Operation], dict[Version, Slot]]:  # fmt: skip
+    """Return the operations that are kept, with copies of needed versions and registers before they change."""
+    tape: dict[Version, Slot] = {}
+    program = Program("copies")
+    found: list[Operation] = []
+    versions: dict[Slot, int] = {}
+    numbers: dict[str, int] = {}
+
+    def copy(version: Version) -> None:
+        if version in needed and version not in tape and version[0] in overwritten:
+            slot = version[0]
+            item = _field_like(slot.field, f"{name}.tape.{len(tape)}.{slot.field.name}")
+            tape[version] = item.now
+            program.apply(_COPY, slot, item)
+            found.append(program.operations.pop())
+
+    for slot in sorted(overwritten, key=lambda slot: (slot.field.name, slot.index)):
+        copy((slot, 0))
+    for key, register in saved.items():
+        if key[1] == 0:
+            _save(program, found, key[0], register, steps)
+    for each, keep in zip(steps, kept, strict=True):
+        operation = each.operation
+        if keep:
+            found.append(operation)
+        for slot in _stored(operation) if isinstance(operation, Apply) else ():
+            versions[slot] = versions.get(slot, 0) + 1
+            copy((slot, versions[slot]))
+        for register in _results(operation):
+            numbers[register.key] = numbers.get(register.key, 0) + 1
+            target = saved.get((register.key, numbers[register.key]))
+            if target is not None:
+                program.let(target, register)
+                found.append(program.operations.pop())
+    return found, tape
+
+
+def _save(program: Program, found: list[Operation], key: str, target: Register, steps: Sequence[_Step]) -> None:
+    """Record a copy of a register as it is at the beginning of a step."""
+    register = next(r for each in steps for r in _results(each.operation) if r.key == key)
+    program.let(target, register)
+    found.append(program.operations.pop())
+
+
+def _field_like(item: Field, name: str) -> Field:
+    """Return a field with the points and the conditions of another one, and a single slot."""
+    return Field(
+        name, item.grid, item.dtype, on=item.on, centre=tuple(axis for axis, bit in enumerate(item.centre) if bit),
+        axes=item.axes if item.replicated else None, boundary=None if item.replicated else item.boundary,
+        description=f"values of {item.name} for the adjoint",
+    )  # fmt: skip
+
+
+def _on_tape(operand: Operand, reads: dict[Slot, int], tape: dict[Version, Slot]) -> Operand:
+    """Return the slot that holds what an operation has read while its adjoint runs."""
+    if isinstance(operand, Slot) and operand in reads:
+        return tape.get((operand, reads[operand]), operand)
+    return operand
+
+
+def _copy(source: Any, target: Any) -> None:
+    here = (0,) * len(target.axes)
+    target[here] = source[here]
+
+
+_COPY = Kernel(_copy, name="copy")
