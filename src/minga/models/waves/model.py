@@ -41,7 +41,7 @@ from minga.models.waves.receivers import Receivers, record_samples
 from minga.models.waves.source import PointSource, Source
 from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, survey
 from minga.models.waves.stencils import Differences, first_weights
-from minga.space.boundary import Condition, custom, fixed, reflect
+from minga.space.boundary import Condition, fixed, reflect
 from minga.space.box import Box
 from minga.space.field import STEP, Field
 from minga.space.grid import Grid
@@ -335,7 +335,7 @@ def _walls(domain: Domain) -> Mapping[str | int, tuple[Condition, Condition]]:
     }
 
 
-_ODD = custom(lambda edge: -edge[edge.layer], "free surface")
+_ODD = Condition("free surface", lambda edge: -edge[edge.layer], homogeneous=True)
 
 
 def fletcher(

@@ -68,9 +68,12 @@ class Pool:
     name: str
     fields: dict[tuple[object, ...], Field] = field(default_factory=dict)
 
-    def take(self, like: Field, number: int, dtype: str, on: Box | None) -> Field:
-        """Return field number `number` with the points of another one, or on a box of them; 0 beyond its ends."""
-        key = (like.grid, like.centre, dtype, on, number)
+    def take(self, like: Field, number: int, dtype: str, on: Box | None, cells: object) -> Field:
+        """Return field number `number` with the points of another one, or on a box of them; 0 beyond its ends.
+
+        Operations that store different `cells` of a box get different fields: the others must stay 0.
+        """
+        key = (like.grid, like.centre, dtype, on, cells, number)
         if key not in self.fields:
             walls = {a: (fixed(0.0), fixed(0.0)) for a, around in enumerate(like.grid.periodic) if not around}
             self.fields[key] = Field(
@@ -111,6 +114,8 @@ def _check(operation: Apply, adjoints: Mapping[int, Slot]) -> None:
         raise refuse("a kernel with an order of cells", "write the update from one slot to another, without order=")
     if operation.cells.stride is not None or operation.cells.active is not None:
         raise refuse("a region with a stride or with active tiles", "apply the kernel to a box")
+    if operation.mask is not None:
+        raise refuse("cells are skipped by a mask", "record it without masked(): where they may be skipped, results are equal")
     for store in graph.stores:
         if store.param in adjoints and (any(store.offsets) or any(s != 1 for s in store.strides)):
             raise refuse("it stores cells other than its own", "store u[0, 0] alone, without strided()")
@@ -195,19 +200,31 @@ class _Transposed:
             stores.append((slot, const(0.0, slot.field.dtype) if total is None else total))
         fields: dict[int, Slot] = {}
         like, region = self._target.field, self.operation.region
-        partial = region != like.points or self.operation.cells.points is not None
+        partial = region != like.grid.points(like.centre) or self.operation.cells.points is not None
         on = region if partial and not any(like.grid.periodic) else None
         for _, weight in there:
             for node, _ in weight:
                 if id(node) not in fields:
-                    fields[id(node)] = self.pool.take(like, len(fields), node.dtype, on).now
+                    fields[id(node)] = self.pool.take(like, len(fields), node.dtype, on, self.operation.cells.points).now
                     stores.append((fields[id(node)], node))
         if partial and on is None and fields:
             raise ProgramError(
                 f"the adjoint of {self.operation.label}: it reads neighbours, on a part of a periodic grid",
                 remedy="apply it to the whole grid",
             )
-        return self._apply("at the cell", stores, region, self.operation.cells), fields
+        numbers = self._locals_of([node for _, node in stores])
+        definitions = [self.graph.locals[number] for number in numbers]
+        return self._apply("at the cell", stores, region, self.operation.cells, definitions, numbers), fields
+
+    def _locals_of(self, nodes: Sequence[Node]) -> list[int]:
+        """Return the intermediates of the kernel itself that expressions use, in the order of their definitions."""
+        found: set[int] = set()
+        waiting = list(nodes)
+        while waiting:
+            more = {node.data[0] for node in topological(waiting) if node.op == "local"} - found
+            found |= more
+            waiting = [self.graph.locals[number] for number in more]
+        return sorted(found)
 
     @property
     def _target(self) -> Slot:
