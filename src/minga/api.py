@@ -102,6 +102,7 @@ from minga.running.opening import open_run as open
 from minga.running.run import run
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
+from minga.solve.adjoint.adjoint import Adjoint, adjoint
 from minga.space.boundary import (
     antiperiodic,
     custom,
@@ -123,6 +124,7 @@ __all__ = [
     "SEED",
     "STEP",
     "TIME",
+    "Adjoint",
     "Asynchronous",
     "BlockRule",
     "Box",
@@ -182,6 +184,7 @@ __all__ = [
     "block_table",
     "cast",
     "cbrt",
+    "adjoint",
     "ceil",
     "circular",
     "clip",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,7 +14,7 @@ from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.solve.adjoint.checkpoints import first_positions, reversed_steps
-from minga.solve.adjoint.recording import Recording, record
+from minga.solve.adjoint.recording import Recording, record, stored_slots
 from minga.space.field import STEP, Field, Register, Slot
 
 __all__ = ["Adjoint", "adjoint"]
@@ -187,12 +188,11 @@ class Adjoint:
 
     def _reverse(self, engine: Engine, number: int, seed: Visit) -> None:
         """Reverse a step from the state at its beginning, and seed the adjoint of that state."""
-        state = self._state(engine) if self.recording.taped.operations else None
-        if state is not None:
+        before = self._state(engine, self._disturbed)
+        if self.recording.taped.operations:
             engine.run(self.recording.taped)
         engine.run(self.recording.reverse)
-        if state is not None:
-            self._restore(engine, state)
+        self._restore(engine, before)
         seed(engine, number)
 
     # States --------------------------------------------------------------------------------------------------------
@@ -200,9 +200,16 @@ class Adjoint:
     def _slots(self) -> list[Slot]:
         return [item.slot(k) for item in self.recording.changed for k in range(item.slots)]
 
-    def _state(self, engine: Engine) -> State:
+    @functools.cached_property
+    def _disturbed(self) -> list[Slot]:
+        """Slots of the state into which the step that fills the tape stores."""
+        stored = stored_slots(self.recording.taped.operations)
+        return [slot for slot in self._slots if slot in stored]
+
+    def _state(self, engine: Engine, slots: Sequence[Slot] | None = None) -> State:
         registers = {r: engine.read(r) for r in (*self.recording.registers, STEP)}
-        return {slot: [values.copy() for _, values in engine.blocks(slot)] for slot in self._slots}, registers
+        chosen = self._slots if slots is None else slots
+        return {slot: [values.copy() for _, values in engine.blocks(slot)] for slot in chosen}, registers
 
     def _restore(self, engine: Engine, state: State) -> None:
         fields, registers = state

@@ -1,4 +1,4 @@
-"""Ghost cells as linear functions of cells inside: the coefficients of a field's boundary conditions.
+"""Ghost cells as functions of cells inside: the derivatives of a field's boundary conditions.
 
 The adjoint of a step folds what would be added to ghost cells back to the cells that they are made of.
 """
@@ -7,19 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from minga.errors import ProgramError
 from minga.lang.expr import Node, const
-from minga.lang.graph import Interner
-from minga.lang.reverse import pulled_back
-from minga.space.boundary import SIDES, Side, homogeneous, trace_fill
+from minga.lang.graph import Interner, topological
+from minga.lang.reverse import pulled_back, weighted_sum
+from minga.space.boundary import SIDES, Side, trace_fill
 from minga.space.field import Field
 
 __all__ = ["Face", "faces_of"]
-
-_ONE: Final = const(1.0, "f8")
-
 
 @dataclass(frozen=True, slots=True)
 class Face:
@@ -29,18 +25,19 @@ class Face:
     ----------
     axis, side
         The end.
-    coefficients
-        For each layer of ghost cells, from 1 on, the coefficients of the cells inside, counted from 0 at the end.
+    slopes
+        For each layer of ghost cells, from 1 on, its derivatives by the cells inside, counted from 0 at the end:
+        expressions of the ghost cell, whose reads are those of the field itself.
     """
 
     axis: int
     side: Side
-    coefficients: Mapping[int, Mapping[int, float]]
+    slopes: Mapping[int, Mapping[int, Node]]
 
     @property
     def depth(self) -> int:
         """Number of cells inside on which ghost cells depend."""
-        return 1 + max(cell for layer in self.coefficients.values() for cell in layer)
+        return 1 + max(cell for layer in self.slopes.values() for cell in layer)
 
 
 def faces_of(item: Field, reach: Mapping[tuple[int, Side], int]) -> list[Face]:
@@ -61,19 +58,13 @@ def faces_of(item: Field, reach: Mapping[tuple[int, Side], int]) -> list[Face]:
     Raises
     ------
     ProgramError
-        If ghost cells do not depend on cells of the field linearly, or with coefficients that vary.
+        If a condition has no derivative here.
     """
-    if not any(reach.values()):
-        return []
-    linear = Field(
-        item.name, item.grid, item.dtype, on=item.on, boundary=homogeneous(item),
-        centre=tuple(axis for axis, bit in enumerate(item.centre) if bit),
-    )  # fmt: skip
     found = []
     for axis in range(item.grid.ndim):
         for side in SIDES:
             layers = {
-                layer: _coefficients(linear, axis, side, layer)
+                layer: _slopes(item, axis, side, layer)
                 for layer in range(1, reach.get((axis, side), 0) + 1)
                 if not item.periodic[axis]
             }
@@ -83,30 +74,30 @@ def faces_of(item: Field, reach: Mapping[tuple[int, Side], int]) -> list[Face]:
     return found
 
 
-def _coefficients(item: Field, axis: int, side: Side, layer: int) -> dict[int, float]:
-    """Return the coefficients of the cells inside that make a ghost cell."""
+def _slopes(item: Field, axis: int, side: Side, layer: int) -> dict[int, Node]:
+    """Return the derivatives of a ghost cell by the cells inside."""
     fill = trace_fill(item, axis, side, layer)
+    place = f"at the {side} end of {item.grid.axes[axis]}"
     if fill is None:
         raise ProgramError(
-            f"{item.name!r} is read beyond the {side} end of {item.grid.axes[axis]}, where it has no condition",
+            f"{item.name!r} is read beyond its points {place}, where it has no condition",
             remedy="declare a boundary condition",
         )
     own = {number for number, operand in enumerate(fill.operands) if operand is item and number}
     (store,) = fill.graph.stores
-    weights = pulled_back([(store.value, _ONE)], lambda node: node.op == "read" and node.data[0] in own, Interner())
-    found: dict[int, float] = {}
+    share = Interner()
+    weights = pulled_back(
+        [(store.value, const(1.0, item.dtype))], lambda node: node.op == "read" and node.data[0] in own, share
+    )
+    found: dict[int, Node] = {}
     for read, weight in weights:
-        (term,) = weight
-        node, factor = term
-        if not _constant(node):
+        slope = weighted_sum(weight)
+        assert slope is not None
+        leaves = [node for node in topological([slope]) if node.op in ("read", "scalar", "index")]
+        if any(node.op != "read" or node.data[0] not in own for node in leaves):
             raise ProgramError(
-                f"the condition of {item.name!r} at the {side} end of {item.grid.axes[axis]} has coefficients that vary",
-                remedy="the adjoint supports conditions with constant coefficients",
+                f"the adjoint of {item.name!r}: the derivative of its condition {place} varies from place to place",
+                remedy="use a condition whose coefficients are numbers",
             )
-        offset = abs(read.data[2][axis]) - layer
-        found[offset] = found.get(offset, 0.0) + factor
-    return {cell: factor for cell, factor in found.items() if factor}
-
-
-def _constant(node: Node) -> bool:
-    return node.op == "const" and float(node.data) == 1.0
+        found[abs(read.data[2][axis]) - layer] = slope
+    return found

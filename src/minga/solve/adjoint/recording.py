@@ -23,7 +23,7 @@ from minga.solve.adjoint.transposed import Pool, Values, transposed
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["Recording", "record"]
+__all__ = ["Recording", "record", "stored_slots"]
 
 _MOST: Final = 256
 """Rounds of a loop that are written out."""
@@ -182,6 +182,11 @@ def _slots(operands: Iterable[Operand]) -> list[Slot]:
 
 def _stored(operation: Apply) -> list[Slot]:
     return [operation.slot(store.param) for store in operation.graph.stores]
+
+
+def stored_slots(operations: Iterable[Operation]) -> set[Slot]:
+    """Return the slots into which operations store."""
+    return {slot for each in operations if isinstance(each, Apply) for slot in _stored(each)}
 
 
 def _read(operation: Apply) -> list[Slot]:

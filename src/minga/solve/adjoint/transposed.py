@@ -26,7 +26,7 @@ from minga.lang.expr import Node, const, where
 from minga.lang.graph import Interner, KernelGraph, Param, Store, topological
 from minga.lang.inline import without_locals
 from minga.lang.reverse import Weight, pulled_back, weighted_sum
-from minga.lang.shift import shifted_leaf
+from minga.lang.shift import shifted, shifted_leaf
 from minga.lang.trace import Trace, assemble
 from minga.lang.types import is_float
 from minga.solve.adjoint.ghosts import Face, faces_of
@@ -313,7 +313,7 @@ class _Transposed:
         for count in range(1, len(faces) + 1):
             for chosen in itertools.combinations(faces, count):
                 if len({face.axis for face in chosen}) == count:
-                    found = self._beside(item, terms, chosen, through_locals)
+                    found = self._beside(item, terms, _Beyond(chosen, self._number(original)), through_locals)
                     if found is not None:
                         yield found
 
@@ -342,9 +342,10 @@ class _Transposed:
         ]
 
     def _beside(
-        self, item: Field, terms: Sequence[tuple[Offset, Node, float]], faces: Sequence[Face], through_locals: bool
+        self, item: Field, terms: Sequence[tuple[Offset, Node, float]], beyond: _Beyond, through_locals: bool
     ) -> tuple[Box, Node] | None:
         """Return the cells near some ends at once, and what they get from the ghost cells beyond all of these."""
+        faces = beyond.faces
         lo, hi = list(item.points.lo), list(item.points.hi)
         for face in faces:
             if face.side == "low":
@@ -353,7 +354,7 @@ class _Transposed:
                 lo[face.axis] = max(lo[face.axis], hi[face.axis] - face.depth)
         total: Node | None = None
         for cells in itertools.product(*(range(face.depth) for face in faces)):
-            part = self._from_ghosts(terms, faces, cells, through_locals)
+            part = self._from_ghosts(terms, beyond, cells, through_locals)
             if part is None:
                 continue
             chosen: Node | None = None
@@ -368,27 +369,52 @@ class _Transposed:
         return None if total is None else (Box(tuple(lo), tuple(hi)), total)
 
     def _from_ghosts(
-        self, terms: Sequence[tuple[Offset, Node, float]], faces: Sequence[Face], cells: Offset, through_locals: bool
+        self, terms: Sequence[tuple[Offset, Node, float]], beyond: _Beyond, cells: Offset, through_locals: bool
     ) -> Node | None:
         """Return what a cell gets from all ghost cells that are made of it; `cells` counts from each of the ends."""
         found: Weight = Weight()
         layers = [
-            [(layer, made[cell]) for layer, made in face.coefficients.items() if cell in made]
-            for face, cell in zip(faces, cells, strict=True)
+            [(layer, made[cell]) for layer, made in face.slopes.items() if cell in made]
+            for face, cell in zip(beyond.faces, cells, strict=True)
         ]
         for ghosts in itertools.product(*layers):
-            away, factor = [0] * self.graph.ndim, 1.0
-            kept = terms
-            for face, cell, (layer, coefficient) in zip(faces, cells, ghosts, strict=True):
+            away, slopes, kept = [0] * self.graph.ndim, [], terms
+            for face, cell, (layer, slope) in zip(beyond.faces, cells, ghosts, strict=True):
                 sign = -1 if face.side == "low" else 1
                 away[face.axis] = sign * (cell + layer)
-                factor *= coefficient
+                slopes.append(slope)
                 if not through_locals:  # all other terms are those of cells beyond the end, where nothing is stored
                     kept = [term for term in kept if sign * term[0][face.axis] >= layer]
+            factor, others = self._product(beyond, slopes, away)
             for offset, node, own in kept:
                 by = tuple(a - k for a, k in zip(away, offset, strict=True))
-                found.add(self.share(self._shifted(node, by)), own * factor)
+                moved = self._shifted(node, by)
+                for other in others:
+                    moved = moved * other
+                found.add(self.share(moved), own * factor)
         return weighted_sum(found)
+
+    def _product(
+        self, beyond: _Beyond, slopes: Sequence[Node], away: Sequence[int]
+    ) -> tuple[float, list[Node]]:
+        """Return the factors of a ghost cell that lies `away`: a number, and expressions of the cells of a field.
+
+        Beyond corners, ghost cells are made axis by axis: of ghost cells beyond ends of the axes before.
+        """
+        factor, others = 1.0, []
+        for face, slope in zip(beyond.faces, slopes, strict=True):
+            if slope.op == "const":
+                factor *= float(slope.data)
+                continue
+            reads = {n.data[0] for n in topological([slope]) if n.op == "read"}
+            own = _Renumbered({}, {}, dict.fromkeys(reads, beyond.number))(slope)
+            seen_from = tuple(a if axis <= face.axis else 0 for axis, a in enumerate(away))
+            others.append(shifted(own, seen_from, [param.axes for param in self.params]))
+        return factor, others
+
+    def _number(self, original: Slot) -> int:
+        """Return the number of the parameter that reads a slot of the operation."""
+        return next(n for n, operand in enumerate(self.operation.operands) if operand == original)
 
     # Kernels -------------------------------------------------------------------------------------------------------
     def _apply(
@@ -403,7 +429,8 @@ class _Transposed:
         nodes = [made(node) for node in locals_], [made(node) for _, node in stores]
         used = {n.data[0] for n in topological([*nodes[0], *nodes[1]]) if n.op == "read"}
         used |= {self.numbers[slot] for slot, _ in stores}
-        order = {number: k for k, number in enumerate(sorted(used))}
+        ranked = sorted(used, key=lambda number: (not isinstance(self.operands[number], Slot), number))
+        order = {number: k for k, number in enumerate(ranked)}
         final = _Renumbered({}, {}, order)
         trace = Trace(self.graph.ndim, self.operation.grid.axes, False, 0)
         trace.params = [self.params[number] for number in order]
@@ -439,6 +466,14 @@ class _Named:
     """What messages say of a kernel."""
 
     name: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Beyond:
+    """Ends of several axes at once, and the number of the parameter whose ghost cells lie beyond them."""
+
+    faces: tuple[Face, ...]
+    number: int
 
 
 class _Renumbered:
