@@ -158,7 +158,7 @@ class _Transposed:
         here: dict[Slot, Weight] = {slot: Weight() for slot in stored}
         there: list[tuple[Node, Weight]] = []
         for leaf, weight in pulled_back(weighted, self._active, self.share):
-            if leaf.op == "read" and not any(leaf.data[2]):
+            if leaf.op == "read" and not any(leaf.data[2]) and self._has_all_cells(leaf):
                 own = here.setdefault(self.adjoints[leaf.data[0]], Weight())
                 for node, factor in weight:
                     own.add(node, factor)
@@ -171,6 +171,10 @@ class _Transposed:
             )
         first, fields = self._at_the_cell(stored, here, there)
         return [first, *self._at_neighbours(there, fields)]
+
+    def _has_all_cells(self, read: Node) -> bool:
+        """Return whether a field has all cells of the region: on faces, another one has more of them."""
+        return self.adjoints[read.data[0]].field.points.contains(self.operation.region)
 
     def _active(self, leaf: Node) -> bool:
         return leaf.data[0] in (self.kept if leaf.op == "local" else self.adjoints)
@@ -313,7 +317,7 @@ class _Transposed:
         for count in range(1, len(faces) + 1):
             for chosen in itertools.combinations(faces, count):
                 if len({face.axis for face in chosen}) == count:
-                    found = self._beside(item, terms, _Beyond(chosen, self._number(original)), through_locals)
+                    found = self._beside(item, terms, _Beyond(original.field, chosen, self._number(original)), through_locals)
                     if found is not None:
                         yield found
 
@@ -383,8 +387,9 @@ class _Transposed:
                 sign = -1 if face.side == "low" else 1
                 away[face.axis] = sign * (cell + layer)
                 slopes.append(slope)
-                if not through_locals:  # all other terms are those of cells beyond the end, where nothing is stored
-                    kept = [term for term in kept if sign * term[0][face.axis] >= layer]
+                if not through_locals:  # all other terms are those of cells where the kernel stores nothing
+                    least = layer - self._beyond_points(beyond.item, face)
+                    kept = [term for term in kept if sign * term[0][face.axis] >= least]
             factor, others = self._product(beyond, slopes, away)
             for offset, node, own in kept:
                 by = tuple(a - k for a, k in zip(away, offset, strict=True))
@@ -393,6 +398,11 @@ class _Transposed:
                     moved = moved * other
                 found.add(self.share(moved), own * factor)
         return weighted_sum(found)
+
+    def _beyond_points(self, item: Field, face: Face) -> int:
+        """Return by how many cells the region goes beyond the points of a field at one end."""
+        region, points, axis = self.operation.region, item.points, face.axis
+        return points.lo[axis] - region.lo[axis] if face.side == "low" else region.hi[axis] - points.hi[axis]
 
     def _product(
         self, beyond: _Beyond, slopes: Sequence[Node], away: Sequence[int]
@@ -470,8 +480,9 @@ class _Named:
 
 @dataclass(frozen=True, slots=True)
 class _Beyond:
-    """Ends of several axes at once, and the number of the parameter whose ghost cells lie beyond them."""
+    """Ends of several axes at once, and the field whose ghost cells lie beyond them, with its number as a parameter."""
 
+    item: Field
     faces: tuple[Face, ...]
     number: int
 
