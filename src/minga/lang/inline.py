@@ -41,7 +41,7 @@ class _Moved:
         self._made: dict[tuple[int, Offset], Node] = {}
 
     def __call__(self, root: Node, seen_from: Offset | None = None) -> Node:
-        """Return `root` as seen from a cell, by default its own, without recursion, since sums of many cells are deep."""
+        """Return `root` as seen from a cell, by default its own; without recursion, as sums of many cells are deep."""
         start = self._here if seen_from is None else seen_from
         waiting: list[tuple[Node, Offset]] = [(root, start)]
         while waiting:

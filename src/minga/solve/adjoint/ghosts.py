@@ -17,6 +17,7 @@ from minga.space.field import Field
 
 __all__ = ["Face", "faces_of"]
 
+
 @dataclass(frozen=True, slots=True)
 class Face:
     """Ghost cells beyond one end of an axis.
@@ -91,7 +92,11 @@ def _slopes(item: Field, axis: int, side: Side, layer: int) -> dict[int, Node]:
     )
     found: dict[int, Node] = {}
     for read, weight in weights:
-        slope = weighted_sum(weight)
+        terms = list(weight)
+        if all(node.op == "const" for node, _ in terms):
+            slope: Node | None = const(sum(float(node.data) * factor for node, factor in terms), item.dtype)
+        else:
+            slope = weighted_sum(terms)
         assert slope is not None
         leaves = [node for node in topological([slope]) if node.op in ("read", "scalar", "index")]
         if any(node.op != "read" or node.data[0] not in own for node in leaves):

@@ -19,8 +19,8 @@ from minga.errors import ProgramError
 from minga.lang.graph import KernelGraph
 from minga.lang.kernel import Kernel
 from minga.lang.types import is_float
+from minga.solve.adjoint.like import field_like
 from minga.solve.adjoint.transposed import Pool, Values, transposed
-from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
 
 __all__ = ["Recording", "record", "stored_slots"]
@@ -96,7 +96,9 @@ def record(step: Program, wanted: Sequence[Field], name: str) -> Recording:
     pool = Pool(name)
     saved = _saved_registers(steps, registers, name)
     places = _Places(active, adjoints)
-    backwards: list[Operation] = [Rotate((adjoints[f],)) for f in fields for _ in range((f.slots - turns.get(f, 0)) % f.slots)]
+    backwards: list[Operation] = [
+        Rotate((adjoints[f],)) for f in fields for _ in range((f.slots - turns.get(f, 0)) % f.slots)
+    ]
     needed: set[Version] = set()
     used: set[str] = set()
     reversals: list[tuple[_Step, list[Apply]]] = []
@@ -168,7 +170,8 @@ def _unsupported(operation: Operation) -> ProgramError:
             return ProgramError("the adjoint of a move between grids", remedy="use fields on one grid")
         case When():
             return ProgramError(
-                "the adjoint of operations under a condition", remedy="choose values in a kernel: mg.where(condition, ...)"
+                "the adjoint of operations under a condition",
+                remedy="choose values in a kernel: mg.where(condition, ...)",
             )
     return ProgramError(
         "the adjoint of a loop whose number of rounds is not a number, or is large",
@@ -239,8 +242,8 @@ def _check_registers(operations: Sequence[Apply | Let], active: set[Slot]) -> No
                     tainted[each.register.key] = found
             elif found is not None and any(slot in active for slot in _stored(each)):
                 raise ProgramError(
-                    f"the adjoint of {each.label}: it uses a number that {found} reduces from fields, such as a norm or "
-                    "a time step, whose derivative is not taken",
+                    f"the adjoint of {each.label}: it uses a number that {found} reduces from fields, such as a norm "
+                    "or a time step, whose derivative is not taken",
                     remedy="give the number a value that does not depend on the fields",
                 )
             elif each.results and any(slot in active for slot in _read(each)):
@@ -265,13 +268,7 @@ def _adjoint_field(item: Field) -> Field:
         raise ProgramError(f"the adjoint of {item.name!r}, which is {item.dtype}", remedy="use f4 or f8")
     if any(item.antiperiodic):
         raise ProgramError(f"the adjoint of {item.name!r}, which is antiperiodic", remedy="use periodic fields")
-    walls = {axis: (fixed(0.0), fixed(0.0)) for axis, around in enumerate(item.grid.periodic) if not around}
-    return Field(
-        f"{item.name}_adjoint", item.grid, item.dtype, slots=item.slots, on=item.on,
-        centre=tuple(axis for axis, bit in enumerate(item.centre) if bit),
-        axes=item.axes if item.replicated else None, boundary=None if item.replicated else walls,
-        description=f"adjoint of {item.name}",
-    )  # fmt: skip
+    return field_like(item, f"{item.name}_adjoint", f"adjoint of {item.name}", slots=item.slots, on=item.on)
 
 
 # The tape ------------------------------------------------------------------------------------------------------------
@@ -307,8 +304,12 @@ def _saved_registers(
 
 
 def _taped(
-    steps: Sequence[_Step], needed: set[Version], used: set[str], last: dict[Slot, int],
-    saved: dict[tuple[str, int], Register], name: str,
+    steps: Sequence[_Step],
+    needed: set[Version],
+    used: set[str],
+    last: dict[Slot, int],
+    saved: dict[tuple[str, int], Register],
+    name: str,
 ) -> tuple[list[Operation], dict[Version, Slot]]:
     """Return the part of a step on which needed values depend, with copies of those that are overwritten in it."""
     wanted, registers = set(needed), set(used)
@@ -346,7 +347,11 @@ def _with_copies(
     def copy(version: Version) -> None:
         if version in needed and version not in tape and version[0] in overwritten:
             slot = version[0]
-            item = _field_like(slot.field, f"{name}.tape.{len(tape)}.{slot.field.name}")
+            kept = slot.field
+            item = field_like(
+                kept, f"{name}.tape.{len(tape)}", f"values of {kept.name} for the adjoint", on=kept.on,
+                boundary=kept.boundary,
+            )  # fmt: skip
             tape[version] = item.now
             program.apply(_COPY, slot, item)
             found.append(program.operations.pop())
@@ -377,15 +382,6 @@ def _save(program: Program, found: list[Operation], key: str, target: Register, 
     register = next(r for each in steps for r in _results(each.operation) if r.key == key)
     program.let(target, register)
     found.append(program.operations.pop())
-
-
-def _field_like(item: Field, name: str) -> Field:
-    """Return a field with the points and the conditions of another one, and a single slot."""
-    return Field(
-        name, item.grid, item.dtype, on=item.on, centre=tuple(axis for axis, bit in enumerate(item.centre) if bit),
-        axes=item.axes if item.replicated else None, boundary=None if item.replicated else item.boundary,
-        description=f"values of {item.name} for the adjoint",
-    )  # fmt: skip
 
 
 def _on_tape(operand: Operand, reads: dict[Slot, int], tape: dict[Version, Slot]) -> Operand:

@@ -1,7 +1,7 @@
 """Adjoint of one operation of a Program: kernels that pull the adjoints of what a kernel stores back to what it reads.
 
-For every cell x of its region a kernel stores T(x) = F(S(x + k), ...). With the adjoint t of T, the adjoint s of S grows
-by dF/dS(x + k) t(x) in the cell x + k. Two kernels do this without any cell being written by two others:
+For every cell x of its region a kernel stores T(x) = F(S(x + k), ...). With the adjoint t of T, the adjoint s of S
+grows by dF/dS(x + k) t(x) in the cell x + k. Two kernels do this without any cell being written by two others:
 
 1. *at the cell*: the adjoints of what was read at the cell itself are updated, and each expression that is needed at
    neighbours, coefficient times t, is stored in a field of its own, which is 0 outside the region;
@@ -30,7 +30,8 @@ from minga.lang.shift import shifted, shifted_leaf
 from minga.lang.trace import Trace, assemble
 from minga.lang.types import is_float
 from minga.solve.adjoint.ghosts import Face, faces_of
-from minga.space.boundary import SIDES, Side, fixed
+from minga.solve.adjoint.like import field_like
+from minga.space.boundary import Side
 from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
@@ -44,7 +45,7 @@ SEED: Final = "adjoint"
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Where the operands of an operation are while its adjoint runs.
+    """Places of the operands of an operation while its adjoint runs.
 
     Attributes
     ----------
@@ -75,12 +76,8 @@ class Pool:
         """
         key = (like.grid, like.centre, dtype, on, cells, number)
         if key not in self.fields:
-            walls = {a: (fixed(0.0), fixed(0.0)) for a, around in enumerate(like.grid.periodic) if not around}
-            self.fields[key] = Field(
-                f"{self.name}.work.{len(self.fields)}", like.grid, dtype, on=on, boundary=walls,
-                centre=tuple(axis for axis, bit in enumerate(like.centre) if bit),
-                description="workspace of the adjoint",
-            )  # fmt: skip
+            name = f"{self.name}.work.{len(self.fields)}"
+            self.fields[key] = field_like(like, name, "workspace of the adjoint", dtype=dtype, on=on)
         return self.fields[key]
 
 
@@ -115,7 +112,9 @@ def _check(operation: Apply, adjoints: Mapping[int, Slot]) -> None:
     if operation.cells.stride is not None or operation.cells.active is not None:
         raise refuse("a region with a stride or with active tiles", "apply the kernel to a box")
     if operation.mask is not None:
-        raise refuse("cells are skipped by a mask", "record it without masked(): where they may be skipped, results are equal")
+        raise refuse(
+            "cells are skipped by a mask", "record it without masked(): where they may be skipped, results are equal"
+        )
     for store in graph.stores:
         if store.param in adjoints and (any(store.offsets) or any(s != 1 for s in store.strides)):
             raise refuse("it stores cells other than its own", "store u[0, 0] alone, without strided()")
@@ -209,7 +208,9 @@ class _Transposed:
         for _, weight in there:
             for node, _ in weight:
                 if id(node) not in fields:
-                    fields[id(node)] = self.pool.take(like, len(fields), node.dtype, on, self.operation.cells.points).now
+                    fields[id(node)] = self.pool.take(
+                        like, len(fields), node.dtype, on, self.operation.cells.points
+                    ).now
                     stores.append((fields[id(node)], node))
         if partial and on is None and fields:
             raise ProgramError(
@@ -317,7 +318,9 @@ class _Transposed:
         for count in range(1, len(faces) + 1):
             for chosen in itertools.combinations(faces, count):
                 if len({face.axis for face in chosen}) == count:
-                    found = self._beside(item, terms, _Beyond(original.field, chosen, self._number(original)), through_locals)
+                    found = self._beside(
+                        item, terms, _Beyond(original.field, chosen, self._number(original)), through_locals
+                    )
                     if found is not None:
                         yield found
 
@@ -328,22 +331,19 @@ class _Transposed:
         for axis in range(self.graph.ndim):
             low = min(min(k[axis] for k, _, _ in terms), 0)
             high = max(max(k[axis] for k, _, _ in terms), 0)
-            low += min((extent[axis][0] for extent in further.values()), default=0)
-            high += max((extent[axis][1] for extent in further.values()), default=0)
+            low += sum(extent[axis][0] for extent in further.values())
+            high += sum(extent[axis][1] for extent in further.values())
             found.append((low, high))
         return found
 
     def _extent(self, number: int) -> list[tuple[int, int]]:
-        """Return the lowest and the highest offset along each axis at which a local is read in the kernel."""
-        offsets = [
+        """Return the lowest and the highest offset along each axis at which a local is read, not beyond 0."""
+        offsets = [(0,) * self.graph.ndim] + [
             node.data[1]
             for node in topological([*self.graph.locals, *(s.value for s in self.graph.stores)])
             if node.op == "local" and node.data[0] == number
         ]
-        return [
-            (min((k[axis] for k in offsets), default=0), max((k[axis] for k in offsets), default=0))
-            for axis in range(self.graph.ndim)
-        ]
+        return [(min(k[axis] for k in offsets), max(k[axis] for k in offsets)) for axis in range(self.graph.ndim)]
 
     def _beside(
         self, item: Field, terms: Sequence[tuple[Offset, Node, float]], beyond: _Beyond, through_locals: bool
@@ -404,9 +404,7 @@ class _Transposed:
         region, points, axis = self.operation.region, item.points, face.axis
         return points.lo[axis] - region.lo[axis] if face.side == "low" else region.hi[axis] - points.hi[axis]
 
-    def _product(
-        self, beyond: _Beyond, slopes: Sequence[Node], away: Sequence[int]
-    ) -> tuple[float, list[Node]]:
+    def _product(self, beyond: _Beyond, slopes: Sequence[Node], away: Sequence[int]) -> tuple[float, list[Node]]:
         """Return the factors of a ghost cell that lies `away`: a number, and expressions of the cells of a field.
 
         Beyond corners, ghost cells are made axis by axis: of ghost cells beyond ends of the axes before.
@@ -473,7 +471,7 @@ class _Transposed:
 
 @dataclass(frozen=True, slots=True)
 class _Named:
-    """What messages say of a kernel."""
+    """Name of a kernel for messages."""
 
     name: str
 

@@ -1,0 +1,443 @@
+"""Adjoints of Programs: exact derivatives for random kernels and conditions, checkpoints, ranks, and refusals."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minga as mg
+from minga.engine.begin import start
+from minga.engine.model import Model
+from minga.errors import MingaError
+from minga.solve.adjoint.checkpoints import first_positions, middle, reversed_steps
+from minga.space.cuts import parse_layout
+
+Values = Mapping[tuple[mg.Field, int], np.ndarray]
+
+
+class Problem:
+    """J = the sum of weights times a field after some steps, and its derivative by other fields."""
+
+    def __init__(
+        self,
+        step: mg.Program,
+        fields: Sequence[mg.Field],
+        out: mg.Field,
+        steps: int = 3,
+        seed: int = 0,
+    ) -> None:
+        self.step, self.fields, self.out, self.steps = step, fields, out, steps
+        self.rng = np.random.default_rng(seed)
+        self.weights = self.rng.standard_normal(out.points.shape)
+        self.values = {
+            (item, k): self.rng.uniform(0.5, 1.5, item.points.shape) for item in fields for k in range(item.slots)
+        }
+
+    def engine(self, comm: Any = None, ranks: int = 1) -> mg.Engine:
+        grid = self.out.grid
+        layout = parse_layout("slabs", grid.box, ranks)
+        return mg.Engine({grid: layout}, comm=comm)
+
+    def number(self, values: Values) -> float:
+        with self.engine() as engine:
+            self.set(engine, values)
+            engine.run(self.step, self.steps)
+            found = engine.gather(self.out)
+        assert found is not None
+        return float((self.weights * found).sum())
+
+    def set(self, engine: mg.Engine, values: Values) -> None:
+        for (item, k), array in values.items():
+            engine.set(item.slot(k), array)
+
+    def gradient(
+        self, wrt: Sequence[mg.Field], comm: Any = None, ranks: int = 1, **options: Any
+    ) -> dict[tuple[mg.Field, int], np.ndarray]:
+        adjoint = mg.adjoint(self.step, wrt)
+
+        def seed(engine: mg.Engine, n: int) -> None:
+            if n == self.steps:
+                for box, values in engine.blocks(adjoint.of[self.out], write=True):
+                    values += self.weights[box.slices(self.out.points.lo)]
+
+        with self.engine(comm, ranks) as engine:
+            self.set(engine, self.values)
+            adjoint.run(engine, self.steps, seed=seed, **options)
+            slots = [(item, k) for item in wrt for k in range(item.slots)]
+            return {(i, k): np.array(engine.gather(adjoint.of[i].slot(k))) for i, k in slots}  # type: ignore[arg-type]
+
+    def error(self, wrt: Sequence[mg.Field], h: float = 3e-4) -> float:
+        """The difference between the derivative in a random direction and a difference quotient of fourth order."""
+        found = self.gradient(wrt)
+        directions = {key: self.rng.standard_normal(slope.shape) for key, slope in found.items()}
+
+        def at(s: float) -> float:
+            return self.number({**self.values, **{key: self.values[key] + s * d for key, d in directions.items()}})
+
+        quotient = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+        slope = sum(float((found[key] * d).sum()) for key, d in directions.items())
+        size = sum(float(np.linalg.norm(found[key]) * np.linalg.norm(d)) for key, d in directions.items())
+        return abs(slope - quotient) / (size + abs(quotient))
+
+
+CONDITIONS: list[Any] = [
+    mg.fixed(0.0), mg.fixed(0.7), mg.dirichlet(0.3), mg.neumann(0.2), mg.reflect("edge"), mg.reflect("cell"),
+    mg.robin(1.0, 0.2), mg.zero_gradient(), mg.dirichlet(0.5, 4), mg.neumann(0.0, 4),
+    mg.custom(lambda edge: 0.4 * edge[0] * edge[1] + 0.1), mg.custom(lambda edge: -edge[edge.layer]),
+]  # fmt: skip
+
+
+@st.composite
+def problems(draw: Any) -> tuple[Problem, list[mg.Field]]:
+    """A step of a random kernel on a random region, with random conditions, points on cells or faces, and locals."""
+    ndim = draw(st.integers(1, 3))
+    shape = tuple(draw(st.integers(6, 8)) for _ in range(ndim))
+    periodic = tuple(draw(st.booleans()) for _ in range(ndim))
+    grid = mg.Grid(shape, spacing=0.5, periodic=periodic)
+
+    def walls() -> Any:
+        pick = st.sampled_from(CONDITIONS)
+        return {axis: (draw(pick), draw(pick)) for axis in range(ndim) if not periodic[axis]}
+
+    centres = [draw(st.sampled_from([(), (0,)])) for _ in range(2)]
+    u = mg.Field("u", grid, slots=2, boundary=walls(), centre=centres[0])
+    k = mg.Field("k", grid, boundary=walls(), centre=centres[1])
+    reads = draw(st.lists(st.tuples(*[st.integers(-2, 2)] * ndim), min_size=1, max_size=4))
+    more = draw(st.lists(st.tuples(*[st.integers(-1, 1)] * ndim), min_size=1, max_size=2))
+    through = draw(st.integers(0, 2))
+    here = (0,) * ndim
+
+    def combine(u: Any, k: Any, new: Any) -> None:
+        inner = sum((0.3 * (n + 1) * u[offset] for n, offset in enumerate(reads)), 0.1 * u[here])
+        if through == 1:  # linear with constant coefficients
+            inner = sum((mg.local(inner)[offset] for offset in more), 0.5)
+        elif through == 2:  # anything else
+            inner = sum((mg.local(inner * k[here])[offset] for offset in more), 0.5)
+        new[here] = u[here] + 0.05 * (inner * k[more[0]] + 0.2 * mg.sin(u[reads[0]] * k[here]))
+
+    step = mg.Program("step")
+    whole = u.points
+    low = [draw(st.integers(0, 1)) if not any(periodic) else 0 for _ in range(ndim)]
+    region = mg.Box(tuple(low), whole.hi) if any(low) else None
+    step.apply(mg.kernel(combine), u, k, u.next, region=region)
+    step.rotate(u)
+    return Problem(step, [u, k], u, steps=2, seed=draw(st.integers(0, 99))), [u, k]
+
+
+@pytest.mark.slow
+@settings(max_examples=150, deadline=None)
+@given(problems())
+def test_random_steps_have_exact_derivatives(problem: tuple[Problem, list[mg.Field]]) -> None:
+    assert problem[0].error(problem[1]) < 1e-8
+
+
+GRID = mg.Grid((9, 11), axes=("y", "x"), spacing=0.1)
+TORUS = mg.Grid((9, 11), axes=("y", "x"), spacing=0.1, periodic=True)
+
+
+def heat(steps: int = 4) -> tuple[Problem, list[mg.Field]]:
+    """Diffusion that depends on the temperature, with an unknown conductivity."""
+
+    @mg.kernel
+    def diffuse(u: Any, k: Any, new: Any) -> None:
+        flow = [mg.local(0.5 * (k[0, 0] + k[1, 0]) * (u[1, 0] - u[0, 0])),
+                mg.local(0.5 * (k[0, 0] + k[0, 1]) * (u[0, 1] - u[0, 0]))]  # fmt: skip
+        new[0, 0] = u[0, 0] + 0.1 * (flow[0][0, 0] - flow[0][-1, 0] + flow[1][0, 0] - flow[1][0, -1]) * mg.exp(-u[0, 0])
+
+    u = mg.Field("u", GRID, slots=2, boundary={"x": (mg.dirichlet(1.0), mg.neumann(0.5)), "y": mg.robin(1.0, 0.5)})
+    k = mg.Field("k", GRID, boundary=mg.neumann(0.0))
+    step = mg.Program("heat")
+    step.apply(diffuse, u, k, u.next)
+    step.rotate(u)
+    return Problem(step, [u, k], u, steps), [u, k]
+
+
+def advection() -> tuple[Problem, list[mg.Field]]:
+    """Upwind differences with a limiter, in two halves of a step, with a velocity that varies."""
+
+    @mg.kernel
+    def half(u: Any, v: Any, new: Any) -> None:
+        left, right = mg.min(v[0, 0], 0.0), mg.max(v[0, 0], 0.0)
+        back, ahead = u[0, 0] - u[0, -1], u[0, 1] - u[0, 0]
+        limited = mg.where(back * ahead > 0.0, mg.min(abs(back), abs(ahead)), 0.0)
+        new[0, 0] = u[0, 0] - 0.2 * (right * back + left * ahead) + 0.01 * limited
+
+    u, v = mg.Field("u", TORUS, slots=2), mg.Field("v", TORUS)
+    step = mg.Program("advection")
+    with step.repeat(2):
+        step.apply(half, u, v, u.next)
+        step.rotate(u)
+    return Problem(step, [u, v], u), [u, v]
+
+
+def reaction() -> tuple[Problem, list[mg.Field]]:
+    """Two species, updated in place one after the other, with a register that changes from step to step."""
+    rate = mg.Register("rate", initial=0.3)
+
+    @mg.kernel
+    def first(a: Any, b: Any, *, rate: Any) -> None:
+        a[0, 0] = a[0, 0] + 0.1 * (rate * a[0, 0] * b[0, 0] - a[0, 0] ** 3)
+
+    @mg.kernel
+    def second(a: Any, b: Any, *, rate: Any) -> None:
+        b[0, 0] = b[0, 0] + 0.1 * mg.tanh(rate * a[0, 0] / (1.0 + b[0, 0] * b[0, 0]))
+
+    a, b = mg.Field("a", TORUS), mg.Field("b", TORUS)
+    step = mg.Program("reaction")
+    step.apply(first, a, b, rate=rate)
+    step.let(rate, rate * 1.5)
+    step.apply(second, a, b, rate=rate * 2.0)
+    return Problem(step, [a, b], a), [a, b]
+
+
+def staggered() -> tuple[Problem, list[mg.Field]]:
+    """Pressure on cells, velocities on faces, in place; there are more faces than cells."""
+
+    @mg.kernel
+    def push(p: Any, b: Any, vx: Any) -> None:
+        vx[0, 0] = vx[0, 0] - 0.2 * (b[0, 0] + b[0, -1]) * (p[0, 0] - p[0, -1])
+
+    @mg.kernel
+    def compress(vx: Any, p: Any) -> None:
+        p[0, 0] = p[0, 0] - 0.3 * (vx[0, 1] - vx[0, 0])
+
+    p, b = (mg.Field(name, GRID, boundary=mg.neumann(0.0)) for name in "pb")
+    vx = mg.Field("vx", GRID, centre="x", boundary=mg.fixed(0.0))
+    step = mg.Program("sound")
+    step.apply(push, p, b, vx)
+    step.apply(compress, vx, p)
+    return Problem(step, [p, b, vx], p), [p, b, vx]
+
+
+def nine_points() -> tuple[Problem, list[mg.Field]]:
+    """Neighbours across corners, beyond which ghost cells are made of ghost cells, and not linearly."""
+
+    @mg.kernel
+    def mix(u: Any, new: Any) -> None:
+        new[0, 0] = u[0, 0] + 0.1 * mg.sin(u[1, 1] * u[-1, 2]) - 0.05 * u[-2, -1]
+
+    u = mg.Field("u", GRID, slots=2, boundary=mg.custom(lambda edge: edge[edge.layer] * edge[0]))
+    step = mg.Program("nine")
+    step.apply(mix, u, u.next)
+    step.rotate(u)
+    return Problem(step, [u], u, 2), [u]
+
+
+PROBLEMS: dict[str, Callable[[], tuple[Problem, list[mg.Field]]]] = {
+    "heat": heat, "advection": advection, "reaction": reaction, "staggered": staggered, "corners": nine_points,
+}  # fmt: skip
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_derivatives_are_exact(name: str) -> None:
+    problem, wrt = PROBLEMS[name]()
+    h = 1e-6 if name == "advection" else 3e-4  # limiters have kinks, which few differences this short cross
+    assert problem.error(wrt, h) < 1e-8
+
+
+def test_a_taylor_remainder_is_of_second_order() -> None:
+    problem, wrt = heat()
+    found = problem.gradient(wrt)
+    directions = {key: problem.rng.standard_normal(array.shape) for key, array in found.items()}
+    slope = sum(float((found[key] * d).sum()) for key, d in directions.items())
+    before = problem.number(problem.values)
+    sizes = [0.01 / 2**k for k in range(6)]
+    rest = [
+        abs(problem.number({key: a + h * directions[key] for key, a in problem.values.items()}) - before - h * slope)
+        for h in sizes
+    ]
+    assert np.polyfit(np.log2(sizes), np.log2(rest), 1)[0] == pytest.approx(2.0, abs=0.02)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", ["heat", "reaction"])
+def test_bits_do_not_depend_on_checkpoints(name: str) -> None:
+    problem, wrt = PROBLEMS[name]()
+    problem.steps = 7
+    every = problem.gradient(wrt)
+    for most in (1, 2, 3):
+        some = problem.gradient(wrt, checkpoints=most)
+        assert all(np.array_equal(some[key], array) for key, array in every.items())
+    least = problem.gradient(wrt, memory=1)
+    assert all(np.array_equal(least[key], array) for key, array in every.items())
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("name", ["heat", "corners"])
+def test_bits_do_not_depend_on_ranks(name: str, ranks: int) -> None:
+    problem, wrt = PROBLEMS[name]()
+    alone = problem.gradient(wrt)
+    shared = mg.run_virtual(ranks, lambda comm: problem.gradient(wrt, comm, ranks))[0]
+    assert all(np.array_equal(shared[key], array) for key, array in alone.items())
+
+
+def test_seeds_find_the_states_of_their_steps() -> None:
+    """A misfit over all steps, whose derivative needs the states; afterwards the engine is where it began."""
+    problem, (u, _) = heat()
+    adjoint, seen = mg.adjoint(problem.step, [u]), dict[int, np.ndarray]()
+
+    def observe(engine: mg.Engine, n: int) -> None:
+        seen[n] = np.array(engine.gather(u))
+
+    def seed(engine: mg.Engine, n: int) -> None:
+        assert np.array_equal(np.array(engine.gather(u)), seen[n])
+        for box, values in engine.blocks(adjoint.of[u], write=True):
+            values += seen[n][box.slices((0, 0))]
+
+    with problem.engine() as engine:
+        problem.set(engine, problem.values)
+        adjoint.run(engine, 4, seed=seed, observe=observe, checkpoints=2)
+        found = np.array(engine.gather(adjoint.of[u]))
+        assert np.array_equal(np.array(engine.gather(u)), problem.values[u, 0])
+    cell, h = (3, 4), 1e-4
+
+    def number(change: float) -> float:
+        start_values = {key: array.copy() for key, array in problem.values.items()}
+        start_values[u, 0][cell] += change
+        with problem.engine() as engine:
+            problem.set(engine, start_values)
+            total = 0.0
+            for n in range(5):
+                total += 0.5 * float(np.square(np.array(engine.gather(u))).sum())
+                if n < 4:
+                    engine.run(problem.step)
+        return total
+
+    assert found[cell] == pytest.approx((number(h) - number(-h)) / (2 * h), rel=1e-7)
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("equation", "options"),
+    [
+        ("laplace(u) - u**3", {"boundary": mg.robin(1.0, 0.5), "integrator": "rk4"}),
+        ("laplace(u) - u**3", {"boundary": mg.no_flux(), "integrator": "heun"}),
+        ("-u * d_dx(u) + 0.1 * laplace(u)", {"boundary": mg.dirichlet(1.0), "integrator": "ssprk3"}),
+        ("laplace(u)", {"boundary": mg.neumann(0.3), "order": 4, "integrator": "euler"}),
+        ("div_grad(k, u)", {"parameters": {"k": np.full((9, 11), 0.7)}, "integrator": "heun"}),
+        ("exp(-u) * sin(u) + sqrt(u) + log(u)", {"integrator": "williamson3"}),
+    ],
+)
+def test_equations(equation: str, options: dict[str, Any]) -> None:
+    """Models of `mg.pde` with steps of one length."""
+    model = mg.pde(equation, GRID, initial={"u": lambda x, y: 0.6 + 0.2 * np.sin(3 * x + y)}, dt=5e-4, **options)
+    u = model.field("u")
+    wrt = [u, *(item for item in model.fields if item.name == "k")]
+    problem = _of_model(model, u)
+    assert problem.error(wrt) < 1e-9
+
+
+def _of_model(model: Model, out: mg.Field) -> Problem:
+    fields = [item for item in model.fields if not item.replicated]
+    problem = Problem(model.step, fields, out)
+    with mg.Engine(model.layouts("single", 1)) as engine:
+        start(model, engine)
+        problem.values = {(f, k): np.array(engine.gather(f.slot(k))) for f in fields for k in range(f.slots)}
+    return problem
+
+
+# Schedules -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("steps", "most"), [(1, 1), (7, 1), (7, 3), (40, 4), (100, 100)])
+def test_schedules_reverse_each_step_once(steps: int, most: int) -> None:
+    stored, state, reversed_ = set(first_positions(steps, most)), -1, []
+    assert len(stored) <= most
+    for task, number in reversed_steps(steps, most):
+        if task == "restore":
+            assert number in stored
+            state = number
+        elif task == "advance":
+            state += number
+        elif task == "store":
+            assert number == state
+            stored.add(number)
+            assert len(stored) <= most
+        elif task == "drop":
+            stored.remove(number)
+        else:
+            assert number == state
+            reversed_.append(number)
+    assert reversed_ == [*range(steps)][::-1]
+    assert not stored
+
+
+# Steps forward over steps, for n steps and s states, by Griewank and Walther's formula.
+REVOLVE = {(1000, 5): 6.28, (1000, 10): 3.64, (1000, 20): 2.75, (2000, 10): 4.32, (3000, 20): 3.33}
+
+
+@pytest.mark.parametrize(("steps", "most"), REVOLVE)
+def test_schedules_are_optimal(steps: int, most: int) -> None:
+    """All steps are taken once before the first is reversed, so that some of the last are taken once more."""
+    taken = steps + sum(number for task, number in reversed_steps(steps, most) if task == "advance")
+    assert taken / steps <= REVOLVE[steps, most] + 0.02
+
+
+def test_the_middle_leaves_steps_on_both_sides() -> None:
+    for steps, free in itertools.product(range(2, 40), range(1, 8)):
+        assert 1 <= middle(steps, free) < steps
+
+
+# Refusals ------------------------------------------------------------------------------------------------------------
+def refused(record: Callable[[mg.Program, mg.Field, mg.Field], None], slots: int = 2) -> str:
+    u, k = mg.Field("u", TORUS, slots=slots), mg.Field("k", TORUS)
+    step = mg.Program("step")
+    record(step, u, k)
+    with pytest.raises(MingaError) as caught:
+        mg.adjoint(step, [u])
+    assert caught.value.remedy
+    return str(caught.value)
+
+
+def test_what_has_no_adjoint_is_refused() -> None:
+    @mg.kernel
+    def copy(u: Any, new: Any) -> None:
+        new[0, 0] = u[0, 0] * u[0, 0]
+
+    @mg.kernel
+    def total(u: Any) -> Any:
+        return mg.sum(u[0, 0])
+
+    @mg.kernel
+    def scaled(u: Any, new: Any, *, by: Any) -> None:
+        new[0, 0] = u[0, 0] * by
+
+    @mg.kernel(order="lexicographic")
+    def sweep(u: Any) -> None:
+        u[0, 0] = 0.5 * (u[0, -1] + u[0, 1])
+
+    def with_number(step: mg.Program, u: mg.Field, k: mg.Field) -> None:
+        step.apply(scaled, u, u.next, by=step.apply(total, u))
+
+    def with_condition(step: mg.Program, u: mg.Field, k: mg.Field) -> None:
+        with step.when(mg.STEP > 2):
+            step.apply(copy, u, u.next)
+
+    def with_loop(step: mg.Program, u: mg.Field, k: mg.Field) -> None:
+        with step.repeat(until=mg.STEP > 2):
+            step.apply(copy, u, u.next)
+
+    def with_call(step: mg.Program, u: mg.Field, k: mg.Field) -> None:
+        step.call(lambda engine: None, writes=[u])
+
+    assert "a number that total reduces" in refused(with_number)
+    assert "under a condition" in refused(with_condition)
+    assert "number of rounds" in refused(with_loop)
+    assert "writes fields in Python" in refused(with_call)
+    assert "order of cells" in refused(lambda step, u, k: step.apply(sweep, u))  # type: ignore[arg-type, return-value]
+    with pytest.raises(MingaError, match="names no field"):
+        mg.adjoint(mg.Program(), [])
+    cells = mg.Field("cells", TORUS, "u1")
+    with pytest.raises(MingaError, match="u1"):
+        mg.adjoint(mg.Program(), [cells])
+
+
+def test_a_readable_adjoint() -> None:
+    problem, wrt = heat()
+    assert repr(mg.adjoint(problem.step, wrt)) == "Adjoint of 'heat' with respect to u, k"
