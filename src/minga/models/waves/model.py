@@ -46,7 +46,7 @@ from minga.space.box import Box
 from minga.space.field import STEP, Field
 from minga.space.grid import Grid
 
-__all__ = ["Waves", "fletcher", "prepare"]
+__all__ = ["Stepping", "Waves", "fletcher", "prepare", "stepping_of"]
 
 INFINITE_SIGMA: Final = 10.0
 """Limit of sigma above which there are no SV waves, as in Fletcher's codes."""
@@ -338,6 +338,54 @@ def _walls(domain: Domain) -> Mapping[str | int, tuple[Condition, Condition]]:
 _ODD = Condition("free surface", lambda edge: -edge[edge.layer], homogeneous=True)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Stepping:
+    """A time step of waves, with its boundaries and sources.
+
+    Parameters
+    ----------
+    step
+        The step.
+    fields
+        All fields that it uses.
+    initial
+        Initial values of the fields that do not start at 0: functions of a Box, or arrays on one axis.
+    """
+
+    step: Program
+    fields: tuple[Field, ...]
+    initial: Mapping[str, Callable[[Box], NDArray[np.float64]] | NDArray[np.float64]]
+
+
+def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
+    """Return a time step of waves with its boundaries and sources.
+
+    Parameters
+    ----------
+    waves
+        The waves, from `prepare`.
+    sources
+        The sources.
+
+    Returns
+    -------
+    Stepping
+        The step.
+    """
+    step = Program("step")
+    memories: tuple[Field, ...] = ()
+    profiles: Mapping[Field, NDArray[np.float64]] = {}
+    record_advance(step, waves, sources)
+    if kinds(waves.faces, Cpml):
+        memories, profiles = record_matching(step, waves, _peak(sources))
+    step.rotate(*waves.fields)
+    if kinds(waves.faces, Sponge):
+        profiles = {**profiles, **record_damping(step, waves.fields, waves.faces)}
+    step.let(STEP, STEP + 1)
+    fields = (*waves.fields, *waves.increments, *waves.medium, *memories, *profiles)
+    return Stepping(step, fields, {**waves.start(), **{item.name: values for item, values in profiles.items()}})
+
+
 def fletcher(
     shape: Sequence[int],
     spacing: Sequence[float] | float = 12.5,
@@ -410,16 +458,7 @@ def fletcher(
         shape, spacing, dt=dt, medium=medium, sigma=sigma, order=order, time_order=time_order, form=form,
         boundary=boundary, dtype=dtype, extremes=extremes, section=_section(chosen),
     )  # fmt: skip
-    step = Program("step")
-    memories: tuple[Field, ...] = ()
-    profiles: Mapping[Field, NDArray[np.float64]] = {}
-    record_advance(step, waves, chosen)
-    if kinds(waves.faces, Cpml):
-        memories, profiles = record_matching(step, waves, _peak(chosen))
-    step.rotate(*waves.fields)
-    if kinds(waves.faces, Sponge):
-        profiles = {**profiles, **record_damping(step, waves.fields, waves.faces)}
-    step.let(STEP, STEP + 1)
+    stepping = stepping_of(waves, chosen)
     observe = Program("observe")
     observables: dict[str, Any] = {"largest": observe.apply(_LARGEST, waves.fields[0])}
     if receivers is not None and len(receivers.positions):
@@ -428,9 +467,9 @@ def fletcher(
     return Model(
         name="fletcher",
         grid=waves.grid,
-        fields=(*waves.fields, *waves.increments, *waves.medium, *memories, *profiles),
-        step=step,
-        initial={**waves.start(), **{field.name: values for field, values in profiles.items()}},
+        fields=stepping.fields,
+        step=stepping.step,
+        initial=stepping.initial,
         output=("p",),
         observe=observe,
         observables=observables,
