@@ -16,6 +16,7 @@ from minga.lazy import attach
 if TYPE_CHECKING:
     from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
     from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Random, Release, Rigid, Sponge
+    from minga.models.waves.gradient import Shot, shot_gradient, shot_traces
     from minga.models.waves.injection import record_advance
     from minga.models.waves.medium import Medium
     from minga.models.waves.migration import migrate
@@ -36,6 +37,7 @@ __all__ = [
     "Release",
     "Ricker",
     "Rigid",
+    "Shot",
     "Sponge",
     "Taps",
     "Wavelet",
@@ -47,6 +49,8 @@ __all__ = [
     "prepare",
     "record_adjoint_step",
     "record_advance",
+    "shot_gradient",
+    "shot_traces",
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)

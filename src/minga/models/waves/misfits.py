@@ -16,8 +16,6 @@ from minga.models.waves.medium import Floats
 __all__ = ["MISFITS", "Misfit", "envelope", "l2", "normalised"]
 
 Misfit = Callable[[Floats, Floats], tuple[float, Floats]]
-_FLOOR: Final = 1e-3
-"""Part of the largest envelope that is added to envelopes in divisions."""
 
 
 def l2(found: Floats, data: Floats) -> tuple[float, Floats]:
@@ -38,7 +36,7 @@ def l2(found: Floats, data: Floats) -> tuple[float, Floats]:
 
 
 def normalised(found: Floats, data: Floats) -> tuple[float, Floats]:
-    """Return the sum of 1 - cosine of the angle between traces, which does not depend on amplitudes, and its derivative.
+    """Return the sum over receivers of 1 - cosine of the angle between traces, whatever their size, and its derivative.
 
     Traces that are 0 everywhere do not count.
 

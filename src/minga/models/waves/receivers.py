@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,12 @@ from minga.errors import CaseError
 from minga.models.waves.domain import Domain
 from minga.models.waves.interpolation import Interpolation, Placed, place
 from minga.models.waves.medium import Floats
+from minga.space.box import Box
 from minga.space.field import Field, Register
 
 __all__ = ["Receivers", "Taps", "record_samples"]
+
+Index = tuple[NDArray[np.intp], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +131,11 @@ class Taps:
         """
         found = np.zeros(self.weights.shape[1])
         for block in engine.storage.stored(field).blocks.values():
-            mine = self._in(block.owned.lo, block.owned.hi)
-            if not len(mine):
-                continue
-            values = block.array(field.now.index)
-            at = tuple(self.cells[:, :, mine] - np.array(block.box.lo).reshape(-1, 1, 1))
-            # `add.accumulate` adds in order; a sum would pair terms depending on their number.
-            found[mine] = np.add.accumulate(self.weights[:, mine] * values[at], axis=0)[-1]
+            mine, at, weights = _taken(self, block.owned, block.box.lo)
+            if len(mine):
+                values = block.array(field.now.index)
+                # `add.accumulate` adds in order; a sum would pair terms depending on their number.
+                found[mine] = np.add.accumulate(weights * values[at], axis=0)[-1]
         words = found.view(np.int64)
         engine.comm.allreduce(words, "sum")  # all ranks but one have the bits of 0
         return found
@@ -152,18 +154,28 @@ class Taps:
         """
         for field in fields:
             for box, values in engine.blocks(field, write=True):
-                lo, hi = (np.array(x).reshape(-1, 1, 1) for x in (box.lo, box.hi))
-                inside = ((self.cells >= lo) & (self.cells < hi)).all(axis=0) & (self.weights != 0)
-                tap, point = np.nonzero(inside)
-                cells = np.ravel_multi_index(tuple(self.cells[:, tap, point] - lo[:, :, 0]), values.shape)
-                distinct, which = np.unique(cells, return_inverse=True)
-                added = np.bincount(which, self.weights[tap, point] * amounts[point], len(distinct))
-                values[np.unravel_index(distinct, values.shape)] += added.astype(values.dtype)
+                at, which, weights, point = _spread(self, box)
+                added = np.bincount(which, weights * amounts[point], len(at[0]))
+                values[at] += added.astype(values.dtype)
 
-    def _in(self, lo: Sequence[int], hi: Sequence[int]) -> NDArray[np.int64]:
-        """Return the numbers of the points with their base in a box."""
-        low, high = (np.array(x).reshape(-1, 1) for x in (lo, hi))
-        return np.flatnonzero(((self.bases >= low) & (self.bases < high)).all(axis=0))
+
+@lru_cache(maxsize=64)
+def _taken(taps: Taps, owned: Box, origin: tuple[int, ...]) -> tuple[NDArray[np.int64], Index, Floats]:
+    """Return the numbers of the points in a block's charge, their cells in its array, and the weights."""
+    low, high = (np.array(x).reshape(-1, 1) for x in (owned.lo, owned.hi))
+    mine = np.flatnonzero(((taps.bases >= low) & (taps.bases < high)).all(axis=0))
+    return mine, tuple(taps.cells[:, :, mine] - np.array(origin).reshape(-1, 1, 1)), taps.weights[:, mine]
+
+
+@lru_cache(maxsize=64)
+def _spread(taps: Taps, box: Box) -> tuple[Index, NDArray[np.int64], Floats, NDArray[np.int64]]:
+    """Return the distinct cells of a box that represent points; for each tap in it, its cell, weight and point."""
+    lo, hi = (np.array(x).reshape(-1, 1, 1) for x in (box.lo, box.hi))
+    inside = ((taps.cells >= lo) & (taps.cells < hi)).all(axis=0) & (taps.weights != 0)
+    tap, point = np.nonzero(inside)
+    cells = np.ravel_multi_index(tuple(taps.cells[:, tap, point] - lo[:, :, 0]), box.shape)
+    distinct, which = np.unique(cells, return_inverse=True)
+    return np.unravel_index(distinct, box.shape), which, taps.weights[tap, point], point
 
 
 def record_samples(

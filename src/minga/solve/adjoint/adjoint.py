@@ -14,7 +14,8 @@ from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.solve.adjoint.checkpoints import first_positions, reversed_steps
-from minga.solve.adjoint.recording import Recording, record, stored_slots
+from minga.solve.adjoint.frames import Frames
+from minga.solve.adjoint.recording import Recording, record, stored_slots, used_slots
 from minga.space.field import STEP, Field, Register, Slot
 
 __all__ = ["Adjoint", "adjoint"]
@@ -22,7 +23,8 @@ __all__ = ["Adjoint", "adjoint"]
 MEMORY: Final = 1 << 30
 """Bytes that stored states take at most on each rank, by default."""
 
-State = tuple[dict[Slot, list[np.ndarray]], dict[Register, bool | int | float]]
+Numbers = dict[Register, bool | int | float]
+State = tuple[dict[Slot, list[np.ndarray]], Numbers]
 Visit = Callable[[Engine, int], None]
 
 
@@ -137,7 +139,7 @@ class Adjoint:
         seed
             `seed(engine, n)` adds the derivative of J by the state after n steps to the adjoint fields `of[...]`:
             ``for box, values in engine.blocks(adjoint.of[u], write=True): values += ...``. It is called for n = steps,
-            ..., 0, and finds the engine in that state.
+            ..., 0, and finds the present values of all fields as they were then (not those of other slots).
         observe
             `observe(engine, n)` is called for n = 0, ..., steps on the way forward.
         checkpoints
@@ -152,12 +154,40 @@ class Adjoint:
         """
         if steps < 1 or (checkpoints is not None and checkpoints < 1):
             raise ProgramError(f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive numbers")
-        most = checkpoints if checkpoints is not None else self._that_fit(engine, memory, steps)
+        begin = self._state(engine)
+        if checkpoints is None and self._fit(engine, memory, [*self._read, *self._slots]) > steps:
+            self._with_all_states(engine, steps, seed, observe)
+        else:
+            most = checkpoints or min(steps, max(1, self._fit(engine, memory, self._slots)))
+            self._with_checkpoints(engine, steps, most, seed, observe)
+        self._restore(engine, begin)
+
+    def _with_all_states(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None) -> None:
+        """Keep of every state what its reversal reads."""
+        kept = {slot: Frames(engine, slot, steps) for slot in self._read}
+        numbers = []
+        for n in range(steps):
+            numbers.append(self._numbers(engine))
+            for frames in kept.values():
+                frames.keep(engine, n)
+            if observe is not None:
+                observe(engine, n)
+            engine.run(self.step)
+        if observe is not None:
+            observe(engine, steps)
+        self._clear(engine)
+        seed(engine, steps)
+        for n in reversed(range(steps)):
+            for frames in kept.values():
+                frames.restore(engine, n)
+            self._write(engine, numbers[n])
+            self._reverse(engine, n, seed)
+
+    def _with_checkpoints(self, engine: Engine, steps: int, most: int, seed: Visit, observe: Visit | None) -> None:
+        """Keep some states, and compute the others again."""
         stored: dict[int, State] = {}
         self._forwards(engine, steps, set(first_positions(steps, most)), stored, observe)
-        for item in (*self.of.values(), *self.recording.workspace):
-            for slot in range(item.slots):
-                engine.set(item.slot(slot), 0.0)
+        self._clear(engine)
         seed(engine, steps)
         for task, number in reversed_steps(steps, most):
             if task == "restore":
@@ -170,6 +200,11 @@ class Adjoint:
                 del stored[number]
             else:
                 self._reverse(engine, number, seed)
+
+    def _clear(self, engine: Engine) -> None:
+        for item in (*self.of.values(), *self.recording.workspace):
+            for slot in range(item.slots):
+                engine.set(item.slot(slot), 0.0)
 
     def _forwards(
         self, engine: Engine, steps: int, kept: set[int], stored: dict[int, State], observe: Visit | None
@@ -188,40 +223,55 @@ class Adjoint:
 
     def _reverse(self, engine: Engine, number: int, seed: Visit) -> None:
         """Reverse a step from the state at its beginning, and seed the adjoint of that state."""
-        before = self._state(engine, self._disturbed)
-        if self.recording.taped.operations:
+        if not self.recording.taped.operations:
+            engine.run(self.recording.reverse)
+        else:
+            before = self._state(engine, self._disturbed)
             engine.run(self.recording.taped)
-        engine.run(self.recording.reverse)
-        self._restore(engine, before)
+            engine.run(self.recording.reverse)
+            self._restore(engine, before)
         seed(engine, number)
 
     # States --------------------------------------------------------------------------------------------------------
-    @property
+    @functools.cached_property
     def _slots(self) -> list[Slot]:
+        """All slots of the state."""
         return [item.slot(k) for item in self.recording.changed for k in range(item.slots)]
+
+    @functools.cached_property
+    def _read(self) -> list[Slot]:
+        """Slots of the state that a reversal reads, or that seeds may want to see: the present values of fields."""
+        found = self.recording
+        read = used_slots([*found.taped.operations, *found.reverse.operations])
+        return [slot for slot in self._slots if slot in read or slot.index == 0]
 
     @functools.cached_property
     def _disturbed(self) -> list[Slot]:
         """Slots of the state into which the step that fills the tape stores."""
         stored = stored_slots(self.recording.taped.operations)
-        return [slot for slot in self._slots if slot in stored]
+        return [slot for slot in self._read if slot in stored]
+
+    def _numbers(self, engine: Engine) -> Numbers:
+        return {register: engine.read(register) for register in (*self.recording.registers, STEP)}
+
+    def _write(self, engine: Engine, numbers: Numbers) -> None:
+        for register, value in numbers.items():
+            engine.write(register, value)
 
     def _state(self, engine: Engine, slots: Sequence[Slot] | None = None) -> State:
-        registers = {r: engine.read(r) for r in (*self.recording.registers, STEP)}
         chosen = self._slots if slots is None else slots
-        return {slot: [values.copy() for _, values in engine.blocks(slot)] for slot in chosen}, registers
+        return {slot: [v.copy() for _, v in engine.blocks(slot)] for slot in chosen}, self._numbers(engine)
 
     def _restore(self, engine: Engine, state: State) -> None:
-        fields, registers = state
+        fields, numbers = state
         for slot, copies in fields.items():
             for (_, values), copy in zip(engine.blocks(slot, write=True), copies, strict=True):
                 values[...] = copy
-        for register, value in registers.items():
-            engine.write(register, value)
+        self._write(engine, numbers)
 
-    def _that_fit(self, engine: Engine, memory: int, steps: int) -> int:
-        """Return the number of states that fit in memory on every rank."""
-        size = sum(values.nbytes for slot in self._slots for _, values in engine.blocks(slot))
-        most = np.array([min(steps, max(1, memory // max(size, 1)))], np.int64)
+    def _fit(self, engine: Engine, memory: int, slots: Sequence[Slot]) -> int:
+        """Return how many copies of some slots fit in memory on every rank."""
+        size = sum(values.nbytes for slot in slots for _, values in engine.blocks(slot))
+        most = np.array([memory // max(size, 1)], np.int64)
         engine.comm.allreduce(most, "min")
         return int(most[0])

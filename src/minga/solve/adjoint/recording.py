@@ -23,7 +23,7 @@ from minga.solve.adjoint.like import field_like
 from minga.solve.adjoint.transposed import Pool, Values, transposed
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["Recording", "record", "stored_slots"]
+__all__ = ["Recording", "record", "stored_slots", "used_slots"]
 
 _MOST: Final = 256
 """Rounds of a loop that are written out."""
@@ -190,6 +190,11 @@ def _stored(operation: Apply) -> list[Slot]:
 def stored_slots(operations: Iterable[Operation]) -> set[Slot]:
     """Return the slots into which operations store."""
     return {slot for each in operations if isinstance(each, Apply) for slot in _stored(each)}
+
+
+def used_slots(operations: Iterable[Operation]) -> set[Slot]:
+    """Return the slots that operations read or store into."""
+    return {slot for each in operations if isinstance(each, Apply) for slot in _slots(each.operands)}
 
 
 def _read(operation: Apply) -> list[Slot]:

@@ -1,0 +1,230 @@
+"""Gradients of misfits: published numbers, difference quotients for every physics, ranks, checkpoints and misfits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.errors import CaseError
+from minga.models.waves import (
+    Cpml,
+    Faces,
+    Free,
+    Medium,
+    PlaneSource,
+    PointSource,
+    Random,
+    Receivers,
+    Release,
+    Ricker,
+    Rigid,
+    Shot,
+    Sponge,
+    prepare,
+    shot_gradient,
+    shot_traces,
+)
+from minga.models.waves.misfits import MISFITS
+from minga.models.waves.model import Waves
+
+I, J = np.meshgrid(np.arange(60.0), np.arange(60.0), indexing="ij")
+
+
+@pytest.mark.slow
+def test_the_gradient_of_two_shots_is_the_published_one() -> None:
+    """60 x 60 cells, order 4, zeros beyond the ends: numbers by complex-step differentiation, of another program."""
+    start = 2000 + 8 * I
+    true = start + 200 * np.exp(-((I - 32) ** 2 + (J - 28) ** 2) / 50)
+    spread = Receivers([(10.0 * row, 10.0 * column) for row in (6, 55) for column in range(2, 58, 5)])
+
+    def waves(vp: np.ndarray) -> Waves:
+        return prepare((60, 60), 10.0, dt=1e-3, medium=Medium(vp), order=4, boundary=Release(), dtype="f8")
+
+    total, slope, energy = 0.0, np.zeros((60, 60)), 0.0
+    for column in (15, 45):
+        shot = Shot([PointSource((40.0, 10.0 * column), Ricker(15.0, 0.08))], spread)
+        data = shot_traces(waves(true), shot, 401)
+        energy += float(np.square(data).sum())
+        number, found = shot_gradient(waves(start), Shot(shot.sources, spread, data))
+        assert found is not None
+        total, slope = total + number, slope + found["vp"]
+    assert energy == pytest.approx(17.02667188304, rel=1e-11)
+    assert total == pytest.approx(8.104288509866e-2, rel=1e-11)
+    assert np.linalg.norm(slope) == pytest.approx(1.824349482736e-4, rel=1e-11)
+    places = [(32, 28), (20, 30), (4, 15), (45, 10)]
+    published = [-7.302116820330e-6, -6.623545289894e-6, -2.284752198925e-5, -3.864299440e-7]
+    assert [slope[place] for place in places] == pytest.approx(published, rel=1e-9)
+    assert float((slope * (true - start)).sum()) == pytest.approx(-0.1701429989520, rel=1e-11)
+
+
+@pytest.mark.slow
+def test_the_gradient_in_a_tilted_medium_is_the_published_one() -> None:
+    """60 x 60 cells, order 8, a sponge of 10 cells inside them, a legacy source."""
+    vp, epsilon, delta = 2200 + 6 * I, 0.2 + 0.05 * np.sin(I / 9), 0.08 + 0.02 * np.cos(J / 7)
+    theta = 0.5 + 0.2 * np.sin((I + J) / 15)
+    spread = Receivers([(20.0, 10.0 * (column - 10)) for column in range(12, 45, 4)])
+    shot = Shot([PointSource((40.0, 200.0), Ricker(15.0, 0.07), injection="legacy")], spread)
+    inside = slice(10, 50), slice(10, 50)
+
+    def waves(vp: np.ndarray, epsilon: np.ndarray) -> Waves:
+        """The layers have values of their own, which are set in place of those that repeat the model."""
+        made = prepare(
+            (40, 40), 10.0, dt=8e-4, dtype="f8", boundary=Sponge(10, 0.3),
+            medium=Medium(*(a[inside] for a in (vp, epsilon, delta, theta))),
+        )  # fmt: skip
+        whole = {"vp": vp, "epsilon": epsilon, "delta": delta, "theta": theta}
+        object.__setattr__(made, "sampler", _Whole(whole))
+        return made
+
+    true_vp = vp + 150 * np.exp(-((I - 32) ** 2 + (J - 28) ** 2) / 50)
+    true_epsilon = epsilon + 0.05 * np.exp(-((I - 25) ** 2 + (J - 35) ** 2) / 40)
+    data = shot_traces(waves(true_vp, true_epsilon), shot, 301)
+    wrt = ("vp", "epsilon", "delta", "theta")
+    number, found = shot_gradient(waves(vp, epsilon), Shot(shot.sources, spread, data), wrt)
+    assert found is not None
+    assert number == pytest.approx(2.9888249762e-2, rel=1e-9)
+    published = {
+        ("vp", 32, 28): 2.9586795483e-6, ("vp", 25, 35): -6.1324376e-6, ("epsilon", 25, 35): 4.3880559e-3,
+        ("delta", 25, 35): 8.6100750e-3, ("theta", 25, 35): -1.1115445e-3,
+    }  # fmt: skip
+    for (name, i, j), expected in published.items():
+        assert found[name][i - 10, j - 10] == pytest.approx(expected, rel=1e-7)
+
+
+class _Whole:
+    """A medium with values of its own in all cells of the grid."""
+
+    def __init__(self, arrays: dict[str, np.ndarray]) -> None:
+        self.arrays = arrays
+
+    def values(self, name: str, box: mg.Box) -> np.ndarray:
+        return self.arrays[name][box.slices((0, 0))] if name in self.arrays else np.zeros(box.shape)
+
+
+# Difference quotients ------------------------------------------------------------------------------------------------
+SHAPE = (14, 17)
+Z, X = np.meshgrid(*(np.arange(float(n)) for n in SHAPE), indexing="ij")
+ENTRIES = {"vp": 2000 + 9 * Z + 4 * X, "epsilon": 0.2 + 0.002 * Z, "delta": 0.1 + 0.002 * X, "theta": 0.3 + 0.02 * X}
+SHOT = Shot(
+    [PointSource((33.0, 52.0), Ricker(25.0)), PlaneSource("x", 100.0, Ricker(30.0))],
+    Receivers([(22.0, 71.0), (80.0, 120.0), (15.0, 15.0)], every=3),
+)
+PHYSICS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
+    "free": (("vp",), {"boundary": Faces(Sponge(4), z=(Free(), Sponge(4)))}),
+    "matched": (("vp",), {"boundary": Faces(Cpml(5), z=(Free(), Cpml(5)), x=(Rigid(), Cpml(5)))}),
+    "fourth": (("vp",), {"boundary": Faces(Free(), x=Rigid()), "time_order": 4}),
+    "vertical": (("vp", "epsilon", "delta"), {"boundary": Cpml(4)}),
+    "tilted": (("vp", "epsilon", "delta", "theta"), {"boundary": Sponge(4)}),
+    "tilted, free, fourth": (
+        ("vp", "epsilon", "delta", "theta"), {"boundary": Faces(Sponge(4), z=(Free(), Rigid())), "time_order": 4}
+    ),
+    "self-adjoint": (("vp", "theta"), {"boundary": Sponge(4), "form": "selfadjoint"}),
+}  # fmt: skip
+
+
+def prepared(physics: str, entries: dict[str, np.ndarray], dtype: str = "f8") -> Waves:
+    wrt, options = PHYSICS[physics]
+    known = ("vp",) if wrt == ("vp",) else ("vp", "epsilon", "delta") if physics == "vertical" else tuple(ENTRIES)
+    first = prepare(
+        SHAPE, 10.0, dt=6e-4, order=4, dtype=dtype, **options, medium=Medium(**{n: ENTRIES[n] for n in known})
+    )
+    medium = Medium(**{name: entries[name] for name in known})
+    return prepare(SHAPE, 10.0, dt=6e-4, order=4, dtype=dtype, **options, medium=medium, extremes=first.extremes)
+
+
+def gradient(physics: str, entries: dict[str, np.ndarray], dtype: str = "f8", **options: Any) -> tuple[float, Any]:
+    shot = Shot(SHOT.sources, SHOT.receivers, np.zeros((16, 3)))
+    return shot_gradient(prepared(physics, entries, dtype), shot, PHYSICS[physics][0], **options)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("physics", PHYSICS)
+def test_gradients_are_exact_for_every_physics(physics: str) -> None:
+    """Half the energy of the traces, whose gradient includes cells beside layers, sources and surfaces."""
+    _, found = gradient(physics, ENTRIES)
+    rng = np.random.default_rng(2)
+    for name in PHYSICS[physics][0]:
+        direction = rng.standard_normal(SHAPE) * (100.0 if name == "vp" else 0.02)
+
+        def at(s: float, name: str = name, direction: np.ndarray = direction) -> float:
+            changed = ENTRIES | {name: ENTRIES[name] + s * direction}
+            traces = shot_traces(prepared(physics, changed), SHOT, 16)
+            return 0.5 * float(np.square(traces).sum())
+
+        h = 1e-3
+        quotient = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+        slope = float((found[name] * direction).sum())
+        assert slope == pytest.approx(quotient, rel=1e-7, abs=1e-9 * np.linalg.norm(found[name]))
+
+
+def test_single_precision_is_near() -> None:
+    _, exact = gradient("free", ENTRIES)
+    _, found = gradient("free", ENTRIES, "f4")
+    assert np.linalg.norm(found["vp"] - exact["vp"]) < 1e-4 * np.linalg.norm(exact["vp"])
+
+
+def test_slowness_is_the_reciprocal_of_velocity() -> None:
+    waves = prepared("free", ENTRIES)
+    shot = Shot(SHOT.sources, SHOT.receivers, np.zeros((16, 3)))
+    _, found = shot_gradient(waves, shot, ("vp", "slowness"))
+    assert found is not None
+    assert found["slowness"] == pytest.approx(-(ENTRIES["vp"] ** 2) * found["vp"], rel=1e-13)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("ranks", "memory"), [(1, 1), (2, 1 << 30), (3, 20_000)])
+def test_bits_depend_neither_on_ranks_nor_on_memory(ranks: int, memory: int) -> None:
+    number, found = gradient("tilted", ENTRIES)
+
+    def body(comm: Any) -> Any:
+        return gradient("tilted", ENTRIES, comm=comm, memory=memory)
+
+    again, other = mg.run_virtual(ranks, body)[0]
+    assert again == number
+    assert all(np.array_equal(other[name], values) for name, values in found.items())
+
+
+@pytest.mark.parametrize("name", MISFITS)
+def test_misfits_have_exact_derivatives(name: str) -> None:
+    rng = np.random.default_rng(5)
+    found, data, direction = (rng.standard_normal((40, 3)) for _ in range(3))
+    _, slope = MISFITS[name](found, data)
+    h = 1e-4
+    quotient = (MISFITS[name](found + h * direction, data)[0] - MISFITS[name](found - h * direction, data)[0]) / (2 * h)
+    assert float((slope * direction).sum()) == pytest.approx(quotient, rel=1e-6)
+    same, none = MISFITS[name](data, data)
+    assert same == pytest.approx(0.0, abs=1e-12)
+    assert none == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_normalised_misfit_does_not_depend_on_amplitudes() -> None:
+    found = np.random.default_rng(5).standard_normal((40, 3))
+    assert MISFITS["normalised"](7.0 * found, found)[0] == pytest.approx(0.0, abs=1e-12)
+    silent = found * [1.0, 0.0, 1.0]
+    number, slope = MISFITS["normalised"](silent, found)
+    assert np.isfinite(number)
+    assert not slope[:, 1].any()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"wrt": ("density",)}, "there is no quantity 'density'"),
+        ({"wrt": ("epsilon",)}, "epsilon is one number"),
+        ({"wrt": ("phi",)}, "phi is one number"),
+        ({"misfit": "l1"}, "there is no misfit 'l1'"),
+        ({"data": np.zeros((5, 2))}, r"shape \(5, 2\), for 3 receivers"),
+        ({"data": np.full((5, 3), np.nan)}, "not finite"),
+        ({"boundary": Random(4)}, "random layers have no gradient"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
+    waves = prepare(
+        SHAPE, 10.0, dt=6e-4, order=4, medium=Medium(ENTRIES["vp"]), boundary=options.get("boundary", Sponge(4))
+    )
+    shot = Shot(SHOT.sources, SHOT.receivers, options.get("data", np.zeros((5, 3))))
+    with pytest.raises(CaseError, match=said):
+        shot_gradient(waves, shot, options.get("wrt", ("vp",)), misfit=options.get("misfit", "l2"))
