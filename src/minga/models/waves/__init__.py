@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Random, Release, Rigid, Sponge
     from minga.models.waves.gradient import Shot, shot_gradient, shot_traces
     from minga.models.waves.injection import record_advance
+    from minga.models.waves.inversion import Inversion
     from minga.models.waves.medium import Medium
     from minga.models.waves.migration import migrate
     from minga.models.waves.model import Waves, fletcher, prepare
@@ -28,6 +29,7 @@ __all__ = [
     "Cpml",
     "Faces",
     "Free",
+    "Inversion",
     "Medium",
     "Periodic",
     "PlaneSource",
