@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.output.directory import appearing
 
-__all__ = ["TRACE_KEYS", "SegyFile", "ibm_to_ieee", "write_segy"]
+__all__ = ["TRACE_KEYS", "SegyFile", "file_head", "ibm_to_ieee", "trace_bytes", "write_segy"]
 
 _TEXT, _BINARY, _TRACE = 3200, 400, 240
 _IBM, _IEEE = 1, 5
@@ -33,12 +33,13 @@ _FILE_KEYS: Final = {
 }  # fmt: skip
 
 TRACE_KEYS: Final = {
-    "in_line": (1, ">i4"), "in_file": (5, ">i4"), "record": (9, ">i4"), "number": (13, ">i4"), "kind": (29, ">i2"),
+    "in_line": (1, ">i4"), "in_file": (5, ">i4"), "record": (9, ">i4"), "number": (13, ">i4"),
+    "source_point": (17, ">i4"), "kind": (29, ">i2"),
     "offset": (37, ">i4"), "elevation": (41, ">i4"), "source_depth": (49, ">i4"), "elevation_scale": (69, ">i2"),
     "coordinate_scale": (71, ">i2"), "source_x": (73, ">i4"), "source_y": (77, ">i4"), "x": (81, ">i4"),
     "y": (85, ">i4"), "coordinate_units": (89, ">i2"), "delay": (109, ">i2"), "samples": (115, ">u2"),
     "interval": (117, ">u2"), "cdp_x": (181, ">i4"), "cdp_y": (185, ">i4"), "inline": (189, ">i4"),
-    "crossline": (193, ">i4"),
+    "crossline": (193, ">i4"), "shot_point": (197, ">i4"), "shot_point_scale": (201, ">i2"),
 }  # fmt: skip
 """First byte and type of entries of trace headers, by the names used here."""
 
@@ -145,6 +146,43 @@ def write_segy(
         If the disk fails.
     """
     count, samples = traces.shape
+    lines = [*text, f"SAMPLES EVERY {interval * 1e6!r} MICROSECONDS, {count} TRACES"]
+    head = file_head(samples, interval, lines, min(count, 32767), sorting=1)
+    with appearing(path) as temporary, temporary.open("wb") as stream:
+        stream.write(head)
+        for low in range(0, count, _TRACES_AT_ONCE):
+            part = slice(low, min(count, low + _TRACES_AT_ONCE))
+            own = {
+                key: value if np.ndim(value) == 0 else np.asarray(value)[part] for key, value in (headers or {}).items()
+            }
+            numbers = np.arange(low + 1, part.stop + 1)
+            numbered = {"in_line": numbers, "in_file": numbers, "number": numbers, "record": 1} | own
+            stream.write(trace_bytes(np.asarray(traces[part]), interval, numbered))
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def file_head(samples: int, interval: float, text: Sequence[str], traces_per_record: int, sorting: int) -> bytes:
+    """Return the textual and the binary header of a file.
+
+    Parameters
+    ----------
+    samples
+        Samples of each trace.
+    interval
+        Seconds between samples.
+    text
+        Lines of the textual header.
+    traces_per_record
+        Traces of each record; 0 if they differ.
+    sorting
+        Code of the order of traces: 1 as recorded, 5 by sources.
+
+    Raises
+    ------
+    CaseError
+        If the format cannot hold such traces.
+    """
     micro = round(interval * 1e6)
     if not 0 < micro <= 65535:
         raise CaseError(
@@ -155,26 +193,33 @@ def write_segy(
         raise CaseError(f"a SEG-Y trace has 1 to {_MOST_SAMPLES} samples; these have {samples}")
     about = np.zeros(1, _record(_FILE_KEYS, _BINARY))
     for key, value in {
-        "line": 1, "traces_per_ensemble": min(count, 32767), "interval": micro, "samples": samples, "format": _IEEE,
-        "sorting": 1, "system": 1, "revision": 0x0100, "fixed": 1,
+        "line": 1, "traces_per_ensemble": traces_per_record, "interval": micro, "samples": samples, "format": _IEEE,
+        "sorting": sorting, "system": 1, "revision": 0x0100, "fixed": 1,
     }.items():  # fmt: skip
         about[key] = value
+    return _text_header(text) + about.tobytes()
+
+
+def trace_bytes(traces: NDArray[Any], interval: float, headers: Mapping[str, Any]) -> bytes:
+    """Return traces with their headers as they are stored.
+
+    Parameters
+    ----------
+    traces
+        Samples, one row for each trace.
+    interval
+        Seconds between samples.
+    headers
+        Entries of trace headers by the names of TRACE_KEYS: a number, or one for each trace.
+    """
+    count, samples = traces.shape
     kind = np.dtype([("header", _record(TRACE_KEYS, _TRACE)), ("samples", ">f4", (samples,))])
-    known = {"record": 1, "kind": 1, "coordinate_units": 1, "samples": samples, "interval": micro} | dict(headers or {})
-    with appearing(path) as temporary, temporary.open("wb") as stream:
-        stream.write(_text_header([*text, f"SAMPLES EVERY {interval * 1e6!r} MICROSECONDS, {count} TRACES"]))
-        stream.write(about.tobytes())
-        for low in range(0, count, _TRACES_AT_ONCE):
-            part = slice(low, min(count, low + _TRACES_AT_ONCE))
-            block = np.zeros(part.stop - low, kind)
-            numbers = np.arange(low + 1, part.stop + 1)
-            block["header"]["in_line"] = block["header"]["in_file"] = block["header"]["number"] = numbers
-            for key, value in known.items():
-                block["header"][key] = value if np.ndim(value) == 0 else np.asarray(value)[part]
-            block["samples"] = np.asarray(traces[part])
-            stream.write(block.tobytes())
-        stream.flush()
-        os.fsync(stream.fileno())
+    block = np.zeros(count, kind)
+    known = {"kind": 1, "coordinate_units": 1, "samples": samples, "interval": round(interval * 1e6)}
+    for key, value in (known | dict(headers)).items():
+        block["header"][key] = value
+    block["samples"] = traces
+    return block.tobytes()
 
 
 def _text_header(lines: Sequence[str]) -> bytes:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from minga.models.waves.model import Waves, fletcher, prepare
     from minga.models.waves.receivers import Receivers, Taps
     from minga.models.waves.source import PlaneSource, PointSource, Ricker, Wavelet, add_sources
+    from minga.models.waves.survey import Survey, points_between, shots_of_files, streamer
 
 __all__ = [
     "Cpml",
@@ -41,6 +42,7 @@ __all__ = [
     "Rigid",
     "Shot",
     "Sponge",
+    "Survey",
     "Taps",
     "Wavelet",
     "Waves",
@@ -48,11 +50,14 @@ __all__ = [
     "adjoint_fields",
     "fletcher",
     "migrate",
+    "points_between",
     "prepare",
     "record_adjoint_step",
     "record_advance",
     "shot_gradient",
     "shot_traces",
+    "shots_of_files",
+    "streamer",
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)
