@@ -248,7 +248,7 @@ def test_a_case_on_two_axes(tmp_path: Path) -> None:
     start = model.initial["vp2"]
     assert callable(start)
     assert np.array_equal(start(model.window), np.square(vp))
-    assert run_model(model, 20).observables["largest"] > 0
+    assert run_model(model, 3).observables["largest"] > 0
     for changes, said in [
         ({"sources": [{"position": [30.0, 20.0, 70.0]}]}, "the model has the axes z, x"),
         ({"sources": [{"plane": {"y": 20.0}}]}, "the model has the axes z, x"),

@@ -75,6 +75,7 @@ def test_points_on_two_axes_are_the_exact_solution(away: int) -> None:
     assert found[after, 1] == pytest.approx(TABLE[away], abs=1e-5)
 
 
+@pytest.mark.slow
 def test_an_elliptic_medium_is_a_stretched_isotropic_one() -> None:
     """epsilon = delta: unit speed at the distance sqrt(x C^-1 x), and amplitudes over sqrt(det C)."""
     tilt, wide = 0.6, 1 + 2 * 0.2
@@ -120,7 +121,7 @@ def grid_of(box: Box) -> list[np.ndarray]:
     return list(np.meshgrid(*(np.arange(a, b, dtype="f8") for a, b in zip(box.lo, box.hi, strict=True)), indexing="ij"))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("time_order", [2, 4])
 @pytest.mark.parametrize("form", ["fletcher", "selfadjoint"])
 @pytest.mark.parametrize("kind", MEDIA)
@@ -173,6 +174,7 @@ def test_the_stability_limit_on_two_axes_is_sharp() -> None:
         assert (not np.isfinite(p).all() or abs(p).max() > 1e3) == grows
 
 
+@pytest.mark.slow
 def test_migration_on_two_axes() -> None:
     """A point that scatters is seen where it is."""
     shape, scatterer = (50, 60), (300.0, 320.0)

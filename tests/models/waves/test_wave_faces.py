@@ -52,7 +52,7 @@ def medium_of(values: dict[str, np.ndarray], kind: str) -> Medium:
     return Medium(values["vp"], values["epsilon"], values["delta"], 0.0 if kind == "vertical" else values["theta"])
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("place", [30.0, 13.0], ids=["on a cell", "between cells"])
 @pytest.mark.parametrize("time_order", [2, 4])
 @pytest.mark.parametrize("kind", ["isotropic", "vertical", "tilted"])
@@ -143,6 +143,7 @@ def test_layers_reflect_little() -> None:
     assert found[Sponge(40)] < -55
 
 
+@pytest.mark.slow
 def test_layers_of_single_faces_have_the_values_of_layers_everywhere() -> None:
     """Until waves reach the other faces, a layer at one face acts like a layer at all of them."""
     for layer in (Sponge(6), Cpml(6)):
@@ -155,7 +156,7 @@ def test_layers_of_single_faces_have_the_values_of_layers_everywhere() -> None:
         assert np.array_equal(one, everywhere)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ranks", [2, 3])
 @pytest.mark.parametrize("shape", [(26, 30), (14, 12, 16)])
 def test_ranks_have_the_same_bits(shape: tuple[int, ...], ranks: int) -> None:

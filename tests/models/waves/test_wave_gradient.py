@@ -140,7 +140,7 @@ def gradient(physics: str, entries: dict[str, np.ndarray], dtype: str = "f8", **
     return shot_gradient(prepared(physics, entries, dtype), shot, PHYSICS[physics][0], **options)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("physics", PHYSICS)
 def test_gradients_are_exact_for_every_physics(physics: str) -> None:
     """Half the energy of the traces, whose gradient includes cells beside layers, sources and surfaces."""
@@ -174,7 +174,7 @@ def test_slowness_is_the_reciprocal_of_velocity() -> None:
     assert found["slowness"] == pytest.approx(-(ENTRIES["vp"] ** 2) * found["vp"], rel=1e-13)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("ranks", "memory"), [(1, 1), (2, 1 << 30), (3, 20_000)])
 def test_bits_depend_neither_on_ranks_nor_on_memory(ranks: int, memory: int) -> None:
     number, found = gradient("tilted", ENTRIES)

@@ -123,6 +123,7 @@ def test_a_full_disk_loses_no_shot(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert path.read_bytes() == written()
 
 
+@pytest.mark.slow
 def test_a_cut_grid_gives_the_waves_of_the_whole_one_until_they_reach_its_ends() -> None:
     cut, whole = survey(aperture=120.0), survey(aperture=None)
     assert cut.of(0)[0].shape[1] < SHAPE[1]
