@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
     from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Random, Release, Rigid, Sponge
     from minga.models.waves.gradient import Shot, shot_gradient, shot_traces
+    from minga.models.waves.imaging import Image, shot_image
     from minga.models.waves.injection import record_advance
     from minga.models.waves.inversion import Inversion
     from minga.models.waves.medium import Medium
@@ -30,6 +31,7 @@ __all__ = [
     "Cpml",
     "Faces",
     "Free",
+    "Image",
     "Inversion",
     "Medium",
     "Periodic",
@@ -55,6 +57,7 @@ __all__ = [
     "record_adjoint_step",
     "record_advance",
     "shot_gradient",
+    "shot_image",
     "shot_traces",
     "shots_of_files",
     "streamer",

@@ -29,7 +29,7 @@ from minga.space.box import Box
 from minga.space.cuts import parse_layout
 from minga.space.field import STEP, Field
 
-__all__ = ["QUANTITIES", "Shot", "shot_gradient", "shot_traces"]
+__all__ = ["QUANTITIES", "Shot", "ShotRun", "checked_data", "shot_gradient", "shot_traces"]
 
 QUANTITIES: Final = ("vp", "slowness", "epsilon", "delta", "theta", "phi")
 """Quantities by whose values a misfit is differentiated."""
@@ -85,7 +85,7 @@ def shot_traces(
     ndarray
         Samples, f8 of shape (samples, receivers), on all ranks.
     """
-    run = _Run(waves, shot)
+    run = ShotRun(waves, shot)
     with run.engine(threads, comm, layout) as engine:
         for number in range(samples):
             if number:
@@ -141,8 +141,8 @@ def shot_gradient(
     """
     fields = _wanted(waves, wrt)
     measure = _misfit(misfit)
-    data = _checked(shot)
-    run = _Run(waves, shot)
+    data = checked_data(shot)
+    run = ShotRun(waves, shot)
     reverse = adjoint(run.stepping.step, [*fields.values()])
     every, seeds = shot.receivers.every, list[Floats]()
     total = 0.0
@@ -169,8 +169,16 @@ def shot_gradient(
     return total, {name: _chained(name, slopes, waves) for name in wrt}
 
 
-class _Run:
-    """What a run of a shot needs: its step, its receivers, and the samples taken so far."""
+class ShotRun:
+    """Step and receivers of a shot, and the samples taken so far.
+
+    Parameters
+    ----------
+    waves
+        The waves.
+    shot
+        The shot.
+    """
 
     def __init__(self, waves: Waves, shot: Shot) -> None:
         self.waves = waves
@@ -232,7 +240,7 @@ def _misfit(misfit: str | Misfit) -> Misfit:
     return MISFITS[misfit]
 
 
-def _checked(shot: Shot) -> Floats:
+def checked_data(shot: Shot) -> Floats:
     """Return the data of a shot; raise CaseError if they do not match its receivers."""
     data = np.asarray(shot.data, np.float64) if shot.data is not None else np.zeros((0, 0))
     if data.ndim != 2 or len(data) < 2 or data.shape[1] != len(shot.receivers.positions):

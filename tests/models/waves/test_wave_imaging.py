@@ -1,0 +1,92 @@
+"""Images with absorbing layers: the sums that migration has with others, a reflector where it is, and filters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.models.waves import (
+    Cpml,
+    Faces,
+    Free,
+    Image,
+    Medium,
+    PointSource,
+    Receivers,
+    Release,
+    Ricker,
+    Shot,
+    Sponge,
+    migrate,
+    prepare,
+    shot_image,
+    shot_traces,
+)
+
+SHAPE, H = (24, 30), 10.0
+SPREAD = Receivers([(20.0, 10.0 * k) for k in range(30)])
+
+
+def test_an_image_is_that_of_migration() -> None:
+    """Between pressure release, where migration runs backwards in time instead of storing waves."""
+    waves = prepare(SHAPE, H, dt=1e-3, medium=Medium(2000.0), boundary=Release(), order=4, dtype="f8")
+    data = np.random.default_rng(3).standard_normal((40, 30))
+    data[-1] = 0.0  # migration begins one step before the last sample
+    sources = [PointSource((30.0, 140.0), Ricker(25.0))]
+    expected = migrate(waves, sources, SPREAD, data)
+    found = shot_image(waves, Shot(sources, SPREAD, data))
+    assert expected is not None
+    assert found is not None
+    assert found.values == pytest.approx(expected, abs=1e-12 * abs(expected).max())
+    again = shot_image(waves, Shot(sources, SPREAD, data), memory=1)
+    assert again is not None
+    assert np.array_equal(again.values, found.values)
+
+
+def shot(place: float, boundary: Any) -> Image:
+    z = np.arange(SHAPE[0])[:, None] * np.ones(SHAPE)
+    source, traces = PointSource((20.0, place), Ricker(25.0)), []
+    for vp in (np.where(z < 15, 2000.0, 2600.0), np.full(SHAPE, 2000.0)):
+        waves = prepare(SHAPE, H, dt=1e-3, medium=Medium(vp), boundary=boundary, order=4)
+        traces.append(shot_traces(waves, Shot([source], SPREAD), 260))
+    found = shot_image(waves, Shot([source], SPREAD, traces[0] - traces[1]))
+    assert found is not None
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("boundary", [Cpml(10), Faces(Sponge(12), z=(Free(), Sponge(12)))])
+def test_a_reflector_is_seen_where_it_is(boundary: Any) -> None:
+    stack = shot(80.0, boundary) + shot(210.0, boundary)
+    profile = abs(stack.filtered().normalised().values[8:22, 10:20]).mean(axis=1)
+    assert abs(8 + int(np.argmax(profile)) - 15) <= 1
+
+
+def test_ranks_have_the_same_bits() -> None:
+    waves = prepare(SHAPE, H, dt=1e-3, medium=Medium(2000.0), boundary=Sponge(4), order=4)
+    data = np.random.default_rng(3).standard_normal((8, 30))
+    given = Shot([PointSource((30.0, 140.0), Ricker(25.0))], Receivers(SPREAD.positions, every=2), data)
+    alone, (first, second) = (
+        shot_image(waves, given),
+        mg.run_virtual(2, lambda comm: shot_image(waves, given, comm=comm)),
+    )
+    assert alone is not None
+    assert first is not None
+    assert second is None
+    assert np.array_equal(first.values, alone.values)
+    assert np.array_equal(first.illumination, alone.illumination)
+    assert abs(alone.illumination).max() > 0
+
+
+def test_filters() -> None:
+    z, x = np.meshgrid(np.arange(6.0), np.arange(7.0), indexing="ij")
+    plane = Image(3.0 * z + 2.0 * x, np.ones((6, 7)), (10.0, 10.0))
+    assert plane.filtered().values[1:-1, 1:-1] == pytest.approx(0.0)
+    bowl = Image(z * z, np.ones((6, 7)), (10.0, 10.0))
+    assert bowl.filtered().values[1:-1] == pytest.approx(-0.02)
+    dark = Image(np.ones((2, 2)), np.array([[0.0, 1.0], [2.0, 4.0]]), (1.0, 1.0))
+    assert dark.normalised(0.25).values == pytest.approx(np.array([[1.0, 0.5], [1 / 3, 0.2]]))
+    assert np.array_equal(Image(np.ones((2, 2)), np.zeros((2, 2)), (1.0, 1.0)).normalised().values, np.ones((2, 2)))
