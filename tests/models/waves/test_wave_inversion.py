@@ -92,6 +92,7 @@ def test_the_first_step_is_small_and_the_misfit_falls() -> None:
 @pytest.mark.few(1)
 @pytest.mark.parametrize("ranks", [2, 3, 4])
 def test_results_do_not_depend_on_the_ranks(ranks: int) -> None:
+    shots()  # once, before the ranks, which are threads
     alone = run(1)
     for other in mg.run_virtual(ranks, lambda comm: run(1, comm=comm)):
         assert other.misfits == alone.misfits
@@ -125,8 +126,10 @@ def test_an_inversion_resumes_from_its_file(tmp_path: Path) -> None:
 
 
 def test_errors_of_one_rank_end_all() -> None:
+    second = shots()[1]
+
     def broken(values: Any, shot: Shot) -> Waves:
-        if shot is shots()[1]:
+        if shot is second:
             raise CaseError("no such shot")
         return waves_of(values, shot)
 

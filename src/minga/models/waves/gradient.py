@@ -7,6 +7,7 @@ their part of the gradient belongs to those. The time step and the profiles of l
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -86,11 +87,15 @@ def shot_traces(
         Samples, f8 of shape (samples, receivers), on all ranks.
     """
     run = ShotRun(waves, shot)
+    sampling = run.sampling(1)
+    interval = Program("interval")
+    with interval.repeat(shot.receivers.every):
+        interval.include(run.stepping.step)
+    interval.include(sampling)
     with run.engine(threads, comm, layout) as engine:
-        for number in range(samples):
-            if number:
-                engine.run(run.stepping.step, shot.receivers.every)
-            run.sample(engine)
+        engine.run(sampling)
+        if samples > 1:
+            engine.run(interval, samples - 1)
     return np.stack(run.rows)
 
 
@@ -144,29 +149,22 @@ def shot_gradient(
     data = checked_data(shot)
     run = ShotRun(waves, shot)
     reverse = adjoint(run.stepping.step, [*fields.values()])
-    every, seeds = shot.receivers.every, list[Floats]()
-    total = 0.0
+    steps = (len(data) - 1) * shot.receivers.every
+    found: list[float] = []
 
-    def observe(engine: Engine, n: int) -> None:
-        nonlocal total
-        if n % every == 0:
-            run.sample(engine)
-        if n == steps:
-            total, slopes = measure(np.stack(run.rows), data)
-            seeds.extend(np.asarray(slopes, np.float64))
+    def slopes_of_traces() -> Floats:
+        number, slopes = measure(np.stack(run.rows), data)
+        found.append(float(number))
+        return np.asarray(slopes, np.float64)
 
-    def seed(engine: Engine, n: int) -> None:
-        if n % every == 0 and seeds[n // every].any():
-            run.taps.inject(engine, [reverse.of[waves.fields[0]]], seeds[n // every])
-
-    steps = (len(data) - 1) * every
+    seed = run.injection(reverse.of[waves.fields[0]], steps, slopes_of_traces)
     with run.engine(threads, comm, layout) as engine:
-        reverse.run(engine, steps, seed=seed, observe=observe, memory=memory)
+        reverse.run(engine, steps, seed=seed, observe=run.sampling(shot.receivers.every), memory=memory)
         whole = {name: engine.gather(reverse.of[item]) for name, item in fields.items()}
     if any(values is None for values in whole.values()):
-        return total, None
+        return found[0], None
     slopes = {name: _folded(np.asarray(values, np.float64), waves) for name, values in whole.items()}
-    return total, {name: _chained(name, slopes, waves) for name in wrt}
+    return found[0], {name: _chained(name, slopes, waves) for name in wrt}
 
 
 class ShotRun:
@@ -181,15 +179,10 @@ class ShotRun:
     """
 
     def __init__(self, waves: Waves, shot: Shot) -> None:
-        self.waves = waves
+        self.waves, self.shot = waves, shot
         self.stepping = stepping_of(waves, shot.sources)
         self.taps = Taps.of(shot.receivers.placed(waves.domain))
         self.rows: list[Floats] = []
-        p = waves.fields[0]
-        self.sampling = Program("sample")
-        if self.taps.reach:
-            self.sampling.refresh(p, self.taps.reach)
-        self.sampling.call(lambda engine: self.rows.append(self.taps.sample(engine, p)), reads=(p,))
 
     def engine(self, threads: int, comm: Comm | None, layout: str) -> Engine:
         """Return an engine with the state at the start."""
@@ -202,9 +195,41 @@ class ShotRun:
         engine.write(STEP, 0)
         return engine
 
-    def sample(self, engine: Engine) -> None:
-        """Append the values at the receivers to `rows`."""
-        engine.run(self.sampling)
+    def sampling(self, every: int) -> Program:
+        """Return a Program that appends the values at the receivers to `rows` whenever it has run `every` times.
+
+        The first time counts as 0.
+        """
+        p, times = self.waves.fields[0], itertools.count()
+
+        def sample(engine: Engine) -> None:
+            if next(times) % every == 0:
+                self.rows.append(self.taps.sample(engine, p))
+
+        program = Program("sample")
+        if self.taps.reach:
+            program.refresh(p, self.taps.reach)
+        program.call(sample, reads=(p,))
+        return program
+
+    def injection(self, target: Field, steps: int, rows: Callable[[], Floats]) -> Program:
+        """Return a Program that adds the rows of a table to a field at the receivers, from the last step to the first.
+
+        `rows` is called when the Program runs for the first time.
+        """
+        every = self.shot.receivers.every
+        number, table = iter(range(steps, -1, -1)), list[Floats]()
+
+        def inject(engine: Engine) -> None:
+            if not table:
+                table.append(rows())
+            row, rest = divmod(next(number), every)
+            if rest == 0 and table[0][row].any():
+                self.taps.inject(engine, [target], table[0][row])
+
+        program = Program("inject")
+        program.call(inject, reads=(target,), writes=(target,))
+        return program
 
 
 def _wanted(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:

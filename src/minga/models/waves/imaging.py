@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from minga.engine.comm import Comm
-from minga.engine.engine import Engine
-from minga.engine.program import Program
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
 from minga.models.waves.gradient import Shot, ShotRun, checked_data
@@ -121,21 +119,16 @@ def shot_image(
     """
     data = checked_data(shot)
     run = ShotRun(waves, shot)
-    p, every = waves.fields[0], shot.receivers.every
+    p = waves.fields[0]
     reverse = adjoint(run.stepping.step, [p])
     image, light = (Field(name, waves.grid, "f8") for name in ("image", "illumination"))
-    correlate = Program("correlate")
-    correlate.apply(_CORRELATE, p, reverse.of[p], image, light)
-
-    def seed(engine: Engine, n: int) -> None:
-        if n % every == 0 and data[n // every].any():
-            run.taps.inject(engine, [reverse.of[p]], data[n // every])
-        engine.run(correlate)
-
+    steps = (len(data) - 1) * shot.receivers.every
+    seed = run.injection(reverse.of[p], steps, lambda: data)
+    seed.apply(_CORRELATE, p, reverse.of[p], image, light)
     with run.engine(threads, comm, layout) as engine:
         for item in (image, light):
             engine.set(item, 0.0)
-        reverse.run(engine, (len(data) - 1) * every, seed=seed, memory=memory)
+        reverse.run(engine, steps, seed=seed, memory=memory)
         found = [engine.gather(item) for item in (image, light)]
     whole = [array for array in found if array is not None]
     if len(whole) < len(found):

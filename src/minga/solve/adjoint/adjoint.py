@@ -25,7 +25,7 @@ MEMORY: Final = 1 << 30
 
 Numbers = dict[Register, bool | int | float]
 State = tuple[dict[Slot, list[np.ndarray]], Numbers]
-Visit = Callable[[Engine, int], None]
+Visit = Callable[[Engine, int], None] | Program
 
 
 def adjoint(step: Program, wrt: Sequence[Field], *, name: str = "adjoint") -> Adjoint:
@@ -139,9 +139,10 @@ class Adjoint:
         seed
             `seed(engine, n)` adds the derivative of J by the state after n steps to the adjoint fields `of[...]`:
             ``for box, values in engine.blocks(adjoint.of[u], write=True): values += ...``. It is called for n = steps,
-            ..., 0, and finds the present values of all fields as they were then (not those of other slots).
+            ..., 0, and finds the present values of all fields as they were then (not those of other slots). A Program
+            in its place is run as often; no Python is then needed between steps.
         observe
-            `observe(engine, n)` is called for n = 0, ..., steps on the way forward.
+            `observe(engine, n)` is called for n = 0, ..., steps on the way forward; or a Program, as for `seed`.
         checkpoints
             The most states that are stored at once; by default as many as `memory` allows.
         memory
@@ -163,32 +164,71 @@ class Adjoint:
         self._restore(engine, begin)
 
     def _with_all_states(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None) -> None:
-        """Keep of every state what its reversal reads."""
+        """Keep of every state what its reversal reads, and make all steps in one loop each way."""
         kept = {slot: Frames(engine, slot, steps) for slot in self._read}
-        numbers = []
-        for n in range(steps):
-            numbers.append(self._numbers(engine))
+        numbers: list[Numbers] = []
+
+        def keep(inner: Engine) -> None:
             for frames in kept.values():
-                frames.keep(engine, n)
+                frames.keep(inner, len(numbers))
+            numbers.append(self._numbers(inner))
+
+        forwards = Program(f"{self.step.name}.kept")
+        forwards.call(keep, reads=self._read)
+        forwards.include(self.step)
+        if observe is None or isinstance(observe, Program):
             if observe is not None:
+                engine.run(observe)
+                forwards.include(observe)
+            engine.run(forwards, steps)
+        else:
+            for n in range(steps):
                 observe(engine, n)
-            engine.run(self.step)
-        if observe is not None:
+                engine.run(forwards)
             observe(engine, steps)
         self._clear(engine)
+        self._backwards(engine, kept, numbers, seed)
+
+    def _backwards(self, engine: Engine, kept: Mapping[Slot, Frames], numbers: list[Numbers], seed: Visit) -> None:
+        """Reverse all steps, whose states are kept."""
+        disturbed = [slot for slot in self._read if slot in stored_slots(self.recording.taped.operations)]
+        steps = len(numbers)
+        now: Numbers = {}
+
+        def restore(inner: Engine) -> None:
+            now.clear()
+            now.update(numbers.pop())
+            self._write(inner, now)
+            for frames in kept.values():
+                frames.restore(inner, len(numbers))
+
+        def restore_again(inner: Engine) -> None:
+            self._write(inner, now)
+            for slot in disturbed:
+                kept[slot].restore(inner, len(numbers))
+
+        backwards = Program(f"{self.step.name}.reversed")
+        backwards.call(restore, writes=self._read)
+        backwards.include(self.recording.taped)
+        backwards.include(self.recording.reverse)
+        if self.recording.taped.operations:
+            backwards.call(restore_again, writes=disturbed)
+        if isinstance(seed, Program):
+            engine.run(seed)
+            backwards.include(seed)
+            engine.run(backwards, steps)
+            return
         seed(engine, steps)
         for n in reversed(range(steps)):
-            for frames in kept.values():
-                frames.restore(engine, n)
-            self._write(engine, numbers[n])
-            self._reverse(engine, n, seed)
+            engine.run(backwards)
+            seed(engine, n)
 
     def _with_checkpoints(self, engine: Engine, steps: int, most: int, seed: Visit, observe: Visit | None) -> None:
         """Keep some states, and compute the others again."""
         stored: dict[int, State] = {}
         self._forwards(engine, steps, set(first_positions(steps, most)), stored, observe)
         self._clear(engine)
-        seed(engine, steps)
+        _visit(seed, engine, steps)
         for task, number in reversed_steps(steps, most):
             if task == "restore":
                 self._restore(engine, stored[number])
@@ -219,7 +259,7 @@ class Adjoint:
             if stop in kept:
                 stored[stop] = self._state(engine)
             if observe is not None:
-                observe(engine, stop)
+                _visit(observe, engine, stop)
 
     def _reverse(self, engine: Engine, number: int, seed: Visit) -> None:
         """Reverse a step from the state at its beginning, and seed the adjoint of that state."""
@@ -230,7 +270,7 @@ class Adjoint:
             engine.run(self.recording.taped)
             engine.run(self.recording.reverse)
             self._restore(engine, before)
-        seed(engine, number)
+        _visit(seed, engine, number)
 
     # States --------------------------------------------------------------------------------------------------------
     @functools.cached_property
@@ -275,3 +315,11 @@ class Adjoint:
         most = np.array([memory // max(size, 1)], np.int64)
         engine.comm.allreduce(most, "min")
         return int(most[0])
+
+
+def _visit(visit: Visit, engine: Engine, number: int) -> None:
+    """Call a function of the engine and a number of steps, or run a Program."""
+    if isinstance(visit, Program):
+        engine.run(visit)
+    else:
+        visit(engine, number)

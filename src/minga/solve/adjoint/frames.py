@@ -42,8 +42,8 @@ class Frames:
             copy[...] = values
 
     def restore(self, engine: Engine, number: int) -> None:
-        """Make a copy the present values again."""
-        for copy, (_, values) in zip(self._of(number), engine.blocks(self._slot, write=True), strict=True):
+        """Make a copy the present values again, in a call of a Program that names the slot in its writes."""
+        for copy, (_, values) in zip(self._of(number), engine.blocks(self._slot), strict=True):
             values[...] = copy
 
     def _of(self, number: int) -> list[np.ndarray]:

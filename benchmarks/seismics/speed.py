@@ -1,0 +1,110 @@
+"""Seconds of a shot and of its gradient, minga and Devito in turns, each with one thread."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.seismics import problem
+from benchmarks.waves.devito import PYTHON, installed
+from minga.models.waves import Medium, PointSource, Receivers, Ricker, Shot, Sponge, prepare, shot_gradient, shot_traces
+
+SCRIPT = Path(__file__).parent / "scripts" / "devito_acoustic.py"
+ROUNDS, QUICK = 5, 60
+
+Ask = Callable[[int], Mapping[str, Any]]
+
+
+def measure_speed(quick: bool) -> list[dict[str, Any]]:
+    """The median over some rounds, for each order of differences."""
+    steps = QUICK if quick else problem.STEPS
+    with _devito(steps) as devito:
+        return [_of_order(order, steps, 1 if quick else ROUNDS, devito) for order in problem.ORDERS]
+
+
+def _of_order(order: int, steps: int, rounds: int, devito: Ask | None) -> dict[str, Any]:
+    own = _Own(order, steps)
+    times: dict[str, list[float]] = {}
+    version = None
+    for _ in range(rounds):
+        for name, seconds in own.seconds().items():
+            times.setdefault(name, []).append(seconds)
+        if devito is not None:
+            found = dict(devito(order))
+            version = found.pop("version")
+            times.setdefault("devito forward", []).append(found["forward"])
+            times.setdefault("devito gradient", []).append(found["saving"] + found["reverse"])
+    middle = {name: statistics.median(values) for name, values in times.items()}
+    ratios = {
+        what: middle[f"devito {what}"] / middle[what] for what in ("forward", "gradient") if f"devito {what}" in middle
+    }
+    return {"order": order, "steps": steps, "seconds": middle, "all": times, "ratios": ratios, "devito": version}
+
+
+class _Own:
+    """Our shot, computed once before it is measured."""
+
+    def __init__(self, order: int, steps: int) -> None:
+        nz, nx = problem.SHAPE
+        vp = problem.TOP + problem.GRADIENT * np.arange(nz)[:, None] + np.zeros(nx)
+        self.samples = steps + 1
+        self.waves = prepare(
+            (nz, nx), problem.SPACING, dt=problem.DT, medium=Medium(vp), order=order, boundary=Sponge(problem.LAYER)
+        )
+        width, top = nx * problem.SPACING, problem.SPACING
+        places = np.linspace(0, width - top, problem.RECEIVERS)
+        self.shot = Shot(
+            [PointSource((top, width / 2), Ricker(problem.FREQUENCY))], Receivers([(top, float(x)) for x in places])
+        )
+        data = shot_traces(self.waves, self.shot, self.samples)
+        self.observed = Shot(self.shot.sources, self.shot.receivers, 0.9 * data)
+        shot_gradient(self.waves, self.observed)
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of processor time, preparation of kernels included."""
+        began = time.process_time()
+        shot_traces(self.waves, self.shot, self.samples)
+        middle = time.process_time()
+        shot_gradient(self.waves, self.observed)
+        return {"forward": middle - began, "gradient": time.process_time() - middle}
+
+
+@contextmanager
+def _devito(steps: int) -> Iterator[Ask | None]:
+    """A function that asks Devito for the seconds of an order; None where it is not installed."""
+    if not installed():
+        yield None
+        return
+    names = {name.lower(): getattr(problem, name) for name in dir(problem) if name.isupper()}
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [str(PYTHON), str(SCRIPT), json.dumps(names)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=errors, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        )  # fmt: skip
+
+        def ask(order: int) -> Mapping[str, Any]:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(json.dumps({"order": order, "steps": steps}) + "\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+            if not line:
+                errors.seek(0)
+                raise SystemExit(f"Devito ended with status {process.wait()}:\n{errors.read()[-4000:]}")
+            answer: Mapping[str, Any] = json.loads(line)
+            return answer
+
+        try:
+            yield ask
+        finally:
+            process.communicate()
