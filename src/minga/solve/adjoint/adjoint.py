@@ -156,7 +156,7 @@ class Adjoint:
         if steps < 1 or (checkpoints is not None and checkpoints < 1):
             raise ProgramError(f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive numbers")
         begin = self._state(engine)
-        if checkpoints is None and self._fit(engine, memory, [*self._read, *self._slots]) > steps:
+        if checkpoints is None and self._fit(engine, memory, self._read) >= steps:
             self._with_all_states(engine, steps, seed, observe)
         else:
             most = checkpoints or min(steps, max(1, self._fit(engine, memory, self._slots)))
