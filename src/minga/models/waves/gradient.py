@@ -293,7 +293,10 @@ def _folded(values: Floats, waves: Waves) -> Floats:
 def _chained(name: str, slopes: Mapping[str, Floats], waves: Waves) -> Floats:
     """Return the gradient by a quantity, from those by the fields that depend on it."""
     whole = Box(tuple(waves.domain.low), waves.domain.inside.hi)
-    entry: Callable[[str], Floats] = lambda quantity: waves.sampler.values(quantity, whole)  # noqa: E731
+
+    def entry(quantity: str) -> Floats:
+        return waves.sampler.values(quantity, whole)
+
     if name == "vp":
         return 2.0 * entry("vp") * slopes["vp2"]
     if name == "slowness":
