@@ -119,6 +119,7 @@ def go(
 
 
 # The same bits ------------------------------------------------------------------------------------------------------
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("before", "after"), thinned([(1, 3), (4, 1), (2, 2)], (1, 3), (2, 2)))
 def test_a_run_goes_on_with_the_same_bits(tmp_path: Path, before: int, after: int) -> None:
     whole = go(tmp_path / "whole", 50, schedule=Checkpointing(off=True))

@@ -69,6 +69,7 @@ def test_halo_depths_and_overlap(depth: int, overlap: bool) -> None:
         assert shared(name, 2, halo_depth=depth, overlap=overlap) == {serial(name)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("threads", thinned([1, 2, 4], 4))
 def test_threads(threads: int) -> None:
     for name in MODELS:

@@ -109,6 +109,7 @@ def test_steady_current_of_the_whole_table(debye: float, voltage: int, evidence:
     check_steady(evidence, debye, voltage, TABLE[debye][voltage], 320, 3e-4)
 
 
+@pytest.mark.slow
 def test_profiles_of_the_steady_state(evidence: Evidence) -> None:
     cells = 160
     _, found = solve(scaled(cells), "cation", "anion", "potential")
@@ -269,6 +270,7 @@ def test_depletion_of_a_finite_cell(evidence: Evidence) -> None:
     evidence.relative("neutral", "time at which none is left in a finite cell, g = 4", when, 0.0491827, 1e-3)
 
 
+@pytest.mark.slow
 def test_more_than_there_is_cannot_be_taken_out() -> None:
     rate = 500.0 / (2.0 * FARADAY)
     problem = zinc(48, 1e-3, (Flux(-rate), Flux(rate)), current=500.0, steps=Steps(4.0, 4.0, 1e-2))

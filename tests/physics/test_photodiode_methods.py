@@ -24,6 +24,7 @@ def test_gummel_finds_what_newton_finds() -> None:
     assert_digits([row["J"] for row in rows], ["4.030143e-06", "3.249278e-03", "-6.09538671e-08"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("biases", thinned([((-5.0, -8.0),), ((-20.0, -36.0, -42.0),)], ((-5.0, -8.0),)))
 def test_gummel_settles_with_ionisation(biases: tuple[float, ...]) -> None:
     """Also where rounding of nearly balanced currents would make pairs: that of `pin-inp` stalled at -4.99 V.

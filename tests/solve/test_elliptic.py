@@ -88,6 +88,7 @@ def test_the_operator_is_its_matrix(name: str) -> None:
         assert engine.read(product) == pytest.approx(values.ravel() @ expected, rel=1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", thinned(SMALL, "flat", "lines"))
 def test_the_cycle_is_symmetric_and_positive_definite(name: str) -> None:
     grid, solid, held, lines = SMALL[name]

@@ -517,6 +517,7 @@ def case(text: str) -> mg.Model:
     return SPEC.make(SPEC.settings(**tables["pde"]), GridSettings(**tables["grid"]), Path())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("entry", "kind"), [("dt = 5.0", "split"), ("tolerance = 1e-4", "adaptive")])
 def test_a_case_with_implicit_steps(entry: str, kind: str) -> None:
     model = case(f"""

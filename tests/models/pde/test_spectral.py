@@ -397,6 +397,7 @@ class Stopped(mg.Observer):
         return "asked" if simulation.step >= 5 else None
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_same_bits(tmp_path: Path) -> None:
     """Stopped within an interval, so that the coefficients are those of a length of step that goes on."""
     run: Any = mg.run

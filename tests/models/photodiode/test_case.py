@@ -28,7 +28,7 @@ def example_model(name: str, grid: dict[str, Any] | None = None, **changes: Any)
     return load_model("photodiode", tables, GridSettings(**grid or {}), path.parent)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", DEVICES)
 def test_examples_are_devices(name: str) -> None:
     model = example_model(name)

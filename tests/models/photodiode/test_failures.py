@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from physics.photodiodes import apd, silicon
 
 
+@pytest.mark.slow
 def test_a_failure_names_curve_voltage_layer_and_what_to_do() -> None:
     model = photodiode(silicon(101), Problem((0.5,), ionisation=False, limit=1))
     with pytest.raises(mg.RunError, match=r"the dark curve could not be followed beyond [0-9.]+ V") as caught:

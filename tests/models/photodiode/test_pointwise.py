@@ -154,6 +154,7 @@ def test_other_cuts_of_segmented_rows_are_refused(device: Device) -> None:
     assert short(device, Pointwise(segments=ENDS)).places == (None,)
 
 
+@pytest.mark.slow
 def test_blocks_migrate_without_a_trace(device: Device) -> None:
     """Many blocks a rank, dealt out anew half-way."""
     how = Pointwise(segments=ENDS, across="block", limit=60)

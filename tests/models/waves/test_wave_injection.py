@@ -181,6 +181,7 @@ def test_the_limit_of_steps_of_fourth_order_is_sharp() -> None:
         mg.fletcher((24,) * 3, 10.0, dt=1.01 * limit, time_order=4, medium=Medium(SPEED))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", thinned(["isotropic", "tilted"], "isotropic"))
 def test_ranks_have_the_same_bits(kind: str) -> None:
     speed = np.linspace(1800.0, 2600.0, 20)[:, None, None] + np.zeros((20, 18, 16))

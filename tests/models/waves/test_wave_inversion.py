@@ -107,6 +107,7 @@ def test_bounds_and_masks_are_kept() -> None:
     assert (found.values["vp"] != np.minimum(START, 2010.0 + 5 * Z))[4:].any()
 
 
+@pytest.mark.slow
 def test_an_inversion_resumes_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "vp.npz"
     first = run(1, file=file)
