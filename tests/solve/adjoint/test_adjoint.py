@@ -438,6 +438,88 @@ def test_what_has_no_adjoint_is_refused() -> None:
         mg.adjoint(mg.Program(), [cells])
 
 
+def squared(boundary: Any, *, before: Callable[[mg.Program], object] | None = None, linear: bool = False) -> Problem:
+    """A step that reads beyond the walls, after something else has been recorded."""
+
+    @mg.kernel
+    def square(u: Any, new: Any) -> None:
+        new[0, 0] = u[0, 0] + 0.1 * (u[0, 1] if linear else u[0, 1] * u[1, 0])
+
+    u = mg.Field("u", GRID, slots=2, boundary=boundary)
+    step = mg.Program("square")
+    if before is not None:
+        before(step)
+    step.apply(square, u, u.next)
+    step.rotate(u)
+    return Problem(step, [u], u)
+
+
+def test_conditions_of_what_changes_are_refused() -> None:
+    rate, k = mg.Register("rate", initial=0.3), mg.Field("k", GRID)
+
+    @mg.kernel
+    def grow(k: Any) -> None:
+        k[0, 0] = 1.1 * k[0, 0]
+
+    def later(step: mg.Program) -> None:
+        step.let(mg.TIME, mg.TIME + 0.5)
+
+    moving = mg.dirichlet(lambda y, x, t: y + x * t)
+    for boundary, before, said in (
+        (moving, later, "uses time, which changes"),
+        (mg.dirichlet(rate), lambda step: step.let(rate, rate * 1.5), "uses rate, which changes"),
+        (mg.custom(lambda edge: edge.field(k)[0]), lambda step: step.apply(grow, k), "reads 'k', which varies"),
+    ):
+        problem = squared(boundary, before=before)  # type: ignore[arg-type]
+        with pytest.raises(MingaError, match=said):
+            mg.adjoint(problem.step, [problem.out])
+    linear = squared(moving, before=later, linear=True)
+    assert linear.error([linear.out]) < 1e-9
+    still = squared(mg.dirichlet(rate))
+    assert still.error([still.out]) < 1e-9
+
+
+def test_numbers_that_pass_through_registers_are_refused() -> None:
+    """The sum of one step scales the fields three steps later, or is the value at the walls."""
+    first, second, third = (mg.Register(f"r{n}", initial=1.0) for n in range(3))
+
+    @mg.kernel
+    def scaled(u: Any, new: Any, *, by: Any) -> None:
+        new[0, 0] = u[0, 0] * by
+
+    @mg.kernel
+    def total(u: Any) -> Any:
+        return mg.sum(u[0, 0])
+
+    def chain(step: mg.Program, u: mg.Field, k: mg.Field) -> None:
+        step.apply(scaled, u, u.next, by=third)
+        step.let(third, second)
+        step.let(second, first)
+        step.apply(total, u, into=first)
+
+    assert "a number that total reduces" in refused(chain)
+    problem = squared(mg.dirichlet(first))
+    problem.step.apply(total, problem.out, into=first)
+    with pytest.raises(MingaError, match="a number that total reduces"):
+        mg.adjoint(problem.step, [problem.out])
+
+
+def test_a_condition_that_reads_a_cell_twice() -> None:
+    problem = squared(mg.custom(lambda edge: 0.3 * edge[0] + 0.5 * edge.field(edge.target)[0]))
+    assert problem.error([problem.out]) < 1e-9
+
+
+def test_a_field_without_all_axes_is_refused() -> None:
+    @mg.kernel
+    def grow(p: Any) -> None:
+        p[0] = p[0] + 0.1 * p[0] * p[0]
+
+    profile, step = mg.Field("profile", GRID, axes="x"), mg.Program("step")
+    step.apply(grow, profile)
+    with pytest.raises(MingaError, match="lacks axes"):
+        mg.adjoint(step, [profile])
+
+
 def test_a_readable_adjoint() -> None:
     problem, wrt = heat()
     assert repr(mg.adjoint(problem.step, wrt)) == "Adjoint of 'heat' with respect to u, k"

@@ -53,10 +53,9 @@ def adjoint(step: Program, wrt: Sequence[Field], *, name: str = "adjoint") -> Ad
     ------
     ProgramError
         If the step has an operation whose adjoint is not supported: a kernel with an order of cells or with strides,
-        a call that writes fields, a condition, a loop with an unknown number of rounds, a move between grids, or a
-        number reduced from the fields that enters them again.
-    LayoutError
-        If a boundary condition is not linear.
+        a call that writes fields, operations under a condition, a loop with an unknown number of rounds, a move between
+        grids, a number reduced from the fields that enters them again, a field that lacks axes, or a boundary condition
+        that uses what the step changes: another field, or a register such as `mg.TIME` where values are needed.
 
     Notes
     -----
@@ -151,7 +150,7 @@ class Adjoint:
         Raises
         ------
         ProgramError
-            If the number of steps or of checkpoints is not positive.
+            If the number of steps or of checkpoints is not positive, or a run ends before its last step.
         """
         if steps < 1 or (checkpoints is not None and checkpoints < 1):
             raise ProgramError(f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive numbers")
@@ -180,11 +179,11 @@ class Adjoint:
             if observe is not None:
                 engine.run(observe)
                 forwards.include(observe)
-            engine.run(forwards, steps)
+            _run(engine, forwards, steps)
         else:
             for n in range(steps):
                 observe(engine, n)
-                engine.run(forwards)
+                _run(engine, forwards)
             observe(engine, steps)
         self._clear(engine)
         self._backwards(engine, kept, numbers, seed)
@@ -216,11 +215,11 @@ class Adjoint:
         if isinstance(seed, Program):
             engine.run(seed)
             backwards.include(seed)
-            engine.run(backwards, steps)
+            _run(engine, backwards, steps)
             return
         seed(engine, steps)
         for n in reversed(range(steps)):
-            engine.run(backwards)
+            _run(engine, backwards)
             seed(engine, n)
 
     def _with_checkpoints(self, engine: Engine, steps: int, most: int, seed: Visit, observe: Visit | None) -> None:
@@ -233,7 +232,7 @@ class Adjoint:
             if task == "restore":
                 self._restore(engine, stored[number])
             elif task == "advance":
-                engine.run(self.step, number)
+                _run(engine, self.step, number)
             elif task == "store":
                 stored[number] = self._state(engine)
             elif task == "drop":
@@ -254,7 +253,7 @@ class Adjoint:
         stops = range(steps + 1) if observe is not None else sorted({*kept, steps})
         for stop in stops:
             if stop > now:
-                engine.run(self.step, stop - now)
+                _run(engine, self.step, stop - now)
                 now = stop
             if stop in kept:
                 stored[stop] = self._state(engine)
@@ -264,11 +263,11 @@ class Adjoint:
     def _reverse(self, engine: Engine, number: int, seed: Visit) -> None:
         """Reverse a step from the state at its beginning, and seed the adjoint of that state."""
         if not self.recording.taped.operations:
-            engine.run(self.recording.reverse)
+            _run(engine, self.recording.reverse)
         else:
             before = self._state(engine, self._disturbed)
-            engine.run(self.recording.taped)
-            engine.run(self.recording.reverse)
+            _run(engine, self.recording.taped)
+            _run(engine, self.recording.reverse)
             self._restore(engine, before)
         _visit(seed, engine, number)
 
@@ -323,3 +322,13 @@ def _visit(visit: Visit, engine: Engine, number: int) -> None:
         engine.run(visit)
     else:
         visit(engine, number)
+
+
+def _run(engine: Engine, program: Program, times: int = 1) -> None:
+    """Run a Program; raise ProgramError if it ends early, so that no step is counted that was not done."""
+    outcome = engine.run(program, times)
+    if not outcome.ok:
+        raise ProgramError(
+            f"adjoint: a run of {program.name!r} ended early: {outcome.reason}",
+            remedy="choose a shorter step, or examine the values",
+        )

@@ -15,7 +15,7 @@ from minga.lang.reverse import pulled_back, weighted_sum
 from minga.space.boundary import SIDES, Side, trace_fill
 from minga.space.field import Field
 
-__all__ = ["Face", "faces_of"]
+__all__ = ["Face", "beyond", "faces_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,5 +104,21 @@ def _slopes(item: Field, axis: int, side: Side, layer: int) -> dict[int, Node]:
                 f"the adjoint of {item.name!r}: the derivative of its condition {place} varies from place to place",
                 remedy="use a condition whose coefficients are numbers",
             )
-        found[abs(read.data[2][axis]) - layer] = slope
+        cell = abs(read.data[2][axis]) - layer
+        found[cell] = slope if cell not in found else found[cell] + slope  # a condition may read a cell in two ways
     return found
+
+
+def beyond(item: Field, layers: int) -> tuple[set[str], set[Field]]:
+    """Return what some layers of ghost cells depend on besides their field: keys of registers, and other fields."""
+    registers: set[str] = set()
+    others: set[Field] = set()
+    for axis in range(item.grid.ndim):
+        for side in SIDES:
+            for layer in range(1, layers + 1):
+                fill = None if item.replicated or item.periodic[axis] else trace_fill(item, axis, side, layer)
+                if fill is None:
+                    break
+                registers |= {str(scalar.name) for scalar in fill.graph.scalars}
+                others |= {each for each in fill.operands if isinstance(each, Field) and each is not item}
+    return registers, others

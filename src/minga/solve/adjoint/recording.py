@@ -16,9 +16,10 @@ from minga.engine.check import Operand
 from minga.engine.operations import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
 from minga.engine.program import Program
 from minga.errors import ProgramError
-from minga.lang.graph import KernelGraph
+from minga.lang.graph import KernelGraph, topological
 from minga.lang.kernel import Kernel
 from minga.lang.types import is_float
+from minga.solve.adjoint.ghosts import beyond
 from minga.solve.adjoint.like import field_like
 from minga.solve.adjoint.transposed import Pool, Values, transposed
 from minga.space.field import Field, Register, Slot
@@ -115,6 +116,7 @@ def record(step: Program, wanted: Sequence[Field], name: str) -> Recording:
         for one in made:
             operands = tuple(_on_tape(operand, each.reads, tape) for operand in one.operands)
             backwards.append(replace(one, operands=operands))
+    _check_conditions([*forwards, *backwards], operations, active)
     return Recording(
         adjoints,
         Program(f"{name}.taped", forwards),
@@ -239,9 +241,12 @@ def _active(operations: Sequence[Apply | Let], turns: dict[Field, int], wanted: 
 def _check_registers(operations: Sequence[Apply | Let], active: set[Slot]) -> None:
     """Raise ProgramError if a reduction of active fields decides on what is stored into them."""
     tainted: dict[str, str] = {}
-    for _ in range(2):  # registers also pass from one step to the next
+    before = -1
+    while len(tainted) != before:  # registers also pass from one step to the next
+        before = len(tainted)
         for each in operations:
-            found = next((tainted[key] for key in _used(each) if key in tainted), None)
+            used = _used(each) | (_conditions(each)[0] if isinstance(each, Apply) else set())
+            found = next((tainted[key] for key in used if key in tainted), None)
             if isinstance(each, Let):
                 if found is not None:
                     tainted[each.register.key] = found
@@ -253,6 +258,47 @@ def _check_registers(operations: Sequence[Apply | Let], active: set[Slot]) -> No
                 )
             elif each.results and any(slot in active for slot in _read(each)):
                 tainted |= dict.fromkeys((register.key for register in each.results), each.label)
+
+
+def _conditions(operation: Apply) -> tuple[set[str], set[Field]]:
+    """Return the registers and the other fields that make ghost cells which an operation may read."""
+    graph = operation.graph
+    registers: set[str] = set()
+    others: set[Field] = set()
+    reach = max((abs(k) for n in graph.nodes() if n.op == "read" for k in n.data[2]), default=0) or 1
+    far = {n.data[0] for n in graph.nodes() if n.op == "read" and any(n.data[2])}
+    far |= {n.data[0] for local in graph.locals for n in topological([local]) if n.op == "read"}
+    for number, operand in enumerate(operation.operands):
+        if not isinstance(operand, Slot) or operand.field.replicated:
+            continue
+        if number in far or not operand.field.points.contains(operation.region):
+            more = beyond(operand.field, reach)
+            registers |= more[0]
+            others |= more[1]
+    return registers, others
+
+
+def _check_conditions(made: Sequence[Operation], step: Sequence[Apply | Let], active: set[Slot]) -> None:
+    """Raise ProgramError if ghost cells depend on what the step changes, or on active fields, other than their own."""
+    changed = {register.key for each in step for register in _results(each)}
+    written = {slot.field for each in step if isinstance(each, Apply) for slot in _stored(each)}
+    moving = written | {slot.field for slot in active}
+    stores_active = [e for e in step if isinstance(e, Apply) and any(slot in active for slot in _stored(e))]
+    for each in made:
+        if isinstance(each, Apply):
+            number = next((key for key in _conditions(each)[0] if key in changed), None)
+            if number is not None:
+                raise ProgramError(
+                    f"{each.label}: a boundary condition uses {number.lstrip('$')}, which changes in the step",
+                    remedy="use conditions that do not change with the time, or kernels that are linear in the fields",
+                )
+    for each in [*(e for e in made if isinstance(e, Apply)), *stores_active]:
+        other = next((item for item in _conditions(each)[1] if item in moving), None)
+        if other is not None:
+            raise ProgramError(
+                f"{each.label}: a boundary condition reads {other.name!r}, which varies",
+                remedy="use conditions that read cells of their own field alone, as edge[n]",
+            )
 
 
 @dataclass(slots=True)
@@ -271,6 +317,10 @@ def _adjoint_field(item: Field) -> Field:
     """Return the field for the adjoint of another one."""
     if item.dtype not in ("f4", "f8"):
         raise ProgramError(f"the adjoint of {item.name!r}, which is {item.dtype}", remedy="use f4 or f8")
+    if item.replicated:
+        raise ProgramError(
+            f"the adjoint of {item.name!r}, which lacks axes of its grid", remedy="declare it with all axes"
+        )
     if any(item.antiperiodic):
         raise ProgramError(f"the adjoint of {item.name!r}, which is antiperiodic", remedy="use periodic fields")
     return field_like(item, f"{item.name}_adjoint", f"adjoint of {item.name}", slots=item.slots, on=item.on)
