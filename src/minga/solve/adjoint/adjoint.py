@@ -42,7 +42,7 @@ def adjoint(step: Program, wrt: Sequence[Field], *, name: str = "adjoint") -> Ad
     wrt
         Fields by whose values derivatives are wanted, f4 or f8.
     name
-        Beginning of the names of further fields and registers.
+        Beginning of the names of workspace and of further registers; the adjoint of ``u`` is called ``u_adjoint``.
 
     Returns
     -------
@@ -106,12 +106,6 @@ class Adjoint:
     def of(self) -> Mapping[Field, Field]:
         """The field of the adjoint of each field on which the wanted derivatives depend."""
         return MappingProxyType(self.recording.adjoints)
-
-    @property
-    def fields(self) -> tuple[Field, ...]:
-        """All further fields that the adjoint needs."""
-        found = self.recording
-        return (*found.adjoints.values(), *found.tape, *found.workspace)
 
     def run(
         self,
@@ -190,7 +184,6 @@ class Adjoint:
 
     def _backwards(self, engine: Engine, kept: Mapping[Slot, Frames], numbers: list[Numbers], seed: Visit) -> None:
         """Reverse all steps, whose states are kept."""
-        disturbed = [slot for slot in self._read if slot in stored_slots(self.recording.taped.operations)]
         steps = len(numbers)
         now: Numbers = {}
 
@@ -203,7 +196,7 @@ class Adjoint:
 
         def restore_again(inner: Engine) -> None:
             self._write(inner, now)
-            for slot in disturbed:
+            for slot in self._disturbed:
                 kept[slot].restore(inner, len(numbers))
 
         backwards = Program(f"{self.step.name}.reversed")
@@ -211,7 +204,7 @@ class Adjoint:
         backwards.include(self.recording.taped)
         backwards.include(self.recording.reverse)
         if self.recording.taped.operations:
-            backwards.call(restore_again, writes=disturbed)
+            backwards.call(restore_again, writes=self._disturbed)
         if isinstance(seed, Program):
             engine.run(seed)
             backwards.include(seed)

@@ -76,14 +76,11 @@ def faces_of(item: Field, reach: Mapping[tuple[int, Side], int]) -> list[Face]:
 
 
 def _slopes(item: Field, axis: int, side: Side, layer: int) -> dict[int, Node]:
-    """Return the derivatives of a ghost cell by the cells inside."""
+    """Return the derivatives of a ghost cell by the cells inside; none without a condition, where nothing is read."""
     fill = trace_fill(item, axis, side, layer)
     place = f"at the {side} end of {item.grid.axes[axis]}"
     if fill is None:
-        raise ProgramError(
-            f"{item.name!r} is read beyond its points {place}, where it has no condition",
-            remedy="declare a boundary condition",
-        )
+        return {}
     own = {number for number, operand in enumerate(fill.operands) if operand is item and number}
     (store,) = fill.graph.stores
     share = Interner()

@@ -16,7 +16,7 @@ from minga.engine.check import Operand
 from minga.engine.operations import Apply, Call, Let, Move, Operation, Refresh, Repeat, Rotate, When
 from minga.engine.program import Program
 from minga.errors import ProgramError
-from minga.lang.graph import KernelGraph, topological
+from minga.lang.graph import topological
 from minga.lang.kernel import Kernel
 from minga.lang.types import is_float
 from minga.solve.adjoint.ghosts import beyond
@@ -45,8 +45,8 @@ class Recording:
         One step forwards, as far as the reversal needs it, from the state at the beginning of a step.
     reverse
         One step backwards: the adjoints of the state after the step become those of the state before it.
-    tape, workspace
-        Further fields that these Programs use.
+    workspace
+        Fields for intermediate results of the step backwards.
     changed
         Fields that a step stores into, which together with the registers are its state.
     registers
@@ -56,7 +56,6 @@ class Recording:
     adjoints: dict[Field, Field]
     taped: Program
     reverse: Program
-    tape: list[Field]
     workspace: list[Field]
     changed: list[Field]
     registers: list[Register]
@@ -96,18 +95,20 @@ def record(step: Program, wanted: Sequence[Field], name: str) -> Recording:
     steps, last, registers = _versions(operations)
     pool = Pool(name)
     saved = _saved_registers(steps, registers, name)
-    places = _Places(active, adjoints)
     backwards: list[Operation] = [
         Rotate((adjoints[f],)) for f in fields for _ in range((f.slots - turns.get(f, 0)) % f.slots)
     ]
+
+    def adjoint(slot: Slot) -> Slot | None:
+        return adjoints[slot.field].slot(slot.index) if slot in active else None
+
     needed: set[Version] = set()
     used: set[str] = set()
     reversals: list[tuple[_Step, list[Apply]]] = []
     for each in reversed(steps):
         if isinstance(each.operation, Apply):
             known = {key: saved[key, version] for key, version in each.registers.items() if (key, version) in saved}
-            values = Values(lambda slot: slot, places.adjoint, known)
-            made = transposed(each.operation, values, pool)
+            made = transposed(each.operation, Values(adjoint, known), pool)
             reversals.append((each, made))
             used |= each.registers.keys() if made else set()
             needed |= {(slot, each.reads[slot]) for one in made for slot in _slots(one.operands) if slot in each.reads}
@@ -121,7 +122,6 @@ def record(step: Program, wanted: Sequence[Field], name: str) -> Recording:
         adjoints,
         Program(f"{name}.taped", forwards),
         Program(f"{name}.reverse", backwards),
-        [slot.field for slot in tape.values()],
         list(pool.fields.values()),
         list(dict.fromkeys(slot.field for each in operations if isinstance(each, Apply) for slot in _stored(each))),
         list({r.key: r for each in operations for r in _results(each)}.values()),
@@ -215,11 +215,10 @@ def _results(operation: Operation) -> list[Register]:
 
 def _used(operation: Apply | Let) -> set[str]:
     """Return the keys of the registers that an operation uses."""
-    graph: KernelGraph = operation.graph
-    keys = {scalar.name for scalar in graph.scalars}
+    keys = {scalar.name for scalar in operation.graph.scalars}
     if isinstance(operation, Apply):
         keys |= {value.key for value in operation.scalars.values() if isinstance(value, Register)}
-    return {str(key) for key in keys}
+    return keys
 
 
 # Which slots depend on what is wanted --------------------------------------------------------------------------------
@@ -299,18 +298,6 @@ def _check_conditions(made: Sequence[Operation], step: Sequence[Apply | Let], ac
                 f"{each.label}: a boundary condition reads {other.name!r}, which varies",
                 remedy="use conditions that read cells of their own field alone, as edge[n]",
             )
-
-
-@dataclass(slots=True)
-class _Places:
-    """The adjoints of active buffers."""
-
-    active: set[Slot]
-    fields: dict[Field, Field]
-
-    def adjoint(self, slot: Slot) -> Slot | None:
-        """Return the adjoint of a buffer; None if it is not active."""
-        return self.fields[slot.field].slot(slot.index) if slot in self.active else None
 
 
 def _adjoint_field(item: Field) -> Field:
@@ -411,11 +398,15 @@ def _with_copies(
             program.apply(_COPY, slot, item)
             found.append(program.operations.pop())
 
+    def save(register: Register, version: int) -> None:
+        if (register.key, version) in saved:
+            program.let(saved[register.key, version], register)
+            found.append(program.operations.pop())
+
     for slot in sorted(overwritten, key=lambda slot: (slot.field.name, slot.index)):
         copy((slot, 0))
-    for key, register in saved.items():
-        if key[1] == 0:
-            _save(program, found, key[0], register, steps)
+    for register in {r.key: r for each in steps for r in _results(each.operation)}.values():
+        save(register, 0)
     for each, keep in zip(steps, kept, strict=True):
         operation = each.operation
         if keep:
@@ -425,18 +416,8 @@ def _with_copies(
             copy((slot, versions[slot]))
         for register in _results(operation):
             numbers[register.key] = numbers.get(register.key, 0) + 1
-            target = saved.get((register.key, numbers[register.key]))
-            if target is not None:
-                program.let(target, register)
-                found.append(program.operations.pop())
+            save(register, numbers[register.key])
     return found, tape
-
-
-def _save(program: Program, found: list[Operation], key: str, target: Register, steps: Sequence[_Step]) -> None:
-    """Record a copy of a register as it is at the beginning of a step."""
-    register = next(r for each in steps for r in _results(each.operation) if r.key == key)
-    program.let(target, register)
-    found.append(program.operations.pop())
 
 
 def _on_tape(operand: Operand, reads: dict[Slot, int], tape: dict[Version, Slot]) -> Operand:

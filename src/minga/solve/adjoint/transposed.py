@@ -17,7 +17,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from minga.engine.check import Operand, check_reach
 from minga.engine.operations import Apply, ScalarValue
@@ -40,7 +39,8 @@ from minga.space.region import Region
 __all__ = ["Pool", "Values", "transposed"]
 
 Offset = tuple[int, ...]
-SEED: Final = "adjoint"
+Terms = Sequence[tuple[Offset, Node, float]]
+"""Expressions with factors, each given by a cell to the one at an offset from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +49,12 @@ class Values:
 
     Attributes
     ----------
-    slot
-        The slot that holds the values that the operation has read from a slot.
     adjoint
         The adjoint of a slot; None if nothing depends on it.
     saved
         Registers that hold the values that others, by their keys, had when the operation was done.
     """
 
-    slot: Callable[[Slot], Slot]
     adjoint: Callable[[Slot], Slot | None]
     saved: Mapping[str, Register]
 
@@ -121,15 +118,6 @@ def _check(operation: Apply, adjoints: Mapping[int, Slot]) -> None:
     for node in graph.nodes():
         if node.op == "read" and node.data[0] in adjoints and any(s != 1 for s in node.data[1]):
             raise refuse("it couples grids of different resolution", "leave strided() out")
-    for number, adjoint in adjoints.items():
-        if graph.params[number].axes != tuple(range(graph.ndim)) and number in _read(graph):
-            raise refuse(
-                f"{adjoint.field.name!r} lacks axes of the grid", "make it a constant: leave it out of what is wanted"
-            )
-
-
-def _read(graph: KernelGraph) -> set[int]:
-    return {node.data[0] for node in graph.nodes() if node.op == "read"}
 
 
 class _Transposed:
@@ -145,9 +133,7 @@ class _Transposed:
         self.kept = _linear_locals(graph, adjoints)
         self.graph = without_locals(graph, self.kept) if graph.locals else graph
         self.params = [*graph.params]
-        self.operands: list[Operand] = [
-            values.slot(operand) if isinstance(operand, Slot) else operand for operand in operation.operands
-        ]
+        self.operands: list[Operand] = [*operation.operands]
         self.numbers: dict[Slot, int] = {}
 
     def operations(self) -> list[Apply]:
@@ -183,7 +169,7 @@ class _Transposed:
         if slot not in self.numbers:
             self.numbers[slot] = len(self.params)
             ndim = self.graph.ndim
-            self.params.append(Param(f"{SEED} {slot.field.name}", slot.field.dtype, tuple(range(ndim))))
+            self.params.append(Param(f"adjoint {slot.field.name}", slot.field.dtype, tuple(range(ndim))))
             self.operands.append(slot)
         number = self.numbers[slot]
         ndim = self.graph.ndim
@@ -264,33 +250,28 @@ class _Transposed:
         order = sorted(locals_, reverse=True)  # a local is made of those that come after it in the kernel itself
         for slots in _of_equal_points(reads):
             stores = [(slot, self._read(slot) + self._gathered(reads[slot])) for slot in slots]
-            box = self._reached(slots, reads, locals_)
+            box = self._reached(slots, reads, bool(locals_))
             yield self._apply("at neighbours", stores, box, None, [locals_[n] for n in order], order)
         for slot, terms in reads.items():
             for box, total in self._folded(slot, terms, bool(locals_)):
                 store = (slot, self._read(slot) + total)
                 yield self._apply("folded", [store], box, None, [locals_[n] for n in order], order)
 
-    def _gathered(self, terms: Sequence[tuple[Offset, Node, float]], away: Offset | None = None) -> Node:
-        """Return the sum of expressions as seen from a cell `away`, each at minus its offset."""
-        away = (0,) * self.graph.ndim if away is None else away
-        moved = [
-            (self.share(self._shifted(node, tuple(a - k for a, k in zip(away, offset, strict=True)))), factor)
-            for offset, node, factor in terms
-        ]
-        total = weighted_sum(moved)
+    def _gathered(self, terms: Terms) -> Node:
+        """Return the sum of expressions, each at minus its offset."""
+        total = weighted_sum(
+            (self.share(self._shifted(node, tuple(-k for k in offset))), factor) for offset, node, factor in terms
+        )
         assert total is not None
         return total
 
     def _shifted(self, node: Node, by: Offset) -> Node:
         return shifted_leaf(node, by, [param.axes for param in self.params])
 
-    def _reached(
-        self, slots: Sequence[Slot], reads: Mapping[Slot, Sequence[tuple[Offset, Node, float]]], locals_: object
-    ) -> Box:
+    def _reached(self, slots: Sequence[Slot], reads: Mapping[Slot, Terms], through_locals: bool) -> Box:
         """Return the cells to which the kernel adds something."""
         points, region = slots[0].field.points, self.operation.region
-        if locals_:
+        if through_locals:
             return points
         offsets = [offset for slot in slots for offset, _, _ in reads[slot]]
         low = [lo + min(k[axis] for k in offsets) for axis, lo in enumerate(region.lo)]
@@ -300,31 +281,24 @@ class _Transposed:
                 low[axis], high[axis] = points.lo[axis], points.hi[axis]
         return Box(tuple(low), tuple(high)).intersect(points)
 
-    def _folded(
-        self, slot: Slot, terms: Sequence[tuple[Offset, Node, float]], through_locals: bool
-    ) -> Iterator[tuple[Box, Node]]:
+    def _folded(self, slot: Slot, terms: Terms, through_locals: bool) -> Iterator[tuple[Box, Node]]:
         """Yield the rows beside ends, and what is added to them because ghost cells are made of them."""
         item, region = slot.field, self.operation.region
-        if item.replicated:
-            return
         reach: dict[tuple[int, Side], int] = {}
-        deepest = self._deepest(terms)
-        for axis, (low, high) in enumerate(deepest):
+        for axis, (low, high) in enumerate(self._deepest(terms)):
             reach[axis, "low"] = max(0, item.points.lo[axis] - (region.lo[axis] + low))
             reach[axis, "high"] = max(0, region.hi[axis] + high - item.points.hi[axis])
-        original = next(o for n, o in enumerate(self.operation.operands) if self.adjoints.get(n) == slot)
-        assert isinstance(original, Slot)
-        faces = faces_of(original.field, reach)
+        number = next(number for number, adjoint in self.adjoints.items() if adjoint == slot)
+        original = self.operation.slot(number).field
+        faces = faces_of(original, reach)
         for count in range(1, len(faces) + 1):
             for chosen in itertools.combinations(faces, count):
                 if len({face.axis for face in chosen}) == count:
-                    found = self._beside(
-                        item, terms, _Beyond(original.field, chosen, self._number(original)), through_locals
-                    )
+                    found = self._beside(terms, _Beyond(original, chosen, number), through_locals)
                     if found is not None:
                         yield found
 
-    def _deepest(self, terms: Sequence[tuple[Offset, Node, float]]) -> list[tuple[int, int]]:
+    def _deepest(self, terms: Terms) -> list[tuple[int, int]]:
         """Return the lowest and the highest offset at which the kernel reads along each axis, locals included."""
         found = []
         further = {number: self._extent(number) for number in self.kept}
@@ -345,11 +319,9 @@ class _Transposed:
         ]
         return [(min(k[axis] for k in offsets), max(k[axis] for k in offsets)) for axis in range(self.graph.ndim)]
 
-    def _beside(
-        self, item: Field, terms: Sequence[tuple[Offset, Node, float]], beyond: _Beyond, through_locals: bool
-    ) -> tuple[Box, Node] | None:
+    def _beside(self, terms: Terms, beyond: _Beyond, through_locals: bool) -> tuple[Box, Node] | None:
         """Return the cells near some ends at once, and what they get from the ghost cells beyond all of these."""
-        faces = beyond.faces
+        item, faces = beyond.item, beyond.faces
         lo, hi = list(item.points.lo), list(item.points.hi)
         for face in faces:
             if face.side == "low":
@@ -372,9 +344,7 @@ class _Transposed:
             total = part if total is None else total + part
         return None if total is None else (Box(tuple(lo), tuple(hi)), total)
 
-    def _from_ghosts(
-        self, terms: Sequence[tuple[Offset, Node, float]], beyond: _Beyond, cells: Offset, through_locals: bool
-    ) -> Node | None:
+    def _from_ghosts(self, terms: Terms, beyond: _Beyond, cells: Offset, through_locals: bool) -> Node | None:
         """Return what a cell gets from all ghost cells that are made of it; `cells` counts from each of the ends."""
         found: Weight = Weight()
         layers = [
@@ -419,10 +389,6 @@ class _Transposed:
             seen_from = tuple(a if axis <= face.axis else 0 for axis, a in enumerate(away))
             others.append(shifted(own, seen_from, [param.axes for param in self.params]))
         return factor, others
-
-    def _number(self, original: Slot) -> int:
-        """Return the number of the parameter that reads a slot of the operation."""
-        return next(n for n, operand in enumerate(self.operation.operands) if operand == original)
 
     # Kernels -------------------------------------------------------------------------------------------------------
     def _apply(
