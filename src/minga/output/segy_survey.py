@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.output.directory import disk_errors
+from minga.output.directory import disk_errors, write_whole
 from minga.output.segy import file_head, trace_bytes
 
 __all__ = ["SegySurvey"]
@@ -80,26 +80,22 @@ class SegySurvey:
 
     def _continue(self, digest: str) -> None:
         """Note the shots that are listed as finished and have the bytes that they should."""
-        lines = self._list.read_text().splitlines()
-        first, *others = lines or ["{}"]
-        try:
-            entries = [json.loads(line) for line in others if line.endswith("}")]  # the last line may be torn
-            own = json.loads(first).get("survey")
-        except ValueError:
-            own, entries = None, []
-        if own != digest:
+        first, *others = map(_entry, self._list.read_text().splitlines() or [""])
+        if first.get("survey") != digest:
             raise CaseError(
                 f"{self._partial.name} beside {self.path.name} is the beginning of another survey",
                 key="file",
                 remedy=f"name another file, or remove {self._partial} and {self._list}",
             )
+        known = {each["shot"]: each for each in others if each.get("shot") in range(len(self.traces))}
         with self._partial.open("rb") as stream:
-            for entry in entries:
-                number = entry["shot"]
+            for number, entry in known.items():
                 stream.seek(self._starts[number])
                 found = stream.read(self._starts[number + 1] - self._starts[number])
-                if hashlib.sha256(found).hexdigest() == entry["digest"]:
+                if hashlib.sha256(found).hexdigest() == entry.get("digest"):
                     self.finished.add(number)
+        lines = [first, *(known[number] for number in sorted(self.finished))]
+        write_whole(self._list, "".join(json.dumps(line) + "\n" for line in lines))
 
     def write(self, shot: int, traces: NDArray[Any], headers: Mapping[str, Any]) -> None:
         """Write a shot.
@@ -142,3 +138,12 @@ class SegySurvey:
         with disk_errors(self.path):
             self._partial.replace(self.path)
             self._list.unlink()
+
+
+def _entry(line: str) -> dict[str, Any]:
+    """Return an entry of the list of shots; none for a line that was not written to its end."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

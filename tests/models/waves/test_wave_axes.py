@@ -26,7 +26,7 @@ from minga.models.waves import (
 )
 from minga.models.waves.media import named_medium
 from minga.models.waves.medium import Sampler
-from minga.models.waves.stability import survey
+from minga.models.waves.stability import extremes_of
 from minga.models.waves.synthetic import synthetic
 from minga.space.box import Box
 from model_runs import assert_same, run_model
@@ -154,7 +154,7 @@ def test_ranks_have_the_same_bits(ranks: int) -> None:
 def test_the_stability_limit_on_two_axes_is_sharp() -> None:
     """2.1249 ms: the medium and cells of Fletcher's codes; ../fletcher.md has the same limit from long runs."""
     medium = Medium(3000.0, 0.24, 0.1, math.pi / 4)
-    found = survey(Sampler(medium, (40, 40), (0, 0)), (12.5, 12.5), 8, 0.75)
+    found = extremes_of(Sampler(medium, (40, 40), (0, 0)), (12.5, 12.5), 8, 0.75)
     assert found.dt_limit == pytest.approx(2.1249e-3, rel=0.01)
     noise = np.random.default_rng(1).standard_normal((40, 40))
     for factor, grows in ((0.99, False), (1.04, True)):

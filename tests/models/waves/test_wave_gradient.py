@@ -228,3 +228,11 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], said: str) -> None:
     shot = Shot(SHOT.sources, SHOT.receivers, options.get("data", np.zeros((5, 3))))
     with pytest.raises(CaseError, match=said):
         shot_gradient(waves, shot, options.get("wrt", ("vp",)), misfit=options.get("misfit", "l2"))
+
+
+def test_a_shot_has_receivers() -> None:
+    waves = prepare(SHAPE, 10.0, dt=6e-4, order=4, medium=Medium(ENTRIES["vp"]), boundary=Sponge(4))
+    with pytest.raises(CaseError, match="without receivers"):
+        shot_traces(waves, Shot(SHOT.sources, Receivers([])), 3)
+    with pytest.raises(CaseError, match="without receivers"):
+        shot_gradient(waves, Shot(SHOT.sources, Receivers([]), np.zeros((3, 0))))

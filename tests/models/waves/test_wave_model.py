@@ -13,7 +13,7 @@ import minga as mg
 from minga.errors import CaseError
 from minga.models.waves import Cpml, Medium, PointSource, Random, Release, Ricker, Sponge
 from minga.models.waves.medium import Sampler
-from minga.models.waves.stability import phase_velocities, sampling, survey
+from minga.models.waves.stability import extremes_of, phase_velocities, sampling
 from minga.running.loop import drive
 from minga.running.session import state_digest
 
@@ -133,7 +133,7 @@ def test_the_remedy_for_a_large_step_is_below_the_limit() -> None:
 
 def test_the_limit_of_the_time_step() -> None:
     def limit(medium: Medium, sigma: float = 0.75, **more: Any) -> float:
-        return survey(Sampler(medium, SHAPE, (0,) * 3), (12.5,) * 3, 8, sigma, **more).dt_limit
+        return extremes_of(Sampler(medium, SHAPE, (0,) * 3), (12.5,) * 3, 8, sigma, **more).dt_limit
 
     assert limit(Medium(3000.0)) * 3000 / 12.5 == pytest.approx(0.45286, abs=1e-5)
     assert limit(TTI) == pytest.approx(1.672e-3, abs=1e-6)
@@ -143,7 +143,7 @@ def test_the_limit_of_the_time_step() -> None:
 
 
 def test_points_in_a_wave_length() -> None:
-    found = survey(Sampler(TTI, SHAPE, (0,) * 3), (12.5,) * 3, 8, 0.75)
+    found = extremes_of(Sampler(TTI, SHAPE, (0,) * 3), (12.5,) * 3, 8, 0.75)
     points = sampling(found, (12.5,) * 3, 40 / 3, 40.0)
     assert points.p_peak == pytest.approx(18.0)
     assert points.sv_peak == pytest.approx(7.8, abs=0.05)

@@ -92,6 +92,8 @@ def test_an_interrupted_survey_goes_on(tmp_path: Path) -> None:
     content = bytearray(partial.read_bytes())
     content[3700] ^= 1  # the first shot is damaged
     partial.write_bytes(content)
+    with (tmp_path / ".sea.sgy.shots").open("a") as lines:
+        lines.write('{"shot": 2, "dig')  # a line that was not written to its end
     with pytest.raises(CaseError, match="beginning of another survey"):
         survey(order=8).record(path, SAMPLES)
     survey().record(path, SAMPLES, callback=lambda progress: seen.append((progress.done, progress.shots)))

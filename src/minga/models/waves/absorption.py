@@ -11,7 +11,9 @@ of its memory variables.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -53,7 +55,7 @@ def record_damping(step: Program, waves: Sequence[Field], faces: Pairs) -> Profi
             for end, sign, face in zip((0, 1), (1, -1), pair, strict=True)
         )
     for box in layer_boxes(grid.shape, Box(tuple(low), tuple(high))):
-        step.apply(_DAMP[len(profiles)], [*waves, *(f.previous for f in waves)], *profiles, region=box)
+        step.apply(_DAMP, [*waves, *(f.previous for f in waves)], [*profiles], region=box)
     return profiles
 
 
@@ -63,26 +65,14 @@ def _depths(pair: tuple[Face, Face], length: int) -> tuple[NDArray[np.int64], ND
     return depth(index, length, pair[0].cells, 0), depth(index, length, 0, pair[1].cells)
 
 
-def _damp_one(waves: Any, a: Any) -> None:
-    _damp(waves, a[0])
-
-
-def _damp_two(waves: Any, a: Any, b: Any) -> None:
-    _damp(waves, a[0] * b[0])
-
-
-def _damp_three(waves: Any, a: Any, b: Any, c: Any) -> None:
-    _damp(waves, a[0] * b[0] * c[0])
-
-
-def _damp(waves: Any, factor: Any) -> None:
+def _damp(waves: Sequence[Any], profiles: Sequence[Any]) -> None:
+    factor = reduce(operator.mul, [profile[0] for profile in profiles])
     for u in waves:
         here = (0,) * len(u.axes)
         u[here] = u[here] * factor
 
 
-_DAMP = {1: Kernel(_damp_one), 2: Kernel(_damp_two), 3: Kernel(_damp_three)}
-"""Damping by the profiles along one, two or three axes."""
+_DAMP = Kernel(_damp)
 
 
 def record_matching(step: Program, waves: Waves, frequency: float) -> tuple[tuple[Field, ...], Profiles]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,10 +51,8 @@ class Release:
     accuracy there; at a `Free` surface they do not.
     """
 
-    @property
-    def cells(self) -> int:
-        """Number of cells of a layer: 0."""
-        return 0
+    cells: ClassVar[int] = 0
+    """Number of cells of a layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,30 +63,24 @@ class Free:
     receivers lie below the surface, where the pressure is not 0.
     """
 
-    @property
-    def cells(self) -> int:
-        """Number of cells of a layer: 0."""
-        return 0
+    cells: ClassVar[int] = 0
+    """Number of cells of a layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rigid:
     """Rigid wall half a cell beyond the last cell: waves are even about it, and are reflected with their sign."""
 
-    @property
-    def cells(self) -> int:
-        """Number of cells of a layer: 0."""
-        return 0
+    cells: ClassVar[int] = 0
+    """Number of cells of a layer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Periodic:
     """Both ends of an axis are joined: what leaves the model at one end enters it at the other."""
 
-    @property
-    def cells(self) -> int:
-        """Number of cells of a layer: 0."""
-        return 0
+    cells: ClassVar[int] = 0
+    """Number of cells of a layer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, 
 from minga.models.waves.media_files import ENDINGS, Volume, open_volume, quantities
 from minga.models.waves.medium import Medium, Quantity, Sampler
 from minga.models.waves.settings import FORM, FletcherSettings, MediumSettings, QuantityFile, SyntheticSettings
-from minga.models.waves.stability import Extremes, survey
+from minga.models.waves.stability import Extremes, extremes_of
 from minga.models.waves.synthetic import QUANTITIES, Layer, synthetic
 from minga.schema import validate
 
@@ -46,7 +46,7 @@ class FoundMedium:
         sampler = Sampler(self.medium, self.shape, tuple(low.cells for low, _ in faces))
         tilted = not (self.medium.isotropic or self.medium.vertical)
         divergence = form == "selfadjoint" and tilted
-        return survey(
+        return extremes_of(
             sampler,
             self.spacing,
             order,

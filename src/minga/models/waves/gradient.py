@@ -179,6 +179,8 @@ class ShotRun:
     """
 
     def __init__(self, waves: Waves, shot: Shot) -> None:
+        if not len(shot.receivers.positions):
+            raise CaseError("a shot without receivers", key="shot", remedy="give one or more positions")
         self.waves, self.shot = waves, shot
         self.stepping = stepping_of(waves, shot.sources)
         self.taps = Taps.of(shot.receivers.placed(waves.domain))

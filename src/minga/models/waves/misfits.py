@@ -89,12 +89,15 @@ MISFITS: Final[Mapping[str, Misfit]] = {"l2": l2, "normalised": normalised, "env
 def _hilbert(traces: Floats) -> Floats:
     """Return the Hilbert transform of traces, which are 0 before and after their samples, by a sum over odd distances.
 
-    The kernel is that of an infinite line, 2 / (pi k) for odd k: antisymmetric, and without a period.
+    The kernel is that of an infinite line, 2 / (pi k) for odd k: antisymmetric, and without a period. Distances are
+    added one after the other, so that every processor has the same bits.
     """
-    samples = len(traces)
-    away = np.arange(samples)[:, None] - np.arange(samples)
-    kernel = np.divide(2.0 / np.pi, away, out=np.zeros(away.shape), where=away % 2 == 1)
-    return np.asarray(np.einsum("ij,jk->ik", kernel, traces))
+    total = np.zeros_like(traces)
+    for away in range(1, len(traces), 2):
+        factor = 2.0 / (np.pi * away)
+        total[away:] += factor * traces[:-away]
+        total[:-away] -= factor * traces[away:]
+    return total
 
 
 def _along(values: Floats) -> Floats:

@@ -39,7 +39,7 @@ from minga.models.waves.kernels import Equations, Form, Kind
 from minga.models.waves.medium import Medium, Sampler, axis_vector
 from minga.models.waves.receivers import Receivers, record_samples
 from minga.models.waves.source import PointSource, Source
-from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, survey
+from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of
 from minga.models.waves.stencils import Differences, first_weights
 from minga.space.boundary import Condition, fixed, reflect
 from minga.space.box import Box
@@ -232,7 +232,7 @@ def prepare(
     dtype
         "f4" or "f8".
     extremes
-        Result of `survey` for this medium, if it was inspected before.
+        Result of `extremes_of` for this medium, if it was inspected before.
     section
         Position along y, m, at which pictures of waves on three axes cut the model; None: in the middle.
 
@@ -259,7 +259,7 @@ def prepare(
     divergence = form == "selfadjoint" and kind == "tilted"
     scrambles = bool(kinds(faces, Random))
     if extremes is None:
-        extremes = survey(sampler, widths, order, sigma, divergence=divergence, scrambled=scrambles)
+        extremes = extremes_of(sampler, widths, order, sigma, divergence=divergence, scrambled=scrambles)
     if kinds(faces, Cpml) and extremes.delta_above:
         raise CaseError(
             "matched layers (cpml) where delta exceeds epsilon: waves would slowly grow in them",
@@ -436,7 +436,7 @@ def fletcher(
     dtype
         "f4" or "f8".
     extremes
-        Result of `survey` for this medium, if it was inspected before.
+        Result of `extremes_of` for this medium, if it was inspected before.
 
     Returns
     -------

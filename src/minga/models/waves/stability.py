@@ -33,12 +33,12 @@ __all__ = [
     "Sampling",
     "check_sigma",
     "check_step",
+    "extremes_of",
     "frequencies2",
     "grows",
     "largest_frequency2",
     "phase_velocities",
     "sampling",
-    "survey",
     "two_digits",
 ]
 
@@ -183,7 +183,7 @@ def check_sigma(sigma: float) -> None:
         )
 
 
-def survey(
+def extremes_of(
     sampler: Sampler,
     spacing: Sequence[float],
     order: int,
