@@ -18,7 +18,6 @@ from minga.models.waves import (
     PointSource,
     Random,
     Receivers,
-    Release,
     Ricker,
     Rigid,
     Shot,
@@ -29,35 +28,23 @@ from minga.models.waves import (
 )
 from minga.models.waves.misfits import MISFITS
 from minga.models.waves.model import Waves
-
-I, J = np.meshgrid(np.arange(60.0), np.arange(60.0), indexing="ij")
+from wave_anomaly import START, TRUE, I, J, recorded, waves_in
 
 
 @pytest.mark.slow
 def test_the_gradient_of_two_shots_is_the_published_one() -> None:
     """60 x 60 cells, order 4, zeros beyond the ends: numbers by complex-step differentiation, of another program."""
-    start = 2000 + 8 * I
-    true = start + 200 * np.exp(-((I - 32) ** 2 + (J - 28) ** 2) / 50)
-    spread = Receivers([(10.0 * row, 10.0 * column) for row in (6, 55) for column in range(2, 58, 5)])
-
-    def waves(vp: np.ndarray) -> Waves:
-        return prepare((60, 60), 10.0, dt=1e-3, medium=Medium(vp), order=4, boundary=Release(), dtype="f8")
-
-    total, slope, energy = 0.0, np.zeros((60, 60)), 0.0
-    for column in (15, 45):
-        shot = Shot([PointSource((40.0, 10.0 * column), Ricker(15.0, 0.08))], spread)
-        data = shot_traces(waves(true), shot, 401)
-        energy += float(np.square(data).sum())
-        number, found = shot_gradient(waves(start), Shot(shot.sources, spread, data))
-        assert found is not None
-        total, slope = total + number, slope + found["vp"]
+    shots = recorded()
+    found = [shot_gradient(waves_in(START), shot) for shot in shots]
+    total, slope = sum(number for number, _ in found), sum(slopes["vp"] for _, slopes in found if slopes is not None)
+    energy = sum(float(np.square(shot.data).sum()) for shot in shots if shot.data is not None)
     assert energy == pytest.approx(17.02667188304, rel=1e-11)
     assert total == pytest.approx(8.104288509866e-2, rel=1e-11)
     assert np.linalg.norm(slope) == pytest.approx(1.824349482736e-4, rel=1e-11)
     places = [(32, 28), (20, 30), (4, 15), (45, 10)]
     published = [-7.302116820330e-6, -6.623545289894e-6, -2.284752198925e-5, -3.864299440e-7]
     assert [slope[place] for place in places] == pytest.approx(published, rel=1e-9)
-    assert float((slope * (true - start)).sum()) == pytest.approx(-0.1701429989520, rel=1e-11)
+    assert float((slope * (TRUE - START)).sum()) == pytest.approx(-0.1701429989520, rel=1e-11)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import minga as mg
+import wave_anomaly as anomaly
 from minga.errors import CaseError
 from minga.models.waves import (
     Faces,
@@ -18,7 +19,6 @@ from minga.models.waves import (
     Medium,
     PointSource,
     Receivers,
-    Release,
     Ricker,
     Shot,
     Sponge,
@@ -28,30 +28,16 @@ from minga.models.waves import (
 from minga.models.waves.inversion import Progress
 from minga.models.waves.model import Waves
 
-I, J = np.meshgrid(np.arange(60.0), np.arange(60.0), indexing="ij")
-
 
 @pytest.mark.slow
 def test_an_anomaly_is_found_as_published() -> None:
     """Ten iterations of L-BFGS: another program, with another scale of the first step, reached .0083 and 19.84 m/s."""
-    start = 2000 + 8 * I
-    true = start + 200 * np.exp(-((I - 32) ** 2 + (J - 28) ** 2) / 50)
-    spread = Receivers([(10.0 * row, 10.0 * column) for row in (6, 55) for column in range(2, 58, 5)])
-
-    def waves(values: Any, shot: Shot) -> Waves:
-        medium = Medium(values["vp"])
-        return prepare((60, 60), 10.0, dt=1e-3, medium=medium, order=4, boundary=Release(), dtype="f8")
-
-    shots = []
-    for column in (15, 45):
-        shot = Shot([PointSource((40.0, 10.0 * column), Ricker(15.0, 0.08))], spread)
-        shots.append(Shot(shot.sources, spread, shot_traces(waves({"vp": true}, shot), shot, 401)))
-    found = Inversion(shots, waves).run({"vp": start}, 10)
+    found = Inversion(anomaly.recorded(), anomaly.waves_of).run({"vp": anomaly.START}, 10)
     assert found.iteration == 10
     assert found.evaluations < 16
     assert found.misfits[-1] < 0.012 * found.misfits[0]
-    assert np.sqrt(np.mean((start - true) ** 2)) == pytest.approx(29.54, abs=0.01)
-    assert np.sqrt(np.mean((found.values["vp"] - true) ** 2)) < 20.5
+    assert np.sqrt(np.mean((anomaly.START - anomaly.TRUE) ** 2)) == pytest.approx(29.54, abs=0.01)
+    assert np.sqrt(np.mean((found.values["vp"] - anomaly.TRUE) ** 2)) < 20.5
 
 
 SHAPE = (16, 20)

@@ -22,7 +22,7 @@ from minga.models.waves.gradient import QUANTITIES, Shot, shot_gradient
 from minga.models.waves.medium import Floats
 from minga.models.waves.misfits import Misfit
 from minga.models.waves.model import Waves
-from minga.output.directory import disk_errors
+from minga.output.directory import appearing
 from minga.solve.adjoint.adjoint import MEMORY
 
 __all__ = ["Inversion", "Progress"]
@@ -326,16 +326,10 @@ class _Search:
 
     # The file ------------------------------------------------------------------------------------------------------
     def _save(self, file: Path) -> None:
-        partial = file.with_name(f".{file.name}.partial")
-        with disk_errors(file):
-            try:
-                with partial.open("wb") as stream:
-                    np.savez(stream, allow_pickle=False, misfits=np.array(self.misfits), **self.values)
-                    stream.flush()
-                    os.fsync(stream.fileno())
-                partial.replace(file)
-            finally:
-                partial.unlink(missing_ok=True)
+        with appearing(file) as temporary, temporary.open("wb") as stream:
+            np.savez(stream, allow_pickle=False, misfits=np.array(self.misfits), **self.values)
+            stream.flush()
+            os.fsync(stream.fileno())
 
     def _resume(self, file: Path) -> None:
         try:
