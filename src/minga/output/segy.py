@@ -35,7 +35,8 @@ _FILE_KEYS: Final = {
 TRACE_KEYS: Final = {
     "in_line": (1, ">i4"), "in_file": (5, ">i4"), "record": (9, ">i4"), "number": (13, ">i4"),
     "source_point": (17, ">i4"), "kind": (29, ">i2"),
-    "offset": (37, ">i4"), "elevation": (41, ">i4"), "source_depth": (49, ">i4"), "elevation_scale": (69, ">i2"),
+    "offset": (37, ">i4"), "elevation": (41, ">i4"), "source_elevation": (45, ">i4"),
+    "source_depth": (49, ">i4"), "elevation_scale": (69, ">i2"),
     "coordinate_scale": (71, ">i2"), "source_x": (73, ">i4"), "source_y": (77, ">i4"), "x": (81, ">i4"),
     "y": (85, ">i4"), "coordinate_units": (89, ">i2"), "delay": (109, ">i2"), "samples": (115, ">u2"),
     "interval": (117, ">u2"), "cdp_x": (181, ">i4"), "cdp_y": (185, ">i4"), "inline": (189, ">i4"),

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from minga.models.waves.model import Waves, fletcher, prepare
     from minga.models.waves.receivers import Receivers, Taps
     from minga.models.waves.source import PlaneSource, PointSource, Ricker, Wavelet, add_sources
-    from minga.models.waves.survey import Survey, points_between, shots_of_files, streamer
+    from minga.models.waves.survey import Survey
+    from minga.models.waves.survey_frame import Frame
+    from minga.models.waves.survey_geometry import points_between, shots_of_files, streamer
 
 __all__ = [
     "Cpml",
     "Faces",
+    "Frame",
     "Free",
     "Image",
     "Inversion",

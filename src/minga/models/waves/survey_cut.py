@@ -1,0 +1,57 @@
+"""Parts of a model around shots: their cells, their medium, and positions in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+
+import numpy as np
+
+from minga.models.waves.gradient import Shot
+from minga.models.waves.medium import Medium, Quantity
+from minga.models.waves.source import PlaneSource, PointSource, Source
+from minga.space.box import Box
+
+__all__ = ["cut", "moved", "part_of"]
+
+Point = tuple[float, ...]
+
+
+def part_of(shot: Shot, lengths: tuple[int, ...], widths: tuple[float, ...], aperture: float | None) -> Box:
+    """Return the cells of the model that a shot needs."""
+    low, high = [0] * len(lengths), list(lengths)
+    points = [source.position for source in shot.sources if isinstance(source, PointSource)]
+    if aperture is not None and all(isinstance(s, PointSource) for s in shot.sources) and None not in points:
+        every = np.array([*points, *shot.receivers.positions], np.float64).reshape(-1, len(lengths))
+        for axis in range(1, len(lengths)):
+            ends = every[:, axis].min() - aperture, every[:, axis].max() + aperture
+            low[axis] = max(0, int(np.floor(ends[0] / widths[axis])))
+            high[axis] = min(lengths[axis], int(np.ceil(ends[1] / widths[axis])) + 1)
+    return Box(tuple(low), tuple(high))
+
+
+def cut(medium: Medium, part: Box) -> Medium:
+    """Return the part of a medium in a box of its cells."""
+
+    def of(entry: Quantity) -> Quantity:
+        if callable(entry):
+            function = entry
+            return lambda box: function(box.shift(part.lo))
+        return entry if np.ndim(entry) == 0 else np.asarray(entry)[part.slices((0,) * len(part.lo))]
+
+    return Medium(*(of(getattr(medium, entry.name)) for entry in fields(medium)))
+
+
+def moved(shot: Shot, offset: Point, axes: str) -> Shot:
+    """Return a shot with its positions measured from another cell."""
+
+    def shifted(point: Sequence[float]) -> Point:
+        return tuple(a - b for a, b in zip(point, offset, strict=True))
+
+    def source(given: Source) -> Source:
+        if isinstance(given, PlaneSource):
+            return replace(given, position=given.position - offset[axes.index(given.axis)])
+        return given if given.position is None else replace(given, position=shifted(given.position))
+
+    receivers = replace(shot.receivers, positions=[shifted(point) for point in shot.receivers.positions])
+    return Shot([source(each) for each in shot.sources], receivers, shot.data)

@@ -1,0 +1,65 @@
+"""Frame of a model on the map: where its first cell lies, and in which direction x runs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.compile import portable
+
+__all__ = ["Frame"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Place of a model on the map.
+
+    Parameters
+    ----------
+    origin
+        Easting and northing of the first cell, m.
+    bearing
+        Direction of x, degrees clockwise from north; y runs 90 degrees to its left. By default x runs east, y north.
+    datum
+        Elevation of the first cell, m.
+    """
+
+    origin: tuple[float, float] = (0.0, 0.0)
+    bearing: float = 90.0
+    datum: float = 0.0
+
+    @property
+    def _along(self) -> tuple[float, float]:
+        """East and north parts of a step along x."""
+        if self.bearing % 90 == 0:  # exactly along the map's axes
+            return ((0.0, 1.0), (1.0, 0.0), (0.0, -1.0), (-1.0, 0.0))[int(self.bearing // 90) % 4]
+        angle = math.radians(self.bearing)
+        return float(portable.sin(angle)), float(portable.cos(angle))
+
+    def on_map(self, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Return the easting and northing of points of the model.
+
+        Parameters
+        ----------
+        x, y
+            Positions along the axes of the model, m.
+        """
+        east, north = self._along
+        return self.origin[0] + x * east - y * north, self.origin[1] + x * north + y * east
+
+    def in_model(self, easting: Floats, northing: Floats) -> tuple[Floats, Floats]:
+        """Return x and y of points of the map.
+
+        Parameters
+        ----------
+        easting, northing
+            Positions on the map, m.
+        """
+        east, north = self._along
+        a, b = easting - self.origin[0], northing - self.origin[1]
+        return a * east + b * north, b * east - a * north

@@ -1,0 +1,135 @@
+"""Geometry of surveys: lines of points, towed spreads, and tables of sources and receivers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from minga.errors import CaseError
+from minga.models.waves.gradient import Shot
+from minga.models.waves.receivers import Receivers
+from minga.models.waves.source import PointSource, Ricker, Wavelet
+
+__all__ = ["Point", "points_between", "read_points", "shots_of_files", "streamer"]
+
+Point = tuple[float, ...]
+
+
+def points_between(first: Sequence[float], last: Sequence[float], count: int) -> list[Point]:
+    """Return points on a line at equal distances.
+
+    Parameters
+    ----------
+    first, last
+        Its ends, m.
+    count
+        Number of points.
+
+    Returns
+    -------
+    list of tuple
+        The points.
+    """
+    share = [number / max(1, count - 1) for number in range(count)]
+    return [tuple(a + (b - a) * s for a, b in zip(first, last, strict=True)) for s in share]
+
+
+def streamer(
+    sources: Sequence[Sequence[float]], depth: float, nearest: float, spacing: float, count: int, **options: Any
+) -> list[Receivers]:
+    """Return the receivers of a streamer towed along x behind each of some sources.
+
+    Parameters
+    ----------
+    sources
+        Positions of the sources, m.
+    depth
+        Depth of the receivers, m.
+    nearest, spacing
+        Offset of the first receiver along x, and from one to the next, m; negative ones lie at smaller x.
+    count
+        Number of receivers.
+    **options
+        Further parameters of `Receivers`: every, interpolation.
+
+    Returns
+    -------
+    list of Receivers
+        Those of each source.
+    """
+    return [
+        Receivers([(depth, *point[1:-1], point[-1] + nearest + k * spacing) for k in range(count)], **options)
+        for point in sources
+    ]
+
+
+def shots_of_files(
+    shots: str | Path, receivers: str | Path, wavelet: Ricker | Wavelet | None = None, **options: Any
+) -> list[Shot]:
+    """Return the shots of two tables: ``shot,z,x`` or ``shot,z,y,x`` with a line for each source and each receiver.
+
+    Parameters
+    ----------
+    shots
+        CSV file of the sources, whose shots are in the order in which they first occur.
+    receivers
+        CSV file of the receivers; those of the shot ``*`` belong to all.
+    wavelet
+        Wavelet of all sources; None: Ricker().
+    **options
+        Further parameters of `Receivers`: every, interpolation.
+
+    Returns
+    -------
+    list of Shot
+        The shots.
+
+    Raises
+    ------
+    CaseError
+        If a file cannot be read, a number is invalid, or receivers belong to no shot.
+    """
+    sources: dict[str, list[Point]] = {}
+    for name, point in read_points(Path(shots)):
+        sources.setdefault(name, []).append(point)
+    places: dict[str, list[Point]] = {}
+    for name, point in read_points(Path(receivers)):
+        places.setdefault(name, []).append(point)
+    stray = [name for name in places if name != "*" and name not in sources]
+    if stray:
+        raise CaseError(f"{receivers}: there is no shot {stray[0]!r} in {shots}", key="receivers")
+    signal = Ricker() if wavelet is None else wavelet
+    return [
+        Shot(
+            [PointSource(point, signal) for point in points],
+            Receivers([*places.get(name, []), *places.get("*", [])], **options),
+        )
+        for name, points in sources.items()
+    ]
+
+
+def read_points(path: Path) -> Iterator[tuple[str, Point]]:
+    """Yield the shot and the point of each line of a table."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CaseError(f"cannot read {path}: {error}") from error
+    table = csv.DictReader(lines, skipinitialspace=True)
+    names = [name for name in ("z", "y", "x") if name in (table.fieldnames or ())]
+    if "shot" not in (table.fieldnames or ()) or "".join(names) not in ("z", "zx", "zyx"):
+        raise CaseError(
+            f"{path} has the columns {', '.join(table.fieldnames or ()) or 'of no table'}",
+            remedy="write a first line shot,z,x or shot,z,y,x",
+        )
+    for number, row in enumerate(table, 2):
+        try:
+            point = tuple(float(row[name]) for name in names)
+        except (TypeError, ValueError):
+            point = ()
+        if not point or not all(np.isfinite(point)):
+            raise CaseError(f"{path}, line {number}: a position is not a number", remedy="give metres")
+        yield str(row["shot"]).strip(), point

@@ -1,0 +1,56 @@
+"""Headers of a survey's traces: coordinates on the map with their scalars, offsets, numbers of shots, delays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from minga.models.waves.domain import axes_of, check_spacing
+from minga.models.waves.medium import Floats
+from minga.models.waves.source import PointSource
+
+if TYPE_CHECKING:
+    from minga.models.waves.survey import Survey
+
+__all__ = ["headers_of"]
+
+_CENTIMETRES: Final = 100
+
+
+def headers_of(survey: Survey, number: int) -> dict[str, Any]:
+    """Return the entries of trace headers for a shot, by the names of `minga.output.segy.TRACE_KEYS`."""
+    shot, axes = survey.shots[number], axes_of(len(survey.shape))
+
+    def along(points: Sequence[tuple[float, ...]], name: str) -> Floats:
+        return np.array([point[axes.index(name)] if name in axes else 0.0 for point in points])
+
+    def scaled(values: Floats) -> Any:
+        return np.rint(values * _CENTIMETRES).astype("i4")
+
+    middle = tuple(n // 2 * h for n, h in zip(survey.shape, check_spacing(survey.spacing, len(axes)), strict=True))
+    points = [s.position or middle for s in shot.sources if isinstance(s, PointSource)] or [(0.0,) * len(axes)]
+    source = {name: along(points[:1], name) for name in "zyx"}
+    places = {name: along(list(shot.receivers.positions), name) for name in "zyx"}
+    away = np.hypot(places["x"] - source["x"], places["y"] - source["y"])
+    signed = np.where(places["x"] < source["x"], -away, away) if len(axes) < 3 else away
+    (x, y), (source_x, source_y) = (survey.frame.on_map(found["x"], found["y"]) for found in (places, source))
+    return {
+        "x": scaled(x), "y": scaled(y), "elevation": scaled(survey.frame.datum - places["z"]),
+        "source_x": scaled(source_x), "source_y": scaled(source_y), "source_depth": scaled(source["z"]),
+        "source_elevation": round(survey.frame.datum * _CENTIMETRES), "coordinate_scale": -_CENTIMETRES,
+        "elevation_scale": -_CENTIMETRES, "offset": np.rint(signed).astype("i4"), "delay": round(survey.delay * 1e3),
+        **_numbers(survey, number),
+    }  # fmt: skip
+
+
+def _numbers(survey: Survey, number: int) -> dict[str, int]:
+    """Return the numbers of a shot: those given, or none where the file counts shots."""
+    record = number + 1 if survey.records is None else survey.records[number]
+    point = float(record) if survey.points is None else survey.points[number]
+    whole = point == round(point)
+    return {
+        "record": record, "source_point": round(point), "shot_point": round(point if whole else point * 100),
+        "shot_point_scale": 1 if whole else -100,
+    }  # fmt: skip

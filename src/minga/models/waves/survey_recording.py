@@ -1,0 +1,218 @@
+"""Recording of a survey: its shots are shared out over ranks, largest first, and rank 0 writes them to one file."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from minga.engine.comm import Comm, SerialComm
+from minga.errors import CaseError, MingaError
+from minga.models.waves.boundary import domain_of, faces_of
+from minga.models.waves.domain import check_shape, check_spacing
+from minga.models.waves.interpolation import place
+from minga.models.waves.medium import sampled_boxes
+from minga.models.waves.model import stepping_of
+from minga.models.waves.source import PointSource, Source, Wavelet
+from minga.models.waves.survey_headers import headers_of
+from minga.output.segy_survey import SegySurvey
+
+if TYPE_CHECKING:
+    from minga.models.waves.survey import Survey
+
+__all__ = ["Recorded", "check_geometry", "record"]
+
+_NAMED: Final = 20
+"""Largest number of geometry errors that are listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """Progress of a survey.
+
+    Attributes
+    ----------
+    done, shots
+        Number of shots that are written, and of all.
+    seconds_left
+        Seconds that the rest will take, in proportion to the cells of shots.
+    seconds
+        Seconds since the start.
+    updates
+        Cell updates so far, those of earlier calls left out.
+    """
+
+    done: int
+    shots: int
+    seconds_left: float
+    seconds: float = 0.0
+    updates: int = 0
+
+
+def record(
+    survey: Survey,
+    path: Path,
+    samples: int,
+    threads: int,
+    comm: Comm | None,
+    callback: Callable[[Recorded], None] | None,
+    stop: Callable[[], bool] | None,
+) -> bool:
+    """Compute the shots that are missing in a file and write them; return False if `stop` has ended that early."""
+    ranks: Any = comm or SerialComm()
+    writer = _Writer(survey, path, samples, callback) if ranks.rank == 0 else None
+    left = ranks.bcast(None if writer is None else writer.opened())
+    if isinstance(left, MingaError):
+        raise left
+    # Shots of similar size share a round, so that no rank waits long for others.
+    for first in range(0, len(left), ranks.size):
+        own: Any = None
+        if first + ranks.rank < len(left):
+            number = left[first + ranks.rank]
+            try:
+                own = number, survey.traces(number, samples, threads=threads)
+            except MingaError as error:
+                own = error
+        every = ranks.gather((own, stop is not None and stop()))
+        failed, ends = ranks.bcast(None if writer is None else writer.take(every or []))
+        if failed is not None:
+            raise failed
+        if ends and first + ranks.size < len(left):
+            return False
+    failed = ranks.bcast(None if writer is None else writer.finish())
+    if failed is not None:
+        raise failed
+    return True
+
+
+def check_geometry(survey: Survey) -> None:
+    """Raise one CaseError that lists all sources and receivers which lie outside the model or on a free surface."""
+    lengths = check_shape(list(survey.shape))
+    domain = domain_of(lengths, check_spacing(survey.spacing, len(lengths)), faces_of(survey.boundary, len(lengths)))
+    found: list[str] = []
+    first: CaseError | None = None
+    for number, shot in enumerate(survey.shots):
+        points = [(s.position, s.interpolation, "source") for s in shot.sources if isinstance(s, PointSource)]
+        points += [(point, shot.receivers.interpolation, "receiver") for point in shot.receivers.positions]
+        for point, interpolation, what in points:
+            try:
+                place(domain.middle if point is None else point, domain, interpolation, what)
+            except CaseError as error:
+                first = first or error
+                name = number + 1 if survey.records is None else survey.records[number]
+                found.append(f"shot {name}: {error.message}")
+    if first is not None:
+        more = f"\n  and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        raise CaseError(
+            f"{len(found)} {'position is' if len(found) == 1 else 'positions are'} wrong\n  "
+            + "\n  ".join(found[:_NAMED])
+            + more,
+            key="survey",
+            remedy=first.remedy,
+        )
+
+
+class _Writer:
+    """Rank 0's file, whose errors all ranks are told."""
+
+    def __init__(self, survey: Survey, path: Path, samples: int, callback: Callable[[Recorded], None] | None) -> None:
+        self.survey, self.path, self.samples, self.callback = survey, path, samples, callback
+        self.file: SegySurvey | None = None
+        self.begun, self.done = time.monotonic(), 0
+        self.costs = [survey.cost(number) for number in range(len(survey.shots))]
+        self.missing: set[int] = set()
+
+    def opened(self) -> list[int] | MingaError:
+        """Open the file and return the shots that are missing, the largest first; first try all shots.
+
+        So no shot is refused later.
+        """
+        survey = self.survey
+        try:
+            check_geometry(survey)
+            for number in range(len(survey.shots)):
+                waves, shot = survey.of(number)
+                stepping_of(waves, shot.sources)
+                shot.receivers.placed(waves.domain)
+            interval = survey.dt * survey.shots[0].receivers.every
+            text = ["SURVEY BY MINGA", "COORDINATES IN METRES, SCALED BY 100"]
+            counts = [len(shot.receivers.positions) for shot in survey.shots]
+            self.file = SegySurvey(self.path, counts, self.samples, interval, _described(survey, self.samples), text)
+        except MingaError as error:
+            return error
+        self.missing = {number for number in range(len(survey.shots)) if number not in self.file.finished}
+        return sorted(self.missing, key=lambda number: (-self.costs[number], number))
+
+    def take(self, every: Sequence[Any]) -> tuple[MingaError | None, bool]:
+        """Write what ranks have computed; return the first error, and whether a rank was asked to stop."""
+        assert self.file is not None
+        failed: MingaError | None = None
+        try:
+            for entry, _ in every:
+                if isinstance(entry, MingaError):
+                    failed = failed or entry  # the shots of other ranks are kept
+                elif entry is not None:
+                    number, traces = entry
+                    self.file.write(number, traces.T, headers_of(self.survey, number))
+                    self.done += 1
+        except MingaError as error:
+            failed = error
+        if failed is None and self.callback is not None and self.done:
+            self.callback(self._progress())
+        return failed, any(asked for _, asked in every)
+
+    def _progress(self) -> Recorded:
+        assert self.file is not None
+        computed = sum(self.costs[number] for number in self.missing & self.file.finished)
+        left = sum(self.costs[number] for number in self.missing - self.file.finished)
+        seconds = time.monotonic() - self.begun
+        steps = (self.survey.first + self.samples - 1) * self.survey.shots[0].receivers.every
+        shots = len(self.survey.shots)
+        return Recorded(len(self.file.finished), shots, seconds / computed * left, seconds, computed * steps)
+
+    def finish(self) -> MingaError | None:
+        """Give the file its name."""
+        assert self.file is not None
+        try:
+            self.file.finish()
+        except MingaError as error:
+            return error
+        return None
+
+
+def _described(survey: Survey, samples: int) -> object:
+    """Return what determines the traces of a survey, for the comparison with an unfinished file."""
+
+    def digest(value: Any) -> object:
+        if callable(value):
+            parts = [np.asarray(value(box)).tobytes() for box in sampled_boxes(check_shape(list(survey.shape)), True)]
+            return hashlib.sha256(b"".join(parts)).hexdigest()
+        if isinstance(value, np.ndarray):
+            return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+        return repr(value)
+
+    def wavelet(source: Source) -> object:
+        return digest(source.wavelet.values) if isinstance(source.wavelet, Wavelet) else repr(source.wavelet)
+
+    def place(source: Source) -> object:
+        return source.position if isinstance(source, PointSource) else (source.axis, source.position)
+
+    return {
+        "samples": samples,
+        "medium": {entry.name: digest(getattr(survey.medium, entry.name)) for entry in fields(survey.medium)},
+        "survey": {
+            entry.name: repr(getattr(survey, entry.name))
+            for entry in fields(survey)
+            if entry.name not in ("medium", "shots")
+        },
+        "shots": [
+            [[place(s), wavelet(s), s.injection] for s in shot.sources]
+            + [list(map(list, shot.receivers.positions)), shot.receivers.every, shot.receivers.interpolation]
+            for shot in survey.shots
+        ],
+    }
