@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from minga.output.directory import RunDirectory
     from minga.running.observer_spec import NamedObserver
 
-__all__ = ["Case", "Source", "find_source", "read_case"]
+__all__ = ["Case", "Source", "find_source", "located", "merged", "read_case"]
 
 _TABLES = ("grid", *RunOptions.model_fields, "observers")
 _WORDS = ("name", "model")
@@ -205,6 +205,37 @@ def read_case(
         mg.run(case.model, steps=10)
     """
     source = find_source(source) if isinstance(source, str) else source
+    table, origin = merged(source, overrides, options)
+    with located(source, origin):
+        try:
+            return _check(source, table, here, planning)
+        except MemoryError as error:
+            raise CaseError(
+                f"the arrays that this case makes before it starts do not fit into memory: {error}",
+                key="grid.shape",
+                remedy="choose fewer cells",
+            ) from error
+
+
+def merged(
+    source: Source, overrides: Sequence[str] = (), options: Mapping[str, object] | None = None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the tables of a case with the entries of the command line, and the origin of these by their keys.
+
+    Parameters
+    ----------
+    source
+        The case.
+    overrides
+        ``key=value`` of ``--set``, values in TOML.
+    options
+        Values of dotted keys that other options set; entries that are None are ignored.
+
+    Raises
+    ------
+    CaseError
+        If the file or an override cannot be read.
+    """
     table = _parse(source)
     origin: dict[str, str] = {}
     for text in overrides:
@@ -215,15 +246,7 @@ def read_case(
             _put(table, key, value, key)
             origin[key] = "the command line"
     _replace_end(table, origin)
-    with _located(source, origin):
-        try:
-            return _check(source, table, here, planning)
-        except MemoryError as error:
-            raise CaseError(
-                f"the arrays that this case makes before it starts do not fit into memory: {error}",
-                key="grid.shape",
-                remedy="choose fewer cells",
-            ) from error
+    return table, origin
 
 
 def _replace_end(table: dict[str, Any], given: Mapping[str, str]) -> None:
@@ -435,7 +458,7 @@ def _entry(entries: list[Any], word: str, key: str, origin: str) -> int:
 
 
 @contextlib.contextmanager
-def _located(source: Source, origin: Mapping[str, str]) -> Iterator[None]:
+def located(source: Source, origin: Mapping[str, str]) -> Iterator[None]:
     """Add to errors the option or the line of the file that set their key, and turn all into CaseErrors."""
     try:
         yield

@@ -23,7 +23,7 @@ from minga.output.directory import disk_errors
 from minga.output.series import Series
 from minga.output.variables import CONVENTIONS
 
-__all__ = ["Recorded", "check_observed", "read_traces", "samples_of", "traces_to_segy", "write_traces"]
+__all__ = ["Recorded", "check_observed", "read_traces", "samples_of", "traces_to_segy", "write_store", "write_traces"]
 
 AXES: Final = "zyx"
 _ROWS_A_CHUNK: Final = 4096
@@ -96,10 +96,34 @@ def write_traces(path: Path, traces: Traces, series: Series) -> None:
         *((name, positions[:, k], ("receiver",), {"units": "m"}) for k, name in enumerate(AXES)),
         ("samples", samples, ("time", "receiver"), about),
     ]
+    write_store(path, arrays, {"Conventions": CONVENTIONS, "sources": [list(s) for s in traces.sources]})
+
+
+def write_store(
+    path: Path,
+    arrays: Sequence[tuple[str, NDArray[Any], Sequence[str], Mapping[str, str]]],
+    attributes: Mapping[str, Any],
+) -> None:
+    """Write arrays as a Zarr store, which appears when it is complete and replaces one of this name.
+
+    Parameters
+    ----------
+    path
+        The store.
+    arrays
+        Name, values, dimensions and attributes of each array.
+    attributes
+        Attributes of the store.
+
+    Raises
+    ------
+    RunError
+        If the disk fails.
+    """
     partial = path.with_name(f".{path.name}.partial")
     with disk_errors(path):
         shutil.rmtree(partial, ignore_errors=True)
-        _write(partial, arrays, {"Conventions": CONVENTIONS, "sources": [list(s) for s in traces.sources]})
+        _write(partial, arrays, attributes)
         shutil.rmtree(path, ignore_errors=True)
         partial.rename(path)
 

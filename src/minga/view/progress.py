@@ -36,6 +36,10 @@ class Progress:
     """Number of times that all cells were updated; None: once for each step."""
     timed: Timed | None = None
     """Time of the model, if the run ends at a time; None if it ends after a number of steps."""
+    word: str = "step"
+    """What is counted: "step", or "shot" of a survey."""
+    left: float | None = None
+    """Seconds until the end, where steps differ in length; None: as many for each."""
 
     @property
     def share(self) -> float:
@@ -49,7 +53,7 @@ class Progress:
         """Text of how far the run is: "step 3 of 10", or "time 1.5 of 5 s"."""
         if self.timed is not None:
             return f"time {self.timed.now:.4g} of {self.timed.end:g}{self.timed.unit}, step {self.step}"
-        return f"step {self.step} of {self.steps}"
+        return f"{self.word} {self.step} of {self.steps}"
 
     @property
     def rate(self) -> float:
@@ -60,6 +64,8 @@ class Progress:
     @property
     def remaining(self) -> float | None:
         """Seconds until the end at the rate so far; None before the first step."""
+        if self.left is not None:
+            return self.left
         if self.timed is not None:
             return self.seconds * (1 / self.share - 1) if self.share > 0 else None
         return self.seconds / self.step * (self.steps - self.step) if self.step else None

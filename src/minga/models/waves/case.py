@@ -45,7 +45,7 @@ from minga.models.waves.stability import LIMITS
 from minga.models.waves.wavelet_file import read_wavelet, resampled, spectrum_peak
 from minga.schema import validate
 
-__all__ = ["make"]
+__all__ = ["boundary_of", "make", "receivers_of", "wavelet_of"]
 
 KEY: Final = "fletcher.boundary"
 _FACES: Final[Mapping[str, Callable[[], Face]]] = {
@@ -66,7 +66,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
             "the boundary of waves is set in [fletcher]", key="grid.boundary", remedy='write boundary = "sponge" there'
         )
     found = find_medium(settings, grid.shape, directory, sample=sample)
-    boundary = _boundary(settings.boundary)
+    boundary = boundary_of(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
     found.medium.check(found.shape)
     faces = faces_of(boundary, len(found.shape))
@@ -74,7 +74,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     limit = LIMITS[settings.time_order] * extremes.dt_limit
     dt = step_for(limit) if settings.dt == "auto" else settings.dt
     sources = [_source(source, number, dt, found, directory) for number, source in enumerate(settings.sources)]
-    receivers = None if settings.receivers is None else _receivers(settings.receivers, found.axes)
+    receivers = None if settings.receivers is None else receivers_of(settings.receivers, found.axes)
     if receivers is not None:
         found.check_inside(receivers.positions, "fletcher.receivers", "a receiver")
     model = fletcher(
@@ -113,7 +113,7 @@ def _sampled(found: FoundMedium) -> Iterator[tuple[str, str]]:
         yield "medium", f"{seen:,} of {cells:,} cells were inspected for these notes; a run inspects all of them first"
 
 
-def _boundary(entry: object) -> Boundary:
+def boundary_of(entry: object) -> Boundary:
     """Return the boundary of the model."""
     if isinstance(entry, str) and entry in _FACES:
         return _FACES[entry]()
@@ -165,7 +165,7 @@ def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium
             key=key,
             remedy=f"write position = [{', '.join(found.axes)}] in metres, or plane = {{z = 20.0}}",
         )
-    wavelet = _wavelet(settings.wavelet, dt, directory, f"{key}.wavelet")
+    wavelet = wavelet_of(settings.wavelet, dt, directory, f"{key}.wavelet")
     if settings.position is not None:
         found.check_inside([settings.position], f"{key}.position", "the source")
         return PointSource(settings.position, wavelet, injection=settings.injection)
@@ -176,7 +176,8 @@ def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium
     return PlaneSource(axis, place, wavelet, settings.injection)
 
 
-def _wavelet(settings: WaveletSettings, dt: float, directory: Path, key: str) -> Ricker | Wavelet:
+def wavelet_of(settings: WaveletSettings, dt: float, directory: Path, key: str) -> Ricker | Wavelet:
+    """Return a wavelet with a sample for each step if it is a file."""
     if (settings.ricker is None) == (settings.file is None):
         raise CaseError(
             "a wavelet is a Ricker or a file" + ("" if settings.ricker is None else ", not both"),
@@ -195,8 +196,8 @@ def _wavelet(settings: WaveletSettings, dt: float, directory: Path, key: str) ->
     return Wavelet(resampled(samples, step, dt) * settings.scale, spectrum_peak(samples, step))
 
 
-def _receivers(settings: ReceiverSettings, axes: str) -> Receivers:
-    key = "fletcher.receivers"
+def receivers_of(settings: ReceiverSettings, axes: str, key: str = "fletcher.receivers") -> Receivers:
+    """Return receivers at points, on a line or on a grid."""
     line = (settings.first, settings.last, settings.count)
     if (settings.positions is None) == all(entry is None for entry in line):
         raise CaseError(

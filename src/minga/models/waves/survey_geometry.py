@@ -12,7 +12,7 @@ import numpy as np
 from minga.errors import CaseError
 from minga.models.waves.gradient import Shot
 from minga.models.waves.receivers import Receivers
-from minga.models.waves.source import PointSource, Ricker, Wavelet
+from minga.models.waves.source import Injection, PointSource, Ricker, Wavelet
 
 __all__ = ["Point", "points_between", "read_points", "shots_of_files", "streamer"]
 
@@ -68,7 +68,12 @@ def streamer(
 
 
 def shots_of_files(
-    shots: str | Path, receivers: str | Path, wavelet: Ricker | Wavelet | None = None, **options: Any
+    shots: str | Path,
+    receivers: str | Path,
+    wavelet: Ricker | Wavelet | None = None,
+    *,
+    injection: Injection = "physical",
+    **options: Any,
 ) -> list[Shot]:
     """Return the shots of two tables: ``shot,z,x`` or ``shot,z,y,x`` with a line for each source and each receiver.
 
@@ -80,6 +85,8 @@ def shots_of_files(
         CSV file of the receivers; those of the shot ``*`` belong to all.
     wavelet
         Wavelet of all sources; None: Ricker().
+    injection
+        Meaning of its amplitude: "physical" or "legacy".
     **options
         Further parameters of `Receivers`: every, interpolation.
 
@@ -105,7 +112,7 @@ def shots_of_files(
     signal = Ricker() if wavelet is None else wavelet
     return [
         Shot(
-            [PointSource(point, signal) for point in points],
+            [PointSource(point, signal, injection=injection) for point in points],
             Receivers([*places.get(name, []), *places.get("*", [])], **options),
         )
         for name, points in sources.items()

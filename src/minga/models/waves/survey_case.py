@@ -1,0 +1,256 @@
+"""Conversion of a case with the tables [fletcher] and [survey] to a Survey."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from minga.case.files import find_file
+from minga.case.settings import GridSettings
+from minga.errors import CaseError
+from minga.models.waves.boundary import faces_of
+from minga.models.waves.case import boundary_of, receivers_of, wavelet_of
+from minga.models.waves.case_medium import FoundMedium, find_medium
+from minga.models.waves.gradient import Shot
+from minga.models.waves.preflight import dispersion_of, notes_of, step_for
+from minga.models.waves.receivers import Receivers
+from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
+from minga.models.waves.source import PointSource, Ricker, Wavelet
+from minga.models.waves.stability import LIMITS
+from minga.models.waves.survey import Survey
+from minga.models.waves.survey_field_data import read_geometry
+from minga.models.waves.survey_frame import Frame
+from minga.models.waves.survey_geometry import Point, shots_of_files, streamer
+from minga.models.waves.survey_settings import SurveySettings
+from minga.models.waves.survey_sps import MapPoint, MapShot, read_sps
+
+__all__ = ["SurveyCase", "make_survey"]
+
+_WAYS: Final = ("shots", "tables", "sps", "segy")
+_TOLERANCE: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SurveyCase:
+    """A survey, the samples of its traces, its medium, and notes before it starts."""
+
+    survey: Survey
+    samples: int
+    medium: FoundMedium
+    notes: tuple[tuple[str, str], ...]
+
+    @property
+    def interval(self) -> float:
+        """Seconds between samples."""
+        return self.survey.dt * self.survey.shots[0].receivers.every
+
+
+def make_survey(settings: FletcherSettings, said: SurveySettings, grid: GridSettings, directory: Path) -> SurveyCase:
+    """Make the survey that a case describes.
+
+    Parameters
+    ----------
+    settings, said, grid
+        The tables [fletcher], [survey] and [grid].
+    directory
+        The directory of the case.
+
+    Raises
+    ------
+    CaseError
+        If an entry is invalid.
+    """
+    _check_tables(settings, said, grid)
+    found = find_medium(settings, grid.shape, directory)
+    found.medium.check(found.shape)
+    boundary = boundary_of(settings.boundary)
+    sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
+    faces = faces_of(boundary, len(found.shape))
+    extremes = found.extremes(settings.order, sigma, settings.form, faces)
+    limit = LIMITS[settings.time_order] * extremes.dt_limit
+    dt, every = _steps(settings, said, limit)
+    wavelet = wavelet_of(_whole_delay(said), dt, directory, "survey.wavelet")
+    frame = Frame(said.origin, said.bearing, said.datum)
+    shots, records, points, notes = _shots(said, found, wavelet, every, frame, directory)
+    first = _multiple(said.begin, said.interval, "survey.begin")
+    samples = _multiple(said.length, said.interval, "survey.length") + 1
+    survey = Survey(
+        found.shape, found.spacing, dt, found.medium, shots, boundary, said.aperture, settings.order,
+        settings.time_order, settings.form, sigma, settings.dtype, records, points, first, _delay(said, wavelet), frame,
+    )  # fmt: skip
+    sources = [shots[0].sources[0]]
+    orders = settings.order, settings.time_order
+    divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
+    said_before = [
+        *notes_of(extremes, limit, found.spacing, dt, sources),
+        *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders)),
+        *notes,
+    ]
+    _check_aliasing(said_before)
+    return SurveyCase(survey, samples, found, tuple(said_before))
+
+
+def _check_tables(settings: FletcherSettings, said: SurveySettings, grid: GridSettings) -> None:
+    if grid.boundary is not None:
+        raise CaseError("the boundary of waves is set in [fletcher]", key="grid.boundary", remedy="write it there")
+    for name in ("sources", "receivers", "time"):
+        if getattr(settings, name):
+            raise CaseError(
+                f"a survey takes its {name} from [survey]", key=f"fletcher.{name}", remedy=f"leave fletcher.{name} out"
+            )
+    ways = [name for name in _WAYS if getattr(said, name) is not None]
+    if len(ways) != 1:
+        raise CaseError(
+            f"the shots of a survey come from one of {', '.join(_WAYS)}; found {', '.join(ways) or 'none of them'}",
+            key="survey",
+            remedy="write one of the tables [survey.shots], [survey.tables], [survey.sps] and [survey.segy]",
+        )
+    spreads = [name for name in ("receivers", "streamer") if getattr(said, name) is not None]
+    if (ways == ["shots"]) != (len(spreads) == 1) or len(spreads) > 1:
+        raise CaseError(
+            f"[survey.{ways[0]}] with {' and '.join(spreads) or 'no receivers'}",
+            key=f"survey.{(spreads or ways)[0]}",
+            remedy="[survey.shots] has either [survey.receivers] or [survey.streamer] beside it, other tables neither",
+        )
+
+
+def _steps(settings: FletcherSettings, said: SurveySettings, limit: float) -> tuple[float, int]:
+    """Return the time step, and the number of steps between samples."""
+    micro = said.interval * 1e6
+    if abs(micro - round(micro)) > 1e-3 or not 1 <= round(micro) <= 65535:
+        raise CaseError(
+            f"a sample every {said.interval:g} s: SEG-Y has 1 to 65535 whole microseconds between samples",
+            key="survey.interval",
+            remedy="write a whole number of microseconds: interval = 0.002",
+        )
+    if settings.dt == "auto":
+        every = max(1, math.ceil(said.interval / step_for(limit) - _TOLERANCE))
+        return said.interval / every, every
+    return settings.dt, max(1, _multiple(said.interval, settings.dt, "survey.interval", "time step"))
+
+
+def _multiple(length: float, step: float, key: str, what: str = "interval") -> int:
+    """Return how often a step fits into a length; raise CaseError if it does not fit."""
+    count = round(length / step)
+    if abs(count * step - length) > _TOLERANCE * max(step, length):
+        raise CaseError(
+            f"{length:g} s is no multiple of the {what}, {step:g} s",
+            key=key,
+            remedy=f"write {count * step:g} or {(count + 1) * step:g}",
+        )
+    return count
+
+
+def _whole_delay(said: SurveySettings) -> WaveletSettings:
+    """Return the wavelet, its peak moved to a whole millisecond where records count from there."""
+    wavelet = said.wavelet
+    if said.zero != "peak":
+        return wavelet
+    if wavelet.ricker is None:
+        raise CaseError(
+            "only a Ricker wavelet has a known peak", key="survey.zero", remedy="give the time that records call 0, s"
+        )
+    if wavelet.delay is not None:
+        return wavelet
+    return wavelet.model_copy(update={"delay": math.ceil(Ricker(wavelet.ricker).starts * 1e3) / 1e3})
+
+
+def _delay(said: SurveySettings, wavelet: Ricker | Wavelet) -> float:
+    """Return the time of the first sample in the records, which SEG-Y stores in whole milliseconds."""
+    zero = wavelet.starts if said.zero == "peak" and isinstance(wavelet, Ricker) else float(said.zero)
+    milliseconds = (said.begin - zero) * 1e3
+    if abs(milliseconds - round(milliseconds)) > 1e-3 or abs(milliseconds) > 32767:
+        raise CaseError(
+            f"the first sample is at {milliseconds:g} ms: SEG-Y has whole milliseconds, 32767 at most",
+            key="survey.zero",
+            remedy="choose begin, zero and the wavelet's delay in whole milliseconds",
+        )
+    return round(milliseconds) / 1e3
+
+
+def _check_aliasing(notes: Sequence[tuple[str, str]]) -> None:
+    coarse = next((text for label, text in notes if label == "too coarse"), None)
+    if coarse is not None:
+        raise CaseError(
+            f"the cells are too coarse for waves of this wavelet: {coarse}",
+            key="survey.wavelet",
+            remedy="choose a lower frequency, or smaller cells",
+        )
+
+
+def _shots(
+    said: SurveySettings, found: FoundMedium, wavelet: Ricker | Wavelet, every: int, frame: Frame, directory: Path
+) -> tuple[list[Shot], list[int] | None, list[float] | None, list[tuple[str, str]]]:
+    """Return the shots, their numbers and those of their source points, and notes."""
+
+    def shot(source: Point, receivers: Receivers) -> Shot:
+        return Shot([PointSource(source, wavelet, injection=said.injection)], receivers)
+
+    if said.tables is not None:
+        sources, spread = (
+            find_file(getattr(said.tables, name), directory, f"survey.tables.{name}") for name in ("shots", "receivers")
+        )
+        shots = shots_of_files(sources, spread, wavelet, injection=said.injection, every=every)
+        _check_axes([p for each in shots for p in each.receivers.positions], found.axes, "survey.tables.receivers")
+        _check_axes([s.position for each in shots for s in each.sources if isinstance(s, PointSource) and s.position],
+                    found.axes, "survey.tables.shots")  # fmt: skip
+        return shots, None, None, []
+    if said.shots is not None:
+        line = said.shots
+        _check_axes([line.first, line.step], found.axes, "survey.shots")
+        places = [tuple(a + k * b for a, b in zip(line.first, line.step, strict=True)) for k in range(line.count)]
+        if said.streamer is not None:
+            towed = said.streamer
+            spreads = streamer(places, towed.depth, towed.nearest, towed.spacing, towed.count, every=every)
+        else:
+            assert said.receivers is not None  # one of both, as was checked
+            table = ReceiverSettings(**said.receivers.model_dump(), every=every)
+            spreads = [receivers_of(table, found.axes, "survey.receivers")] * line.count
+            _check_axes(spreads[0].positions, found.axes, "survey.receivers")
+        return [shot(*each) for each in zip(places, spreads, strict=True)], None, None, []
+    on_map = _of_files(said, directory)
+    rows, away = [], 0.0
+    for each in on_map:
+        points, off = _placed([each.source, *each.receivers], frame, found.axes)
+        away = max(away, off)
+        rows.append(shot(points[0], Receivers(points[1:], every)))
+    notes = [("off the line", f"points lie up to {away:.3g} m beside x, and were moved onto it")] if away > 0.5 else []
+    return rows, [each.record for each in on_map], [each.source.number for each in on_map], notes
+
+
+def _of_files(said: SurveySettings, directory: Path) -> list[MapShot]:
+    """Return the shots of SPS files or of a SEG-Y file."""
+    if said.segy is not None:
+        return read_geometry(find_file(said.segy.file, directory, "survey.segy.file"))
+    assert said.sps is not None  # one of both, as was checked
+    shots, receivers, relation = (
+        find_file(getattr(said.sps, name), directory, f"survey.sps.{name}")
+        for name in ("shots", "receivers", "relation")
+    )
+    return read_sps(shots, receivers, relation, said.sps.revision)
+
+
+def _placed(points: Sequence[MapPoint], frame: Frame, axes: str) -> tuple[list[Point], float]:
+    """Return points of the map in the model, and the largest distance by which they were moved onto its line."""
+    x, y = frame.in_model(np.array([p.easting for p in points]), np.array([p.northing for p in points]))
+    z = frame.datum - np.array([p.elevation for p in points])
+    whole = {"z": z, "y": y, "x": x}
+    # Headers have centimetres: what is nearer to 0 than that is at 0.
+    columns = [np.round(whole[name], 3).tolist() for name in axes]
+    away = 0.0 if "y" in axes else float(np.abs(y).max())
+    return list(zip(*columns, strict=True)), away
+
+
+def _check_axes(points: Sequence[Sequence[float]], axes: str, key: str) -> None:
+    for point in points:
+        if len(point) != len(axes):
+            raise CaseError(
+                f"{list(point)} is no point of the model, which has the axes {', '.join(axes)}",
+                key=key,
+                remedy=f"write [{', '.join(axes)}] in metres",
+            )

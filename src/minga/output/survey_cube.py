@@ -1,0 +1,141 @@
+"""A SEG-Y file of shots as one array over shots, receivers and time, for RSF and Zarr."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+from minga.output.directory import appearing
+from minga.output.rsf import rsf
+from minga.output.segy import SegyFile
+from minga.output.traces import write_store
+from minga.output.variables import CONVENTIONS, Coordinate
+
+__all__ = ["SurveyCube", "read_cube", "write_cube"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SurveyCube:
+    """Samples of a survey.
+
+    Attributes
+    ----------
+    samples
+        f4 over (shot, receiver, time).
+    seconds
+        Time of each sample.
+    records
+        Number of each shot.
+    places
+        Positions in metres by name: source_x, source_y, source_depth over (shot,), and x, y, elevation over
+        (shot, receiver).
+    """
+
+    samples: NDArray[np.float32]
+    seconds: Floats
+    records: NDArray[np.int64]
+    places: dict[str, Floats]
+
+
+def read_cube(path: Path) -> SurveyCube:
+    """Return the traces of a file that is sorted by shots with equally many traces.
+
+    Parameters
+    ----------
+    path
+        The SEG-Y file.
+
+    Raises
+    ------
+    CaseError
+        If it cannot be read, or shots have different numbers of traces.
+    """
+    file = SegyFile.open(path)
+    records, counts = np.unique(np.asarray(file.headers["record"]), return_counts=True)
+    changes = 1 + np.count_nonzero(np.diff(np.asarray(file.headers["record"], "i8")))
+    if len(set(counts.tolist())) > 1 or changes != len(records):
+        raise CaseError(
+            f"{path.name}: shots have {counts.min()} to {counts.max()} traces, or are not in one piece each",
+            remedy="arrays need equally many traces for each shot; SEG-Y does not",
+        )
+    first, across = file.headers[:: counts[0]], (len(records), int(counts[0]))
+    times = float(first["delay"][0]) * 1e-3 + np.arange(file.samples) * file.interval * 1e-6
+    places = {name: _metres(first, name) for name in ("source_x", "source_y", "source_depth")}
+    places |= {name: _metres(file.headers, name).reshape(across) for name in ("x", "y", "elevation")}
+    samples = file.traces(slice(None)).reshape(*across, file.samples)
+    return SurveyCube(samples, times, np.asarray(first["record"], "i8"), places)
+
+
+def write_cube(path: Path, cube: SurveyCube, title: str = "") -> None:
+    """Write a cube as NAME.rsf or NAME.zarr.
+
+    RSF has n1 time, n2 receiver and n3 shot. Along these an axis is in metres if positions along x are evenly spaced,
+    and the same for all shots; otherwise it counts from 1.
+
+    Parameters
+    ----------
+    path
+        The file or store.
+    cube
+        The samples.
+    title
+        Title of the data.
+
+    Raises
+    ------
+    CaseError
+        For another ending.
+    RunError
+        If the disk fails.
+    """
+    if path.suffix == ".zarr":
+        _write_zarr(path, cube, title)
+        return
+    if path.suffix != ".rsf":
+        raise CaseError(f"cannot write {path.name!r}", remedy="name a file that ends in .rsf or .zarr")
+    away = cube.places["x"] - cube.places["source_x"][:, None]
+    same = [values for values in (cube.places["x"], away) if np.ptp(values, axis=0).max() < 1e-6]
+    axes = [
+        _axis("shot", cube.places["source_x"]),
+        _axis("receiver" if same and same[0] is not away else "offset", same[0][0] if same else np.zeros(0), away),
+        Coordinate("time", cube.seconds, {"units": "s"}),
+    ]
+    content = rsf("p", cube.samples.dtype, axes, cube.samples, title)
+    with appearing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def _axis(name: str, metres: Floats, count: Floats | None = None) -> Coordinate:
+    """Return an axis in metres where it is regular, else one that counts."""
+    length = len(metres) if count is None else count.shape[1]
+    steps = np.diff(metres)
+    if len(metres) == length > 1 and steps[0] != 0 and np.abs(steps - steps[0]).max() <= 1e-6 * abs(steps[0]):
+        return Coordinate(name, metres, {"units": "m"})
+    return Coordinate("receiver" if count is not None else name, np.arange(1.0, length + 1), {"units": ""})
+
+
+def _write_zarr(path: Path, cube: SurveyCube, title: str) -> None:
+    arrays: list[Any] = [
+        ("time", cube.seconds, ("time",), {"units": "s", "long_name": "time of the records"}),
+        ("shot", cube.records, ("shot",), {"long_name": "number of the shot (FFID)"}),
+    ]
+    for name, values in cube.places.items():
+        arrays.append((name, values, ("shot", "receiver")[: values.ndim], {"units": "m"}))
+    about = {"long_name": "wave field at receivers", "units": "1", "coordinates": " ".join(cube.places)}
+    arrays.append(("p", cube.samples, ("shot", "receiver", "time"), about))
+    write_store(path, arrays, {"Conventions": CONVENTIONS, "title": title})
+
+
+def _metres(headers: NDArray[Any], name: str) -> Floats:
+    """Return a coordinate in metres, its scalar applied."""
+    scale = "elevation_scale" if name in ("source_depth", "elevation") else "coordinate_scale"
+    given = np.asarray(headers[scale], np.float64)
+    factor = np.where(given == 0, 1.0, np.where(given < 0, 1.0 / np.maximum(1.0, -given), given))
+    return np.round(np.asarray(headers[name], np.float64) * factor, 6)
