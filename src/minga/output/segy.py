@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.output.directory import appearing
 
-__all__ = ["TRACE_KEYS", "SegyFile", "file_head", "ibm_to_ieee", "trace_bytes", "write_segy"]
+__all__ = ["TRACE_KEYS", "SegyFile", "file_head", "ibm_to_ieee", "metres", "trace_bytes", "write_segy"]
 
 _TEXT, _BINARY, _TRACE = 3200, 400, 240
 _IBM, _IEEE = 1, 5
@@ -113,6 +113,25 @@ def ibm_to_ieee(words: NDArray[np.uint32]) -> NDArray[np.float32]:
     fraction = (words & 0xFFFFFF).astype("f8")
     values: NDArray[np.float32] = (sign * np.ldexp(fraction, 4 * (exponent - 64) - 24)).astype("f4")
     return values
+
+
+def metres(headers: NDArray[Any], name: str) -> NDArray[np.float64]:
+    """Return a coordinate, depth or elevation of trace headers with its scalar applied.
+
+    Scalars are factors if positive and divisors if negative; 0 stands for none.
+
+    Parameters
+    ----------
+    headers
+        Trace headers.
+    name
+        One of the names of TRACE_KEYS.
+    """
+    vertical = name in ("elevation", "source_elevation", "source_depth")
+    scale = np.asarray(headers["elevation_scale" if vertical else "coordinate_scale"], np.float64)
+    size = np.where(scale == 0, 1.0, np.abs(scale))
+    given = np.asarray(headers[name], np.float64)
+    return np.where(scale < 0, given / size, given * size)
 
 
 def write_segy(

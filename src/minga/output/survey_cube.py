@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.output.directory import appearing
 from minga.output.rsf import rsf
-from minga.output.segy import SegyFile
+from minga.output.segy import SegyFile, metres
 from minga.output.traces import write_store
 from minga.output.variables import CONVENTIONS, Coordinate
 
@@ -66,9 +66,9 @@ def read_cube(path: Path) -> SurveyCube:
             remedy="arrays need equally many traces for each shot; SEG-Y does not",
         )
     first, across = file.headers[:: counts[0]], (len(records), int(counts[0]))
-    times = float(first["delay"][0]) * 1e-3 + np.arange(file.samples) * file.interval * 1e-6
-    places = {name: _metres(first, name) for name in ("source_x", "source_y", "source_depth")}
-    places |= {name: _metres(file.headers, name).reshape(across) for name in ("x", "y", "elevation")}
+    times: Floats = float(first["delay"][0]) * 1e-3 + np.arange(file.samples, dtype="f8") * (file.interval * 1e-6)
+    places = {name: metres(first, name) for name in ("source_x", "source_y", "source_depth")}
+    places |= {name: metres(file.headers, name).reshape(across) for name in ("x", "y", "elevation")}
     samples = file.traces(slice(None)).reshape(*across, file.samples)
     return SurveyCube(samples, times, np.asarray(first["record"], "i8"), places)
 
@@ -112,12 +112,12 @@ def write_cube(path: Path, cube: SurveyCube, title: str = "") -> None:
         temporary.write_bytes(content)
 
 
-def _axis(name: str, metres: Floats, count: Floats | None = None) -> Coordinate:
+def _axis(name: str, along: Floats, count: Floats | None = None) -> Coordinate:
     """Return an axis in metres where it is regular, else one that counts."""
-    length = len(metres) if count is None else count.shape[1]
-    steps = np.diff(metres)
-    if len(metres) == length > 1 and steps[0] != 0 and np.abs(steps - steps[0]).max() <= 1e-6 * abs(steps[0]):
-        return Coordinate(name, metres, {"units": "m"})
+    length = len(along) if count is None else count.shape[1]
+    steps = np.diff(along)
+    if len(along) == length > 1 and steps[0] != 0 and np.abs(steps - steps[0]).max() <= 1e-6 * abs(steps[0]):
+        return Coordinate(name, along, {"units": "m"})
     return Coordinate("receiver" if count is not None else name, np.arange(1.0, length + 1), {"units": ""})
 
 
@@ -131,11 +131,3 @@ def _write_zarr(path: Path, cube: SurveyCube, title: str) -> None:
     about = {"long_name": "wave field at receivers", "units": "1", "coordinates": " ".join(cube.places)}
     arrays.append(("p", cube.samples, ("shot", "receiver", "time"), about))
     write_store(path, arrays, {"Conventions": CONVENTIONS, "title": title})
-
-
-def _metres(headers: NDArray[Any], name: str) -> Floats:
-    """Return a coordinate in metres, its scalar applied."""
-    scale = "elevation_scale" if name in ("source_depth", "elevation") else "coordinate_scale"
-    given = np.asarray(headers[scale], np.float64)
-    factor = np.where(given == 0, 1.0, np.where(given < 0, 1.0 / np.maximum(1.0, -given), given))
-    return np.round(np.asarray(headers[name], np.float64) * factor, 6)

@@ -21,7 +21,7 @@ from minga.models.waves.preflight import dispersion_of, notes_of, step_for
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
 from minga.models.waves.source import PointSource, Ricker, Wavelet
-from minga.models.waves.stability import LIMITS
+from minga.models.waves.stability import LIMITS, check_step
 from minga.models.waves.survey import Survey
 from minga.models.waves.survey_field_data import read_geometry
 from minga.models.waves.survey_frame import Frame
@@ -33,6 +33,8 @@ __all__ = ["SurveyCase", "make_survey"]
 
 _WAYS: Final = ("shots", "tables", "sps", "segy")
 _TOLERANCE: Final = 1e-6
+_MOST_SAMPLES: Final = 32767
+"""Largest number of samples of a trace: many programs read the number as a signed integer of two bytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,6 +81,12 @@ def make_survey(settings: FletcherSettings, said: SurveySettings, grid: GridSett
     shots, records, points, notes = _shots(said, found, wavelet, every, frame, directory)
     first = _multiple(said.begin, said.interval, "survey.begin")
     samples = _multiple(said.length, said.interval, "survey.length") + 1
+    if samples > _MOST_SAMPLES:
+        raise CaseError(
+            f"{samples:,} samples of a trace; in SEG-Y, all programs read up to {_MOST_SAMPLES:,}",
+            key="survey.length",
+            remedy="record shorter traces, or samples at longer intervals",
+        )
     survey = Survey(
         found.shape, found.spacing, dt, found.medium, shots, boundary, said.aperture, settings.order,
         settings.time_order, settings.form, sigma, settings.dtype, records, points, first, _delay(said, wavelet), frame,
@@ -131,6 +139,7 @@ def _steps(settings: FletcherSettings, said: SurveySettings, limit: float) -> tu
     if settings.dt == "auto":
         every = max(1, math.ceil(said.interval / step_for(limit) - _TOLERANCE))
         return said.interval / every, every
+    check_step(settings.dt, limit)
     return settings.dt, max(1, _multiple(said.interval, settings.dt, "survey.interval", "time step"))
 
 
@@ -141,7 +150,7 @@ def _multiple(length: float, step: float, key: str, what: str = "interval") -> i
         raise CaseError(
             f"{length:g} s is no multiple of the {what}, {step:g} s",
             key=key,
-            remedy=f"write {count * step:g} or {(count + 1) * step:g}",
+            remedy=f"write {max(1, count) * step:g}, or another multiple of {step:g}",
         )
     return count
 

@@ -93,16 +93,12 @@ def facts(found: SurveyCase, out: Path) -> Iterator[tuple[str, str]]:
     receivers = [len(shot.receivers.positions) for shot in survey.shots]
     spread = f"{min(receivers)}" if min(receivers) == max(receivers) else f"{min(receivers)} to {max(receivers)}"
     yield "shots", f"{len(receivers):,} with {spread} receivers, {sum(receivers):,} traces"
-    yield (
-        "records",
-        (
-            f"{found.samples:,} samples every {found.interval * 1e3:g} ms from {survey.delay * 1e3:g} ms, a sample every "
-            f"{survey.shots[0].receivers.every} steps"
-        ),
-    )
+    every = survey.shots[0].receivers.every
+    samples = f"{found.samples:,} samples every {found.interval * 1e3:g} ms, {every} steps"
+    yield "records", f"{samples}, from {survey.delay * 1e3:g} ms"
     yield from found.notes
     cells = [survey.cost(number) for number in range(len(receivers))]
-    steps = (survey.first + found.samples - 1) * survey.shots[0].receivers.every
+    steps = (survey.first + found.samples - 1) * every
     size = f"{min(cells):,}" if min(cells) == max(cells) else f"{min(cells):,} to {max(cells):,}"
     yield "a shot", f"{size} cells and layers, {steps:,} steps; in all {sum(cells) * steps:.3g} updates of cells"
     yield "file", f"{bytes_of_file(found):,} bytes: {out}"

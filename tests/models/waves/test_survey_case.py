@@ -1,0 +1,255 @@
+"""Surveys of case files: geometry from patterns, SPS and SEG-Y headers; headers by the standard's bytes; mistakes."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from minga.cli.toml import dump
+from minga.errors import CaseError
+from minga.models.waves import PointSource
+from minga.models.waves.cli.survey_reading import read_survey
+from minga.models.waves.survey_case import SurveyCase
+from minga.models.waves.survey_frame import Frame
+from minga.models.waves.survey_sps import read_sps
+from minga.output.segy import SegyFile
+from minga.output.survey_cube import read_cube, write_cube
+
+FLETCHER = {"medium": {"vp": 2000.0}, "spacing": 10.0, "order": 4, "dt": 1e-3,
+            "boundary": {"sponge": 4, "z": ["free", "sponge"]}}  # fmt: skip
+RECORDS = {"length": 0.02, "interval": 0.002, "wavelet": {"ricker": 20.0}, "zero": "peak", "aperture": 50.0}
+BOAT = {
+    "shots": {"first": [10.0, 300.0], "step": [0.0, 50.0], "count": 3},
+    "streamer": {"depth": 20.0, "nearest": -50.0, "spacing": -10.0, "count": 4},
+}
+
+
+def case(folder: Path, shape: tuple[int, ...] = (20, 60), fletcher: Any = None, **survey: Any) -> SurveyCase:
+    table = {"model": "fletcher", "grid": {"shape": list(shape)}, "fletcher": FLETCHER | (fletcher or {})}
+    (folder / "sea.toml").write_text(dump(table | {"survey": RECORDS | survey}))
+    return read_survey(str(folder / "sea.toml"), ())[1]
+
+
+def written(found: SurveyCase, path: Path) -> bytes:
+    return found.survey.record(path, found.samples).read_bytes()
+
+
+def positions(found: SurveyCase) -> list[tuple[Any, list[tuple[float, ...]]]]:
+    rows = []
+    for shot in found.survey.shots:
+        (source,) = shot.sources
+        assert isinstance(source, PointSource)
+        rows.append((source.position, list(shot.receivers.positions)))
+    return rows
+
+
+def entry(content: bytes, trace: int, byte: int, kind: str, samples: int) -> Any:
+    """An entry of a trace header by the standard's table, whose bytes count from 1."""
+    return struct.unpack_from(f">{kind}", content, 3600 + trace * (240 + 4 * samples) + byte - 1)[0]
+
+
+def test_headers_of_a_towed_survey_by_the_bytes_of_the_standard(tmp_path: Path) -> None:
+    found = case(tmp_path, **BOAT, origin=[500000.0, 6000000.0], bearing=0.0, datum=5.0)
+    assert (found.samples, found.survey.shots[0].receivers.every) == (11, 2)
+    content = written(found, tmp_path / "sea.sgy")
+    assert len(content) == 3600 + 12 * (240 + 44)
+    assert struct.unpack_from(">hh", content, 3224) == (5, 0)  # IEEE floats
+    assert struct.unpack_from(">h", content, 3228) == (5,)  # sorted by sources
+    expected = {  # of the second trace of the third shot, at x = 400 north of the origin
+        (1, "i"): 10, (5, "i"): 10, (9, "i"): 3, (13, "i"): 2, (17, "i"): 3, (29, "h"): 1, (37, "i"): -60,
+        (41, "i"): -1500, (45, "i"): 500, (49, "i"): 1000, (69, "h"): -100, (71, "h"): -100,
+        (73, "i"): 50000000, (77, "i"): 600040000, (81, "i"): 50000000, (85, "i"): 600034000, (89, "h"): 1,
+        (109, "h"): -60, (115, "H"): 11, (117, "H"): 2000, (197, "i"): 3, (201, "h"): 1,
+    }  # fmt: skip
+    assert {key: entry(content, 9, *key, 11) for key in expected} == expected
+    trace = struct.unpack_from(">11f", content, 3600 + 9 * 284 + 240)
+    assert np.array_equal(trace, found.survey.traces(2, 11)[:, 1].astype("f4"))
+
+
+def test_other_readers_read_the_file(tmp_path: Path) -> None:
+    segyio = pytest.importorskip("segyio")
+    found = case(tmp_path, **BOAT)
+    written(found, tmp_path / "sea.sgy")
+    with segyio.open(str(tmp_path / "sea.sgy"), ignore_geometry=True) as file:
+        assert file.attributes(segyio.TraceField.FieldRecord)[:].tolist() == [1] * 4 + [2] * 4 + [3] * 4
+        assert file.samples[0] == -60.0
+
+
+def test_obspy_reads_the_file(tmp_path: Path) -> None:
+    segy = pytest.importorskip("obspy.io.segy.segy")
+    found = case(tmp_path, **BOAT)
+    written(found, tmp_path / "sea.sgy")
+    traces = segy._read_segy(str(tmp_path / "sea.sgy")).traces
+    assert [trace.header.original_field_record_number for trace in traces] == [1] * 4 + [2] * 4 + [3] * 4
+    assert np.array_equal(traces[5].data, found.survey.traces(1, 11)[:, 1].astype("f4"))
+
+
+def test_records_that_begin_later_are_the_end_of_longer_ones(tmp_path: Path) -> None:
+    whole = case(tmp_path, **BOAT)
+    late = case(tmp_path, **BOAT, begin=0.01, length=0.01)
+    assert (late.survey.first, late.samples, late.survey.delay) == (5, 6, -0.05)
+    assert np.array_equal(late.survey.traces(1, 6), whole.survey.traces(1, 11)[5:])
+
+
+def test_a_survey_repeats_the_geometry_of_a_file(tmp_path: Path) -> None:
+    at = {"origin": [1000.0, 2000.0], "bearing": 30.0, "datum": 7.0}
+    first = case(tmp_path, **BOAT, **at)
+    written(first, tmp_path / "field.sgy")
+    again = case(tmp_path, segy={"file": "field.sgy"}, **at)
+    for (source, spread), (other, others) in zip(positions(first), positions(again), strict=True):
+        assert other == pytest.approx(source, abs=0.02)
+        assert np.array(others) == pytest.approx(np.array(spread), abs=0.02)
+    assert again.survey.records == [1, 2, 3]
+    content = bytearray((tmp_path / "field.sgy").read_bytes())
+    content[3600 + 8 : 3600 + 12] = struct.pack(">i", 2)  # the first trace now belongs to shot 2
+    (tmp_path / "field.sgy").write_bytes(content)
+    with pytest.raises(CaseError, match="shot 2 have sources at several places"):
+        case(tmp_path, segy={"file": "field.sgy"}, **at)
+    (tmp_path / "field.sgy").write_bytes(b"no seismic data")
+    with pytest.raises(CaseError, match="cannot be read as SEG-Y"):
+        case(tmp_path, segy={"file": "field.sgy"}, **at)
+
+
+def record(length: int, **columns: tuple[int, int, str]) -> str:
+    """A line of a file of fixed columns, which count from 1."""
+    text = [" "] * length
+    for first, last, word in columns.values():
+        text[first - 1 : last] = word.rjust(last - first + 1)
+    return "".join(text)
+
+
+def sps_files(folder: Path, revision: str) -> None:
+    """Two shots over a line of four receivers; the second shot has them backwards."""
+    new = revision == "2.1"
+    line, number, depth = ((2, 11), (12, 21), (31, 34)) if new else ((2, 17), (18, 25), (33, 36))
+    head = "H00 SPS format version num.     " + ("SPS 2.1;" if new else "SPS001,10.10.90")
+
+    def point(kind: str, at: float, name: str, below: str, east: float) -> str:
+        return kind + record(
+            80, a=(*line, "101"), b=(*number, name), c=(*depth, below), d=(47, 55, f"{east:.1f}"),
+            e=(56, 65, f"{at:.1f}"), f=(66, 71, "-5.0"),
+        )[1:]  # fmt: skip
+
+    sources = [point("S", 0.0, "11", "5.0", 150.0), point("S", 0.0, "12", "5.0", 200.0)]
+    spread = [point("R", 3.0, f"{n}", "0.0", 100.0 + 20 * n) for n in range(1, 5)]
+    own = {  # of X records
+        "record": (8, 15) if new else (8, 11), "line": (18, 27) if new else (14, 29),
+        "number": (28, 37) if new else (30, 37), "first": (39, 43) if new else (39, 42),
+        "last": (44, 48) if new else (43, 46), "step": (49, 49) if new else (47, 47),
+        "to": (50, 59) if new else (48, 63), "low": (60, 69) if new else (64, 71),
+        "high": (70, 79) if new else (72, 79),
+    }  # fmt: skip
+
+    def relation(name: str, number: str, low: str, high: str, last: str) -> str:
+        words = [name, "101", number, "1", last, "1", "101", low, high]
+        return "X" + record(80, **{k: (*at, word) for (k, at), word in zip(own.items(), words, strict=True)})[1:]
+
+    (folder / "a.s").write_text("\n".join([head, *sources]))
+    (folder / "a.r").write_text("\n".join([head, *spread]))
+    (folder / "a.x").write_text(
+        "\n".join([head, relation("901", "11", "1", "4", "4"), relation("905", "12", "4", "2", "3")])
+    )
+
+
+@pytest.mark.parametrize("revision", ["0", "2.1"])
+def test_sps_files(tmp_path: Path, revision: str) -> None:
+    sps_files(tmp_path, revision)
+    table = {"shots": "a.s", "receivers": "a.r", "relation": "a.x"}
+    found = case(tmp_path, sps=table, datum=15.0)
+    assert positions(found) == [
+        ((25.0, 150.0), [(20.0, 120.0), (20.0, 140.0), (20.0, 160.0), (20.0, 180.0)]),
+        ((25.0, 200.0), [(20.0, 180.0), (20.0, 160.0), (20.0, 140.0)]),
+    ]
+    assert (found.survey.records, found.survey.points) == ([901, 905], [11.0, 12.0])
+    assert ("off the line", "points lie up to 3 m beside x, and were moved onto it") in found.notes
+    files = [tmp_path / name for name in ("a.s", "a.r", "a.x")]
+    files[0].write_text(files[0].read_text().replace("    150.0", "    east0"))
+    with pytest.raises(CaseError, match="line 2: 'east0' in columns 47 to 55 is no number"):
+        read_sps(*files)
+    sps_files(tmp_path, revision)
+    files[1].write_text("\n".join(files[1].read_text().splitlines()[:-1]))
+    with pytest.raises(CaseError, match="line 2: 4 channels, but 3 receivers from 1 to 4 of line 101"):
+        read_sps(*files)
+    files[1].write_text("H00 unknown\n")
+    with pytest.raises(CaseError, match="does not say which revision"):
+        read_sps(*files)
+
+
+@pytest.mark.parametrize("bearing", [90.0, 0.0, 37.0, -90.0])
+def test_the_map_and_back(bearing: float) -> None:
+    frame = Frame((100.0, -50.0), bearing)
+    x, y = np.array([3.0, -4.0]), np.array([5.0, 0.5])
+    there = frame.on_map(x, y)
+    assert np.allclose(frame.in_model(*there), (x, y))
+    assert np.hypot(there[0] - 100.0, there[1] + 50.0) == pytest.approx(np.hypot(x, y))
+    if bearing == 90.0:
+        assert np.array_equal(there, (x + 100.0, y - 50.0))
+
+
+def test_cubes(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    found = case(tmp_path, **BOAT)
+    written(found, tmp_path / "sea.sgy")
+    cube = read_cube(tmp_path / "sea.sgy")
+    traces = SegyFile.open(tmp_path / "sea.sgy").traces(slice(None))
+    assert np.array_equal(cube.samples, traces.reshape(3, 4, 11))
+    write_cube(tmp_path / "sea.rsf", cube)
+    head, _, data = (tmp_path / "sea.rsf").read_bytes().partition(b"\x0c\x0c\x04")
+    text = head.decode()
+    assert 'n3=3 d3=50.0 o3=300.0 label3="shot" unit3="m"' in text
+    assert 'n2=4 d2=-10.0 o2=-50.0 label2="offset" unit2="m"' in text
+    assert "n1=11 d1=0.002" in text
+    assert data == cube.samples.astype("<f4").tobytes()
+    write_cube(tmp_path / "sea.zarr", cube)
+    with xarray.open_zarr(tmp_path / "sea.zarr") as data_set:
+        assert data_set.p.dims == ("shot", "receiver", "time")
+        assert float(data_set.time[0]) == -0.06
+        assert data_set.source_x.values.tolist() == [300.0, 350.0, 400.0]
+        assert float(data_set.p.sel(shot=2)[3, 10]) == traces[7, 10]
+    with pytest.raises(CaseError, match="ends in"):
+        write_cube(tmp_path / "sea.doc", cube)
+
+
+OUT = {"shots": {"first": [0.0, 300.0], "step": [0.0, 200.0], "count": 3}}
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({}, "found none of them"),
+    ({"shots": BOAT["shots"]}, "no receivers"),
+    (BOAT | {"receivers": {"positions": [[10.0, 0.0]]}}, "receivers and streamer"),
+    (BOAT | {"interval": 0.0015}, "no multiple of the time step"),
+    (BOAT | {"interval": 0.00200055}, "whole microseconds"),
+    (BOAT | {"length": 0.003}, "no multiple of the interval"),
+    (BOAT | {"zero": 0.0105}, "whole milliseconds"),
+    (BOAT | {"wavelet": {"ricker": 150.0}}, "too coarse for waves"),
+    (BOAT | {"shots": {"first": [10.0, 5.0, 300.0], "step": [0.0, 50.0], "count": 3}}, "no point of the model"),
+    (BOAT | {"shots": {"first": [10.0, 300.0], "step": [0.0, 50.0], "count": 0}}, "of at least 1"),
+    (BOAT | {"tables": {"shots": "a.csv", "receivers": "b.csv"}}, "found shots, tables"),
+    ({"tables": {"shots": "a.csv", "receivers": "b.csv"}}, "there is no file"),
+    (BOAT | {"apertur": 3.0}, "unknown key 'survey.apertur'"),
+]
+
+
+@pytest.mark.parametrize(("survey", "said"), WRONG)
+def test_mistakes(tmp_path: Path, survey: dict[str, Any], said: str) -> None:
+    with pytest.raises(CaseError, match=said):
+        case(tmp_path, **survey)
+
+
+def test_all_wrong_positions_are_listed_at_once(tmp_path: Path) -> None:
+    with pytest.raises(CaseError) as caught:
+        case(tmp_path, **(BOAT | OUT))
+    text = str(caught.value)
+    assert "7 positions are wrong" in text  # three sources, and four receivers
+    assert "shot 1: a source lies at (z, x) = (0, 300), on a free surface" in text
+    assert "shot 3: a source lies at (z, x) = (0, 700), outside the model" in text
+    assert "shot 3: a receiver lies at (z, x) = (20, 650), outside the model" in text
+    assert "sea.toml" in text
+
+
+def test_what_belongs_to_a_single_shot_is_refused(tmp_path: Path) -> None:
+    for name, value in (("time", 0.1), ("sources", [{"position": [10.0, 10.0]}])):
+        with pytest.raises(CaseError, match=f"takes its {name} from"):
+            case(tmp_path, fletcher={name: value}, **BOAT)
