@@ -37,7 +37,7 @@ class Progress:
     timed: Timed | None = None
     """Time of the model, if the run ends at a time; None if it ends after a number of steps."""
     word: str = "step"
-    """What is counted: "step", or "shot" of a survey."""
+    """Name of what is counted: "step", or "shot" of a survey."""
     left: float | None = None
     """Seconds until the end, where steps differ in length; None: as many for each."""
 

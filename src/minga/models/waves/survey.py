@@ -121,6 +121,11 @@ class Survey:
         ----------
         number
             Number of the shot, from 0.
+
+        Returns
+        -------
+        int
+            Cells.
         """
         lengths = check_shape(list(self.shape))
         return part_of(self.shots[number], lengths, check_spacing(self.spacing, len(lengths)), self.aperture).size

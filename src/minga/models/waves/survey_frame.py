@@ -48,6 +48,11 @@ class Frame:
         ----------
         x, y
             Positions along the axes of the model, m.
+
+        Returns
+        -------
+        tuple
+            Easting and northing, m.
         """
         east, north = self._along
         return self.origin[0] + x * east - y * north, self.origin[1] + x * north + y * east
@@ -59,6 +64,11 @@ class Frame:
         ----------
         easting, northing
             Positions on the map, m.
+
+        Returns
+        -------
+        tuple
+            Positions along x and y, m.
         """
         east, north = self._along
         a, b = easting - self.origin[0], northing - self.origin[1]
