@@ -249,6 +249,15 @@ def test_all_wrong_positions_are_listed_at_once(tmp_path: Path) -> None:
     assert "sea.toml" in text
 
 
+def test_sources_in_the_air_are_refused(tmp_path: Path) -> None:
+    vp = np.full((20, 60), 1500.0)
+    vp[:2] = 340.0
+    np.save(tmp_path / "vp.npy", vp)
+    slow = BOAT | {"wavelet": {"ricker": 5.0}}
+    with pytest.raises(CaseError, match=r"shot 2: a source lies at .10.0, 350.0., where vp is 340 m/s"):
+        case(tmp_path, fletcher={"medium": {"vp": "vp.npy"}}, **slow)
+
+
 def test_what_belongs_to_a_single_shot_is_refused(tmp_path: Path) -> None:
     for name, value in (("time", 0.1), ("sources", [{"position": [10.0, 10.0]}])):
         with pytest.raises(CaseError, match=f"takes its {name} from"):

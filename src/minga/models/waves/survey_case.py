@@ -17,6 +17,7 @@ from minga.models.waves.boundary import faces_of
 from minga.models.waves.case import boundary_of, receivers_of, wavelet_of
 from minga.models.waves.case_medium import FoundMedium, find_medium
 from minga.models.waves.gradient import Shot
+from minga.models.waves.medium import Sampler
 from minga.models.waves.preflight import dispersion_of, notes_of, step_for
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
@@ -28,11 +29,14 @@ from minga.models.waves.survey_frame import Frame
 from minga.models.waves.survey_geometry import Point, shots_of_files, streamer
 from minga.models.waves.survey_settings import SurveySettings
 from minga.models.waves.survey_sps import MapPoint, MapShot, read_sps
+from minga.space.box import Box
 
 __all__ = ["SurveyCase", "make_survey"]
 
 _WAYS: Final = ("shots", "tables", "sps", "segy")
 _TOLERANCE: Final = 1e-6
+_AIR: Final = 400.0
+"""Velocity below which a cell is of air, m/s."""
 _MOST_SAMPLES: Final = 32767
 """Largest number of samples of a trace: many programs read the number as a signed integer of two bytes."""
 
@@ -100,6 +104,8 @@ def make_survey(settings: FletcherSettings, said: SurveySettings, grid: GridSett
         *notes,
     ]
     _check_aliasing(said_before)
+    if extremes.slowest_p < _AIR:
+        _check_air(survey, found)
     return SurveyCase(survey, samples, found, tuple(said_before))
 
 
@@ -189,6 +195,27 @@ def _check_aliasing(notes: Sequence[tuple[str, str]]) -> None:
             f"the cells are too coarse for waves of this wavelet: {coarse}",
             key="survey.wavelet",
             remedy="choose a lower frequency, or smaller cells",
+        )
+
+
+def _check_air(survey: Survey, found: FoundMedium) -> None:
+    """Raise CaseError for sources and receivers in cells whose velocity is that of air."""
+    sampler = Sampler(found.medium, found.shape, (0,) * len(found.shape))
+    wrong = []
+    for number, shot in enumerate(survey.shots, 1):
+        points = [("source", s.position) for s in shot.sources if isinstance(s, PointSource) and s.position]
+        points += [("receiver", tuple(point)) for point in shot.receivers.positions]
+        for what, point in points:
+            cell = tuple(round(x / h) for x, h in zip(point, found.spacing, strict=True))
+            if all(0 <= k < n for k, n in zip(cell, found.shape, strict=True)):
+                vp = float(sampler.values("vp", Box(cell, tuple(k + 1 for k in cell))).ravel()[0])
+                if vp < _AIR:
+                    wrong.append(f"shot {number}: a {what} lies at {list(point)}, where vp is {vp:g} m/s")
+    if wrong:
+        raise CaseError(
+            f"{len(wrong)} positions are in the air\n  " + "\n  ".join(wrong[:20]),
+            key="survey",
+            remedy="put sources and receivers into the ground or the water",
         )
 
 

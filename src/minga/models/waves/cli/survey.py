@@ -115,6 +115,10 @@ def perform(
     found
         The survey.
     """
+    if comm.size > 1:
+        from minga.engine.pin import local_place, pin
+
+        pin(*local_place(comm.rank, comm.size), request.threads)
     cells = sum(found.survey.cost(number) for number in range(len(found.survey.shots)))
 
     def progress(now: Recorded) -> None:
