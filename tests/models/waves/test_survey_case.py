@@ -11,8 +11,10 @@ import pytest
 
 from minga.cli.toml import dump
 from minga.errors import CaseError
-from minga.models.waves import PointSource
+from minga.models.waves import Faces, Free, PointSource, Sponge
+from minga.models.waves.boundary import domain_of, faces_of
 from minga.models.waves.cli.survey_reading import read_survey
+from minga.models.waves.interpolation import doubtful, place
 from minga.models.waves.survey_case import SurveyCase
 from minga.models.waves.survey_frame import Frame
 from minga.models.waves.survey_sps import read_sps
@@ -247,6 +249,26 @@ def test_all_wrong_positions_are_listed_at_once(tmp_path: Path) -> None:
     assert "shot 3: a source lies at (z, x) = (0, 700), outside the model" in text
     assert "shot 3: a receiver lies at (z, x) = (20, 650), outside the model" in text
     assert "sea.toml" in text
+
+
+def test_many_points_are_judged_as_each_is() -> None:
+    faces = faces_of(Faces(Sponge(3), z=(Free(), Sponge(3)), x=(Sponge(3), Free())), 2)
+    domain = domain_of((20, 30), (10.0, 5.0), faces)
+    rng = np.random.default_rng(3)
+    points = np.concatenate([rng.integers(-2, 32, (300, 2)) * [10.0, 5.0], rng.uniform(-10, 210, (100, 2))])
+
+    def refused(point: Any) -> bool:
+        try:
+            place(tuple(point), domain, "linear", "source")
+        except CaseError:
+            return True
+        return False
+
+    found = doubtful(points, domain)
+    truth = np.array([refused(point) for point in points])
+    assert 50 < np.count_nonzero(truth) < 350
+    assert found[truth].all()  # none is missed
+    assert np.count_nonzero(found & ~truth) < 40  # points between a surface and its next cell are asked about
 
 
 def test_sources_in_the_air_are_refused(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
 
-__all__ = ["INTERPOLATIONS", "Interpolation", "Placed", "place"]
+__all__ = ["INTERPOLATIONS", "Interpolation", "Placed", "doubtful", "place"]
 
 Interpolation = Literal["sinc", "linear"]
 INTERPOLATIONS: Final = ("sinc", "linear")
@@ -117,6 +117,27 @@ def place(
                 remedy="give a point below the surface, a cell or more away from it",
             )
     return placed
+
+
+def doubtful(points: Floats, domain: Domain) -> NDArray[np.bool_]:
+    """Return for many points whether `place` may refuse them; it takes long to ask it for each.
+
+    Parameters
+    ----------
+    points
+        Positions in metres, a row for each point and a column for each axis.
+    domain
+        Domain of the waves.
+    """
+    found = np.zeros(len(points), bool)
+    if any(domain.periodic):
+        return ~found
+    for axis, (low, high) in enumerate(zip(*domain.without_surfaces)):
+        place = points[:, axis] / domain.spacing[axis]
+        found |= ~((place >= -_ON_CELL) & (place <= domain.shape[axis] - 1 + _ON_CELL))  # True for NaN
+        cell = np.floor(np.where(found, 0.0, place) + _ON_CELL).astype(np.int64) + domain.low[axis]
+        found |= (cell < low) | (cell >= high)
+    return found
 
 
 def _along(place: float, domain: Domain, axis: int, interpolation: Interpolation) -> tuple[int, Floats, int]:

@@ -15,7 +15,7 @@ from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError, MingaError
 from minga.models.waves.boundary import domain_of, faces_of
 from minga.models.waves.domain import check_shape, check_spacing
-from minga.models.waves.interpolation import place
+from minga.models.waves.interpolation import doubtful, place
 from minga.models.waves.medium import sampled_boxes
 from minga.models.waves.model import stepping_of
 from minga.models.waves.source import PointSource, Source, Wavelet
@@ -99,6 +99,10 @@ def check_geometry(survey: Survey) -> None:
     for number, shot in enumerate(survey.shots):
         points = [(s.position, s.interpolation, "source") for s in shot.sources if isinstance(s, PointSource)]
         points += [(point, shot.receivers.interpolation, "receiver") for point in shot.receivers.positions]
+        placed = [domain.middle if point is None else point for point, _, _ in points]
+        if all(len(point) == len(lengths) for point in placed):
+            doubts = doubtful(np.array(placed, np.float64).reshape(-1, len(lengths)), domain)
+            points = [each for each, doubt in zip(points, doubts, strict=True) if doubt]
         for point, interpolation, what in points:
             try:
                 place(domain.middle if point is None else point, domain, interpolation, what)
@@ -138,7 +142,10 @@ class _Writer:
             for number in range(len(survey.shots)):
                 waves, shot = survey.of(number)
                 stepping_of(waves, shot.sources)
-                shot.receivers.placed(waves.domain)
+                if survey.aperture is not None and (
+                    any(waves.domain.periodic) or any(map(any, waves.domain.mirrors[1:]))
+                ):
+                    shot.receivers.placed(waves.domain)  # a part has faces of its own
             interval = survey.dt * survey.shots[0].receivers.every
             text = ["SURVEY BY MINGA", "COORDINATES IN METRES, SCALED BY 100"]
             counts = [len(shot.receivers.positions) for shot in survey.shots]
