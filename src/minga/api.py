@@ -103,6 +103,7 @@ from minga.running.run import run
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
 from minga.solve.adjoint.adjoint import Adjoint, adjoint
+from minga.solve.adjoint.tangent import TangentStep, tangent
 from minga.space.boundary import (
     antiperiodic,
     custom,
@@ -165,6 +166,7 @@ __all__ = [
     "Span",
     "Stop",
     "Synchronous",
+    "TangentStep",
     "abs",
     "acos",
     "acosh",
@@ -255,6 +257,7 @@ __all__ = [
     "sum",
     "sweep",
     "tan",
+    "tangent",
     "tanh",
     "trunc",
     "von_neumann",

@@ -72,6 +72,25 @@ class Problem:
             slots = [(item, k) for item in wrt for k in range(item.slots)]
             return {(i, k): np.array(engine.gather(adjoint.of[i].slot(k))) for i, k in slots}  # type: ignore[arg-type]
 
+    def tangent(self, directions: Values, comm: Any = None, ranks: int = 1) -> np.ndarray:
+        """Return the derivative of the last state in a direction."""
+        change = mg.tangent(self.step, list(dict.fromkeys(item for item, _ in directions)))
+        with self.engine(comm, ranks) as engine:
+            self.set(engine, self.values)
+            for (item, k), values in directions.items():
+                engine.set(change.of[item].slot(k), values)
+            engine.run(change.step, self.steps)
+            return np.array(engine.gather(change.of[self.out]))
+
+    def asymmetry(self, wrt: Sequence[mg.Field]) -> float:
+        """The difference of <w, J d> and <J^T w, d> for a random direction d, relative to the terms of the sums."""
+        found = self.gradient(wrt)
+        directions = {key: self.rng.standard_normal(slope.shape) for key, slope in found.items()}
+        changes = self.tangent(directions)
+        here, there = (self.weights * changes), [found[key] * d for key, d in directions.items()]
+        size = np.abs(here).sum() + sum(np.abs(part).sum() for part in there)
+        return float(abs(here.sum() - sum(part.sum() for part in there)) / size)
+
     def error(self, wrt: Sequence[mg.Field], h: float = 3e-4) -> float:
         """The difference between the derivative in a random direction and a difference quotient of fourth order."""
         found = self.gradient(wrt)
@@ -86,15 +105,16 @@ class Problem:
         return abs(slope - quotient) / (size + abs(quotient))
 
 
+NOT_LINEAR = mg.custom(lambda edge: 0.4 * edge[0] * edge[1] + 0.1)
 CONDITIONS: list[Any] = [
     mg.fixed(0.0), mg.fixed(0.7), mg.dirichlet(0.3), mg.neumann(0.2), mg.reflect("edge"), mg.reflect("cell"),
     mg.robin(1.0, 0.2), mg.zero_gradient(), mg.dirichlet(0.5, 4), mg.neumann(0.0, 4),
-    mg.custom(lambda edge: 0.4 * edge[0] * edge[1] + 0.1), mg.custom(lambda edge: -edge[edge.layer]),
+    NOT_LINEAR, mg.custom(lambda edge: -edge[edge.layer]),
 ]  # fmt: skip
 
 
 @st.composite
-def problems(draw: Any) -> tuple[Problem, list[mg.Field]]:
+def problems(draw: Any, linear: bool = False) -> tuple[Problem, list[mg.Field]]:
     """A step of a random kernel on a random region, with random conditions, points on cells or faces, and locals."""
     ndim = draw(st.integers(1, 3))
     shape = tuple(draw(st.integers(6, 8)) for _ in range(ndim))
@@ -102,7 +122,7 @@ def problems(draw: Any) -> tuple[Problem, list[mg.Field]]:
     grid = mg.Grid(shape, spacing=0.5, periodic=periodic)
 
     def walls() -> Any:
-        pick = st.sampled_from(CONDITIONS)
+        pick = st.sampled_from([each for each in CONDITIONS if each is not NOT_LINEAR] if linear else CONDITIONS)
         return {axis: (draw(pick), draw(pick)) for axis in range(ndim) if not periodic[axis]}
 
     centres = [draw(st.sampled_from([(), (0,)])) for _ in range(2)]
@@ -241,6 +261,66 @@ def test_derivatives_are_exact(name: str) -> None:
     problem, wrt = PROBLEMS[name]()
     h = 1e-6 if name == "advection" else 3e-4  # limiters have kinks, which few differences this short cross
     assert problem.error(wrt, h) < 1e-8
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", ["heat", "advection", "reaction", "staggered"])
+def test_tangents_and_adjoints_are_transposes(name: str) -> None:
+    problem, wrt = PROBLEMS[name]()
+    assert problem.asymmetry(wrt) < 1e-14
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(problems(linear=True))
+def test_tangents_of_random_steps_and_their_adjoints_are_transposes(problem: tuple[Problem, list[mg.Field]]) -> None:
+    assert problem[0].asymmetry(problem[1]) < 1e-13
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("ranks", [3, 2])
+def test_tangents_have_the_same_bits_on_any_ranks(ranks: int) -> None:
+    problem, wrt = heat()
+    directions = {(item, k): problem.values[item, k] for item in wrt for k in range(item.slots)}
+    shared = mg.run_virtual(ranks, lambda comm: problem.tangent(directions, comm, ranks))[0]
+    assert shared.tobytes() == problem.tangent(directions).tobytes()
+
+
+def test_a_step_with_tangents_computes_the_same_state() -> None:
+    problem, wrt = heat()
+    change = mg.tangent(problem.step, wrt)
+    states = []
+    for step in (problem.step, change.step):
+        with problem.engine() as engine:
+            problem.set(engine, problem.values)
+            engine.run(step, 4)
+            states.append(np.array(engine.gather(problem.out)))
+    assert states[0].tobytes() == states[1].tobytes()
+    assert "heat" in repr(change)
+
+
+def test_what_has_no_tangent_is_refused() -> None:
+    problem, wrt = nine_points()
+    with pytest.raises(MingaError, match="not linear in the cells inside"):
+        problem.tangent({(wrt[0], 0): problem.values[wrt[0], 0]})
+    with pytest.raises(MingaError, match="wrt is not a list of fields"):
+        mg.tangent(problem.step, [])
+    u = mg.Field("u", GRID, boundary=mg.neumann(0.0))
+    largest = mg.Register("largest", initial=0.0)
+    step = mg.Program("step")
+    with step.when(largest > 1.0):
+        step.apply(_halve, u)
+    with pytest.raises(MingaError, match="operations under a condition"):
+        mg.tangent(step, [u])
+    step = mg.Program("step")
+    step.call(lambda engine: None, reads=(u,), writes=(u,))
+    with pytest.raises(MingaError, match="writes fields in Python"):
+        mg.tangent(step, [u])
+
+
+@mg.kernel
+def _halve(u: Any) -> None:
+    u[0, 0] = 0.5 * u[0, 0]
 
 
 def test_a_taylor_remainder_is_of_second_order() -> None:

@@ -12,10 +12,10 @@ from minga.errors import ProgramError
 from minga.lang.expr import Node, const
 from minga.lang.graph import Interner, topological
 from minga.lang.reverse import pulled_back, weighted_sum
-from minga.space.boundary import SIDES, Side, trace_fill
+from minga.space.boundary import SIDES, Boundary, Condition, Edge, Side, trace_fill
 from minga.space.field import Field
 
-__all__ = ["Face", "beyond", "faces_of"]
+__all__ = ["Face", "beyond", "faces_of", "linearised"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,3 +119,49 @@ def beyond(item: Field, layers: int) -> tuple[set[str], set[Field]]:
                 registers |= {str(scalar.name) for scalar in fill.graph.scalars}
                 others |= {each for each in fill.operands if isinstance(each, Field) and each is not item}
     return registers, others
+
+
+def linearised(item: Field) -> Boundary:
+    """Return the conditions of differences between fields that obey those of a field, to first order.
+
+    Parameters
+    ----------
+    item
+        The field.
+
+    Returns
+    -------
+    Boundary
+        Conditions by which ghost cells are linear in the cells inside.
+
+    Raises
+    ------
+    ProgramError
+        When ghost cells are computed, if a condition is not linear in the cells inside.
+    """
+
+    def linear(condition: Condition | None, axis: int, side: Side) -> Condition | None:
+        known = None if condition is None else condition.linear()
+        if condition is None or known is not None:
+            return known
+
+        def value(edge: Edge) -> object:
+            terms = []
+            for cell, slope in _slopes(item, axis, side, edge.layer).items():
+                if slope.op != "const":
+                    raise ProgramError(
+                        f"the tangent of {item.name!r}: its condition {condition} at the {side} end of "
+                        f"{item.grid.axes[axis]} is not linear in the cells inside",
+                        remedy="use a condition whose ghost cells are sums of cells times numbers",
+                    )
+                terms.append(float(slope.data) * edge[cell])
+            return sum(terms, 0.0)
+
+        return Condition(f"linearised {condition}", value, homogeneous=True)
+
+    return Boundary(
+        tuple(
+            (linear(low, axis, "low"), linear(high, axis, "high"))
+            for axis, (low, high) in enumerate(item.boundary.sides)
+        )
+    )

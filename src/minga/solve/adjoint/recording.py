@@ -8,7 +8,7 @@ left out of the step that fills the tape: for a linear step, all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -22,9 +22,19 @@ from minga.lang.types import is_float
 from minga.solve.adjoint.ghosts import beyond
 from minga.solve.adjoint.like import field_like
 from minga.solve.adjoint.transposed import Pool, Values, transposed
+from minga.space.boundary import Boundary
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["Recording", "record", "stored_slots", "used_slots"]
+__all__ = [
+    "Recording",
+    "check_registers",
+    "companion",
+    "ghost_inputs",
+    "read_slots",
+    "record",
+    "stored_slots",
+    "used_slots",
+]
 
 _MOST: Final = 256
 """Rounds of a loop that are written out."""
@@ -89,9 +99,9 @@ def record(step: Program, wanted: Sequence[Field], name: str) -> Recording:
     """
     operations, turns = _on_buffers(step)
     active = _active(operations, turns, wanted)
-    _check_registers(operations, active)
+    check_registers(operations, active)
     fields = dict.fromkeys(slot.field for slot in active)
-    adjoints = {item: _adjoint_field(item) for item in fields}
+    adjoints = {item: companion(item, "adjoint") for item in fields}
     steps, last, registers = _versions(operations)
     pool = Pool(name)
     saved = _saved_registers(steps, registers, name)
@@ -199,7 +209,8 @@ def used_slots(operations: Iterable[Operation]) -> set[Slot]:
     return {slot for each in operations if isinstance(each, Apply) for slot in _slots(each.operands)}
 
 
-def _read(operation: Apply) -> list[Slot]:
+def read_slots(operation: Apply) -> list[Slot]:
+    """Return the slots of which a kernel uses values."""
     numbers = {node.data[0] for node in operation.graph.nodes() if node.op == "read"}
     return [o for number, o in enumerate(operation.operands) if number in numbers and isinstance(o, Slot)]
 
@@ -229,7 +240,7 @@ def _active(operations: Sequence[Apply | Let], turns: dict[Field, int], wanted: 
     while len(active) != before:
         before = len(active)
         for each in operations:
-            if isinstance(each, Apply) and any(slot in active for slot in _read(each)):
+            if isinstance(each, Apply) and any(slot in active for slot in read_slots(each)):
                 active.update(slot for slot in _stored(each) if is_float(slot.field.dtype))
         for slot in list(active):  # after a rotation, another buffer has this name
             if turns.get(slot.field, 0) % slot.field.slots:
@@ -237,29 +248,29 @@ def _active(operations: Sequence[Apply | Let], turns: dict[Field, int], wanted: 
     return active
 
 
-def _check_registers(operations: Sequence[Apply | Let], active: set[Slot]) -> None:
+def check_registers(operations: Sequence[Apply | Let], active: Collection[Slot], kind: str = "adjoint") -> None:
     """Raise ProgramError if a reduction of active fields decides on what is stored into them."""
     tainted: dict[str, str] = {}
     before = -1
     while len(tainted) != before:  # registers also pass from one step to the next
         before = len(tainted)
         for each in operations:
-            used = _used(each) | (_conditions(each)[0] if isinstance(each, Apply) else set())
+            used = _used(each) | (ghost_inputs(each)[0] if isinstance(each, Apply) else set())
             found = next((tainted[key] for key in used if key in tainted), None)
             if isinstance(each, Let):
                 if found is not None:
                     tainted[each.register.key] = found
             elif found is not None and any(slot in active for slot in _stored(each)):
                 raise ProgramError(
-                    f"the adjoint of {each.label}: it uses a number that {found} reduces from fields, such as a norm "
+                    f"the {kind} of {each.label}: it uses a number that {found} reduces from fields, such as a norm "
                     "or a time step, whose derivative is not taken",
                     remedy="give the number a value that does not depend on the fields",
                 )
-            elif each.results and any(slot in active for slot in _read(each)):
+            elif each.results and any(slot in active for slot in read_slots(each)):
                 tainted |= dict.fromkeys((register.key for register in each.results), each.label)
 
 
-def _conditions(operation: Apply) -> tuple[set[str], set[Field]]:
+def ghost_inputs(operation: Apply) -> tuple[set[str], set[Field]]:
     """Return the registers and the other fields that make ghost cells which an operation may read."""
     graph = operation.graph
     registers: set[str] = set()
@@ -285,14 +296,14 @@ def _check_conditions(made: Sequence[Operation], step: Sequence[Apply | Let], ac
     stores_active = [e for e in step if isinstance(e, Apply) and any(slot in active for slot in _stored(e))]
     for each in made:
         if isinstance(each, Apply):
-            number = next((key for key in _conditions(each)[0] if key in changed), None)
+            number = next((key for key in ghost_inputs(each)[0] if key in changed), None)
             if number is not None:
                 raise ProgramError(
                     f"{each.label}: a boundary condition uses {number.lstrip('$')}, which changes in the step",
                     remedy="use conditions that do not change with the time, or kernels that are linear in the fields",
                 )
     for each in [*(e for e in made if isinstance(e, Apply)), *stores_active]:
-        other = next((item for item in _conditions(each)[1] if item in moving), None)
+        other = next((item for item in ghost_inputs(each)[1] if item in moving), None)
         if other is not None:
             raise ProgramError(
                 f"{each.label}: a boundary condition reads {other.name!r}, which varies",
@@ -300,17 +311,19 @@ def _check_conditions(made: Sequence[Operation], step: Sequence[Apply | Let], ac
             )
 
 
-def _adjoint_field(item: Field) -> Field:
-    """Return the field for the adjoint of another one."""
+def companion(item: Field, kind: str, boundary: Boundary | None = None) -> Field:
+    """Return the field for the adjoint or the tangent of another one; by default 0 beyond its ends."""
     if item.dtype not in ("f4", "f8"):
-        raise ProgramError(f"the adjoint of {item.name!r}, which is {item.dtype}", remedy="use f4 or f8")
+        raise ProgramError(f"the {kind} of {item.name!r}, which is {item.dtype}", remedy="use f4 or f8")
     if item.replicated:
         raise ProgramError(
-            f"the adjoint of {item.name!r}, which lacks axes of its grid", remedy="declare it with all axes"
+            f"the {kind} of {item.name!r}, which lacks axes of its grid", remedy="declare it with all axes"
         )
     if any(item.antiperiodic):
-        raise ProgramError(f"the adjoint of {item.name!r}, which is antiperiodic", remedy="use periodic fields")
-    return field_like(item, f"{item.name}_adjoint", f"adjoint of {item.name}", slots=item.slots, on=item.on)
+        raise ProgramError(f"the {kind} of {item.name!r}, which is antiperiodic", remedy="use periodic fields")
+    return field_like(
+        item, f"{item.name}_{kind}", f"{kind} of {item.name}", slots=item.slots, on=item.on, boundary=boundary
+    )
 
 
 # The tape ------------------------------------------------------------------------------------------------------------
@@ -321,7 +334,7 @@ def _versions(operations: Sequence[Apply | Let]) -> tuple[list[_Step], dict[Slot
     changed: dict[str, list[Register]] = {}
     steps = []
     for each in operations:
-        reads = {slot: slots.get(slot, 0) for slot in _read(each)} if isinstance(each, Apply) else {}
+        reads = {slot: slots.get(slot, 0) for slot in read_slots(each)} if isinstance(each, Apply) else {}
         steps.append(_Step(each, reads, {key: numbers.get(key, 0) for key in _used(each)}))
         for slot in _stored(each) if isinstance(each, Apply) else ():
             slots[slot] = slots.get(slot, 0) + 1

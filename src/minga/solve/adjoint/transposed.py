@@ -36,7 +36,7 @@ from minga.space.field import Field, Register, Slot
 from minga.space.grid import Grid
 from minga.space.region import Region
 
-__all__ = ["Pool", "Values", "transposed"]
+__all__ = ["Pool", "Renumbered", "Values", "transposed"]
 
 Offset = tuple[int, ...]
 Terms = Sequence[tuple[Offset, Node, float]]
@@ -385,7 +385,7 @@ class _Transposed:
                 factor *= float(slope.data)
                 continue
             reads = {n.data[0] for n in topological([slope]) if n.op == "read"}
-            own = _Renumbered({}, {}, dict.fromkeys(reads, beyond.number))(slope)
+            own = Renumbered({}, {}, dict.fromkeys(reads, beyond.number))(slope)
             seen_from = tuple(a if axis <= face.axis else 0 for axis, a in enumerate(away))
             others.append(shifted(own, seen_from, [param.axes for param in self.params]))
         return factor, others
@@ -399,13 +399,13 @@ class _Transposed:
         for slot, _ in stores:
             self._read(slot)
         place = {number: k for k, number in enumerate(numbers)}
-        made = _Renumbered(place, {key: register.node for key, register in self.values.saved.items()})
+        made = Renumbered(place, {key: register.node for key, register in self.values.saved.items()})
         nodes = [made(node) for node in locals_], [made(node) for _, node in stores]
         used = {n.data[0] for n in topological([*nodes[0], *nodes[1]]) if n.op == "read"}
         used |= {self.numbers[slot] for slot, _ in stores}
         ranked = sorted(used, key=lambda number: (not isinstance(self.operands[number], Slot), number))
         order = {number: k for k, number in enumerate(ranked)}
-        final = _Renumbered({}, {}, order)
+        final = Renumbered({}, {}, order)
         trace = Trace(self.graph.ndim, self.operation.grid.axes, False, 0)
         trace.params = [self.params[number] for number in order]
         one, zero = (1,) * self.graph.ndim, (0,) * self.graph.ndim
@@ -451,7 +451,7 @@ class _Beyond:
     number: int
 
 
-class _Renumbered:
+class Renumbered:
     """Expressions with other numbers of parameters and locals, and other registers."""
 
     def __init__(
@@ -461,6 +461,7 @@ class _Renumbered:
         self.made: dict[int, tuple[Node, Node]] = {}
 
     def __call__(self, root: Node) -> Node:
+        """Return an expression with the other numbers."""
         for node in topological([root]):
             if id(node) not in self.made:
                 args = tuple(self.made[id(arg)][1] for arg in node.args)
