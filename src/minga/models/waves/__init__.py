@@ -15,6 +15,7 @@ from minga.lazy import attach
 
 if TYPE_CHECKING:
     from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
+    from minga.models.waves.born import linearised_shots, shot_born
     from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Random, Release, Rigid, Sponge
     from minga.models.waves.gradient import Shot, shot_gradient, shot_traces
     from minga.models.waves.imaging import Image, shot_image
@@ -54,11 +55,13 @@ __all__ = [
     "add_sources",
     "adjoint_fields",
     "fletcher",
+    "linearised_shots",
     "migrate",
     "points_between",
     "prepare",
     "record_adjoint_step",
     "record_advance",
+    "shot_born",
     "shot_gradient",
     "shot_image",
     "shot_traces",

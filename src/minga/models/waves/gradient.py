@@ -30,7 +30,16 @@ from minga.space.box import Box
 from minga.space.cuts import parse_layout
 from minga.space.field import STEP, Field
 
-__all__ = ["QUANTITIES", "Shot", "ShotRun", "checked_data", "shot_gradient", "shot_traces"]
+__all__ = [
+    "QUANTITIES",
+    "Shot",
+    "ShotRun",
+    "checked_data",
+    "fields_of",
+    "partials",
+    "shot_gradient",
+    "shot_traces",
+]
 
 QUANTITIES: Final = ("vp", "slowness", "epsilon", "delta", "theta", "phi")
 """Quantities by whose values a misfit is differentiated."""
@@ -87,16 +96,8 @@ def shot_traces(
         Samples, f8 of shape (samples, receivers), on all ranks.
     """
     run = ShotRun(waves, shot)
-    sampling = run.sampling(1)
-    interval = Program("interval")
-    with interval.repeat(shot.receivers.every):
-        interval.include(run.stepping.step)
-    interval.include(sampling)
     with run.engine(threads, comm, layout) as engine:
-        engine.run(sampling)
-        if samples > 1:
-            engine.run(interval, samples - 1)
-    return np.stack(run.rows)
+        return run.record(engine, run.stepping.step, waves.fields[0], samples)
 
 
 def shot_gradient(
@@ -144,7 +145,7 @@ def shot_gradient(
     CaseError
         If a quantity is not an array, the data do not match the receivers, or a face has random velocities.
     """
-    fields = _wanted(waves, wrt)
+    fields = fields_of(waves, wrt)
     measure = _misfit(misfit)
     data = checked_data(shot)
     run = ShotRun(waves, shot)
@@ -187,7 +188,7 @@ class ShotRun:
         self.rows: list[Floats] = []
 
     def engine(self, threads: int, comm: Comm | None, layout: str) -> Engine:
-        """Return an engine with the state at the start."""
+        """Return an engine with the state at the start, and 0 in all other fields."""
         ranks = comm or SerialComm()
         grid = self.waves.grid
         engine = Engine({grid: parse_layout(layout, grid.box, ranks.size)}, comm=ranks, threads=threads)
@@ -197,12 +198,12 @@ class ShotRun:
         engine.write(STEP, 0)
         return engine
 
-    def sampling(self, every: int) -> Program:
+    def sampling(self, every: int, field: Field | None = None) -> Program:
         """Return a Program that appends the values at the receivers to `rows` whenever it has run `every` times.
 
-        The first time counts as 0.
+        The first time counts as 0. The values are those of a field, by default of p.
         """
-        p, times = self.waves.fields[0], itertools.count()
+        p, times = field or self.waves.fields[0], itertools.count()
 
         def sample(engine: Engine) -> None:
             if next(times) % every == 0:
@@ -213,6 +214,18 @@ class ShotRun:
             program.refresh(p, self.taps.reach)
         program.call(sample, reads=(p,))
         return program
+
+    def record(self, engine: Engine, step: Program, field: Field, samples: int) -> Floats:
+        """Return the samples of a field at the receivers while a step is repeated from the present state."""
+        sampling = self.sampling(1, field)
+        interval = Program("interval")
+        with interval.repeat(self.shot.receivers.every):
+            interval.include(step)
+        interval.include(sampling)
+        engine.run(sampling)
+        if samples > 1:
+            engine.run(interval, samples - 1)
+        return np.stack(self.rows)
 
     def injection(self, target: Field, steps: int, rows: Callable[[], Floats]) -> Program:
         """Return a Program that adds the rows of a table to a field at the receivers, from the last step to the first.
@@ -234,8 +247,8 @@ class ShotRun:
         return program
 
 
-def _wanted(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:
-    """Return the fields of the medium by which to differentiate."""
+def fields_of(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:
+    """Return the fields of the medium that vary with some quantities; raise CaseError if one of these cannot vary."""
     if kinds(waves.faces, Random):
         raise CaseError(
             "random layers have no gradient: their velocities depend on the largest one of the model",
@@ -294,24 +307,42 @@ def _folded(values: Floats, waves: Waves) -> Floats:
 
 def _chained(name: str, slopes: Mapping[str, Floats], waves: Waves) -> Floats:
     """Return the gradient by a quantity, from those by the fields that depend on it."""
+    total = np.zeros(waves.domain.shape)
+    for part, factor in partials(name, waves).items():
+        total = total + factor * slopes[part]
+    return total
+
+
+def partials(name: str, waves: Waves) -> dict[str, Floats | float]:
+    """Return the derivatives of the fields of the medium by a quantity, cell by cell.
+
+    Parameters
+    ----------
+    name
+        An entry of QUANTITIES.
+    waves
+        The waves.
+
+    Returns
+    -------
+    dict
+        For each field that varies with it, by name, the derivative: a number or an array of the model's shape.
+    """
     whole = Box(tuple(waves.domain.low), waves.domain.inside.hi)
 
     def entry(quantity: str) -> Floats:
         return waves.sampler.values(quantity, whole)
 
     if name == "vp":
-        return 2.0 * entry("vp") * slopes["vp2"]
+        return {"vp2": 2.0 * entry("vp")}
     if name == "slowness":
-        return -2.0 * entry("vp") ** 3 * slopes["vp2"]
+        return {"vp2": -2.0 * entry("vp") ** 3}
     if name in ("epsilon", "delta"):
-        return slopes[name]
+        return {name: 1.0}
     theta, phi = entry("theta"), entry("phi")
-    if name == "theta":
-        parts = {"nz": -sine(theta), "ny": cosine(theta) * sine(phi), "nx": cosine(theta) * cosine(phi)}
-    else:
+    parts: dict[str, Floats | float] = {
+        "nz": -sine(theta), "ny": cosine(theta) * sine(phi), "nx": cosine(theta) * cosine(phi)
+    }  # fmt: skip
+    if name == "phi":
         parts = {"ny": sine(theta) * cosine(phi), "nx": -sine(theta) * sine(phi)}
-    total = np.zeros(waves.domain.shape)
-    for part, factor in parts.items():
-        if part in slopes:
-            total = total + factor * slopes[part]
-    return total
+    return {part: factor for part, factor in parts.items() if part[1] in waves.domain.axes}
