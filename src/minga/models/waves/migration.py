@@ -96,9 +96,10 @@ def migrate(
                 engine.set(field.slot(slot), values.get(field.name, 0.0))
         engine.write(STEP, 0)
         engine.run(_forward(waves, sources), len(found) - 1)
-        turn = Program("turn")
-        turn.rotate(*waves.fields)
-        engine.run(turn)
+        last = Program("last")
+        _record_image(last, waves, adjoint, image, taps, found)
+        last.rotate(*waves.fields)
+        engine.run(last)
         engine.write(STEP, len(found) - 2)
         engine.run(_backward(waves, sources, adjoint, image, taps, found), len(found) - 1)
         whole = engine.gather(image)
@@ -117,20 +118,27 @@ def _backward(
     waves: Waves, sources: Sequence[Source], adjoint: Sequence[Field], image: Field, taps: Taps, data: NDArray[Any]
 ) -> Program:
     """Return a step from n = STEP to n - 1; the present waves are those of n with the source's contribution."""
-
-    def inject_data(engine: Engine) -> None:
-        taps.inject(engine, adjoint[:1], data[engine.read(STEP)])
-
     step = Program("backward")
-    step.call(inject_data, reads=adjoint[:1], writes=adjoint[:1])
-    step.apply(_IMAGE, waves.fields[0], adjoint[0], image)
-    record_adjoint_step(step, waves, adjoint)
+    _record_image(step, waves, adjoint, image, taps, data)
     record_advance(step, waves, [source for source in sources if source.injection == "physical"])
     step.rotate(*waves.fields)
     legacy = [source for source in sources if source.injection == "legacy"]
     add_sources(step, legacy, [f.previous for f in waves.fields], waves.domain, waves.dt, sign=-1.0)
     step.let(STEP, STEP - 1)
     return step
+
+
+def _record_image(
+    step: Program, waves: Waves, adjoint: Sequence[Field], image: Field, taps: Taps, data: NDArray[Any]
+) -> None:
+    """Record the addition of the data of n = STEP to the adjoint waves, their image, and the step of these waves."""
+
+    def inject_data(engine: Engine) -> None:
+        taps.inject(engine, adjoint[:1], data[engine.read(STEP)])
+
+    step.call(inject_data, reads=adjoint[:1], writes=adjoint[:1])
+    step.apply(_IMAGE, waves.fields[0], adjoint[0], image)
+    record_adjoint_step(step, waves, adjoint)
 
 
 def _image(p: Any, adjoint: Any, image: Any) -> None:
