@@ -55,7 +55,8 @@ def record_damping(step: Program, waves: Sequence[Field], faces: Pairs) -> Profi
             for end, sign, face in zip((0, 1), (1, -1), pair, strict=True)
         )
     for box in layer_boxes(grid.shape, Box(tuple(low), tuple(high))):
-        step.apply(_DAMP, [*waves, *(f.previous for f in waves)], [*profiles], region=box)
+        levels = [*waves, *(f.previous for f in waves if f.slots > 1)]
+        step.apply(_DAMP, levels, [*profiles], region=box)
     return profiles
 
 

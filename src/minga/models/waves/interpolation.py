@@ -25,7 +25,7 @@ from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
 
-__all__ = ["INTERPOLATIONS", "Interpolation", "Placed", "doubtful", "place"]
+__all__ = ["HALF_WIDTH", "INTERPOLATIONS", "Interpolation", "Placed", "check_point", "doubtful", "place", "taps"]
 
 Interpolation = Literal["sinc", "linear"]
 INTERPOLATIONS: Final = ("sinc", "linear")
@@ -85,6 +85,38 @@ def place(
     CaseError
         If the point lies outside the model, or on a free surface.
     """
+    point = check_point(position, domain, interpolation, what)
+    first, weights, base = zip(
+        *(_along(x / h, domain, axis, interpolation) for axis, (x, h) in enumerate(zip(point, domain.spacing))),
+        strict=True,
+    )
+    placed = Placed(first, weights, base)
+    for axis, (low, high) in enumerate(zip(*domain.without_surfaces)):
+        if len(weights[axis]) == 1 and not low <= first[axis] < high:
+            raise CaseError(
+                f"a {what} lies at ({', '.join(domain.axes)}) = {_metres(point)}, on a free surface, where p is 0",
+                key=f"fletcher.{what}.position",
+                remedy="give a point below the surface, a cell or more away from it",
+            )
+    return placed
+
+
+def check_point(
+    position: Sequence[float], domain: Domain, interpolation: Interpolation, what: str
+) -> tuple[float, ...]:
+    """Return a point as floats; raise CaseError if it lies outside the model or there is no such interpolation.
+
+    Parameters
+    ----------
+    position
+        Position of the point along each axis, m.
+    domain
+        Domain of the waves.
+    interpolation
+        "sinc" or "linear".
+    what
+        "source" or "receiver", for messages.
+    """
     if interpolation not in INTERPOLATIONS:
         raise CaseError(
             f"there is no interpolation {interpolation!r}",
@@ -104,19 +136,7 @@ def place(
             key=f"fletcher.{what}.position",
             remedy=f"give a point between {_metres([0.0] * len(ends))} and {_metres(ends)}",
         )
-    first, weights, base = zip(
-        *(_along(x / h, domain, axis, interpolation) for axis, (x, h) in enumerate(zip(point, domain.spacing))),
-        strict=True,
-    )
-    placed = Placed(first, weights, base)
-    for axis, (low, high) in enumerate(zip(*domain.without_surfaces)):
-        if len(weights[axis]) == 1 and not low <= first[axis] < high:
-            raise CaseError(
-                f"a {what} lies at ({axes}) = {_metres(point)}, on a free surface, where p is 0",
-                key=f"fletcher.{what}.position",
-                remedy="give a point below the surface, a cell or more away from it",
-            )
-    return placed
+    return point
 
 
 def doubtful(points: Floats, domain: Domain) -> NDArray[np.bool_]:
@@ -142,10 +162,23 @@ def doubtful(points: Floats, domain: Domain) -> NDArray[np.bool_]:
 
 def _along(place: float, domain: Domain, axis: int, interpolation: Interpolation) -> tuple[int, Floats, int]:
     """Return the first cell, weights and base cell of a point along one axis; `place` is in cells of the model."""
+    below, cells, weights = taps(place, interpolation)
+    layer = domain.low[axis]
+    cells = cells + layer
+    if len(cells) == 1:
+        return below + layer, weights, below + layer
+    low, high = (corner[axis] for corner in domain.without_surfaces)
+    if not ((cells >= low) & (cells < high)).all():
+        cells, weights = _folded(cells, weights, domain, axis)
+    return int(cells[0]), np.round(weights, 12), below + layer
+
+
+def taps(place: float, interpolation: Interpolation) -> tuple[int, NDArray[np.int64], Floats]:
+    """Return the cell at or below a place along an axis, in cells, and the cells around it with their weights."""
     below = math.floor(place + _ON_CELL)
-    off, layer = place - below, domain.low[axis]
+    off = place - below
     if abs(off) <= _ON_CELL:
-        return below + layer, np.ones(1), below + layer
+        return below, np.array([below]), np.ones(1)
     if interpolation == "linear":
         cells, weights = np.arange(2), np.array([1 - off, off])
     else:
@@ -153,11 +186,7 @@ def _along(place: float, domain: Domain, axis: int, interpolation: Interpolation
         away = cells - off
         window = _bessel(KAISER * np.sqrt(np.maximum(0, 1 - np.square(away / HALF_WIDTH)))) / _bessel(KAISER)
         weights = portable.sin(np.pi * away) / (np.pi * away) * window
-    cells = cells + below + layer
-    low, high = (corner[axis] for corner in domain.without_surfaces)
-    if not ((cells >= low) & (cells < high)).all():
-        cells, weights = _folded(cells, weights, domain, axis)
-    return int(cells[0]), np.round(weights, 12), below + layer
+    return below, cells + below, weights
 
 
 def _folded(cells: NDArray[np.int64], weights: Floats, domain: Domain, axis: int) -> tuple[NDArray[np.int64], Floats]:

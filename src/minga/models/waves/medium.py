@@ -112,14 +112,14 @@ class Sampler:
     Attributes
     ----------
     medium
-        The medium.
+        The medium: an object whose attributes are Quantities.
     shape
         Shape of the medium.
     layers
         Cells that the grid has in addition before the first cell of each axis.
     """
 
-    medium: Medium
+    medium: Any
     shape: tuple[int, ...]
     layers: tuple[int, ...]
 

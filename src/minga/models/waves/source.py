@@ -42,6 +42,7 @@ __all__ = [
     "Source",
     "Wavelet",
     "add_amount",
+    "add_at",
     "add_sources",
     "plane_axis",
 ]
@@ -322,15 +323,22 @@ def add_amount(
     factor: Field | None = None,
 ) -> None:
     """Record the addition of an amount to the cells of a source, each with its weight and its value of a factor."""
-    by = () if factor is None else (factor,)
     if isinstance(source, PlaneSource):
-        region: Box | Region = _plane(source, domain)
-        kernel = _spread(None, by)
+        by = () if factor is None else (factor,)
+        step.apply(_spread(None, by), list(waves), *by, amount=amount, region=_plane(source, domain))
     else:
         placed = place(source.position or domain.middle, domain, source.interpolation, "source")
-        region = Region(points=[placed.first]) if placed.single else placed.box
-        kernel = _spread(None if placed.single else placed, by)
-    step.apply(kernel, list(waves), *by, amount=amount, region=region)
+        add_at(step, placed, waves, amount, factor)
+
+
+def add_at(
+    step: Program, placed: Placed, waves: Sequence[Field | Slot], amount: Any, factor: Field | None = None
+) -> None:
+    """Record the addition of an amount to the cells of a point, each with its weight and its value of a factor."""
+    by = () if factor is None else (factor,)
+    whole = placed.single and placed.products[0] == 1
+    region: Box | Region = Region(points=[placed.first]) if placed.single else placed.box
+    step.apply(_spread(None if whole else placed, by), list(waves), *by, amount=amount, region=region)
 
 
 def _spread(placed: Placed | None, by: Sequence[Field]) -> Kernel:

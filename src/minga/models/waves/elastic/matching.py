@@ -1,0 +1,171 @@
+"""Perfectly matched layers of elastic waves: a memory variable for each derivative along the axis of a layer.
+
+A layer replaces D u by D u + psi with psi = b psi + a D u (`minga.models.waves.boundary.Cpml`). A step is computed as
+if there were no layer; each layer then adds what its memory variables contribute.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.program import Program
+from minga.models.waves.boundary import Cpml, Free
+from minga.models.waves.elastic.kernels import Elasticity, Fields
+from minga.models.waves.elastic.layout import Component
+from minga.models.waves.elastic.medium import coefficient
+from minga.space.box import Box
+from minga.space.field import Field
+
+if TYPE_CHECKING:
+    from minga.models.waves.elastic.model import ElasticWaves
+
+__all__ = ["record_layers"]
+
+Profiles = dict[Field, NDArray[np.float64]]
+
+
+def record_layers(
+    step: Program,
+    waves: ElasticWaves,
+    frequency: float,
+    memories: list[Field],
+    profiles: Profiles,
+    *,
+    velocities: bool,
+) -> None:
+    """Record the contributions of all matched layers to the velocities or to the stresses of a step.
+
+    Parameters
+    ----------
+    step
+        Program of the time step.
+    waves
+        The waves.
+    frequency
+        Frequency of the sources, Hz, used by layers that do not name one.
+    memories
+        Memory variables, to which those of this part of the step are added.
+    profiles
+        Coefficients of the layers, likewise.
+    velocities
+        Whether to record the contributions to the velocities; otherwise those to the stresses.
+    """
+    equations = waves.elasticity
+    for axis, pair in enumerate(waves.faces):
+        for end, face in enumerate(pair):
+            if not isinstance(face, Cpml):
+                continue
+            box = _layer(waves.grid.box, axis, end, face.cells)
+            targets = (
+                equations.named("velocity") if velocities else [equations.velocity(a) for a in range(waves.grid.ndim)]
+            )
+            for target in targets:
+                source = equations.stress(target.axes[0], axis) if velocities else target
+                known = {f.name: f for f in profiles}
+                for item, values in _profiles(waves, axis, end, face, frequency, half=not source.half[axis]).items():
+                    if item.name not in known:
+                        profiles[item] = values
+                names = {f.name: f for f in profiles}
+                ends = waves.grid.axes[axis] + ("_low", "_high")[end]
+                dtype = waves.fields[0].dtype
+                psi = Field(f"psi_{source.name}_{ends}", waves.grid, dtype, on=box)
+                memories.append(psi)
+                where = f"{ends}_{'half' if not source.half[axis] else 'cell'}"
+                fields = {**waves.named, "psi": psi, "a": names[f"cpml_a_{where}"], "b": names[f"cpml_b_{where}"]}
+                record = _record_velocity if velocities else _record_stress
+                record(step, waves, source, target, axis, box, fields)
+
+
+def _record_velocity(
+    step: Program, waves: ElasticWaves, source: Component, target: Component, axis: int, box: Box, fields: Fields
+) -> None:
+    _record_added(step, waves, source, target, axis, box, fields)
+
+
+def _record_stress(
+    step: Program, waves: ElasticWaves, source: Component, target: Component, axis: int, box: Box, fields: Fields
+) -> None:
+    equations = waves.elasticity
+    (along,) = target.axes
+    if along != axis:
+        _record_added(step, waves, source, equations.stress(along, axis), axis, box, fields)
+        return
+    surface = isinstance(waves.faces[0][0], Free)
+    normal = [c.name for c in equations.named("normal")]
+    stored = [name for name in ("lambda", "mu") if name not in equations.constants]
+    for on_surface in (True, False) if surface else (False,):
+        region = _cut(box, on_surface) if surface else box
+        if region.size == 0:
+            continue
+
+        def act(given: Fields, on_surface: bool = on_surface) -> None:
+            strain = _remembered(equations, given, source, axis)
+            equations.add_normal(given, {axis: strain}, surface=on_surface)
+
+        names = [*normal, *stored, source.name, "psi", "a", "b"]
+        kernel = equations.kernel("elastic_cpml_normal", names, act)
+        step.apply(kernel, [fields[name] for name in names], region=region)
+
+
+def _record_added(
+    step: Program, waves: ElasticWaves, source: Component, target: Component, axis: int, box: Box, fields: Fields
+) -> None:
+    """Record what the memory of a derivative adds to a velocity or a shear stress."""
+    equations = waves.elasticity
+    name = coefficient(target)
+
+    def act(given: Fields) -> None:
+        u = given[target.name]
+        psi = _remembered(equations, given, source, axis)
+        u[equations.here] = u[equations.here] + equations.coefficient(name, given) * psi
+
+    names = [target.name, source.name, "psi", "a", "b", *([] if name in equations.constants else [name])]
+    kernel = equations.kernel("elastic_cpml", names, act)
+    step.apply(kernel, [fields[each] for each in names], region=box)
+
+
+def _remembered(equations: Elasticity, given: Fields, source: Component, axis: int) -> Any:
+    """Store the memory variable of a derivative, and return it."""
+    psi = given["psi"]
+    derivative = equations.difference(given[source.name], source, axis)
+    new = given["b"][0] * psi[equations.here] + given["a"][0] * derivative
+    psi[equations.here] = new
+    return new
+
+
+def _layer(whole: Box, axis: int, end: int, cells: int) -> Box:
+    lo, hi = list(whole.lo), list(whole.hi)
+    if end:
+        lo[axis] = hi[axis] - cells - 1  # values half a cell before the last cell of the model lie in the layer
+    else:
+        hi[axis] = cells
+    return Box(tuple(lo), tuple(hi))
+
+
+def _cut(box: Box, on_surface: bool) -> Box:
+    """Return the cells of a box on the free surface, or below it."""
+    lo, hi = list(box.lo), list(box.hi)
+    if on_surface:
+        hi[0] = min(1, hi[0])
+    else:
+        lo[0] = max(1, lo[0])
+    return Box(tuple(lo), tuple(max(a, b) for a, b in zip(lo, hi, strict=True)))
+
+
+def _profiles(waves: ElasticWaves, axis: int, end: int, face: Cpml, frequency: float, *, half: bool) -> Profiles:
+    """Return the coefficients of a layer at the cells or half a cell above them, along its axis."""
+    length = waves.grid.shape[axis]
+    places = np.arange(length) + (0.5 if half else 0.0)
+    away = np.maximum(0.0, places - (length - 1 - face.cells) if end else face.cells - places)
+    chosen = frequency if face.frequency is None else face.frequency
+    values: Any = away
+    found = face.coefficients(values, waves.domain.spacing[axis], waves.speeds.fastest_p, waves.dt, chosen)
+    name = f"{waves.grid.axes[axis]}{('_low', '_high')[end]}_{'half' if half else 'cell'}"
+    dtype = waves.fields[0].dtype
+    return {
+        Field(f"cpml_{letter}_{name}", waves.grid, dtype, axes=(axis,)): each
+        for letter, each in zip("ab", found, strict=True)
+    }
