@@ -75,65 +75,54 @@ def record_layers(
                 memories.append(psi)
                 where = f"{ends}_{'half' if not source.half[axis] else 'cell'}"
                 fields = {**waves.named, "psi": psi, "a": names[f"cpml_a_{where}"], "b": names[f"cpml_b_{where}"]}
-                record = _record_velocity if velocities else _record_stress
-                record(step, waves, source, target, axis, box, fields)
+                _record_memory(step, equations, source, axis, fields)
+                if velocities or target.axes[0] != axis:
+                    other = target if velocities else equations.stress(target.axes[0], axis)
+                    _record_added(step, equations, other, box, fields)
+                else:
+                    _record_normal(step, waves, axis, box, fields)
 
 
-def _record_velocity(
-    step: Program, waves: ElasticWaves, source: Component, target: Component, axis: int, box: Box, fields: Fields
-) -> None:
-    _record_added(step, waves, source, target, axis, box, fields)
+def _record_memory(step: Program, equations: Elasticity, source: Component, axis: int, fields: Fields) -> None:
+    """Record the step of a memory variable."""
+
+    def act(given: Fields) -> None:
+        psi, u = given["psi"], given[source.name]
+        derivative = equations.difference(u, source, axis)
+        psi[equations.here] = given["b"][0] * psi[equations.here] + given["a"][0] * derivative
+
+    names = ["psi", source.name, "a", "b"]
+    step.apply(equations.kernel("elastic_psi", names, act), [fields[name] for name in names])
 
 
-def _record_stress(
-    step: Program, waves: ElasticWaves, source: Component, target: Component, axis: int, box: Box, fields: Fields
-) -> None:
+def _record_added(step: Program, equations: Elasticity, target: Component, box: Box, fields: Fields) -> None:
+    """Record what a memory variable adds to a velocity or a shear stress."""
+    name = coefficient(target)
+
+    def act(given: Fields) -> None:
+        u = given[target.name]
+        u[equations.here] = u[equations.here] + equations.coefficient(name, given) * given["psi"][equations.here]
+
+    names = [target.name, "psi", *([] if name in equations.constants else [name])]
+    step.apply(equations.kernel("elastic_cpml", names, act), [fields[each] for each in names], region=box)
+
+
+def _record_normal(step: Program, waves: ElasticWaves, axis: int, box: Box, fields: Fields) -> None:
+    """Record what the memory variable of a strain adds to the normal stresses."""
     equations = waves.elasticity
-    (along,) = target.axes
-    if along != axis:
-        _record_added(step, waves, source, equations.stress(along, axis), axis, box, fields)
-        return
-    surface = isinstance(waves.faces[0][0], Free)
-    normal = [c.name for c in equations.named("normal")]
     stored = [name for name in ("lambda", "mu") if name not in equations.constants]
+    names = [*(c.name for c in equations.named("normal")), *stored, "psi"]
+    surface = isinstance(waves.faces[0][0], Free)
     for on_surface in (True, False) if surface else (False,):
         region = _cut(box, on_surface) if surface else box
         if region.size == 0:
             continue
 
         def act(given: Fields, on_surface: bool = on_surface) -> None:
-            strain = _remembered(equations, given, source, axis)
-            equations.add_normal(given, {axis: strain}, surface=on_surface)
+            equations.add_normal(given, {axis: given["psi"][equations.here]}, surface=on_surface)
 
-        names = [*normal, *stored, source.name, "psi", "a", "b"]
         kernel = equations.kernel("elastic_cpml_normal", names, act)
         step.apply(kernel, [fields[name] for name in names], region=region)
-
-
-def _record_added(
-    step: Program, waves: ElasticWaves, source: Component, target: Component, axis: int, box: Box, fields: Fields
-) -> None:
-    """Record what the memory of a derivative adds to a velocity or a shear stress."""
-    equations = waves.elasticity
-    name = coefficient(target)
-
-    def act(given: Fields) -> None:
-        u = given[target.name]
-        psi = _remembered(equations, given, source, axis)
-        u[equations.here] = u[equations.here] + equations.coefficient(name, given) * psi
-
-    names = [target.name, source.name, "psi", "a", "b", *([] if name in equations.constants else [name])]
-    kernel = equations.kernel("elastic_cpml", names, act)
-    step.apply(kernel, [fields[each] for each in names], region=box)
-
-
-def _remembered(equations: Elasticity, given: Fields, source: Component, axis: int) -> Any:
-    """Store the memory variable of a derivative, and return it."""
-    psi = given["psi"]
-    derivative = equations.difference(given[source.name], source, axis)
-    new = given["b"][0] * psi[equations.here] + given["a"][0] * derivative
-    psi[equations.here] = new
-    return new
 
 
 def _layer(whole: Box, axis: int, end: int, cells: int) -> Box:
