@@ -25,7 +25,7 @@ from minga.models.waves.boundary import Cpml, Face, Pairs, Sponge, depth, kinds,
 from minga.models.waves.kernels import Equations, Z
 from minga.space.boundary import fixed
 from minga.space.box import Box
-from minga.space.field import Field
+from minga.space.field import Field, Slot
 from minga.space.grid import Grid
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def record_damping(step: Program, waves: Sequence[Field], faces: Pairs) -> Profi
             for end, sign, face in zip((0, 1), (1, -1), pair, strict=True)
         )
     for box in layer_boxes(grid.shape, Box(tuple(low), tuple(high))):
-        levels = [*waves, *(f.previous for f in waves if f.slots > 1)]
+        levels: list[Field | Slot] = [*waves, *(f.previous for f in waves if f.slots > 1)]
         step.apply(_DAMP, levels, [*profiles], region=box)
     return profiles
 

@@ -19,7 +19,7 @@ from minga.models.waves.stability import Extremes, extremes_of
 from minga.models.waves.synthetic import QUANTITIES, Layer, synthetic
 from minga.schema import validate
 
-__all__ = ["FoundMedium", "find_medium"]
+__all__ = ["FoundMedium", "cells_of", "check_inside", "find_medium", "spacing_of"]
 
 KEY = "fletcher.medium"
 _MOST_ANISOTROPY = 2.0
@@ -58,20 +58,26 @@ class FoundMedium:
 
     def check_inside(self, points: Sequence[Sequence[float]], key: str, what: str) -> None:
         """Raise CaseError for a point, in metres from the first cell, that lies beyond the last cell."""
-        ends = [(n - 1) * h for n, h in zip(self.shape, self.spacing)]
-        form = f"positions are [{', '.join(self.axes)}] in metres"
-        for point in points:
-            if len(point) != len(ends):
+        check_inside(self.shape, self.spacing, points, key, what)
+
+
+def check_inside(shape: Shape, spacing: Spacing, points: Sequence[Sequence[float]], key: str, what: str) -> None:
+    """Raise CaseError for a point, in metres from the first cell, that lies beyond the last cell."""
+    axes = axes_of(len(shape))
+    ends = [(n - 1) * h for n, h in zip(shape, spacing)]
+    form = f"positions are [{', '.join(axes)}] in metres"
+    for point in points:
+        if len(point) != len(ends):
+            raise CaseError(
+                f"{what} lies at {list(point)}; the model has the axes {', '.join(axes)}", key=key, remedy=form
+            )
+        for name, value, end, step in zip(axes, point, ends, spacing):
+            if not -1e-6 * step <= value <= end + 1e-6 * step:
                 raise CaseError(
-                    f"{what} lies at {list(point)}; the model has the axes {', '.join(self.axes)}", key=key, remedy=form
+                    f"{what} lies at {name} = {value:g} m, outside the model, which goes from 0 to {end:g} m",
+                    key=key,
+                    remedy=f"choose {name} between 0 and {end:g}; {form}",
                 )
-            for name, value, end, step in zip(self.axes, point, ends, self.spacing):
-                if not -1e-6 * step <= value <= end + 1e-6 * step:
-                    raise CaseError(
-                        f"{what} lies at {name} = {value:g} m, outside the model, which goes from 0 to {end:g} m",
-                        key=key,
-                        remedy=f"choose {name} between 0 and {end:g}; {form}",
-                    )
 
 
 def find_medium(
@@ -88,8 +94,8 @@ def find_medium(
     """
     said = _parsed(settings.medium)
     volumes, keys = _volumes(said, directory)
-    cells = _shape(shape, volumes, keys)
-    spacing = _spacing(settings, axes_of(len(cells)), volumes, keys)
+    cells = cells_of(shape, volumes, keys)
+    spacing = spacing_of(settings.spacing, axes_of(len(cells)), volumes, keys)
     if isinstance(said, str) and not volumes:
         return FoundMedium(named_medium(said, len(cells)), cells, spacing)
     if isinstance(said, SyntheticSettings):
@@ -157,7 +163,7 @@ def _volumes(
     return found, keys
 
 
-def _shape(shape: Sequence[int] | None, volumes: Mapping[str, Volume], keys: Mapping[str, str]) -> Shape:
+def cells_of(shape: Sequence[int] | None, volumes: Mapping[str, Volume], keys: Mapping[str, str]) -> Shape:
     """Return the cells along each axis: those of the files, which must agree with the case and each other."""
     if shape is not None:
         axes_of(len(shape))
@@ -193,8 +199,10 @@ def _shape(shape: Sequence[int] | None, volumes: Mapping[str, Volume], keys: Map
     return wanted
 
 
-def _spacing(settings: FletcherSettings, axes: str, volumes: Mapping[str, Volume], keys: Mapping[str, str]) -> Spacing:
-    said = settings.spacing
+def spacing_of(
+    said: float | Spacing | None, axes: str, volumes: Mapping[str, Volume], keys: Mapping[str, str]
+) -> Spacing:
+    """Return the distances between cells: those of the case, with which the files must agree, or of the files."""
     wanted = None if said is None else (float(said),) * len(axes) if isinstance(said, int | float) else said
     if wanted is not None and len(wanted) != len(axes):
         raise CaseError(

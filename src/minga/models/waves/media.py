@@ -58,7 +58,7 @@ def of_synthetic(formulas: Synthetic) -> Medium:
 def from_volume(name: str, volume: Volume, unit: str | None, angles: str | None, key: str) -> Quantity:
     """Return a quantity of a file in SI units and radians; CaseError for an unknown or contradictory unit."""
     scale = _scale(name, volume.unit, unit, angles, key)
-    if name == "vp":
+    if name in ("vp", "vs"):
         return lambda box: _checked(volume.values(box) * scale, box, volume.path.name, key)
     return lambda box: volume.values(box) * scale
 
@@ -72,13 +72,16 @@ def is_zero(quantity: Quantity, shape: tuple[int, ...], sample: bool = False) ->
 
 def _scale(name: str, said: str | None, unit: str | None, angles: str | None, key: str) -> float:
     """Return the factor of a file's values; `said` is the file's unit, `unit` and `angles` are the case's."""
-    if name == "vp":
+    if name in ("vp", "vs"):
         known = {"m/s": 1.0, "m s-1": 1.0, "m.s-1": 1.0, "m s**-1": 1.0, "km/s": 1e3, "km s-1": 1e3, "km.s-1": 1e3}
         default: str | None = "m/s"
     elif name in ("theta", "phi"):
         known = {"degree": 1, "degrees": 1, "deg": 1, "radian": 2, "radians": 2, "rad": 2}
         known = {word: math.pi / 180 if number == 1 else 1.0 for word, number in known.items()}
         default, unit = None, unit or angles
+    elif name == "rho":
+        known = {"kg/m3": 1.0, "kg m-3": 1.0, "g/cm3": 1e3, "g cm-3": 1e3}
+        default = "kg/m3"
     else:
         known, default = {"1": 1.0, "": 1.0}, "1"
     for source, word in (("the file", said), ("the case", unit)):

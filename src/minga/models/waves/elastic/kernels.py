@@ -55,12 +55,7 @@ class Elasticity:
 
     def named(self, kind: str) -> list[Component]:
         """Return the components of a kind: "velocity", "normal" or "shear"."""
-        kinds = {
-            "velocity": lambda c: c.velocity,
-            "normal": lambda c: c.normal,
-            "shear": lambda c: not c.velocity and not c.normal,
-        }
-        return [c for c in self.components.values() if kinds[kind](c)]
+        return [c for c in self.components.values() if c.kind == kind]
 
     def kernel(self, name: str, names: Sequence[str], act: Callable[[Fields], None]) -> Kernel:
         """Return a kernel with one list of fields, which `act` finds by their names."""

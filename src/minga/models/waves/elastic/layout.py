@@ -36,6 +36,11 @@ class Component:
     half: tuple[bool, ...]
 
     @property
+    def kind(self) -> str:
+        """One of "velocity", "normal" and "shear"."""
+        return "velocity" if self.velocity else "normal" if self.normal else "shear"
+
+    @property
     def normal(self) -> bool:
         """Whether this is a normal stress."""
         return len(self.axes) == 2 and self.axes[0] == self.axes[1]

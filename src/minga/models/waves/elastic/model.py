@@ -330,7 +330,7 @@ def _record_advance(step: Program, waves: ElasticWaves, *, velocities: bool) -> 
         step.apply(kernel, [named[name] for name in names], region=Box(whole.lo, tuple(hi)))
     names = [*strained, *moving]
     kernel = equations.kernel("elastic_normal", names, equations.advance_normal(surface=False))
-    step.apply(kernel, [named[name] for name in names], **({"region": Box(tuple(lo), whole.hi)} if surface else {}))
+    step.apply(kernel, [named[name] for name in names], region=Box(tuple(lo), whole.hi) if surface else None)
 
 
 def _stored(waves: ElasticWaves, *names: str) -> list[str]:
@@ -459,4 +459,4 @@ _LARGEST = Kernel(_largest)
 def _peak(sources: Sequence[ElasticSource]) -> float:
     """Return the lowest peak frequency of the sources; if none is known, that of the default wavelet."""
     known = [source.wavelet.peak for source in sources if source.wavelet.peak is not None]
-    return min(known, default=Explosion().wavelet.peak)  # type: ignore[type-var]
+    return min(known, default=Explosion().wavelet.peak)  # type: ignore[return-value]

@@ -65,7 +65,7 @@ def _frequency2(
     normal = coefficients.values("lambda", wide) * total + coefficients.values("mu", wide) * (2 * squares[a])
     bound = _average(normal, a, shares, box.shape[a])
     for stress in coefficients.components.values():
-        if not stress.velocity and not stress.normal and a in stress.axes:
+        if stress.kind == "shear" and a in stress.axes:
             (b,) = (axis for axis in stress.axes if axis != a)
             shear = coefficients.values(coefficient(stress), _wider(box, b, reach, reach - 1))
             bound = bound + 2 * squares[b] * _average(shear, b, shares, box.shape[b])

@@ -1,0 +1,126 @@
+"""Conversion of the [elastic] table of a case to a Model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from minga.case.files import locate
+from minga.case.settings import GridSettings
+from minga.engine.model import Model
+from minga.errors import CaseError
+from minga.models.waves.boundary import domain_of, faces_of
+from minga.models.waves.case import boundary_of, receivers_of, wavelet_of
+from minga.models.waves.case_medium import cells_of, check_inside, spacing_of
+from minga.models.waves.domain import axes_of
+from minga.models.waves.elastic.layout import components
+from minga.models.waves.elastic.medium import ENTRIES, Coefficients, ElasticMedium, Speeds, speeds_of
+from minga.models.waves.elastic.model import elastic, keys_of
+from minga.models.waves.elastic.settings import ElasticSettings, ElasticSourceSettings
+from minga.models.waves.elastic.sources import ElasticSource, Explosion, Force, Moment
+from minga.models.waves.elastic.stability import step_limit
+from minga.models.waves.media import from_volume
+from minga.models.waves.media_files import Volume, open_volume, quantities
+from minga.models.waves.medium import Quantity
+from minga.models.waves.preflight import step_for
+from minga.models.waves.settings import QuantityFile
+
+__all__ = ["make"]
+
+
+def make(settings: ElasticSettings, grid: GridSettings, directory: Path, *, sample: bool = False) -> Model:
+    """Make the model that the table [elastic] of a case describes.
+
+    With `sample` the model is for planning: only part of a large medium is inspected, and the time step is an estimate.
+    """
+    if grid.boundary is not None:
+        raise CaseError(
+            "the boundary of waves is set in [elastic]", key="grid.boundary", remedy='write boundary = "sponge" there'
+        )
+    with keys_of("elastic"):
+        return _made(settings, grid, directory, sample)
+
+
+def _made(settings: ElasticSettings, grid: GridSettings, directory: Path, sample: bool) -> Model:
+    volumes, keys = _volumes(settings, directory)
+    cells = cells_of(grid.shape, volumes, keys)
+    spacing = spacing_of(settings.spacing, axes_of(len(cells)), volumes, keys)
+    medium = ElasticMedium(**{name: _entry(settings, name, volumes, keys) for name in ENTRIES})
+    boundary = boundary_of(settings.boundary)
+    domain = domain_of(cells, spacing, faces_of(boundary, len(cells)))
+    speeds = speeds_of(medium, cells, sample=sample)
+    limit = step_limit(Coefficients(medium, domain, components(domain.axes)), settings.order, sample=sample)
+    dt = step_for(limit) if settings.dt == "auto" else settings.dt
+    sources = [
+        _source(source, f"elastic.sources[{number}]", dt, directory) for number, source in enumerate(settings.sources)
+    ]
+    for number, source in enumerate(settings.sources):
+        check_inside(cells, spacing, [source.position], f"elastic.sources[{number}].position", "the source")
+    receivers = None if settings.receivers is None else receivers_of(settings.receivers, domain.axes)
+    if receivers is not None:
+        check_inside(cells, spacing, receivers.positions, "elastic.receivers", "a receiver")
+    model = elastic(
+        cells, spacing, dt=dt, medium=medium, order=settings.order, boundary=boundary, sources=sources,
+        receivers=receivers, record=settings.record, dtype=settings.dtype, speeds=speeds, limit=limit,
+    )  # fmt: skip
+    return replace(
+        model,
+        notes=tuple(_notes(speeds, limit, spacing, dt, sources)),
+        steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
+        window=domain.inside,
+    )
+
+
+def _volumes(settings: ElasticSettings, directory: Path) -> tuple[dict[str, Volume], dict[str, str]]:
+    """Return the files of a medium by quantity, and the keys of the case that name them."""
+    found, keys = {}, {}
+    for name in ENTRIES:
+        given = getattr(settings.medium, name)
+        if isinstance(given, str):
+            given = QuantityFile(file=given)
+        if isinstance(given, QuantityFile):
+            keys[name] = f"elastic.medium.{name}"
+            path = locate(given.file, directory)
+            variable = given.variable
+            if variable is None and path.exists() and name in quantities(path):
+                variable = name
+            found[name] = open_volume(path, variable, given.axes, keys[name])
+    return found, keys
+
+
+def _entry(settings: ElasticSettings, name: str, volumes: dict[str, Volume], keys: dict[str, str]) -> Quantity:
+    """Return a quantity of the medium: a number, or the values of a file."""
+    given: Any = getattr(settings.medium, name)
+    if name not in volumes:
+        return float(given)
+    unit = given.unit if isinstance(given, QuantityFile) else None
+    return from_volume(name, volumes[name], unit, None, keys[name])
+
+
+def _source(settings: ElasticSourceSettings, key: str, dt: float, directory: Path) -> ElasticSource:
+    """Return a source: an explosion, a force or a moment tensor."""
+    wavelet = wavelet_of(settings.wavelet, dt, directory, f"{key}.wavelet")
+    if settings.force is not None and settings.moment is not None:
+        raise CaseError("a source is a force or a moment, not both", key=key, remedy="write two sources")
+    if settings.force is not None:
+        return Force(settings.position, settings.force, wavelet)
+    if settings.moment is not None:
+        return Moment(settings.position, settings.moment, wavelet)
+    return Explosion(settings.position, wavelet)
+
+
+def _notes(
+    speeds: Speeds, limit: float, spacing: Sequence[float], dt: float, sources: Sequence[ElasticSource]
+) -> Iterator[tuple[str, str]]:
+    """Yield notes before a run as pairs of a label and its text."""
+    yield "time step", f"{dt * 1e3:.4g} ms, {100 * dt / limit:.0f} % of the stability limit ({limit * 1e3:.4g} ms)"
+    shear = "no S waves" if speeds.slowest_s is None else f"S from {speeds.slowest_s:.0f} m/s"
+    yield "velocities", f"P {speeds.slowest_p:.0f} to {speeds.fastest_p:.0f} m/s; {shear}"
+    peaks = [source.wavelet.peak for source in sources if source.wavelet.peak]
+    if peaks:
+        slowest = min(speeds.slowest_p, speeds.slowest_s or math.inf)
+        points = slowest / (max(peaks) * max(spacing))
+        yield "slowest waves", f"{points:.3g} points per wavelength at {max(peaks):.3g} Hz"

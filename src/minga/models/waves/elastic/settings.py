@@ -1,0 +1,110 @@
+"""Schema of the [elastic] table of a case."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from minga.models.waves.settings import (
+    BOUNDARY_FORM,
+    Metres,
+    Position,
+    Positive,
+    QuantityFile,
+    ReceiverSettings,
+    WaveletSettings,
+)
+
+__all__ = ["ElasticMediumSettings", "ElasticSettings", "ElasticSourceSettings"]
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+
+Numbers = Annotated[tuple[Metres, ...], Field(min_length=2, max_length=3)]
+
+
+class ElasticMediumSettings(BaseModel):
+    """Table [elastic.medium]: a number or a file for each quantity."""
+
+    model_config = _STRICT
+
+    vp: Annotated[
+        Positive | str | QuantityFile,
+        Field(description='P velocity, m/s: vp = 3000, vp = "vp.npy", vp = {file = "vp.rsf", axes = "yxz"}'),
+    ]
+    vs: Annotated[
+        Annotated[float, Field(ge=0, allow_inf_nan=False)] | str | QuantityFile,
+        Field(description="S velocity, m/s, 0 in fluids: a number or a file, as for vp"),
+    ]
+    rho: Annotated[Positive | str | QuantityFile, Field(description="density, kg/m3: a number or a file, as for vp")]
+
+
+class ElasticSourceSettings(BaseModel):
+    """One of [[elastic.sources]]: an explosion, unless `force` or `moment` is given."""
+
+    model_config = _STRICT
+
+    position: Annotated[Position, Field(description="metres along z (down), y, x or z, x: position = [20, 500, 500]")]
+    force: Annotated[Numbers | None, Field(description="components of a force along z, y, x or z, x, N")] = None
+    moment: Annotated[
+        Annotated[tuple[Numbers, ...], Field(min_length=2, max_length=3)] | None,
+        Field(description="symmetric moment tensor along z, y, x or z, x, N m: moment = [[0, 1e9], [1e9, 0]]"),
+    ] = None
+    wavelet: Annotated[
+        WaveletSettings, Field(description="force or moment in time: {ricker = 15.0, scale = 1e9}, or {file = ...}")
+    ] = WaveletSettings(ricker=15.0)
+
+
+class ElasticSettings(BaseModel):
+    """Table [elastic] of a case: elastic waves in an isotropic medium.
+
+    Attributes
+    ----------
+    medium
+        Velocities and density.
+    spacing
+        Distance between cells in m, one number or one for each axis; None: as stated by the medium's files.
+    dt
+        Time step in s, or "auto": a safe fraction of the stability limit.
+    order
+        Order of the staggered differences in space.
+    boundary
+        Boundary of the model, as in [fletcher].
+    sources
+        Sources of waves.
+    receivers
+        Positions at which waves are recorded.
+    record
+        Quantities that receivers record.
+    time
+        Time to compute in s, instead of run.steps.
+    dtype
+        "f4" or "f8".
+    """
+
+    model_config = _STRICT
+
+    medium: Annotated[ElasticMediumSettings, Field(description="a table [elastic.medium] with vp, vs and rho")]
+    spacing: Annotated[
+        Positive | Annotated[tuple[Positive, ...], Field(min_length=2, max_length=3)] | None,
+        Field(description="distance between cells, m: spacing = 12.5, or [dz, dy, dx], or [dz, dx]"),
+    ] = None
+    dt: Annotated[
+        Positive | Literal["auto"],
+        Field(description='time step, s: dt = 0.001, or "auto": a safe fraction of the stability limit'),
+    ] = "auto"
+    order: Annotated[Literal[2, 4, 8, 12], Field(description="order of the differences in space: 2, 4, 8 or 12")] = 8
+    boundary: Annotated[Any, Field(description=BOUNDARY_FORM)] = "sponge"
+    sources: Annotated[
+        tuple[ElasticSourceSettings, ...],
+        Field(description="[[elastic.sources]] position = [20, 500, 500], wavelet = {ricker = 15.0, scale = 1e9}"),
+    ] = ()
+    receivers: Annotated[
+        ReceiverSettings | None,
+        Field(description="[elastic.receivers] first = [20, 500, 0], last = [20, 500, 1000], count = 81"),
+    ] = None
+    record: Annotated[
+        tuple[str, ...], Field(min_length=1, description='what receivers record: record = ["p", "vz", "vx"]')
+    ] = ("p",)
+    time: Annotated[Positive | None, Field(description="time to compute, s, instead of run.steps")] = None
+    dtype: Annotated[Literal["f4", "f8"], Field(description='number type of the waves: "f4" or "f8"')] = "f4"
