@@ -24,7 +24,7 @@ from minga.models.waves.stencils import total
 __all__ = ["Elasticity", "Fields"]
 
 Fields = Mapping[str, Any]
-"""What a kernel is given, by name."""
+"""Fields of a kernel by name."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -42,12 +42,12 @@ class Component:
 
     @property
     def normal(self) -> bool:
-        """Whether this is a normal stress."""
+        """True for a normal stress."""
         return len(self.axes) == 2 and self.axes[0] == self.axes[1]
 
     @property
     def velocity(self) -> bool:
-        """Whether this is a component of the velocity."""
+        """True for a component of the velocity."""
         return len(self.axes) == 1
 
 
