@@ -278,6 +278,7 @@ PUBLIC: Final = (
     "minga.models.pde",
     "minga.models.photodiode",
     "minga.models.waves",
+    "minga.models.waves.elastic",
     "minga.network",
     "minga.plan",
     "minga.solve",

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from minga.models.waves.survey_frame import Frame
     from minga.models.waves.survey_geometry import points_between, shots_of_files, streamer
 
+    from . import elastic
+
 __all__ = [
     "Cpml",
     "Faces",
@@ -54,6 +56,7 @@ __all__ = [
     "Waves",
     "add_sources",
     "adjoint_fields",
+    "elastic",
     "fletcher",
     "linearised_shots",
     "migrate",
