@@ -165,7 +165,7 @@ def test_a_rigid_wall_is_the_middle_of_a_symmetric_model() -> None:
 
     def velocities(medium: dict[str, np.ndarray], boundary: Boundary, places: list[tuple[float, float]]) -> Any:
         model = elastic(
-            medium["vp"].shape, 10.0, dt=6e-4, medium=ElasticMedium(**medium), order=8, dtype="f8", boundary=boundary,
+            medium["vp"].shape, 10.0, dt=6e-4, medium=ElasticMedium(**medium), order=4, dtype="f8", boundary=boundary,
             sources=[Explosion(p, Ricker(25.0)) for p in places],
         )  # fmt: skip
         return run_model(model, 150).fields
