@@ -15,6 +15,7 @@ from minga.lazy import attach
 
 if TYPE_CHECKING:
     from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
+    from minga.models.waves.attenuation import Attenuation
     from minga.models.waves.born import linearised_shots, shot_born
     from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Random, Release, Rigid, Sponge
     from minga.models.waves.gradient import Shot, shot_gradient, shot_traces
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from . import elastic
 
 __all__ = [
+    "Attenuation",
     "Cpml",
     "Faces",
     "Frame",

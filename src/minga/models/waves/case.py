@@ -13,6 +13,7 @@ import numpy as np
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
+from minga.models.waves.attenuation import Attenuation, relaxation_of, unrelaxed_ratio
 from minga.models.waves.boundary import (
     Boundary,
     Cpml,
@@ -71,7 +72,10 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     found.medium.check(found.shape)
     faces = faces_of(boundary, len(found.shape))
     extremes = found.extremes(settings.order, sigma, settings.form, faces, sample=sample)
-    limit = LIMITS[settings.time_order] * extremes.dt_limit
+    said, domain = settings.attenuation, domain_of(found.shape, found.spacing, faces)
+    attenuation = None if said is None else Attenuation(said.q, said.band, said.reference, said.frequencies)
+    relaxation = None if attenuation is None else relaxation_of(attenuation, domain)
+    limit = LIMITS[settings.time_order] * extremes.dt_limit / unrelaxed_ratio(relaxation)
     dt = step_for(limit) if settings.dt == "auto" else settings.dt
     sources = [_source(source, number, dt, found, directory) for number, source in enumerate(settings.sources)]
     receivers = None if settings.receivers is None else receivers_of(settings.receivers, found.axes)
@@ -91,6 +95,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
         receivers=receivers,
         dtype=settings.dtype,
         extremes=extremes,
+        attenuation=attenuation,
     )
     orders = settings.order, settings.time_order
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
@@ -102,7 +107,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
             *(_sampled(found) if sample else ()),
         ),
         steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
-        window=domain_of(found.shape, found.spacing, faces).inside,
+        window=domain.inside,
     )
 
 

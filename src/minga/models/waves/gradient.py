@@ -333,10 +333,11 @@ def partials(name: str, waves: Waves) -> dict[str, Floats | float]:
     def entry(quantity: str) -> Floats:
         return waves.sampler.values(quantity, whole)
 
+    relaxed = 1.0 if waves.relaxation is None else waves.relaxation.relaxed(whole)
     if name == "vp":
-        return {"vp2": 2.0 * entry("vp")}
+        return {"vp2": 2.0 * entry("vp") * relaxed}
     if name == "slowness":
-        return {"vp2": -2.0 * entry("vp") ** 3}
+        return {"vp2": -2.0 * entry("vp") ** 3 * relaxed}
     if name in ("epsilon", "delta"):
         return {name: 1.0}
     theta, phi = entry("theta"), entry("phi")

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang.kernel import Kernel
+from minga.models.waves.attenuation import relaxation_kernel
 from minga.models.waves.kernels import correction_kernel, forward_kernel, increment_kernel
 from minga.models.waves.source import PlaneSource, Source, add_amount, add_sources, plane_axis
 from minga.space.box import Box
@@ -65,15 +66,20 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> No
         return
     if any(source.injection == "legacy" for source in sources):
         raise CaseError(
-            "legacy sources have steps of second order in time only",
+            "legacy sources have steps of second order in time only, without attenuation",
             key="fletcher.sources.injection",
-            remedy='choose "physical", or time_order = 2',
+            remedy='choose "physical", or time_order = 2 without attenuation',
         )
     increments = list(waves.increments)
     step.apply(increment_kernel(waves.equations), now, increments, *medium)
     _clear_surfaces(step, waves, increments)
     for number, source in enumerate(sources):
         _add(step, waves, source, increments, number, source.wavelet.value(waves.dt))
+    if waves.relaxation is not None:
+        relax = relaxation_kernel(waves.relaxation.attenuation.halves(waves.dt), waves.relaxation.uniform)
+        strength = [] if waves.strength is None else [waves.strength]
+        step.apply(relax, now, following, increments, list(waves.memories), *strength)
+        return
     step.apply(correction_kernel(waves.equations), now, following, increments, *medium)
     _clear_surfaces(step, waves, following)
     for number, source in enumerate(sources):

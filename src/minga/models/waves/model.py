@@ -19,6 +19,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import Reduced
 from minga.lang.kernel import Kernel
 from minga.models.waves.absorption import record_damping, record_matching
+from minga.models.waves.attenuation import Attenuation, Relaxation, relaxation_of, unrelaxed_ratio
 from minga.models.waves.boundary import (
     Boundary,
     Cpml,
@@ -95,9 +96,15 @@ class Waves:
     medium
         Fields of the coefficients that vary.
     increments
-        Fields between the two halves of a step of fourth order in time; none with the second order.
+        Fields between the two halves of a step of fourth order in time, or with attenuation; none otherwise.
     style
         Style in which pictures draw the waves.
+    relaxation
+        The attenuation; None: none.
+    memories
+        Memory variables of the attenuation.
+    strength
+        Field of the strength of the attenuation, if it varies.
     """
 
     grid: Grid
@@ -112,6 +119,9 @@ class Waves:
     medium: tuple[Field, ...]
     increments: tuple[Field, ...]
     style: FieldStyle
+    relaxation: Relaxation | None = None
+    memories: tuple[Field, ...] = ()
+    strength: Field | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -142,7 +152,10 @@ class Waves:
             vp = self.sampler.values("vp", box)
             if kinds(self.faces, Random):
                 vp = scrambled(vp, self.extremes.largest_vp, box, self.grid.shape, self.faces)
-            return np.square(vp)
+            return np.square(vp) if self.relaxation is None else np.square(vp) * self.relaxation.relaxed(box)
+        if name == "tau":
+            assert self.relaxation is not None
+            return self.relaxation.strength(box)
         if name in ("epsilon", "delta"):
             return self.sampler.values(name, box)
         axis = axis_vector(self.sampler.values("theta", box), self.sampler.values("phi", box))
@@ -160,7 +173,8 @@ class Waves:
         def of(name: str) -> Callable[[Box], NDArray[np.float64]]:
             return lambda box: self.values(name, box)
 
-        return {field.name: of(field.name) for field in self.medium}
+        strengths = () if self.strength is None else (self.strength,)
+        return {field.name: of(field.name) for field in (*self.medium, *strengths)}
 
     def check_second_order(self, what: str, remedy: str) -> None:
         """Refuse steps of fourth order in time for what has second order only.
@@ -175,8 +189,12 @@ class Waves:
         Raises
         ------
         CaseError
-            If the waves have steps of fourth order in time.
+            If the waves have steps of fourth order in time, or attenuation.
         """
+        if self.relaxation is not None:
+            raise CaseError(
+                f"{what} without attenuation only", key="fletcher.attenuation", remedy="prepare the waves without it"
+            )
         if self.increments:
             raise CaseError(f"{what} of second order in time only", key="fletcher.time_order", remedy=remedy)
 
@@ -206,6 +224,7 @@ def prepare(
     dtype: str = "f4",
     extremes: Extremes | None = None,
     section: float | None = None,
+    attenuation: Attenuation | None = None,
 ) -> Waves:
     """Return the waves of a model, for use in other Programs; further arguments and errors are those of `fletcher`.
 
@@ -235,6 +254,8 @@ def prepare(
         Result of `extremes_of` for this medium, if it was inspected before.
     section
         Position along y, m, at which pictures of waves on three axes cut the model; None: in the middle.
+    attenuation
+        Attenuation of the waves; None: none.
 
     Returns
     -------
@@ -266,11 +287,15 @@ def prepare(
             key="fletcher.boundary",
             remedy='choose "sponge", which suits all media, or "random"',
         )
-    check_step(dt, LIMITS[time_order] * extremes.dt_limit)
+    relaxation = None if attenuation is None else _relaxation(attenuation, domain, faces, time_order)
+    check_step(
+        dt, LIMITS[time_order] * extremes.dt_limit / (1.0 if relaxation is None else math.sqrt(relaxation.fastest))
+    )
     least = min(widths)
     equations = Equations(
         kind, form, domain.axes, Differences.of(order, [least / h for h in widths]),
-        None if math.isinf(sigma) else sigma, (dt / least) * (dt / least), _constants(medium, varying=scrambles),
+        None if math.isinf(sigma) else sigma, (dt / least) * (dt / least),
+        _constants(medium, relaxation, varying=scrambles),
     )  # fmt: skip
     grid = Grid(
         domain.cells,
@@ -291,13 +316,28 @@ def prepare(
     )
     increments = tuple(
         Field(f"{name}_increment", grid, dtype, boundary=_walls(domain), description=f"increment of {name} by a step")
-        for name in (equations.waves if time_order == 4 else ())
+        for name in (equations.waves if time_order == 4 or relaxation is not None else ())
     )
     cut = None
     if len(lengths) == 3:
         cut = ("y", 0.5 * (lengths[1] - 1) * widths[1] if section is None else section)
     style = FieldStyle(signed=True, section=cut)
-    return Waves(grid, domain, dt, ends, faces, equations, extremes, sampler, fields, coefficients, increments, style)
+    memories, strength = ((), None) if relaxation is None else relaxation.fields(equations.waves, grid, dtype)
+    return Waves(
+        grid, domain, dt, ends, faces, equations, extremes, sampler, fields, coefficients, increments, style,
+        relaxation, memories, strength,
+    )  # fmt: skip
+
+
+def _relaxation(attenuation: Attenuation, domain: Domain, faces: Pairs, time_order: int) -> Relaxation:
+    """Return the attenuation on the grid; raise CaseError where it is not supported."""
+    if time_order != 2 or kinds(faces, Cpml):
+        raise CaseError(
+            "attenuation with matched layers (cpml), or with steps of fourth order in time",
+            key="fletcher.attenuation",
+            remedy='choose time_order = 2 and the boundary "sponge"',
+        )
+    return relaxation_of(attenuation, domain)
 
 
 def _check_faces(faces: Pairs, kind: Kind, form: Form, lengths: tuple[int, ...], reach: int) -> None:
@@ -382,7 +422,8 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     if kinds(waves.faces, Sponge):
         profiles = {**profiles, **record_damping(step, waves.fields, waves.faces)}
     step.let(STEP, STEP + 1)
-    fields = (*waves.fields, *waves.increments, *waves.medium, *memories, *profiles)
+    relaxed = (*waves.memories, *(() if waves.strength is None else (waves.strength,)))
+    fields = (*waves.fields, *waves.increments, *waves.medium, *relaxed, *memories, *profiles)
     return Stepping(step, fields, {**waves.start(), **{item.name: values for item, values in profiles.items()}})
 
 
@@ -401,6 +442,7 @@ def fletcher(
     receivers: Receivers | None = None,
     dtype: str = "f4",
     extremes: Extremes | None = None,
+    attenuation: Attenuation | None = None,
 ) -> Model:
     """Return a model of waves in a tilted transversely isotropic medium, on one to three axes.
 
@@ -437,6 +479,9 @@ def fletcher(
         "f4" or "f8".
     extremes
         Result of `extremes_of` for this medium, if it was inspected before.
+    attenuation
+        Attenuation with nearly constant Q (`minga.models.waves.attenuation`); None: none. Not with Cpml(), legacy
+        sources, or steps of fourth order in time.
 
     Returns
     -------
@@ -456,7 +501,7 @@ def fletcher(
     chosen: Sequence[Source] = (PointSource(),) if sources is None else sources
     waves = prepare(
         shape, spacing, dt=dt, medium=medium, sigma=sigma, order=order, time_order=time_order, form=form,
-        boundary=boundary, dtype=dtype, extremes=extremes, section=_section(chosen),
+        boundary=boundary, dtype=dtype, extremes=extremes, section=_section(chosen), attenuation=attenuation,
     )  # fmt: skip
     stepping = stepping_of(waves, chosen)
     observe = Program("observe")
@@ -480,7 +525,8 @@ def fletcher(
         parameters={
             "dt": dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,
             "boundary": repr(waves.boundary), "inside": [list(waves.domain.inside.lo), list(waves.domain.inside.hi)],
-            "dt_limit": LIMITS[time_order] * waves.extremes.dt_limit,
+            "dt_limit": LIMITS[time_order] * waves.extremes.dt_limit / unrelaxed_ratio(waves.relaxation),
+            **({} if attenuation is None else {"attenuation": attenuation.said}),
         },
     )  # fmt: skip
 
@@ -532,13 +578,16 @@ def _peak(sources: Sequence[Source]) -> float:
     return min(known, default=PointSource().wavelet.peak)  # type: ignore[return-value]
 
 
-def _constants(medium: Medium, *, varying: bool) -> tuple[tuple[str, float], ...]:
+def _constants(medium: Medium, relaxation: Relaxation | None, *, varying: bool) -> tuple[tuple[str, float], ...]:
     """Return the coefficients that are uniform; `varying`: the velocity is not, whatever its entry."""
     sampler = Sampler(medium, (1,), (0,))
     vp, theta, phi = (sampler.number(name) for name in ("vp", "theta", "phi"))
     found: dict[str, float] = {}
     if vp is not None and not varying:
-        found["vp2"] = vp * vp
+        if relaxation is None:
+            found["vp2"] = vp * vp
+        elif relaxation.uniform is not None:
+            found["vp2"] = vp * vp * float(relaxation.attenuation.relaxed(np.array(relaxation.uniform)))
     for name in ("epsilon", "delta"):
         if (number := sampler.number(name)) is not None:
             found[name] = number

@@ -175,6 +175,23 @@ class BoundarySettings(BaseModel):
     x: Annotated[Ends, Field(description='boundary at both ends of x, or [low, high]: x = "rigid"')] = None
 
 
+class AttenuationSettings(BaseModel):
+    """Table [fletcher.attenuation]: nearly constant Q, see `minga.models.waves.attenuation`."""
+
+    model_config = _STRICT
+
+    q: Annotated[Positive, Field(description="quality factor of all waves: q = 50")]
+    band: Annotated[
+        tuple[Positive, Positive], Field(description="frequencies between which q is nearly constant, Hz: [5, 50]")
+    ] = (5.0, 50.0)
+    reference: Annotated[
+        Positive | None, Field(description="frequency at which waves have the medium's velocities, Hz")
+    ] = None
+    frequencies: Annotated[
+        tuple[Positive, ...] | None, Field(min_length=1, description="frequencies of the mechanisms, Hz")
+    ] = None
+
+
 class FletcherSettings(BaseModel):
     """Table [fletcher] of a case: acoustic waves in a tilted transversely isotropic medium.
 
@@ -200,6 +217,8 @@ class FletcherSettings(BaseModel):
         Sources of waves.
     receivers
         Positions at which waves are recorded.
+    attenuation
+        Attenuation of the waves; None: none.
     time
         Time to compute in s, instead of run.steps.
     dtype
@@ -234,6 +253,9 @@ class FletcherSettings(BaseModel):
     receivers: Annotated[
         ReceiverSettings | None,
         Field(description="[fletcher.receivers] first = [20, 500, 0], last = [20, 500, 1000], count = 81"),
+    ] = None
+    attenuation: Annotated[
+        AttenuationSettings | None, Field(description="[fletcher.attenuation] q = 50, band = [5, 50]")
     ] = None
     time: Annotated[Positive | None, Field(description="time to compute, s, instead of run.steps")] = None
     dtype: Annotated[Literal["f4", "f8"], Field(description='number type of the wave field: "f4" or "f8"')] = "f4"

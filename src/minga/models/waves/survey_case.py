@@ -117,6 +117,10 @@ def _check_tables(settings: FletcherSettings, said: SurveySettings, grid: GridSe
             raise CaseError(
                 f"a survey takes its {name} from [survey]", key=f"fletcher.{name}", remedy=f"leave fletcher.{name} out"
             )
+    if settings.attenuation is not None:
+        raise CaseError(
+            "attenuation in a survey is not supported", key="fletcher.attenuation", remedy="leave the table out"
+        )
     ways = [name for name in _WAYS if getattr(said, name) is not None]
     if len(ways) != 1:
         raise CaseError(
