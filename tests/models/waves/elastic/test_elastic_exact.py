@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.models.waves import Cpml, Faces, Free, Medium, Periodic, PointSource, Receivers, Ricker
+from minga.models.waves import Cpml, Faces, Free, Medium, Periodic, PointSource, Receivers, Release, Ricker
 from minga.models.waves.elastic import ElasticMedium, Explosion, Force, Moment, elastic, prepare_elastic
 from models.waves.elastic.elastic_runs import started
 
@@ -51,6 +51,53 @@ def test_an_explosion_in_full_space_is_the_closed_solution() -> None:
         published = np.interp(np.array([0.05, 0.08, 0.12]) + r / ALPHA, t, found)
         assert published == pytest.approx([-1.420035e-4, 4.081216e-4, -3.796276e-4], rel=5e-3)
     assert abs(0.6 * y[:, 1] - 0.8 * x[:, 1]).max() < 5e-3 * abs(exact).max()
+
+
+def stokes(place: np.ndarray, along: int, t: np.ndarray) -> np.ndarray:
+    """Displacements (time, component) by a point force R(12 Hz, 0.1 s) along an axis, at a place relative to it.
+
+    Source: G. G. Stokes, 1849; K. Aki, P. G. Richards, Quantitative Seismology, 2nd ed., eq. 4.23.
+    """
+    wavelet = Ricker(12.0, 0.1)
+
+    def force(times: np.ndarray) -> np.ndarray:
+        return np.where(times < 0, 0.0, wavelet.at(times))
+
+    r = float(np.linalg.norm(place))
+    g, own = place / r, np.eye(3)[along]
+    delays = np.linspace(r / ALPHA, r / BETA, 2001)
+    near = np.trapezoid(delays * force(t[:, None] - delays), delays, axis=1) / r**3
+    p, s = force(t - r / ALPHA) / (ALPHA**2 * r), force(t - r / BETA) / (BETA**2 * r)
+    along_ray = g * g[along]
+    found = np.outer(near, 3 * along_ray - own) + np.outer(p, along_ray) - np.outer(s, along_ray - own)
+    return np.asarray(found / (4 * math.pi * RHO))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("couple", [False, True])
+def test_forces_and_couples_in_full_space_are_those_of_stokes(couple: bool) -> None:
+    """A force along z, and the double couple of z and x, whose waves are derivatives of those of forces."""
+    middle, away = 490.0, [(200.0, 0.0, 0.0), (0.0, 0.0, 200.0), (140.0, 0.0, 140.0), (90.0, 110.0, 130.0)]
+    wavelet = Ricker(12.0, 0.1)
+    source = Force((middle,) * 3, (1.0, 0.0, 0.0), wavelet)
+    if couple:
+        source = Moment((middle,) * 3, ((0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (1.0, 0.0, 0.0)), wavelet)
+    model = elastic(
+        (100, 100, 100), 10.0, dt=1e-3, medium=WITHIN, dtype="f8", boundary=Release(), sources=[source],
+        receivers=Receivers([tuple(middle + d for d in place) for place in away]), record=("vz", "vy", "vx"),
+    )  # fmt: skip
+    t, u = displacements(model, 230)
+    for number, place in enumerate(away):
+        x, step = np.array(place), 0.1
+        exact = stokes(x, 0, t)
+        if couple:
+            pairs = [
+                (stokes(x - step * np.eye(3)[k], j, t), stokes(x + step * np.eye(3)[k], j, t))
+                for j, k in ((0, 2), (2, 0))
+            ]
+            exact = sum((low - high) / (2 * step) for low, high in pairs)
+        found = u[:, [number, 4 + number, 8 + number]]
+        assert np.linalg.norm(found - exact) < 0.01 * np.linalg.norm(exact)
 
 
 GARVIN = np.array([
