@@ -102,8 +102,10 @@ def write_cube(path: Path, cube: SurveyCube, title: str = "") -> None:
         raise CaseError(f"cannot write {path.name!r}", remedy="name a file that ends in .rsf or .zarr")
     away = cube.places["x"] - cube.places["source_x"][:, None]
     same = [values for values in (cube.places["x"], away) if np.ptp(values, axis=0).max() < 1e-6]
+    straight = np.ptp(cube.places["y"]) < 1e-6 and np.ptp(cube.places["source_y"]) < 1e-6
+    same = same if straight else []  # distances along x are those along the line, if that runs along x
     axes = [
-        _axis("shot", cube.places["source_x"]),
+        _axis("shot", cube.places["source_x"] if straight else np.zeros(len(away))),
         _axis("receiver" if same and same[0] is not away else "offset", same[0][0] if same else np.zeros(0), away),
         Coordinate("time", cube.seconds, {"units": "s"}),
     ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from minga.engine.comm import Comm
 from minga.errors import CaseError
-from minga.models.waves.boundary import Boundary, Sponge
+from minga.models.waves.boundary import Boundary, Cpml, Random, Sponge, faces_of
 from minga.models.waves.domain import axes_of, check_shape, check_spacing
 from minga.models.waves.gradient import Shot, shot_traces
 from minga.models.waves.kernels import Form
@@ -79,6 +79,13 @@ class Survey:
             raise CaseError("a survey without shots", key="shots", remedy="give at least one")
         if self.aperture is not None and not self.aperture >= 0:
             raise CaseError(f"the aperture is {self.aperture}", key="aperture", remedy="give metres, or None")
+        sides = faces_of(self.boundary, len(self.shape))[1:]
+        if self.aperture is not None and not all(isinstance(f, Sponge | Cpml | Random) for pair in sides for f in pair):
+            raise CaseError(
+                "an aperture with a boundary at the sides that has no layers: it would stand where grids are cut",
+                key="aperture",
+                remedy="choose sponges at the sides, or leave the aperture out",
+            )
         for number, shot in enumerate(self.shots):
             if not len(shot.receivers.positions):
                 raise CaseError(f"shot {number} has no receivers", key="shots", remedy="give each shot one or more")

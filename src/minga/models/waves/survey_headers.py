@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from minga.errors import CaseError
 from minga.models.waves.domain import axes_of, check_spacing
 from minga.models.waves.medium import Floats
 from minga.models.waves.source import PointSource
@@ -27,7 +28,14 @@ def headers_of(survey: Survey, number: int) -> dict[str, Any]:
         return np.array([point[axes.index(name)] if name in axes else 0.0 for point in points])
 
     def scaled(values: Floats) -> Any:
-        return np.rint(values * _CENTIMETRES).astype("i4")
+        whole = np.rint(values * _CENTIMETRES)
+        if not (np.abs(whole) < 2**31).all():
+            raise CaseError(
+                f"a coordinate of {float(np.abs(values).max()):g} m, too large for centimetres in headers of SEG-Y",
+                key="survey.origin",
+                remedy="give the map a nearer origin: 2e7 m at most",
+            )
+        return whole.astype("i4")
 
     middle = tuple(n // 2 * h for n, h in zip(survey.shape, check_spacing(survey.spacing, len(axes)), strict=True))
     points = [s.position or middle for s in shot.sources if isinstance(s, PointSource)] or [(0.0,) * len(axes)]

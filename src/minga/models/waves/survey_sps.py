@@ -134,7 +134,8 @@ def _related(entry: _Line, spread: Mapping[tuple[str, str], list[tuple[float, Ma
             f"{channels} channels, but {len(there)} receivers from {first:g} to {last:g} of line "
             + entry.word("to_line")
         )
-    return [point for _, point in sorted(there, key=lambda each: each[0], reverse=last < first)]
+    against = (last < first) != (entry.number("last_channel") < entry.number("first_channel"))
+    return [point for _, point in sorted(there, key=lambda each: each[0], reverse=against)]
 
 
 def _point(entry: _Line) -> MapPoint:
@@ -164,7 +165,7 @@ def _revision(lines: list[str], path: Path) -> str:
     """Return the revision that the header of a file states."""
     said = next((line[3:] for line in lines if line.startswith("H00")), "")
     tests: tuple[tuple[str, Callable[[str], Any]], ...] = (
-        ("2.1", lambda text: "2.1" in text), ("0", lambda text: "SPS001" in text.upper().replace(" ", "")),
+        ("0", lambda text: "SPS001" in text.upper().replace(" ", "")), ("2.1", lambda text: "2.1" in text),
     )  # fmt: skip
     for revision, test in tests:
         if test(said):
