@@ -49,6 +49,7 @@ class SurveyCase:
     samples: int
     medium: FoundMedium
     notes: tuple[tuple[str, str], ...]
+    geometry: Path | None = None
 
     @property
     def interval(self) -> float:
@@ -106,7 +107,8 @@ def make_survey(settings: FletcherSettings, said: SurveySettings, grid: GridSett
     _check_aliasing(said_before)
     if extremes.slowest_p < _AIR:
         _check_air(survey, found)
-    return SurveyCase(survey, samples, found, tuple(said_before))
+    geometry = None if said.segy is None else find_file(said.segy.file, directory, "survey.segy.file")
+    return SurveyCase(survey, samples, found, tuple(said_before), geometry)
 
 
 def _check_tables(settings: FletcherSettings, said: SurveySettings, grid: GridSettings) -> None:

@@ -170,6 +170,10 @@ def _before(request: SurveyRequest, source: Source, found: SurveyCase) -> str:
 def _check_outputs(request: SurveyRequest, source: Source, found: SurveyCase) -> None:
     """Raise CaseError for files that cannot be written; remove those that are to be replaced."""
     out = request.file(source)
+    if found.geometry is not None and out.resolve() == found.geometry.resolve():
+        raise CaseError(
+            f"the survey would replace {out}, from which its geometry is read", key="--out", remedy="name another file"
+        )
     if request.gain not in GAINS:
         raise CaseError(f"there is no gain {request.gain!r}", key="--gain", remedy=f"choose one of {', '.join(GAINS)}")
     check_output(out, "--out", (".sgy", ".segy"), force=request.force)
@@ -180,7 +184,8 @@ def _check_outputs(request: SurveyRequest, source: Source, found: SurveyCase) ->
         check_output(path, "--pictures", force=request.force)
     check_disk(found, out)
     if request.force:
-        out.unlink(missing_ok=True)
+        for path in (out.with_name(f".{out.name}.partial"), out.with_name(f".{out.name}.shots"), out):
+            path.unlink(missing_ok=True)
 
 
 def _check_also(path: Path, found: SurveyCase, force: bool) -> None:
