@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.waves.boundary import Free, Pairs
+from minga.models.waves.boundary import Free, Pairs, Rigid
 from minga.models.waves.domain import Domain
 from minga.models.waves.elastic.layout import Component, images
 from minga.models.waves.elastic.stencils import Image, extrapolated
@@ -68,6 +68,8 @@ def place_component(
             cells, found = _folded(cells, found, (start, length), (low, high))
         if surface and what == _SOURCE and component.velocity and not component.half[0]:
             found = np.where(cells == 0, 2.0 * found, found)
+        if component.half[axis] and isinstance(faces[axis][1], Rigid):
+            found = np.where(cells == length - 1, 0.0, found)  # these places lie on the wall, where it is 0
         first.append(int(cells[0]))
         weights.append(np.round(found, 12))
         base.append(min(max(below + layer, 0), length - 1))

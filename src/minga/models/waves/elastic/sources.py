@@ -136,6 +136,12 @@ def record_sources(
     """
     volume = math.prod(domain.spacing)
     for number, source in enumerate(sources):
+        if not isinstance(source, Explosion | Moment | Force):
+            raise CaseError(
+                f"source {number} is a {type(source).__name__}",
+                key="elastic.sources",
+                remedy="give Explosion(), Moment() or Force() of minga.models.waves.elastic",
+            )
         if isinstance(source, Force) is not forces:
             continue
         point = check_point(source.position or domain.middle, domain, source.interpolation, "source")

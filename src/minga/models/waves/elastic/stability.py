@@ -62,7 +62,8 @@ def _frequency2(
     reach = len(shares)
     total = sum(squares)
     wide = _wider(box, a, reach - 1, reach)
-    normal = coefficients.values("lambda", wide) * total + coefficients.values("mu", wide) * (2 * squares[a])
+    modulus = np.maximum(coefficients.values("lambda", wide), 0.0)  # if negative, shear beside it need not pay it back
+    normal = modulus * total + coefficients.values("mu", wide) * (2 * squares[a])
     bound = _average(normal, a, shares, box.shape[a])
     for stress in coefficients.components.values():
         if stress.kind == "shear" and a in stress.axes:
