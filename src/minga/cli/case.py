@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from minga.output.directory import RunDirectory
     from minga.running.observer_spec import NamedObserver
 
-__all__ = ["Case", "Source", "find_source", "located", "merged", "read_case"]
+__all__ = ["Case", "Source", "arrays_that_fit", "find_source", "located", "merged", "read_case"]
 
 _TABLES = ("grid", *RunOptions.model_fields, "observers")
 _WORDS = ("name", "model")
@@ -206,15 +206,21 @@ def read_case(
     """
     source = find_source(source) if isinstance(source, str) else source
     table, origin = merged(source, overrides, options)
-    with located(source, origin):
-        try:
-            return _check(source, table, here, planning)
-        except MemoryError as error:
-            raise CaseError(
-                f"the arrays that this case makes before it starts do not fit into memory: {error}",
-                key="grid.shape",
-                remedy="choose fewer cells",
-            ) from error
+    with located(source, origin), arrays_that_fit():
+        return _check(source, table, here, planning)
+
+
+@contextlib.contextmanager
+def arrays_that_fit() -> Iterator[None]:
+    """Turn a lack of memory into a CaseError."""
+    try:
+        yield
+    except MemoryError as error:
+        raise CaseError(
+            f"the arrays that this case makes before it starts do not fit into memory: {error}",
+            key="grid.shape",
+            remedy="choose fewer cells",
+        ) from error
 
 
 def merged(

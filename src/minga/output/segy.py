@@ -23,6 +23,7 @@ __all__ = ["TRACE_KEYS", "SegyFile", "file_head", "ibm_to_ieee", "metres", "trac
 
 _TEXT, _BINARY, _TRACE = 3200, 400, 240
 _IBM, _IEEE = 1, 5
+_FEET: Final = 2
 _MOST_SAMPLES = 65535
 _TRACES_AT_ONCE = 4096
 
@@ -67,6 +68,8 @@ class SegyFile:
     """Trace headers, one record each with the names of TRACE_KEYS."""
     _raw: NDArray[Any]
     _form: int
+    feet: bool = False
+    """True if lengths are in feet."""
 
     @classmethod
     def open(cls, path: Path) -> SegyFile:
@@ -92,7 +95,15 @@ class SegyFile:
             )
         kind = np.dtype([("header", _record(TRACE_KEYS, _TRACE)), ("samples", ">u4", (samples,))])
         traces = np.memmap(path, kind, mode="r", offset=first)
-        return cls(path, samples, int(about["interval"]), traces["header"], traces["samples"], form)
+        return cls(
+            path,
+            samples,
+            int(about["interval"]),
+            traces["header"],
+            traces["samples"],
+            form,
+            int(about["system"]) == _FEET,
+        )
 
     def __len__(self) -> int:
         """Return the number of traces."""

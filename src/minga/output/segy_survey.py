@@ -20,7 +20,7 @@ from minga.errors import CaseError
 from minga.output.directory import disk_errors, write_whole
 from minga.output.segy import file_head, trace_bytes
 
-__all__ = ["SegySurvey"]
+__all__ = ["SegySurvey", "unfinished"]
 
 _HEADER = 240
 
@@ -61,8 +61,7 @@ class SegySurvey:
         self.path = path
         self.traces = list(traces)
         self.samples, self.interval = samples, interval
-        self._partial = path.with_name(f".{path.name}.partial")
-        self._list = path.with_name(f".{path.name}.shots")
+        self._partial, self._list = unfinished(path)
         length = _HEADER + 4 * samples
         same = self.traces[0] if len(set(self.traces)) == 1 and self.traces[0] <= 32767 else 0
         head = file_head(samples, interval, text, same, sorting=5)
@@ -70,17 +69,23 @@ class SegySurvey:
         self.finished: set[int] = set()
         digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode() + head).hexdigest()
         with disk_errors(path):
-            if self._list.exists() and self._partial.exists():
+            if self._begun():
                 self._continue(digest)
             else:
                 with self._partial.open("wb") as stream:
                     stream.write(head)
                     stream.truncate(self._starts[-1])
-                self._list.write_text(json.dumps({"survey": digest}) + "\n")
+                write_whole(self._list, json.dumps({"survey": digest}) + "\n")
+
+    def _begun(self) -> bool:
+        """Return whether there is the beginning of a survey: a list without a whole first line lists no shot."""
+        if not (self._list.exists() and self._partial.exists()):
+            return False
+        return bool(_entry(self._list.read_text().partition("\n")[0]))
 
     def _continue(self, digest: str) -> None:
         """Note the shots that are listed as finished and have the bytes that they should."""
-        first, *others = map(_entry, self._list.read_text().splitlines() or [""])
+        first, *others = map(_entry, self._list.read_text().splitlines())
         if first.get("survey") != digest:
             raise CaseError(
                 f"{self._partial.name} beside {self.path.name} is the beginning of another survey",
@@ -138,6 +143,11 @@ class SegySurvey:
         with disk_errors(self.path):
             self._partial.replace(self.path)
             self._list.unlink()
+
+
+def unfinished(path: Path) -> tuple[Path, Path]:
+    """Return the paths of the traces and of the list of shots of a file that is not complete."""
+    return path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.shots")
 
 
 def _entry(line: str) -> dict[str, Any]:

@@ -20,6 +20,9 @@ __all__ = ["SurveyCube", "read_cube", "write_cube"]
 
 Floats = NDArray[np.float64]
 
+_ROUNDED = 0.03
+"""Metres by which distances of points in whole centimetres may be off."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurveyCube:
@@ -34,8 +37,8 @@ class SurveyCube:
     records
         Number of each shot.
     places
-        Positions in metres by name: source_x, source_y, source_depth over (shot,), and x, y, elevation over
-        (shot, receiver).
+        Positions in metres by name: source_x, source_y, source_depth over (shot,), and x, y, elevation, offset
+        (whole metres) over (shot, receiver).
     """
 
     samples: NDArray[np.float32]
@@ -69,6 +72,7 @@ def read_cube(path: Path) -> SurveyCube:
     times: Floats = float(first["delay"][0]) * 1e-3 + np.arange(file.samples, dtype="f8") * (file.interval * 1e-6)
     places = {name: metres(first, name) for name in ("source_x", "source_y", "source_depth")}
     places |= {name: metres(file.headers, name).reshape(across) for name in ("x", "y", "elevation")}
+    places["offset"] = np.asarray(file.headers["offset"], "f8").reshape(across)
     samples = file.traces(slice(None)).reshape(*across, file.samples)
     return SurveyCube(samples, times, np.asarray(first["record"], "i8"), places)
 
@@ -76,8 +80,9 @@ def read_cube(path: Path) -> SurveyCube:
 def write_cube(path: Path, cube: SurveyCube, title: str = "") -> None:
     """Write a cube as NAME.rsf or NAME.zarr.
 
-    RSF has n1 time, n2 receiver and n3 shot. Along these an axis is in metres if positions along x are evenly spaced,
-    and the same for all shots; otherwise it counts from 1.
+    RSF has n1 time, n2 receiver and n3 shot. Receivers are along x in metres if they are evenly spaced on a line from
+    west to east and the same for all shots, or by their offset if that is; shots are along x on such a line. Otherwise
+    an axis counts from 1.
 
     Parameters
     ----------
@@ -100,13 +105,14 @@ def write_cube(path: Path, cube: SurveyCube, title: str = "") -> None:
         return
     if path.suffix != ".rsf":
         raise CaseError(f"cannot write {path.name!r}", remedy="name a file that ends in .rsf or .zarr")
-    away = cube.places["x"] - cube.places["source_x"][:, None]
-    same = [values for values in (cube.places["x"], away) if np.ptp(values, axis=0).max() < 1e-6]
-    straight = np.ptp(cube.places["y"]) < 1e-6 and np.ptp(cube.places["source_y"]) < 1e-6
-    same = same if straight else []  # distances along x are those along the line, if that runs along x
+    places = cube.places
+    east_west = not np.ptp(places["y"]) and not np.ptp(places["source_y"])  # then, x is the distance along the line
+    fixed = [("receiver", places["x"])] if east_west else []
+    chosen = [(name, values[0]) for name, values in (*fixed, ("offset", _offsets(cube))) if _equal(values)]
+    count = cube.samples.shape[1]
     axes = [
-        _axis("shot", cube.places["source_x"] if straight else np.zeros(len(away))),
-        _axis("receiver" if same and same[0] is not away else "offset", same[0][0] if same else np.zeros(0), away),
+        _axis("shot", places["source_x"] if east_west else np.zeros(0), len(cube.records)),
+        _axis(*chosen[0], count) if chosen else _axis("receiver", np.zeros(0), count),
         Coordinate("time", cube.seconds, {"units": "s"}),
     ]
     content = rsf("p", cube.samples.dtype, axes, cube.samples, title)
@@ -114,13 +120,25 @@ def write_cube(path: Path, cube: SurveyCube, title: str = "") -> None:
         temporary.write_bytes(content)
 
 
-def _axis(name: str, along: Floats, count: Floats | None = None) -> Coordinate:
-    """Return an axis in metres where it is regular, else one that counts."""
-    length = len(along) if count is None else count.shape[1]
-    steps = np.diff(along)
-    if len(along) == length > 1 and steps[0] != 0 and np.abs(steps - steps[0]).max() <= 1e-6 * abs(steps[0]):
-        return Coordinate(name, along, {"units": "m"})
-    return Coordinate("receiver" if count is not None else name, np.arange(1.0, length + 1), {"units": ""})
+def _offsets(cube: SurveyCube) -> Floats:
+    """Return the distances of receivers from their sources, with the signs of the headers."""
+    away = [cube.places[name] - cube.places[f"source_{name}"][:, None] for name in "xy"]
+    return np.copysign(np.hypot(*away), cube.places["offset"])
+
+
+def _equal(values: Floats) -> bool:
+    """Return whether all shots have the same values, as far as coordinates in centimetres can tell."""
+    return bool(np.ptp(values, axis=0).max() <= _ROUNDED)
+
+
+def _axis(name: str, along: Floats, length: int) -> Coordinate:
+    """Return an axis in metres where it is regular, as far as coordinates in centimetres can tell; else a count."""
+    if len(along) == length > 1:
+        step = round((along[-1] - along[0]) / (length - 1), 6)
+        regular = along[0] + step * np.arange(length)
+        if step and np.abs(along - regular).max() <= _ROUNDED:
+            return Coordinate(name, regular, {"units": "m"})
+    return Coordinate("receiver" if name == "offset" else name, np.arange(1.0, length + 1), {"units": ""})
 
 
 def _write_zarr(path: Path, cube: SurveyCube, title: str) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import math
+import re
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 
 from minga.cli.toml import dump
 from minga.errors import CaseError
-from minga.models.waves import Faces, Free, PointSource, Sponge
+from minga.models.waves import Faces, Free, PointSource, Shot, Sponge
 from minga.models.waves.boundary import domain_of, faces_of
 from minga.models.waves.cli.survey_reading import read_survey
 from minga.models.waves.interpolation import doubtful, place
 from minga.models.waves.survey_case import SurveyCase
+from minga.models.waves.survey_field_data import read_geometry
 from minga.models.waves.survey_frame import Frame
 from minga.models.waves.survey_sps import read_sps
 from minga.output.segy import SegyFile
@@ -73,7 +78,7 @@ def test_headers_of_a_towed_survey_by_the_bytes_of_the_standard(tmp_path: Path) 
 
 
 def test_other_readers_read_the_file(tmp_path: Path) -> None:
-    segyio = pytest.importorskip("segyio")
+    segyio = pytest.importorskip("segyio", reason="needs segyio: pip install segyio")
     found = case(tmp_path, **BOAT)
     written(found, tmp_path / "sea.sgy")
     with segyio.open(str(tmp_path / "sea.sgy"), ignore_geometry=True) as file:
@@ -82,7 +87,7 @@ def test_other_readers_read_the_file(tmp_path: Path) -> None:
 
 
 def test_obspy_reads_the_file(tmp_path: Path) -> None:
-    segy = pytest.importorskip("obspy.io.segy.segy")
+    segy = pytest.importorskip("obspy.io.segy.segy", reason="needs ObsPy: pip install obspy")
     found = case(tmp_path, **BOAT)
     written(found, tmp_path / "sea.sgy")
     traces = segy._read_segy(str(tmp_path / "sea.sgy")).traces
@@ -128,7 +133,7 @@ def sps_files(folder: Path, revision: str) -> None:
     """Two shots over a line of four receivers; the second shot has them backwards."""
     new = revision == "2.1"
     line, number, depth = ((2, 11), (12, 21), (31, 34)) if new else ((2, 17), (18, 25), (33, 36))
-    head = "H00 SPS format version num.     " + ("SPS 2.1;" if new else "SPS001,10.10.90")
+    head = "H00 SPS format version num.     " + ("SPS 2.1;" if new else "SPS001,12.10.90")
 
     def point(kind: str, at: float, name: str, below: str, east: float) -> str:
         return kind + record(
@@ -188,12 +193,50 @@ def test_the_map_and_back(bearing: float) -> None:
     there = frame.on_map(x, y)
     assert np.allclose(frame.in_model(*there), (x, y))
     assert np.hypot(there[0] - 100.0, there[1] + 50.0) == pytest.approx(np.hypot(x, y))
+    along, left = (np.concatenate(frame.on_map(*unit)) for unit in np.eye(2)[:, :, None])
+    angle = math.radians(bearing)
+    assert along == pytest.approx([100.0 + math.sin(angle), -50.0 + math.cos(angle)])
+    assert left == pytest.approx([100.0 - math.cos(angle), -50.0 + math.sin(angle)])
     if bearing == 90.0:
         assert np.array_equal(there, (x + 100.0, y - 50.0))
 
 
+def test_channels_of_sps_files_run_either_way_and_come_in_any_order(tmp_path: Path) -> None:
+    sps_files(tmp_path, "2.1")
+    files = [tmp_path / name for name in ("a.s", "a.r", "a.x")]
+    head, first, _ = files[2].read_text().splitlines()
+
+    def x(channels: tuple[str, str], receivers: tuple[str, str]) -> str:
+        """The first relation with other channels and receivers: columns 39 to 48 and 60 to 79."""
+        a, b = channels
+        return f"{first[:38]}{a:>5}{b:>5}{first[48:59]}{receivers[0]:>10}{receivers[1]:>10}{first[79:]}"
+
+    def eastings(*lines: str) -> list[float]:
+        files[2].write_text("\n".join([head, *lines]))
+        (shot,) = read_sps(*files)
+        return [point.easting for point in shot.receivers]
+
+    assert eastings(x(("1", "4"), ("1", "4"))) == [120.0, 140.0, 160.0, 180.0]
+    assert eastings(x(("4", "1"), ("1", "4"))) == [180.0, 160.0, 140.0, 120.0]
+    assert eastings(x(("3", "4"), ("3", "4")), x(("1", "2"), ("1", "2"))) == [120.0, 140.0, 160.0, 180.0]
+    with pytest.raises(CaseError, match="'nan' in columns 39 to 43 is no number"):
+        eastings(x(("nan", "4"), ("1", "4")))
+
+
+@pytest.mark.parametrize(("bearing", "shots"), [(30.0, "d3=1.0 o3=1.0"), (270.0, "d3=-50.0 o3=-300.0")])
+def test_offsets_do_not_depend_on_the_map(tmp_path: Path, bearing: float, shots: str) -> None:
+    found = case(tmp_path, **BOAT, bearing=bearing)
+    written(found, tmp_path / "sea.sgy")
+    write_cube(tmp_path / "sea.rsf", read_cube(tmp_path / "sea.sgy"))
+    text = (tmp_path / "sea.rsf").read_bytes().partition(b"\x0c\x0c\x04")[0].decode()
+    assert 'label2="offset" unit2="m"' in text
+    found_axis = re.search(r"n2=4 d2=(\S+) o2=(\S+)", text)
+    assert found_axis is not None
+    assert [float(number) for number in found_axis.groups()] == pytest.approx([-10.0, -50.0], abs=0.03)
+    assert shots in text
+
+
 def test_cubes(tmp_path: Path) -> None:
-    xarray = pytest.importorskip("xarray")
     found = case(tmp_path, **BOAT)
     written(found, tmp_path / "sea.sgy")
     cube = read_cube(tmp_path / "sea.sgy")
@@ -269,6 +312,81 @@ def test_many_points_are_judged_as_each_is() -> None:
     assert 50 < np.count_nonzero(truth) < 350
     assert found[truth].all()  # none is missed
     assert np.count_nonzero(found & ~truth) < 40  # points between a surface and its next cell are asked about
+
+
+def test_shots_of_tables_keep_their_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("\ufeffshot,z,x\n1002,10,300\n1001,10,350\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_text("shot,z,x\n*,20,200\n*,20,210\n")
+    tables = {"tables": {"shots": "a.csv", "receivers": "b.csv"}}
+    found = case(tmp_path, **tables)
+    content = written(found, tmp_path / "sea.sgy")
+    assert [(entry(content, k, 9, "i", 11), entry(content, k, 17, "i", 11)) for k in (0, 2)] == [
+        (1002,) * 2,
+        (1001,) * 2,
+    ]
+    (tmp_path / "a.csv").write_text("shot,z,x\neast,10,300\nwest,10,350\n")
+    named = case(tmp_path, **tables)
+    assert named.survey.records is None
+    assert any("numbered 1, 2" in text for _, text in named.notes)
+    (tmp_path / "a.csv").write_text("shot,z,x\n1,10,300\n\n\n2,10,west\n")
+    with pytest.raises(CaseError, match="line 5: a position is not a number"):
+        case(tmp_path, **tables)
+
+
+def test_units_and_dead_traces_of_field_data(tmp_path: Path) -> None:
+    whole = tmp_path / "field.sgy"
+    written(case(tmp_path, **BOAT), whole)
+    metric = read_geometry(whole)
+    content = bytearray(whole.read_bytes())
+    struct.pack_into(">h", content, 3254, 2)  # feet
+    struct.pack_into(">h", content, 3600 + 284 + 28, 2)  # the second trace is dead
+    whole.write_bytes(content)
+    feet = read_geometry(whole)
+    assert [len(shot.receivers) for shot in feet] == [3, 4, 4]
+    assert feet[2].source.easting == pytest.approx(0.3048 * metric[2].source.easting)
+    assert feet[2].receivers[3].easting == pytest.approx(0.3048 * metric[2].receivers[3].easting)
+    assert feet[2].source.elevation == pytest.approx(0.3048 * metric[2].source.elevation)
+    struct.pack_into(">h", content, 3600 + 88, 2)
+    whole.write_bytes(content)
+    with pytest.raises(CaseError, match="unit 2 in byte 89"):
+        read_geometry(whole)
+
+
+def test_coordinates_that_headers_cannot_hold_are_refused_before_a_shot(tmp_path: Path) -> None:
+    for map_ in ({"origin": [38_500_000.0, 4e6]}, {"datum": 1e300}):
+        found = case(tmp_path, **BOAT, **map_)
+        with pytest.raises(CaseError, match="too large for centimetres"):
+            found.survey.record(tmp_path / "sea.sgy", 11)
+        assert not list(tmp_path.glob("*sea.sgy*"))
+
+
+@pytest.mark.parametrize("change", ["medium", "interpolation"])
+def test_a_survey_is_not_continued_with_another_medium_or_interpolation(tmp_path: Path, change: str) -> None:
+    """Each cell of a file counts."""
+    np.save(tmp_path / "vp.npy", np.full((20, 60), 1500.0))
+    options: dict[str, Any] = {"fletcher": {"medium": {"vp": "vp.npy"}, "dt": 1e-3}}
+    found = case(tmp_path, **options, **BOAT)
+    found.survey.record(tmp_path / "sea.sgy", 11, stop=lambda: True)
+    assert (tmp_path / ".sea.sgy.partial").exists()
+    other = np.full((20, 60), 1500.0)
+    other[13, 17] = 1501.0 if change == "medium" else 1500.0
+    np.save(tmp_path / "vp.npy", other)
+    again = case(tmp_path, **options, **BOAT).survey
+    if change == "interpolation":
+        shots = [
+            Shot([replace(s, interpolation="linear") for s in shot.sources], shot.receivers) for shot in again.shots
+        ]
+        again = replace(again, shots=shots)
+    with pytest.raises(CaseError, match="beginning of another survey"):
+        again.record(tmp_path / "sea.sgy", 11)
+
+
+def test_a_list_of_shots_that_was_never_written_starts_anew(tmp_path: Path) -> None:
+    found = case(tmp_path, **BOAT)
+    found.survey.record(tmp_path / "sea.sgy", 11, stop=lambda: True)
+    (tmp_path / ".sea.sgy.shots").write_text("")
+    expected = written(found, tmp_path / "other.sgy")
+    assert written(found, tmp_path / "sea.sgy") == expected
 
 
 def test_sources_in_the_air_are_refused(tmp_path: Path) -> None:

@@ -171,11 +171,12 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
 
     good = Shot([PointSource((20.0, 100.0), Ricker(20.0))], near)
     assert "without shots" in refused()
-    assert "shot 1 has no receivers" in refused(good, Shot(good.sources, Receivers([])))
+    assert "shot 2 has no receivers" in refused(good, Shot(good.sources, Receivers([])))
     assert "different intervals" in refused(good, Shot(good.sources, Receivers([(30.0, 50.0)], every=2)))
     assert "outside the model" in refused(good, Shot([out], near))
     assert "free surface" in refused(Shot(good.sources, Receivers([(0.0, 50.0)])), boundary=Free())
     assert "the aperture is -1" in refused(good, aperture=-1.0)
+    assert "no layers" in refused(good, aperture=50.0, boundary=Faces(Sponge(), x=(Free(), Sponge())))
     missing = tmp_path / "none" / "a.sgy"
     with pytest.raises(CaseError, match="does not exist"):
         survey().record(missing, SAMPLES)

@@ -16,9 +16,9 @@ from minga.models.waves.medium import Floats, Medium
 from minga.models.waves.model import Waves, prepare
 from minga.models.waves.survey_cut import cut, moved, part_of
 from minga.models.waves.survey_frame import Frame
-from minga.models.waves.survey_recording import Recorded, record
+from minga.models.waves.survey_recording import SurveyProgress, record
 
-__all__ = ["Recorded", "Survey"]
+__all__ = ["Survey", "SurveyProgress"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,11 +88,27 @@ class Survey:
             )
         for number, shot in enumerate(self.shots):
             if not len(shot.receivers.positions):
-                raise CaseError(f"shot {number} has no receivers", key="shots", remedy="give each shot one or more")
+                said = f"shot {self.name(number)} has no receivers"
+                raise CaseError(said, key="shots", remedy="give each shot one or more")
         if len({shot.receivers.every for shot in self.shots}) > 1:
             raise CaseError(
                 "shots have samples at different intervals", key="shots", remedy="give all receivers one every="
             )
+
+    def name(self, number: int) -> int:
+        """Return the number of a shot in files and messages: that of its record if these are given, else from 1.
+
+        Parameters
+        ----------
+        number
+            Number of the shot, from 0.
+
+        Returns
+        -------
+        int
+            Its number.
+        """
+        return number + 1 if self.records is None else self.records[number]
 
     def of(self, number: int) -> tuple[Waves, Shot]:
         """Return the waves of a shot on its part of the model, and the shot with its positions there.
@@ -164,7 +180,7 @@ class Survey:
         *,
         threads: int = 1,
         comm: Comm | None = None,
-        callback: Callable[[Recorded], None] | None = None,
+        callback: Callable[[SurveyProgress], None] | None = None,
         stop: Callable[[], bool] | None = None,
     ) -> Path:
         """Compute all shots and write them to one SEG-Y file; collective.

@@ -25,10 +25,10 @@ from minga.models.waves.source import PointSource, Ricker, Wavelet
 from minga.models.waves.stability import LIMITS, check_step
 from minga.models.waves.survey import Survey
 from minga.models.waves.survey_field_data import read_geometry
-from minga.models.waves.survey_frame import Frame
-from minga.models.waves.survey_geometry import Point, shots_of_files, streamer
+from minga.models.waves.survey_frame import Frame, MapPoint, MapShot
+from minga.models.waves.survey_geometry import Point, named_shots, streamer
 from minga.models.waves.survey_settings import SurveySettings
-from minga.models.waves.survey_sps import MapPoint, MapShot, read_sps
+from minga.models.waves.survey_sps import read_sps
 from minga.space.box import Box
 
 __all__ = ["SurveyCase", "make_survey"]
@@ -88,7 +88,7 @@ def make_survey(settings: FletcherSettings, said: SurveySettings, grid: GridSett
     samples = _multiple(said.length, said.interval, "survey.length") + 1
     if samples > _MOST_SAMPLES:
         raise CaseError(
-            f"{samples:,} samples of a trace; in SEG-Y, all programs read up to {_MOST_SAMPLES:,}",
+            f"{samples:.6g} samples of a trace; in SEG-Y, all programs read up to {_MOST_SAMPLES:,}",
             key="survey.length",
             remedy="record shorter traces, or samples at longer intervals",
         )
@@ -208,15 +208,18 @@ def _check_air(survey: Survey, found: FoundMedium) -> None:
     """Raise CaseError for sources and receivers in cells whose velocity is that of air."""
     sampler = Sampler(found.medium, found.shape, (0,) * len(found.shape))
     wrong = []
-    for number, shot in enumerate(survey.shots, 1):
+    known: dict[tuple[int, ...], float] = {}
+    for number, shot in enumerate(survey.shots):
         points = [("source", s.position) for s in shot.sources if isinstance(s, PointSource) and s.position]
         points += [("receiver", tuple(point)) for point in shot.receivers.positions]
         for what, point in points:
             cell = tuple(round(x / h) for x, h in zip(point, found.spacing, strict=True))
             if all(0 <= k < n for k, n in zip(cell, found.shape, strict=True)):
-                vp = float(sampler.values("vp", Box(cell, tuple(k + 1 for k in cell))).ravel()[0])
-                if vp < _AIR:
-                    wrong.append(f"shot {number}: a {what} lies at {list(point)}, where vp is {vp:g} m/s")
+                if cell not in known:
+                    known[cell] = float(sampler.values("vp", Box(cell, tuple(k + 1 for k in cell))).ravel()[0])
+                if known[cell] < _AIR:
+                    where = f"lies at {list(point)}, where vp is {known[cell]:g} m/s"
+                    wrong.append(f"shot {survey.name(number)}: a {what} {where}")
     if wrong:
         raise CaseError(
             f"{len(wrong)} positions are in the air\n  " + "\n  ".join(wrong[:20]),
@@ -237,11 +240,12 @@ def _shots(
         sources, spread = (
             find_file(getattr(said.tables, name), directory, f"survey.tables.{name}") for name in ("shots", "receivers")
         )
-        shots = shots_of_files(sources, spread, wavelet, injection=said.injection, every=every)
+        named = named_shots(sources, spread, wavelet, said.injection, every=every)
+        shots = [*named.values()]
         _check_axes([p for each in shots for p in each.receivers.positions], found.axes, "survey.tables.receivers")
         _check_axes([s.position for each in shots for s in each.sources if isinstance(s, PointSource) and s.position],
                     found.axes, "survey.tables.shots")  # fmt: skip
-        return shots, None, None, []
+        return shots, *_records_of(list(named), sources.name)
     if said.shots is not None:
         line = said.shots
         _check_axes([line.first, line.step], found.axes, "survey.shots")
@@ -263,6 +267,14 @@ def _shots(
         rows.append(shot(points[0], Receivers(points[1:], every)))
     notes = [("off the line", f"points lie up to {away:.3g} m beside x, and were moved onto it")] if away > 0.5 else []
     return rows, [each.record for each in on_map], [each.source.number for each in on_map], notes
+
+
+def _records_of(names: Sequence[str], file: str) -> tuple[list[int] | None, list[float] | None, list[tuple[str, str]]]:
+    """Return the numbers of records and source points of shots with names, and a note if names are no numbers."""
+    numbers = [int(name) for name in names if name.isascii() and name.isdigit() and 0 < int(name) < 2**31]
+    if len(set(numbers)) == len(names):
+        return numbers, [float(number) for number in numbers], []
+    return None, None, [("numbers", f"shots are numbered 1, 2, ... in the order of {file}: some names are no numbers")]
 
 
 def _of_files(said: SurveySettings, directory: Path) -> list[MapShot]:

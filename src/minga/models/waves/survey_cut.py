@@ -10,11 +10,10 @@ import numpy as np
 from minga.models.waves.gradient import Shot
 from minga.models.waves.medium import Medium, Quantity
 from minga.models.waves.source import PlaneSource, PointSource, Source
+from minga.models.waves.survey_geometry import Point
 from minga.space.box import Box
 
 __all__ = ["cut", "moved", "part_of"]
-
-Point = tuple[float, ...]
 
 
 def part_of(shot: Shot, lengths: tuple[int, ...], widths: tuple[float, ...], aperture: float | None) -> Box:

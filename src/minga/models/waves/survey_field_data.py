@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from minga.errors import CaseError
-from minga.models.waves.survey_sps import MapPoint, MapShot
+from minga.models.waves.survey_frame import MapPoint, MapShot
 from minga.output.segy import SegyFile, metres
 
 __all__ = ["read_geometry"]
 
+_FOOT: Final = 0.3048
+_DEAD: Final = 2
+
 
 def read_geometry(path: Path) -> list[MapShot]:
-    """Return the shots of a file, in the order in which their numbers (FFID) first occur.
+    """Return the shots of a file, in the order in which their numbers (FFID) first occur; dead traces do not count.
 
     Parameters
     ----------
@@ -24,18 +28,28 @@ def read_geometry(path: Path) -> list[MapShot]:
     Raises
     ------
     CaseError
-        If the file cannot be read, has no coordinates, or a shot has sources at several places.
+        If the file cannot be read, has no coordinates or angles in their place, or a shot has sources at several
+        places.
     """
-    headers = SegyFile.open(path).headers
-    place = {name: metres(headers, name) for name in ("source_x", "source_y", "x", "y")}
+    file = SegyFile.open(path)
+    headers = file.headers[np.asarray(file.headers["kind"]) != _DEAD]
+    unit = _FOOT if file.feet else 1.0
+    angles = sorted({int(found) for found in headers["coordinate_units"]} - {0, 1})
+    if angles:
+        raise CaseError(
+            f"{path.name} has coordinates of unit {angles[0]} in byte 89 of its trace headers, which are angles",
+            key="survey.segy.file",
+            remedy="project them on a map: unit 1, a length",
+        )
+    place = {name: metres(headers, name) * unit for name in ("source_x", "source_y", "x", "y")}
     if not any(values.any() for values in place.values()):
         raise CaseError(
             f"{path.name} has no coordinates in bytes 73 to 88 of its trace headers",
             key="survey.segy.file",
             remedy="name a file with geometry, or describe it in [survey.shots] and [survey.receivers]",
         )
-    elevation = metres(headers, "elevation")
-    height = metres(headers, "source_elevation") - metres(headers, "source_depth")
+    elevation = metres(headers, "elevation") * unit
+    height = (metres(headers, "source_elevation") - metres(headers, "source_depth")) * unit
     records = np.asarray(headers["record"])
     points = np.asarray(headers["source_point"])
     found = []

@@ -1,4 +1,4 @@
-"""Frame of a model on the map: where its first cell lies, and in which direction x runs."""
+"""Map of a survey: its points, where the first cell of the model lies, and in which direction x runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 
-__all__ = ["Frame"]
+__all__ = ["Frame", "MapPoint", "MapShot"]
 
 Floats = NDArray[np.float64]
 
@@ -73,3 +73,22 @@ class Frame:
         east, north = self._along
         a, b = easting - self.origin[0], northing - self.origin[1]
         return a * east + b * north, b * east - a * north
+
+
+@dataclass(frozen=True, slots=True)
+class MapPoint:
+    """A point on the map, in metres; its elevation is that of the point itself, its depth below ground taken off."""
+
+    easting: float
+    northing: float
+    elevation: float
+    number: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class MapShot:
+    """A source and its receivers on the map, with the number of the record."""
+
+    record: int
+    source: MapPoint
+    receivers: tuple[MapPoint, ...]

@@ -14,7 +14,7 @@ from minga.models.waves.gradient import Shot
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.source import Injection, PointSource, Ricker, Wavelet
 
-__all__ = ["Point", "points_between", "read_points", "shots_of_files", "streamer"]
+__all__ = ["Point", "named_shots", "points_between", "shots_of_files", "streamer"]
 
 Point = tuple[float, ...]
 
@@ -100,43 +100,56 @@ def shots_of_files(
     CaseError
         If a file cannot be read, a number is invalid, or receivers belong to no shot.
     """
+    return [*named_shots(Path(shots), Path(receivers), wavelet, injection, **options).values()]
+
+
+def named_shots(
+    shots: Path, receivers: Path, wavelet: Ricker | Wavelet | None, injection: Injection, **options: Any
+) -> dict[str, Shot]:
+    """Return the shots of two tables by their names; see `shots_of_files`."""
     sources: dict[str, list[Point]] = {}
-    for name, point in read_points(Path(shots)):
+    for name, point in _read_points(shots):
         sources.setdefault(name, []).append(point)
     places: dict[str, list[Point]] = {}
-    for name, point in read_points(Path(receivers)):
+    for name, point in _read_points(receivers):
         places.setdefault(name, []).append(point)
     stray = [name for name in places if name != "*" and name not in sources]
     if stray:
         raise CaseError(f"{receivers}: there is no shot {stray[0]!r} in {shots}", key="receivers")
     signal = Ricker() if wavelet is None else wavelet
-    return [
-        Shot(
+    return {
+        name: Shot(
             [PointSource(point, signal, injection=injection) for point in points],
             Receivers([*places.get(name, []), *places.get("*", [])], **options),
         )
         for name, points in sources.items()
-    ]
+    }
 
 
-def read_points(path: Path) -> Iterator[tuple[str, Point]]:
+def _read_points(path: Path) -> Iterator[tuple[str, Point]]:
     """Yield the shot and the point of each line of a table."""
     try:
-        lines = path.read_text().splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CaseError(f"cannot read {path}: {error}") from error
-    table = csv.DictReader(lines, skipinitialspace=True)
+    try:
+        yield from _points(path, csv.DictReader(lines, skipinitialspace=True))
+    except csv.Error as error:
+        raise CaseError(f"cannot read {path}: {error}") from error
+
+
+def _points(path: Path, table: csv.DictReader[str]) -> Iterator[tuple[str, Point]]:
     names = [name for name in ("z", "y", "x") if name in (table.fieldnames or ())]
     if "shot" not in (table.fieldnames or ()) or "".join(names) not in ("z", "zx", "zyx"):
         raise CaseError(
             f"{path} has the columns {', '.join(table.fieldnames or ()) or 'of no table'}",
             remedy="write a first line shot,z,x or shot,z,y,x",
         )
-    for number, row in enumerate(table, 2):
+    for row in table:
         try:
             point = tuple(float(row[name]) for name in names)
         except (TypeError, ValueError):
             point = ()
         if not point or not all(np.isfinite(point)):
-            raise CaseError(f"{path}, line {number}: a position is not a number", remedy="give metres")
+            raise CaseError(f"{path}, line {table.line_num}: a position is not a number", remedy="give metres")
         yield str(row["shot"]).strip(), point

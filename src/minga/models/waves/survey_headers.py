@@ -47,7 +47,7 @@ def headers_of(survey: Survey, number: int) -> dict[str, Any]:
     return {
         "x": scaled(x), "y": scaled(y), "elevation": scaled(survey.frame.datum - places["z"]),
         "source_x": scaled(source_x), "source_y": scaled(source_y), "source_depth": scaled(source["z"]),
-        "source_elevation": round(survey.frame.datum * _CENTIMETRES), "coordinate_scale": -_CENTIMETRES,
+        "source_elevation": scaled(np.array(survey.frame.datum)), "coordinate_scale": -_CENTIMETRES,
         "elevation_scale": -_CENTIMETRES, "offset": np.rint(signed).astype("i4"), "delay": round(survey.delay * 1e3),
         **_numbers(survey, number),
     }  # fmt: skip
@@ -55,7 +55,7 @@ def headers_of(survey: Survey, number: int) -> dict[str, Any]:
 
 def _numbers(survey: Survey, number: int) -> dict[str, int]:
     """Return the numbers of a shot: those given, or none where the file counts shots."""
-    record = number + 1 if survey.records is None else survey.records[number]
+    record = survey.name(number)
     point = float(record) if survey.points is None else survey.points[number]
     whole = point == round(point)
     return {

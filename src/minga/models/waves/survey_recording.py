@@ -16,7 +16,7 @@ from minga.errors import CaseError, MingaError
 from minga.models.waves.boundary import domain_of, faces_of
 from minga.models.waves.domain import check_shape, check_spacing
 from minga.models.waves.interpolation import doubtful, place
-from minga.models.waves.medium import sampled_boxes
+from minga.models.waves.medium import slabs
 from minga.models.waves.model import stepping_of
 from minga.models.waves.source import PointSource, Source, Wavelet
 from minga.models.waves.survey_headers import headers_of
@@ -25,14 +25,14 @@ from minga.output.segy_survey import SegySurvey
 if TYPE_CHECKING:
     from minga.models.waves.survey import Survey
 
-__all__ = ["Recorded", "check_geometry", "record"]
+__all__ = ["SurveyProgress", "check_geometry", "record"]
 
 _NAMED: Final = 20
 """Largest number of geometry errors that are listed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class SurveyProgress:
     """Progress of a survey.
 
     Attributes
@@ -60,7 +60,7 @@ def record(
     samples: int,
     threads: int,
     comm: Comm | None,
-    callback: Callable[[Recorded], None] | None,
+    callback: Callable[[SurveyProgress], None] | None,
     stop: Callable[[], bool] | None,
 ) -> bool:
     """Compute the shots that are missing in a file and write them; return False if `stop` has ended that early."""
@@ -108,8 +108,7 @@ def check_geometry(survey: Survey) -> None:
                 place(domain.middle if point is None else point, domain, interpolation, what)
             except CaseError as error:
                 first = first or error
-                name = number + 1 if survey.records is None else survey.records[number]
-                found.append(f"shot {name}: {error.message}")
+                found.append(f"shot {survey.name(number)}: {error.message}")
     if first is not None:
         more = f"\n  and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
         raise CaseError(
@@ -124,7 +123,9 @@ def check_geometry(survey: Survey) -> None:
 class _Writer:
     """Rank 0's file, whose errors all ranks are told."""
 
-    def __init__(self, survey: Survey, path: Path, samples: int, callback: Callable[[Recorded], None] | None) -> None:
+    def __init__(
+        self, survey: Survey, path: Path, samples: int, callback: Callable[[SurveyProgress], None] | None
+    ) -> None:
         self.survey, self.path, self.samples, self.callback = survey, path, samples, callback
         self.file: SegySurvey | None = None
         self.begun, self.done = time.monotonic(), 0
@@ -142,10 +143,7 @@ class _Writer:
             for number in range(len(survey.shots)):
                 waves, shot = survey.of(number)
                 stepping_of(waves, shot.sources)
-                if survey.aperture is not None and (
-                    any(waves.domain.periodic) or any(map(any, waves.domain.mirrors[1:]))
-                ):
-                    shot.receivers.placed(waves.domain)  # a part has faces of its own
+                headers_of(survey, number)
             interval = survey.dt * survey.shots[0].receivers.every
             text = ["SURVEY BY MINGA", "COORDINATES IN METRES, SCALED BY 100"]
             counts = [len(shot.receivers.positions) for shot in survey.shots]
@@ -173,14 +171,14 @@ class _Writer:
             self.callback(self._progress())
         return failed, any(asked for _, asked in every)
 
-    def _progress(self) -> Recorded:
+    def _progress(self) -> SurveyProgress:
         assert self.file is not None
         computed = sum(self.costs[number] for number in self.missing & self.file.finished)
         left = sum(self.costs[number] for number in self.missing - self.file.finished)
         seconds = time.monotonic() - self.begun
         steps = (self.survey.first + self.samples - 1) * self.survey.shots[0].receivers.every
         shots = len(self.survey.shots)
-        return Recorded(len(self.file.finished), shots, seconds / computed * left, seconds, computed * steps)
+        return SurveyProgress(len(self.file.finished), shots, seconds / computed * left, seconds, computed * steps)
 
     def finish(self) -> MingaError | None:
         """Give the file its name."""
@@ -197,8 +195,10 @@ def _described(survey: Survey, samples: int) -> object:
 
     def digest(value: Any) -> object:
         if callable(value):
-            parts = [np.asarray(value(box)).tobytes() for box in sampled_boxes(check_shape(list(survey.shape)), True)]
-            return hashlib.sha256(b"".join(parts)).hexdigest()
+            found = hashlib.sha256()
+            for box in slabs(check_shape(list(survey.shape))):
+                found.update(np.ascontiguousarray(value(box)).tobytes())
+            return found.hexdigest()
         if isinstance(value, np.ndarray):
             return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return repr(value)
@@ -206,8 +206,10 @@ def _described(survey: Survey, samples: int) -> object:
     def wavelet(source: Source) -> object:
         return digest(source.wavelet.values) if isinstance(source.wavelet, Wavelet) else repr(source.wavelet)
 
-    def place(source: Source) -> object:
-        return source.position if isinstance(source, PointSource) else (source.axis, source.position)
+    def where(source: Source) -> object:
+        if isinstance(source, PointSource):
+            return source.position, source.interpolation
+        return source.axis, source.position
 
     return {
         "samples": samples,
@@ -218,7 +220,7 @@ def _described(survey: Survey, samples: int) -> object:
             if entry.name not in ("medium", "shots")
         },
         "shots": [
-            [[place(s), wavelet(s), s.injection] for s in shot.sources]
+            [[where(s), wavelet(s), s.injection] for s in shot.sources]
             + [list(map(list, shot.receivers.positions)), shot.receivers.every, shot.receivers.interpolation]
             for shot in survey.shots
         ],

@@ -7,14 +7,16 @@ SEG Technical Standards Committee, rev. 2.1, 2006. Columns count from 1, as they
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from minga.errors import CaseError
+from minga.models.waves.survey_frame import MapPoint, MapShot
 
-__all__ = ["MapPoint", "MapShot", "read_sps"]
+__all__ = ["read_sps"]
 
 Columns = Mapping[str, tuple[int, int]]
 
@@ -35,25 +37,6 @@ _RELATIONS: Final[Mapping[str, Columns]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class MapPoint:
-    """A point on the map, in metres; its elevation is that of the point itself, its depth below ground taken off."""
-
-    easting: float
-    northing: float
-    elevation: float
-    number: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class MapShot:
-    """A source and its receivers on the map, with the number of the record."""
-
-    record: int
-    source: MapPoint
-    receivers: tuple[MapPoint, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class _Line:
     """A record of a file."""
 
@@ -71,10 +54,13 @@ class _Line:
         if not word and default is not None:
             return default
         try:
-            return float(word)
+            found = float(word)
         except ValueError:
+            found = math.nan
+        if not math.isfinite(found):
             first, last = self.columns[name]
-            raise self.fault(f"{word!r} in columns {first} to {last} is no number ({name})") from None
+            raise self.fault(f"{word!r} in columns {first} to {last} is no number ({name})")
+        return found
 
     def name(self, name: str) -> str:
         """Return a name in one form, as numbers may be written in several: "101", "101.0"."""
@@ -112,30 +98,37 @@ def read_sps(shots: Path, receivers: Path, relation: Path, revision: str | None 
     for entry in _records(receivers, "R", revision):
         place = spread.setdefault((entry.name("line"), entry.word("index") or "1"), [])
         place.append((entry.number("number"), _point(entry)))
-    found: dict[tuple[int, str, str], tuple[MapPoint, list[MapPoint]]] = {}
+    found: dict[tuple[int, str, str, str], tuple[MapPoint, list[tuple[int, MapPoint]]]] = {}
     for entry in _records(relation, "X", revision):
-        source = sources.get((entry.name("line"), entry.name("number"), entry.word("index") or "1"))
+        point = entry.name("line"), entry.name("number"), entry.word("index") or "1"
+        source = sources.get(point)
         if source is None:
             raise entry.fault(f"there is no source point {entry.word('number')} of line {entry.word('line')}")
-        key = int(entry.number("record")), entry.name("line"), entry.name("number")
+        key = int(entry.number("record")), *point
         found.setdefault(key, (_point(source), []))[1].extend(_related(entry, spread))
-    return [MapShot(key[0], source, tuple(points)) for key, (source, points) in found.items()]
+    return [
+        MapShot(key[0], source, tuple(point for _, point in sorted(channels, key=lambda each: each[0])))
+        for key, (source, channels) in found.items()
+    ]
 
 
-def _related(entry: _Line, spread: Mapping[tuple[str, str], list[tuple[float, MapPoint]]]) -> list[MapPoint]:
-    """Return the receivers that a relation names, in the order of their channels."""
+def _related(
+    entry: _Line, spread: Mapping[tuple[str, str], list[tuple[float, MapPoint]]]
+) -> list[tuple[int, MapPoint]]:
+    """Return the receivers that a relation names, with their channels."""
     first, last = entry.number("first"), entry.number("last")
-    step = int(entry.number("channel_step", 1.0)) or 1
-    channels = int(abs(entry.number("last_channel") - entry.number("first_channel"))) // step + 1
+    low, high = sorted((int(entry.number("first_channel")), int(entry.number("last_channel"))))
+    channels = range(low, high + 1, int(entry.number("channel_step", 1.0)) or 1)
     known = spread.get((entry.name("to_line"), entry.word("to_index") or "1"), [])
     there = [each for each in known if min(first, last) <= each[0] <= max(first, last)]
-    if len(there) != channels:
+    if len(there) != len(channels):
         raise entry.fault(
-            f"{channels} channels, but {len(there)} receivers from {first:g} to {last:g} of line "
+            f"{len(channels)} channels, but {len(there)} receivers from {first:g} to {last:g} of line "
             + entry.word("to_line")
         )
     against = (last < first) != (entry.number("last_channel") < entry.number("first_channel"))
-    return [point for _, point in sorted(there, key=lambda each: each[0], reverse=against)]
+    points = [point for _, point in sorted(there, key=lambda each: each[0], reverse=against)]
+    return list(zip(channels, points, strict=True))
 
 
 def _point(entry: _Line) -> MapPoint:

@@ -16,8 +16,9 @@ from minga.launch.exit_codes import INTERRUPTED, OK
 from minga.launch.launcher import Job, surrounding_job, world
 from minga.launch.signals import StopRequest
 from minga.models.waves.cli.survey_reading import check_disk, facts, read_survey
-from minga.models.waves.survey import Recorded
+from minga.models.waves.survey import SurveyProgress
 from minga.models.waves.survey_case import SurveyCase
+from minga.output.segy_survey import unfinished
 from minga.view.progress import Listener, LogLines, Progress, progress_display
 from minga.view.survey import GAINS
 
@@ -70,9 +71,10 @@ def survey(request: SurveyRequest) -> tuple[str, int]:
         raise CaseError(f"{request.ranks} ranks cannot be started", key="-n", remedy="ask for one rank or more")
     source, found = read_survey(request.target, request.overrides)
     said = _before(request, source, found)
+    _check_outputs(request, source, found)
     if request.check:
         return said, OK
-    _check_outputs(request, source, found)
+    _remove_replaced(request, source)
     sys.stderr.write(f"{said}\n")
     shots = len(found.survey.shots)
     with progress_display(source.name, shots) as listener:
@@ -121,7 +123,7 @@ def perform(
         pin(*local_place(comm.rank, comm.size), request.threads)
     cells = sum(found.survey.cost(number) for number in range(len(found.survey.shots)))
 
-    def progress(now: Recorded) -> None:
+    def progress(now: SurveyProgress) -> None:
         listener.progress(
             Progress(now.done, now.shots, now.seconds, cells, comm.size, now.updates // cells, word="shot",
                      left=now.seconds_left)
@@ -147,10 +149,12 @@ def _in_job(request: SurveyRequest, job: Job) -> tuple[str, int]:
 
             comm = MPIComm()
             source, found = read_survey(request.target, request.overrides)
+            if comm.rank == 0:
+                _check_outputs(request, source, found)
             if request.check:
                 return (_before(request, source, found) if comm.rank == 0 else ""), OK
             if comm.rank == 0:
-                _check_outputs(request, source, found)
+                _remove_replaced(request, source)
                 sys.stderr.write(f"{_before(request, source, found)}\n")
             comm.barrier()
             done = perform(request, comm, LogLines(source.name, sys.stderr), stop, request.file(source), found)
@@ -168,7 +172,7 @@ def _before(request: SurveyRequest, source: Source, found: SurveyCase) -> str:
 
 
 def _check_outputs(request: SurveyRequest, source: Source, found: SurveyCase) -> None:
-    """Raise CaseError for files that cannot be written; remove those that are to be replaced."""
+    """Raise CaseError for files that cannot be written."""
     out = request.file(source)
     if found.geometry is not None and out.resolve() == found.geometry.resolve():
         raise CaseError(
@@ -183,9 +187,13 @@ def _check_outputs(request: SurveyRequest, source: Source, found: SurveyCase) ->
     for path in pictures:
         check_output(path, "--pictures", force=request.force)
     check_disk(found, out)
-    if request.force:
-        for path in (out.with_name(f".{out.name}.partial"), out.with_name(f".{out.name}.shots"), out):
-            path.unlink(missing_ok=True)
+
+
+def _remove_replaced(request: SurveyRequest, source: Source) -> None:
+    """Remove the file of an earlier survey, or its beginning, if it is to be replaced."""
+    out = request.file(source)
+    for path in (*unfinished(out), out) if request.force else ():
+        path.unlink(missing_ok=True)
 
 
 def _check_also(path: Path, found: SurveyCase, force: bool) -> None:

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from minga.cli.case import Source, find_source, located, merged
+from minga.cli.case import Source, arrays_that_fit, find_source, located, merged
 from minga.cli.memory import check_shape
 from minga.errors import CaseError, suggest
 from minga.models.waves.survey_case import SurveyCase, make_survey
 from minga.models.waves.survey_recording import check_geometry
 from minga.output.disk_space import free_bytes
+from minga.output.segy_survey import unfinished
 
 __all__ = ["bytes_of_file", "check_disk", "facts", "read_survey"]
 
@@ -37,7 +38,7 @@ def read_survey(target: str, overrides: Sequence[str]) -> tuple[Source, SurveyCa
     """
     source = find_source(target)
     table, origin = merged(source, overrides)
-    with located(source, origin):
+    with located(source, origin), arrays_that_fit():
         found = _survey(table, source.path.parent)
         check_geometry(found.survey)
     return source, found
@@ -76,7 +77,7 @@ def bytes_of_file(found: SurveyCase) -> int:
 
 def check_disk(found: SurveyCase, out: Path) -> None:
     """Raise CaseError if the disk has certainly no room for the file."""
-    partial = out.with_name(f".{out.name}.partial")
+    partial, _ = unfinished(out)
     there = partial.stat().st_blocks * 512 if os.name == "posix" and partial.exists() else 0
     free, size = free_bytes(out.absolute().parent), bytes_of_file(found)
     if free is not None and size - there > free:
@@ -100,5 +101,5 @@ def facts(found: SurveyCase, out: Path) -> Iterator[tuple[str, str]]:
     cells = [survey.cost(number) for number in range(len(receivers))]
     steps = (survey.first + found.samples - 1) * every
     size = f"{min(cells):,}" if min(cells) == max(cells) else f"{min(cells):,} to {max(cells):,}"
-    yield "a shot", f"{size} cells and layers, {steps:,} steps; in all {sum(cells) * steps:.3g} updates of cells"
+    yield "a shot", f"{size} cells beside its layers, {steps:,} steps; in all {sum(cells) * steps:.3g} updates of cells"
     yield "file", f"{bytes_of_file(found):,} bytes: {out}"
