@@ -50,6 +50,8 @@ class Traces:
     every       number of steps between samples
     dt          duration of a step in seconds
     sources     positions of the sources of the waves, likewise
+    quantities  what each sample is, if points record several quantities: "p", "vz"
+    remarks     sentences about the samples, for the heads of files
     """
 
     observable: str
@@ -57,6 +59,8 @@ class Traces:
     every: int
     dt: float
     sources: tuple[tuple[float, ...], ...] = ()
+    quantities: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

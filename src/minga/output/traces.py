@@ -28,6 +28,10 @@ __all__ = ["Recorded", "check_observed", "read_traces", "samples_of", "traces_to
 AXES: Final = "zyx"
 _ROWS_A_CHUNK: Final = 4096
 _CENTIMETRES: Final = 100
+_KINDS: Final = {"p": 11, "vz": 12, "vy": 13, "vx": 14}
+"""Codes of traces by what they are: pressure, and the vertical, cross-line and in-line component of velocities."""
+_WORDS: Final = ("quantities", "remarks")
+"""Attributes of a store of samples that are lists of words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +48,18 @@ class Recorded:
         Position of each point along z, y, x, in metres.
     sources
         Positions of the sources of the waves, likewise.
+    quantities
+        What the samples of each point are, if that differs.
+    remarks
+        Sentences about the samples.
     """
 
     samples: NDArray[np.float64]
     seconds: NDArray[np.float64]
     positions: NDArray[np.float64]
     sources: NDArray[np.float64]
+    quantities: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     @property
     def interval(self) -> float:
@@ -77,7 +87,7 @@ def samples_of(traces: Traces, series: Series) -> Recorded:
     samples = np.array([series.values[traces.observable][k] for k in rows], "f8").reshape(len(rows), -1)
     seconds = np.array([series.steps[k] for k in rows]) * traces.dt
     positions, sources = (np.array(p, "f8").reshape(-1, len(AXES)) for p in (traces.positions, traces.sources))
-    return Recorded(samples, seconds, positions, sources)
+    return Recorded(samples, seconds, positions, sources, traces.quantities, traces.remarks)
 
 
 def write_traces(path: Path, traces: Traces, series: Series) -> None:
@@ -96,7 +106,9 @@ def write_traces(path: Path, traces: Traces, series: Series) -> None:
         *((name, positions[:, k], ("receiver",), {"units": "m"}) for k, name in enumerate(AXES)),
         ("samples", samples, ("time", "receiver"), about),
     ]
-    write_store(path, arrays, {"Conventions": CONVENTIONS, "sources": [list(s) for s in traces.sources]})
+    attributes: dict[str, Any] = {"Conventions": CONVENTIONS, "sources": [list(s) for s in traces.sources]}
+    attributes |= {name: list(words) for name in _WORDS if (words := getattr(traces, name))}
+    write_store(path, arrays, attributes)
 
 
 def write_store(
@@ -166,11 +178,15 @@ def read_traces(path: Path) -> Recorded:
     group: Any = zarr.open_group(str(path), mode="r", zarr_format=3)
     positions = np.stack([group[name][:] for name in AXES], axis=1)
     sources = np.array(group.attrs.get("sources", []), "f8").reshape(-1, len(AXES))
-    return Recorded(group["samples"][:], group["time"][:], positions, sources)
+    quantities, remarks = (tuple(map(str, group.attrs.get(name, ()))) for name in _WORDS)
+    return Recorded(group["samples"][:], group["time"][:], positions, sources, quantities, remarks)
 
 
 def traces_to_segy(path: Path, recorded: Recorded) -> None:
     """Write samples as a shot record: one trace for each receiver, with its position and that of the first source.
+
+    If receivers record several quantities, the textual header names those of the traces, and so does the code of their
+    kind (byte 29) for the pressure and for velocities.
 
     Raises
     ------
@@ -190,6 +206,12 @@ def traces_to_segy(path: Path, recorded: Recorded) -> None:
         "coordinate_scale": -_CENTIMETRES, "elevation_scale": -_CENTIMETRES, "offset": np.rint(away).astype("i4"),
     }  # fmt: skip
     lines = ["SHOT RECORD BY MINGA", "COORDINATES IN METRES, SCALED BY 100"]
+    if recorded.quantities:
+        headers["kind"] = np.array([_KINDS.get(name, 1) for name in recorded.quantities], "i2")
+        names = list(dict.fromkeys(recorded.quantities))
+        size = len(recorded.quantities) // len(names)
+        lines += [f"TRACES {k * size + 1} TO {(k + 1) * size}: {name}" for k, name in enumerate(names)]
+    lines += recorded.remarks
     from minga.output.segy import write_segy
 
     write_segy(path, recorded.samples.T, recorded.interval, headers=headers, text=lines)

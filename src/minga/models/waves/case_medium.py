@@ -19,7 +19,7 @@ from minga.models.waves.stability import Extremes, extremes_of
 from minga.models.waves.synthetic import QUANTITIES, Layer, synthetic
 from minga.schema import validate
 
-__all__ = ["FoundMedium", "cells_of", "check_inside", "find_medium", "spacing_of"]
+__all__ = ["FoundMedium", "cells_of", "check_inside", "files_of", "find_medium", "spacing_of"]
 
 KEY = "fletcher.medium"
 _MOST_ANISOTROPY = 2.0
@@ -148,13 +148,20 @@ def _volumes(
             )
         names = [name for name in QUANTITIES if name in inside] or ["vp"]
         return {name: open_volume(path, name, None, KEY) for name in names}, dict.fromkeys(names, KEY)
+    return files_of(medium, QUANTITIES, directory, KEY)
+
+
+def files_of(
+    medium: object, names: Sequence[str], directory: Path, key: str
+) -> tuple[dict[str, Volume], dict[str, str]]:
+    """Return the files of a table's quantities, and the keys of the case that name them."""
     found, keys = {}, {}
-    for name in QUANTITIES:
+    for name in names:
         given = getattr(medium, name)
         if isinstance(given, str):
             given = QuantityFile(file=given)
         if isinstance(given, QuantityFile):
-            keys[name] = f"{KEY}.{name}"
+            keys[name] = f"{key}.{name}"
             path = locate(given.file, directory)
             variable = given.variable
             if variable is None and path.exists() and name in quantities(path):

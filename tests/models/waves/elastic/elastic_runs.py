@@ -9,11 +9,11 @@ import numpy as np
 
 import minga as mg
 from minga.models.waves.elastic import ElasticWaves, elastic_stepping
-from minga.models.waves.elastic.model import ElasticStepping
+from minga.models.waves.model import Stepping
 
 
 @contextmanager
-def started(waves: ElasticWaves, state: Mapping[str, np.ndarray]) -> Iterator[tuple[mg.Engine, ElasticStepping]]:
+def started(waves: ElasticWaves, state: Mapping[str, np.ndarray]) -> Iterator[tuple[mg.Engine, Stepping]]:
     """An engine with waves without sources, in some state at the start."""
     stepping = elastic_stepping(waves, [])
     with mg.Engine({waves.grid: mg.Layout.single(waves.grid.box, 1)}) as engine:
@@ -21,7 +21,7 @@ def started(waves: ElasticWaves, state: Mapping[str, np.ndarray]) -> Iterator[tu
         yield engine, stepping
 
 
-def restart(engine: mg.Engine, stepping: ElasticStepping, state: Mapping[str, np.ndarray]) -> None:
+def restart(engine: mg.Engine, stepping: Stepping, state: Mapping[str, np.ndarray]) -> None:
     for field in stepping.fields:
         engine.set(field, state.get(field.name, stepping.initial.get(field.name, 0.0)))
     engine.write(mg.STEP, 0)

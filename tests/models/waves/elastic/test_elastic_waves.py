@@ -13,7 +13,20 @@ import pytest
 import minga as mg
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
-from minga.models.waves import Cpml, Faces, Free, Periodic, Random, Receivers, Release, Ricker, Rigid, Sponge
+from minga.models.waves import (
+    Cpml,
+    Faces,
+    Free,
+    Periodic,
+    PointSource,
+    Random,
+    Receivers,
+    Release,
+    Ricker,
+    Rigid,
+    Sponge,
+    Wavelet,
+)
 from minga.models.waves.boundary import Boundary
 from minga.models.waves.elastic import (
     ElasticMedium,
@@ -27,6 +40,9 @@ from minga.models.waves.elastic import (
 )
 from minga.models.waves.elastic.spec import SPEC
 from minga.models.waves.elastic.stencils import staggered_weights
+from minga.output.segy import SegyFile
+from minga.output.series import Series
+from minga.output.traces import read_traces, traces_to_segy, write_traces
 from minga.schema import validate
 from model_runs import assert_same, run_model
 from models.waves.elastic.elastic_runs import gathered, random_state, restart, started
@@ -152,6 +168,85 @@ def test_weights_differentiate_polynomials() -> None:
             at = [(k - 0.5) for k in range(1, order // 2 + 1)]
             slope = sum(2 * float(w) * x**power for w, x in zip(staggered_weights(order), at, strict=True))
             assert slope == pytest.approx(float(power == 1), abs=1e-12)
+
+
+def test_the_limit_holds_where_lambda_is_negative() -> None:
+    """Solid rows of fast S waves between rows of a slow fluid, whose shear moduli between rows are 0."""
+    solid = (np.arange(24) % 2 == 0)[:, None] * np.ones((1, 24))
+    medium = ElasticMedium(np.where(solid, 3000.0, 300.0), np.where(solid, 2580.0, 0.0), 2000.0)
+    options: dict[str, Any] = {"medium": medium, "order": 4, "boundary": Periodic(), "dtype": "f8"}
+    limit = prepare_elastic((24, 24), 10.0, dt=1e-6, **options).limit
+    waves = prepare_elastic((24, 24), 10.0, dt=0.999 * limit, **options)
+    with started(waves, random_state(waves)) as (engine, stepping):
+        engine.run(stepping.step, 600)
+        assert max(abs(v).max() for v in gathered(engine, waves, ("vz", "vx")).values()) < 1e5
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("depth", [0.0, 10.0, 23.0])
+@pytest.mark.parametrize(("kind", "sign"), [("force", 1), ("moment", -1)])
+def test_both_ends_of_an_axis_are_the_same_wall(depth: float, kind: str, sign: int) -> None:
+    """Sources near a wall, and their mirror images near the other one."""
+    tensor, direction = ((0.0, 1.0), (1.0, 0.0)), (1.0, 0.0)
+
+    def trace(z: float, at: float) -> np.ndarray:
+        wavelet = Ricker(25.0, amplitude=1e9)
+        source = Force((z, 90.0), direction, wavelet) if kind == "force" else Moment((z, 90.0), tensor, wavelet)
+        model = elastic(
+            (24, 20), 10.0, dt=1e-3, medium=ElasticMedium(3000.0, 1700.0, 2200.0), order=8, dtype="f8",
+            boundary=Faces(Sponge(6), z=Rigid()), sources=[source], receivers=Receivers([(at, 60.0)]),
+            record=("vz" if kind == "force" else "vx",),
+        )  # fmt: skip
+        return np.asarray(mg.run(model, 90, observe=1).receivers.values)
+
+    low, high = trace(depth, 80.0), trace(230.0 - depth, 150.0)
+    assert abs(low).max() > 0
+    assert high == pytest.approx(sign * low, abs=1e-12 * abs(low).max())
+
+
+def test_a_moment_keeps_its_last_value_and_a_force_ends() -> None:
+    ramp = np.linspace(0.0, 1e9, 20)
+
+    def last(source: type[Force] | type[Moment], more: int, **options: Any) -> np.ndarray:
+        wavelet = Wavelet(np.concatenate([ramp, np.full(more, ramp[-1])]))
+        model = elastic(
+            (20, 20), 10.0, dt=1e-3, medium=ElasticMedium(3000.0, 1700.0, 2200.0), dtype="f8", order=4,
+            sources=[source((90.0, 90.0), wavelet=wavelet, **options)],
+        )  # fmt: skip
+        return run_model(model, 40).fields["vz"]
+
+    moment = {"tensor": ((0.0, 1.0), (1.0, 0.0))}
+    assert np.array_equal(last(Moment, 0, **moment), last(Moment, 60, **moment))
+    assert not np.array_equal(last(Force, 0, direction=(1.0, 0.0)), last(Force, 60, direction=(1.0, 0.0)))
+
+
+def test_files_of_samples_name_quantities(tmp_path: Path) -> None:
+    model = elastic(
+        (20, 20), 10.0, dt=1e-3, medium=ElasticMedium(3000.0, 1700.0, 2200.0), order=4,
+        receivers=Receivers([(50.0, 60.0), (50.0, 80.0), (50.0, 100.0)]), record=("p", "vz"),
+    )  # fmt: skip
+    found = mg.run(model, 20, observe=1)
+    assert model.traces is not None
+    series = Series()
+    for step, row in enumerate(found.receivers.values):
+        series.add(step, step * 1e-3, {"receivers": row})
+    write_traces(tmp_path / "receivers.zarr", model.traces, series)
+    recorded = read_traces(tmp_path / "receivers.zarr")
+    assert recorded.quantities == ("p",) * 3 + ("vz",) * 3
+    traces_to_segy(tmp_path / "a.sgy", recorded)
+    assert SegyFile.open(tmp_path / "a.sgy").headers["kind"].tolist() == [11] * 3 + [12] * 3
+    text = (tmp_path / "a.sgy").read_bytes()[:3200].decode("cp037")
+    assert "TRACES 1 TO 3: P" in text
+    assert "TRACES 4 TO 6: VZ" in text
+    assert "HALF A STEP, 0.5 MS, BEFORE" in text
+
+
+def test_sources_of_other_models_are_refused() -> None:
+    with pytest.raises(CaseError, match="source 0 is a PointSource") as caught:
+        elastic(
+            (20, 20), 10.0, dt=1e-3, medium=ElasticMedium(3000.0, 1700.0, 2200.0), sources=[PointSource((50.0, 50.0))]
+        )  # type: ignore[list-item]
+    assert caught.value.key == "elastic.sources"
 
 
 def test_a_rigid_wall_is_the_middle_of_a_symmetric_model() -> None:
@@ -316,12 +411,12 @@ def test_the_adjoint_of_a_step_is_exact(name: str) -> None:
         ({"boundary": Faces(Sponge(4), x=Free())}, "elastic.boundary.x"),
         ({"boundary": Faces(Sponge(4), y=Free())}, "elastic.boundary.y"),
         ({"sources": [Explosion((999.0, 0.0))]}, "elastic.source.position"),
-        ({"sources": [Force((50.0, 50.0), (1.0, 0.0, 0.0))]}, "elastic.source.direction"),
-        ({"sources": [Force((50.0, 50.0), (0.0, 0.0))]}, "elastic.source.direction"),
-        ({"sources": [Moment((50.0, 50.0), ((0.0, 1.0), (0.0, 0.0)))]}, "elastic.source.tensor"),
-        ({"sources": [Moment((50.0, 50.0))]}, "elastic.source.tensor"),
+        ({"sources": [Force((50.0, 50.0), (1.0, 0.0, 0.0))]}, "elastic.sources[0].force"),
+        ({"sources": [Force((50.0, 50.0), (0.0, 0.0))]}, "elastic.sources[0].force"),
+        ({"sources": [Moment((50.0, 50.0), ((0.0, 1.0), (0.0, 0.0)))]}, "elastic.sources[0].moment"),
+        ({"sources": [Moment((50.0, 50.0))]}, "elastic.sources[0].moment"),
         ({"sources": [Explosion((2.0, 50.0))], "boundary": Faces(Sponge(4), z=(Free(), Sponge(4)))},
-         "elastic.source.position"),
+         "elastic.sources[0].position"),
         ({"sources": [Explosion((13.0, 50.0))], "boundary": Periodic()}, "elastic.boundary"),
         ({"record": ("vy",)}, "elastic.record"),
         ({"record": "p"}, "elastic.record"),

@@ -8,13 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from minga.case.files import locate
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.waves.boundary import domain_of, faces_of
 from minga.models.waves.case import boundary_of, receivers_of, wavelet_of
-from minga.models.waves.case_medium import cells_of, check_inside, spacing_of
+from minga.models.waves.case_medium import cells_of, check_inside, files_of, spacing_of
 from minga.models.waves.domain import axes_of
 from minga.models.waves.elastic.layout import components
 from minga.models.waves.elastic.medium import ENTRIES, Coefficients, ElasticMedium, Speeds, speeds_of
@@ -23,7 +22,7 @@ from minga.models.waves.elastic.settings import ElasticSettings, ElasticSourceSe
 from minga.models.waves.elastic.sources import ElasticSource, Explosion, Force, Moment
 from minga.models.waves.elastic.stability import step_limit
 from minga.models.waves.media import from_volume
-from minga.models.waves.media_files import Volume, open_volume, quantities
+from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Quantity
 from minga.models.waves.preflight import step_for
 from minga.models.waves.settings import QuantityFile
@@ -45,7 +44,7 @@ def make(settings: ElasticSettings, grid: GridSettings, directory: Path, *, samp
 
 
 def _made(settings: ElasticSettings, grid: GridSettings, directory: Path, sample: bool) -> Model:
-    volumes, keys = _volumes(settings, directory)
+    volumes, keys = files_of(settings.medium, ENTRIES, directory, "elastic.medium")
     cells = cells_of(grid.shape, volumes, keys)
     spacing = spacing_of(settings.spacing, axes_of(len(cells)), volumes, keys)
     medium = ElasticMedium(**{name: _entry(settings, name, volumes, keys) for name in ENTRIES})
@@ -72,23 +71,6 @@ def _made(settings: ElasticSettings, grid: GridSettings, directory: Path, sample
         steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
         window=domain.inside,
     )
-
-
-def _volumes(settings: ElasticSettings, directory: Path) -> tuple[dict[str, Volume], dict[str, str]]:
-    """Return the files of a medium by quantity, and the keys of the case that name them."""
-    found, keys = {}, {}
-    for name in ENTRIES:
-        given = getattr(settings.medium, name)
-        if isinstance(given, str):
-            given = QuantityFile(file=given)
-        if isinstance(given, QuantityFile):
-            keys[name] = f"elastic.medium.{name}"
-            path = locate(given.file, directory)
-            variable = given.variable
-            if variable is None and path.exists() and name in quantities(path):
-                variable = name
-            found[name] = open_volume(path, variable, given.axes, keys[name])
-    return found, keys
 
 
 def _entry(settings: ElasticSettings, name: str, volumes: dict[str, Volume], keys: dict[str, str]) -> Quantity:
@@ -119,6 +101,8 @@ def _notes(
     yield "time step", f"{dt * 1e3:.4g} ms, {100 * dt / limit:.0f} % of the stability limit ({limit * 1e3:.4g} ms)"
     shear = "no S waves" if speeds.slowest_s is None else f"S from {speeds.slowest_s:.0f} m/s"
     yield "velocities", f"P {speeds.slowest_p:.0f} to {speeds.fastest_p:.0f} m/s; {shear}"
+    if not sources:
+        yield "sources", "none: waves stay 0"
     peaks = [source.wavelet.peak for source in sources if source.wavelet.peak]
     if peaks:
         slowest = min(speeds.slowest_p, speeds.slowest_s or math.inf)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import reduce
@@ -41,6 +41,7 @@ from minga.models.waves.elastic.receivers import check_quantities, record_quanti
 from minga.models.waves.elastic.sources import ElasticSource, Explosion, record_sources
 from minga.models.waves.elastic.stability import step_limit
 from minga.models.waves.elastic.stencils import staggered_weights
+from minga.models.waves.model import Stepping
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.stability import check_step
 from minga.space.boundary import fixed
@@ -48,7 +49,7 @@ from minga.space.box import Box
 from minga.space.field import STEP, Field
 from minga.space.grid import Grid
 
-__all__ = ["ElasticStepping", "ElasticWaves", "elastic", "elastic_stepping", "keys_of", "prepare_elastic"]
+__all__ = ["ElasticWaves", "elastic", "elastic_stepping", "keys_of", "prepare_elastic"]
 
 Start = Callable[[Box], NDArray[np.float64]] | NDArray[np.float64]
 
@@ -253,26 +254,7 @@ def _check_faces(faces: Pairs, lengths: tuple[int, ...], reach: int) -> None:
                 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ElasticStepping:
-    """A time step of elastic waves, with its boundaries and sources.
-
-    Parameters
-    ----------
-    step
-        The step.
-    fields
-        All fields that it uses.
-    initial
-        Initial values of the fields that do not start at 0: functions of a Box, or arrays on one axis.
-    """
-
-    step: Program
-    fields: tuple[Field, ...]
-    initial: Mapping[str, Start]
-
-
-def elastic_stepping(waves: ElasticWaves, sources: Sequence[ElasticSource]) -> ElasticStepping:
+def elastic_stepping(waves: ElasticWaves, sources: Sequence[ElasticSource]) -> Stepping:
     """Return a time step of waves with its boundaries and sources.
 
     After n steps stresses are those at n dt, and velocities those at (n - 1/2) dt.
@@ -286,7 +268,7 @@ def elastic_stepping(waves: ElasticWaves, sources: Sequence[ElasticSource]) -> E
 
     Returns
     -------
-    ElasticStepping
+    Stepping
         The step.
     """
     step = Program("step")
@@ -306,7 +288,7 @@ def elastic_stepping(waves: ElasticWaves, sources: Sequence[ElasticSource]) -> E
         profiles |= record_damping(step, waves.fields, faces)
     step.let(STEP, STEP + 1)
     initial: dict[str, Start] = {**waves.start(), **{item.name: values for item, values in profiles.items()}}
-    return ElasticStepping(step, (*waves.fields, *waves.medium, *memories, *profiles), initial)
+    return Stepping(step, (*waves.fields, *waves.medium, *memories, *profiles), initial)
 
 
 def _record_advance(step: Program, waves: ElasticWaves, *, velocities: bool) -> None:
@@ -417,11 +399,13 @@ def elastic(
             observables["receivers"] = record_quantities(
                 observe, receivers, record, equations.components, waves.named, domain, waves.faces
             )
-        origins = [source.position or domain.middle for source in chosen]
+        origins = [domain.middle if source.position is None else source.position for source in chosen]
         positions = [*receivers.positions] * len(record)
+        late = f"velocities are those half a step, {500 * dt:g} ms, before the time"
         traces = Traces(
-            "receivers", _in_space(positions, domain.axes), receivers.every, dt, _in_space(origins, domain.axes)
-        )
+            "receivers", _in_space(positions, domain.axes), receivers.every, dt, _in_space(origins, domain.axes),
+            tuple(name for name in record for _ in receivers.positions), (late,),
+        )  # fmt: skip
     style = FieldStyle(signed=True, section=("y", domain.middle[1]) if len(domain.axes) == 3 else None)
     return Model(
         name="elastic",

@@ -2,7 +2,8 @@
 
 A force F(t) delta(x - x0) stands on the right side of rho v,t. A moment adds -M_ab(t) delta(x - x0) to the stress s_ab:
 over a step the stress changes by minus the increment of M, so that the moment in the medium is the given one at each
-step. The wavelet is the force or the moment itself, not their rate; it counts as 0 before the first step. Neither
+step. The wavelet is the force or the moment itself, not their rate; it counts as 0 before the first step. After the
+last sample of a `Wavelet` a force is 0, and a moment keeps its value, as that of a fault that has slipped. Neither
 depends on dt or on the cells. In 2-D, amplitudes are those of lines: per metre along the missing axis.
 """
 
@@ -144,12 +145,13 @@ def record_sources(
             )
         if isinstance(source, Force) is not forces:
             continue
-        point = check_point(source.position or domain.middle, domain, source.interpolation, "source")
-        for component, factor in _parts(source, elasticity, len(domain.axes)):
+        place = domain.middle if source.position is None else source.position
+        point = check_point(place, domain, source.interpolation, "source")
+        for component, factor in _parts(source, elasticity, len(domain.axes), f"elastic.sources[{number}]"):
             if component.normal and isinstance(faces[0][0], Free) and point[0] < 0.5 * domain.spacing[0]:
                 raise CaseError(
                     f"a source of stress lies at a depth of {point[0]:g} m, on the free surface",
-                    key="elastic.source.position",
+                    key=f"elastic.sources[{number}].position",
                     remedy="give a point a cell or more below the surface",
                 )
             by = fields.get(coefficient(component)) if forces else None
@@ -166,24 +168,28 @@ def _amount(wavelet: Ricker | Wavelet, dt: float, *, forces: bool) -> Any:
     """Return the force at the present step, or minus the increment of the moment during it."""
     if forces:
         return wavelet.value(dt)
-    before = where(cast(as_node(STEP), "i8") > 0, wavelet.value(dt), 0.0)
-    return before - wavelet.value(dt, 1)
+    step = cast(as_node(STEP), "i8")
+    before, after = wavelet.value(dt), wavelet.value(dt, 1)
+    if isinstance(wavelet, Wavelet):
+        count, last = len(wavelet.values), float(wavelet.values[-1])
+        before, after = where(step < count, before, last), where(step + 1 < count, after, last)
+    return where(step > 0, before, 0.0) - after
 
 
-def _parts(source: ElasticSource, elasticity: Elasticity, ndim: int) -> Iterator[tuple[Component, float]]:
+def _parts(source: ElasticSource, elasticity: Elasticity, ndim: int, key: str) -> Iterator[tuple[Component, float]]:
     """Yield the components to which a source contributes, with their factors."""
     if isinstance(source, Force):
-        direction = _checked(source.direction, (ndim,), "direction", "(1.0, 0.0)")
+        direction = _checked(source.direction, (ndim,), "direction", f"{key}.force", "(1.0, 0.0)")
         for axis in np.flatnonzero(direction):
             yield elasticity.velocity(int(axis)), float(direction[axis])
         return
     tensor = np.eye(ndim)
     if isinstance(source, Moment):
-        tensor = _checked(source.tensor, (ndim, ndim), "tensor", "((1.0, 0.0), (0.0, -1.0))")
+        tensor = _checked(source.tensor, (ndim, ndim), "tensor", f"{key}.moment", "((1.0, 0.0), (0.0, -1.0))")
         if not np.array_equal(tensor, tensor.T):
             raise CaseError(
                 f"the moment tensor {tensor.tolist()} is not symmetric",
-                key="elastic.source.tensor",
+                key=f"{key}.moment",
                 remedy="give the same number for both halves: ((0, 1), (1, 0))",
             )
     for a in range(ndim):
@@ -192,7 +198,9 @@ def _parts(source: ElasticSource, elasticity: Elasticity, ndim: int) -> Iterator
                 yield elasticity.stress(a, b), float(tensor[a, b])
 
 
-def _checked(given: Any, shape: tuple[int, ...], name: str, example: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _checked(
+    given: Any, shape: tuple[int, ...], name: str, key: str, example: str
+) -> np.ndarray[Any, np.dtype[np.float64]]:
     try:
         found = np.asarray(given, np.float64)
     except (TypeError, ValueError):
@@ -200,7 +208,7 @@ def _checked(given: Any, shape: tuple[int, ...], name: str, example: str) -> np.
     if found.shape != shape or not np.isfinite(found).all() or not found.any():
         raise CaseError(
             f"the {name} of a source is {given!r}, for a model on {shape[0]} axes",
-            key=f"elastic.source.{name}",
+            key=key,
             remedy=f"give finite numbers along the axes, not all of them 0: {example} on z, x",
         )
     return found
