@@ -4,10 +4,10 @@ Let W be the sum of the magnitudes of the staggered weights, S_a = (2 W / h_a)^2
 By the inequality of Cauchy and Schwarz the elastic energy of velocities v is at most half the sum, over all v_a, of
 v_a^2 times
 
-    avg_a(lambda S + 2 mu S_a) + sum over b != a of 2 S_b avg_b(mu_ab)
+    avg_a(max(lambda, 0) S + 2 mu S_a) + sum over b != a of 2 S_b avg_b(mu_ab)
 
-where the averages are over the stresses that use v_a, with the magnitudes of the weights. Steps are stable while this,
-times the buoyancy there and dt^2, is at most 4 everywhere: a proof for any medium. In uniform media it is
+(a negative lambda only takes from the energy) where the averages are over the stresses that use v_a, with the magnitudes of the weights. Steps are stable while this,
+times the buoyancy there and dt^2, is at most 4 everywhere, in any medium. In uniform media with lambda >= 0 it is
 vp^2 S dt^2 <= 4, which is exact.
 """
 
