@@ -52,7 +52,7 @@ def test_q_is_nearly_constant_in_the_band() -> None:
     assert tau[1] == pytest.approx(0.032928, rel=1e-3)  # a fit by others, of frequencies and strength
     for f in np.geomspace(5.0, 50.0, 20):
         assert found.quality(tau, float(f)) == pytest.approx(q, rel=0.09)
-        assert found.quality(tau, float(f))[1] == pytest.approx(50.0, rel=0.045)
+        assert found.quality(tau, float(f))[1] == pytest.approx(50.0, rel=0.04)
 
 
 def run_1d(dt: float, attenuation: Attenuation, h: float = 5.0) -> tuple[Floats, Floats]:
@@ -85,7 +85,7 @@ def error(found: Floats, exact: Floats) -> float:
 @pytest.mark.parametrize("frequencies", [(15.0,), None])
 def test_a_plane_wave_is_exact(frequencies: Any) -> None:
     found, exact = run_1d(2.5e-4, Attenuation(30.0, frequencies=frequencies, reference=12.0))
-    assert error(found, exact) < 2e-3
+    assert error(found, exact) < 4e-4
     without, _ = run_1d(2.5e-4, Attenuation(1e9))
     assert abs(found).max() < 0.85 * abs(without).max()
 

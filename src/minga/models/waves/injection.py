@@ -10,8 +10,9 @@ Geophysics 51(1), 1986; for any A, with the source inside A)
 
     w = A u + S,    next = 2 u - previous + w + (A w + S'') / 12
 
-where S'' is the second difference of S in time. Without the source in w and S'', the order would be two. The sources
-of a plane have the spacing along its normal in place of V. Legacy sources (`minga.models.waves.source`) have steps of
+where S'' is the second difference of S in time. Without the source in w and S'', the order would be two. With
+attenuation, w is relaxed instead (`minga.models.waves.attenuation`). The sources of a plane have the spacing along its
+normal in place of V. Legacy sources (`minga.models.waves.source`) have steps of
 second order only. Wavelets should begin at 0, as waves do.
 """
 

@@ -75,7 +75,7 @@ def tangent(step: Program, wrt: Sequence[Field], *, name: str = "tangent") -> Ta
     ------
     ProgramError
         If the step has an operation whose tangent is not supported: a kernel with strides or a mask, a call that writes
-        fields which matter, operations under a condition, a loop that a condition ends, a move between grids, a number
+        fields, operations under a condition, a loop that a condition ends, a move between grids, a number
         reduced from the fields that enters them again, a field that lacks axes, or a boundary condition that reads
         other fields which matter.
 
@@ -131,7 +131,7 @@ def _advanced(operations: Sequence[Operation], of: Mapping[Field, Field]) -> lis
                     found.append(Refresh(_companion_slot(each.slot, of), each.width))
             case Repeat(until=None):
                 found.append(replace(each, body=_advanced(each.body, of)))
-            case Call() if not any(slot.field in of for slot in each.writes):
+            case Call(writes=()):
                 found.append(each)
             case Let():
                 found.append(each)

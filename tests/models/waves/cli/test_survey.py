@@ -126,7 +126,27 @@ def test_ranks_write_the_same_bytes(here: Path) -> None:
     assert (here / "job.sgy").read_bytes() == (here / "one.sgy").read_bytes()
 
 
+def test_replacing_a_survey(here: Path) -> None:
+    """The file whose geometry a survey repeats is never replaced; the beginning of another survey is."""
+    assert command("sea.toml", "--no-pictures")[0] == 0
+    field = (here / "sea.sgy").read_bytes()
+    repeated = CASE[: CASE.index("[survey.shots]")] + '[survey.segy]\nfile = "sea.sgy"\n'
+    (here / "again.toml").write_text(repeated)
+    status, _, err = command("again.toml", "-o", "sea.sgy", "--force", "--no-pictures")
+    assert status == 2
+    assert "from which its geometry is read" in err
+    assert (here / "sea.sgy").read_bytes() == field
+    (here / ".sea.sgy.shots").write_text('{"survey": "another"}\n')
+    (here / ".sea.sgy.partial").write_bytes(b"")
+    assert command("sea.toml", "--no-pictures", "--force")[0] == 0
+    assert (here / "sea.sgy").read_bytes() == field
+    assert not list(here.glob(".sea*"))
+    assert command("again.toml", "--no-pictures")[0] == 0
+    assert command("again.toml", "--no-pictures", "--check")[0] == 2  # it exists already
+
+
 WRONG = [
+    (("sea.toml", "--check", "--gain", "loud"), "there is no gain"),
     (("none.toml",), "there is no file"),
     (("sea.toml", "-n", "0"), "0 ranks cannot be started"),
     (("sea.toml", "-o", "sea.doc"), "neither .sgy"),

@@ -6,7 +6,8 @@ v_a^2 times
 
     avg_a(max(lambda, 0) S + 2 mu S_a) + sum over b != a of 2 S_b avg_b(mu_ab)
 
-(a negative lambda only takes from the energy) where the averages are over the stresses that use v_a, with the magnitudes of the weights. Steps are stable while this,
+(a negative lambda only takes from the energy) where the averages are over the stresses that use v_a, with the
+magnitudes of the weights. Steps are stable while this,
 times the buoyancy there and dt^2, is at most 4 everywhere, in any medium. In uniform media with lambda >= 0 it is
 vp^2 S dt^2 <= 4, which is exact.
 """
