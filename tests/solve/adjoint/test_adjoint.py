@@ -299,6 +299,28 @@ def test_a_step_with_tangents_computes_the_same_state() -> None:
     assert "heat" in repr(change)
 
 
+def test_tangents_of_a_sweep_in_order() -> None:
+    """A kernel that reads what it has stored before has no adjoint here, but a tangent."""
+
+    @mg.kernel(order="lexicographic")
+    def relax(u: Any, k: Any) -> None:
+        u[0, 0] = 0.5 * k[0, 0] * mg.sin(u[-1, 0] + u[0, -1]) + 0.2 * u[1, 0] * u[0, 1]
+
+    u, k = (mg.Field(name, GRID, boundary=mg.neumann(0.0)) for name in "uk")
+    step = mg.Program("sweep")
+    step.apply(relax, u, k)
+    problem = Problem(step, [u, k], u, 2)
+    directions = {(item, 0): problem.rng.standard_normal(item.points.shape) for item in (u, k)}
+    slope = float((problem.weights * problem.tangent(directions)).sum())
+
+    def at(s: float) -> float:
+        return problem.number({key: problem.values[key] + s * directions[key] for key in directions})
+
+    h = 3e-4
+    quotient = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+    assert slope == pytest.approx(quotient, rel=1e-9)
+
+
 def test_what_has_no_tangent_is_refused() -> None:
     problem, wrt = nine_points()
     with pytest.raises(MingaError, match="not linear in the cells inside"):
