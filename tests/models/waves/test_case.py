@@ -69,6 +69,16 @@ def test_boundaries_of_faces(tmp_path: Path) -> None:
         load(tmp_path, boundary={"sponge": 4, "z": ["surface", "sponge"]})
 
 
+def test_a_dipole_with_an_ormsby_wavelet(tmp_path: Path) -> None:
+    def waves(scale: float, direction: list[float]) -> np.ndarray:
+        wavelet = {"ormsby": [5, 10, 40, 60], "delay": 0.01, "scale": scale}
+        source = {"position": [50.0, 50.0, 70.0], "wavelet": wavelet, "direction": direction}
+        return np.asarray(run_model(load(tmp_path, dt=7e-4, sources=[source]), 5).fields["p"])
+
+    assert np.abs(waves(2.0, [1, 0, 0])).max() > 0
+    assert np.array_equal(waves(2.0, [1, 0, 0]), waves(1.0, [2, 0, 0]))
+
+
 def test_a_grid_of_receivers(tmp_path: Path) -> None:
     model = load(tmp_path, receivers={"first": [10, 0, 0], "last": [10, 100, 150], "count": [3, 4]})
     assert model.traces is not None
@@ -171,6 +181,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "delta is larger",
     ),
     ({"boundary": "sponges"}, "fletcher.boundary", "sponge"),
+    ({"sources": [{"position": [5, 5, 5], "wavelet": {"ormsby": [5, 10, 9, 60]}}]}, "wavelet.ormsby", "rising"),
+    ({"sources": [{"position": [5, 5, 5], "wavelet": {"ormsby": [5, 10, 20, 60], "ricker": 3}}]}, "wavelet", "one of"),
+    ({"sources": [{"position": [5, 5, 5], "wavelet": {"ormsby": [5, 10, 20, 60], "dt": 3}}]}, "wavelet.dt", "no dt"),
+    ({"sources": [{"position": [5, 5, 5], "direction": [1, 0]}]}, "sources[0].direction", "z, y, x"),
+    ({"sources": [{"plane": {"z": 5}, "direction": [1, 0, 0]}]}, "sources[0].direction", "plane"),
     ({"boundary": {"sponge": 4, "random": 3}}, "fletcher.boundary", "one of"),
     ({"boundary": {"sponge": 0}}, "fletcher.boundary.sponge", "at least 1"),
     ({"boundary": {"sponge": 4, "seed": 3}}, "fletcher.boundary.seed", "no seed"),
@@ -180,7 +195,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"sources": [{}]}, "fletcher.sources[0]", "position or a plane"),
     ({"sources": [{"plane": {"w": 3.0}}]}, "fletcher.sources[0].plane", "'z'"),
     ({"sources": [{"plane": {"z": -3.0}}]}, "fletcher.sources[0].plane.z", "outside"),
-    ({"sources": [{"position": [5, 5, 5], "wavelet": {}}]}, "fletcher.sources[0].wavelet", "Ricker or a file"),
+    (
+        {"sources": [{"position": [5, 5, 5], "wavelet": {}}]},
+        "fletcher.sources[0].wavelet",
+        "ricker, ormsby, file",
+    ),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"file": "x.txt"}}]}, "wavelet.file", "there is no file"),
     (
         {"sources": [{"position": [5, 5, 5], "wavelet": {"file": "one.txt"}}]},

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from minga.models.waves.migration import migrate
     from minga.models.waves.model import Waves, fletcher, prepare
     from minga.models.waves.receivers import Receivers, Taps
-    from minga.models.waves.source import PlaneSource, PointSource, Ricker, Wavelet, add_sources
+    from minga.models.waves.source import PlaneSource, PointSource, add_sources
     from minga.models.waves.survey import Survey
     from minga.models.waves.survey_frame import Frame
     from minga.models.waves.survey_geometry import points_between, shots_of_files, streamer
+    from minga.models.waves.wavelets import Ormsby, Ricker, Wavelet
 
     from . import elastic
 
@@ -42,6 +43,7 @@ __all__ = [
     "Image",
     "Inversion",
     "Medium",
+    "Ormsby",
     "Periodic",
     "PlaneSource",
     "PointSource",

@@ -41,9 +41,10 @@ from minga.models.waves.settings import (
     SourceSettings,
     WaveletSettings,
 )
-from minga.models.waves.source import PlaneSource, PointSource, Ricker, Source, Wavelet
+from minga.models.waves.source import PlaneSource, PointSource, Source
 from minga.models.waves.stability import LIMITS
 from minga.models.waves.wavelet_file import read_wavelet, resampled, spectrum_peak
+from minga.models.waves.wavelets import Ormsby, Ricker, Signal, Wavelet
 from minga.schema import validate
 
 __all__ = ["boundary_of", "make", "receivers_of", "wavelet_of"]
@@ -173,7 +174,11 @@ def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium
     wavelet = wavelet_of(settings.wavelet, dt, directory, f"{key}.wavelet")
     if settings.position is not None:
         found.check_inside([settings.position], f"{key}.position", "the source")
-        return PointSource(settings.position, wavelet, injection=settings.injection)
+        return PointSource(
+            settings.position, wavelet, injection=settings.injection, direction=_direction(settings, found.axes, key)
+        )
+    if settings.direction is not None:
+        raise CaseError("a plane has no direction", key=f"{key}.direction", remedy="leave it out, or give a position")
     ((axis, place),) = (settings.plane or {}).items()
     if axis in found.axes:
         point = tuple(place if name == axis else 0.0 for name in found.axes)
@@ -181,18 +186,36 @@ def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium
     return PlaneSource(axis, place, wavelet, settings.injection)
 
 
-def wavelet_of(settings: WaveletSettings, dt: float, directory: Path, key: str) -> Ricker | Wavelet:
-    """Return a wavelet with a sample for each step if it is a file."""
-    if (settings.ricker is None) == (settings.file is None):
+def _direction(settings: SourceSettings, axes: str, key: str) -> Point | None:
+    """Return the direction of a dipole."""
+    given = settings.direction
+    if given is not None and (len(given) != len(axes) or not any(given)):
         raise CaseError(
-            "a wavelet is a Ricker or a file" + ("" if settings.ricker is None else ", not both"),
-            key=key,
-            remedy='write {ricker = 15.0}, or {file = "wavelet.txt", dt = 0.001}',
+            f"the direction of a source is {list(given)}",
+            key=f"{key}.direction",
+            remedy=f"give a number for each of {', '.join(axes)}, not all of them 0",
         )
+    return given
+
+
+def wavelet_of(settings: WaveletSettings, dt: float, directory: Path, key: str) -> Signal:
+    """Return a wavelet with a sample for each step if it is a file."""
+    given = [name for name in ("ricker", "ormsby", "file") if getattr(settings, name) is not None]
+    if len(given) != 1:
+        raise CaseError(
+            f"a wavelet is one of ricker, ormsby, file; found {', '.join(given) or 'none of them'}",
+            key=key,
+            remedy='write {ricker = 15.0}, {ormsby = [5, 10, 40, 60]}, or {file = "wavelet.txt", dt = 0.001}',
+        )
+    if settings.file is None and settings.dt is not None:
+        raise CaseError(f"a wavelet {given[0]} has no dt", key=f"{key}.dt", remedy="leave it out")
     if settings.ricker is not None:
-        if settings.dt is not None:
-            raise CaseError("a Ricker wavelet has no dt", key=f"{key}.dt", remedy="leave it out")
         return Ricker(settings.ricker, settings.delay, settings.scale)
+    if settings.ormsby is not None:
+        try:
+            return Ormsby(settings.ormsby, settings.delay, settings.scale)
+        except CaseError as error:
+            raise CaseError(error.message, key=f"{key}.ormsby", remedy=error.remedy) from error
     if settings.delay is not None:
         raise CaseError("a wavelet from a file has no delay", key=f"{key}.delay", remedy="put zeros before it")
     samples, step = read_wavelet(settings.file or "", settings.dt, directory, f"{key}.file")

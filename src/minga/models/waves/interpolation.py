@@ -6,6 +6,9 @@ finite-difference schemes using Kaiser windowed sinc functions", Geophysics 67(1
 a cell is that cell, with weight 1. Cells beyond the grid are omitted: all waves are 0 there; beyond a free surface or
 a rigid wall the cell that is mirrored there takes their weight, with the sign of the mirror. Weights are rounded to 12
 decimals, since libraries differ in further bits.
+
+Weights of a derivative along an axis, in cells, are minus the differences of eighth order of these: for sources that
+of a point's waves by its position, for receivers that of the waves.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from minga.compile import portable
 from minga.errors import CaseError, suggest
 from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats
+from minga.models.waves.stencils import first_weights
 from minga.space.box import Box
 
 __all__ = ["HALF_WIDTH", "INTERPOLATIONS", "Interpolation", "Placed", "check_point", "doubtful", "place", "taps"]
@@ -32,6 +36,9 @@ INTERPOLATIONS: Final = ("sinc", "linear")
 HALF_WIDTH: Final = 4
 KAISER: Final = 6.31
 _TERMS: Final = 30
+_SIDE: Final = np.array([float(w) for w in first_weights(8)])
+_SLOPE: Final = np.concatenate([-_SIDE[::-1], [0.0], _SIDE])
+"""Weights of a first derivative."""
 _ON_CELL: Final = 1e-6
 """Distance in cells up to which a point counts as lying on a cell: positions are rounded decimals."""
 
@@ -66,6 +73,7 @@ def place(
     domain: Domain,
     interpolation: Interpolation,
     what: str,
+    derivative: int | None = None,
 ) -> Placed:
     """Locate a point given in metres from the first cell of the model.
 
@@ -79,6 +87,8 @@ def place(
         "sinc" or "linear".
     what
         "source" or "receiver", for messages.
+    derivative
+        Axis along which the weights are those of a derivative, in cells; None: those of the value.
 
     Raises
     ------
@@ -87,7 +97,10 @@ def place(
     """
     point = check_point(position, domain, interpolation, what)
     first, weights, base = zip(
-        *(_along(x / h, domain, axis, interpolation) for axis, (x, h) in enumerate(zip(point, domain.spacing))),
+        *(
+            _along(x / h, domain, axis, interpolation, axis == derivative)
+            for axis, (x, h) in enumerate(zip(point, domain.spacing))
+        ),
         strict=True,
     )
     placed = Placed(first, weights, base)
@@ -160,9 +173,14 @@ def doubtful(points: Floats, domain: Domain) -> NDArray[np.bool_]:
     return found
 
 
-def _along(place: float, domain: Domain, axis: int, interpolation: Interpolation) -> tuple[int, Floats, int]:
+def _along(
+    place: float, domain: Domain, axis: int, interpolation: Interpolation, slope: bool
+) -> tuple[int, Floats, int]:
     """Return the first cell, weights and base cell of a point along one axis; `place` is in cells of the model."""
     below, cells, weights = taps(place, interpolation)
+    if slope:
+        cells = np.arange(cells[0] - len(_SLOPE) // 2, cells[-1] + len(_SLOPE) // 2 + 1)
+        weights = np.convolve(weights, _SLOPE)
     layer = domain.low[axis]
     cells = cells + layer
     if len(cells) == 1:

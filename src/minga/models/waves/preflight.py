@@ -44,13 +44,14 @@ def notes_of(
             yield "sources", "none: all waves stay 0"
         return
     peak = max(peaks)
-    found = sampling(extremes, spacing, peak, 3 * peak)
-    yield "P waves", _points(found.p_peak, found.p_highest, peak)
+    highest = max(source.wavelet.highest for source in sources if source.wavelet.highest)
+    found = sampling(extremes, spacing, peak, highest)
+    yield "P waves", _points(found.p_peak, found.p_highest, peak, highest)
     if found.p_peak < FEWEST:
         factor = ENOUGH / found.p_peak
         yield "too coarse", f"for any waves: make the cells or the frequency {factor:.2g} times smaller"
     if found.sv_peak is not None and found.sv_highest is not None:
-        yield "SV waves", _points(found.sv_peak, found.sv_highest, peak)
+        yield "SV waves", _points(found.sv_peak, found.sv_highest, peak, highest)
 
 
 def dispersion_of(
@@ -98,6 +99,6 @@ def _percent(error: float) -> str:
     return f"{100 * abs(error):.2g} % too {'fast' if error > 0 else 'slow'}"
 
 
-def _points(at_peak: float, highest: float, frequency: float) -> str:
-    said = f"{at_peak:.3g} points per wavelength at {frequency:.3g} Hz, {highest:.2g} at {3 * frequency:.3g} Hz"
+def _points(at_peak: float, at_highest: float, peak: float, highest: float) -> str:
+    said = f"{at_peak:.3g} points per wavelength at {peak:.3g} Hz, {at_highest:.2g} at {highest:.3g} Hz"
     return said + (" (coarse: the grid delays them)" if at_peak < ENOUGH else "")

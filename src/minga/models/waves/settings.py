@@ -94,14 +94,18 @@ class SyntheticSettings(BaseModel):
 
 
 class WaveletSettings(BaseModel):
-    """Signal of a source: `{ricker = 15.0}`, a peak frequency in Hz, or `{file = "wavelet.txt", dt = 0.001}`."""
+    """Signal of a source: `{ricker = 15.0}`, in Hz, `{ormsby = [5, 10, 40, 60]}`, or `{file = "wavelet.txt"}`."""
 
     model_config = _STRICT
 
     ricker: Annotated[Positive | None, Field(description="peak frequency of a Ricker wavelet, Hz")] = None
+    ormsby: Annotated[
+        tuple[Metres, Metres, Metres, Metres] | None,
+        Field(description="rising corner frequencies of an Ormsby wavelet, Hz: ormsby = [5, 10, 40, 60]"),
+    ] = None
     delay: Annotated[
         Annotated[float, Field(ge=0, allow_inf_nan=False)] | None,
-        Field(description="time of the Ricker wavelet's peak, s; by default so late that it starts near 0"),
+        Field(description="time of the peak of these wavelets, s; by default so late that they start near 0"),
     ] = None
     file: Annotated[
         str | None, Field(description="a file of samples: .npy, or text with a number per line, or time and number")
@@ -122,6 +126,10 @@ class SourceSettings(BaseModel):
     plane: Annotated[
         dict[Literal["z", "y", "x"], Metres] | None,
         Field(min_length=1, max_length=1, description="a plane instead of a point: plane = {z = 20} in metres"),
+    ] = None
+    direction: Annotated[
+        Annotated[tuple[Metres, ...], Field(min_length=1, max_length=3)] | None,
+        Field(description="components of a dipole, a force, along z, y, x or z, x: direction = [1, 0, 0] points down"),
     ] = None
     wavelet: Annotated[WaveletSettings, Field(description="wavelet = {ricker = 15.0}, or {file = ..., dt = ...}")] = (
         WaveletSettings(ricker=15.0)

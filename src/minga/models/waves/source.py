@@ -1,7 +1,9 @@
-"""Sources: wavelets, positions, and their addition to the waves in a step.
+"""Sources: positions, and their addition to the waves in a step.
 
 A physical source s is the right side of p_tt / vp^2 - ... = s(t) delta(x - x0), of p and of q: waves do not depend on
-dt or on the cells (`minga.models.waves.injection`).
+dt or on the cells (`minga.models.waves.injection`). A source with a direction d is a dipole: the right side is
+-s(t) d . grad delta(x - x0), the derivative of the waves of a point by its position along d. That is a force s(t) d.
+Its weights are those of the point, differentiated by differences of eighth order.
 
 A legacy source is that of Fletcher's codes: before step number k (from 0) the value of the wavelet at k dt is added to
 p and q of the source's cells, without any factor of dt or of the volume. In terms of the equations this is a force
@@ -15,32 +17,27 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from minga.compile import portable
 from minga.compile.explain import Kernel
 from minga.engine.program import Program
 from minga.errors import CaseError
-from minga.lang.expr import as_node, cast, where
+from minga.lang.expr import cast
 from minga.lang.functions import index, lookup
-from minga.lang.math import exp
 from minga.models.waves.domain import Domain
 from minga.models.waves.interpolation import Interpolation, Placed, place
+from minga.models.waves.wavelets import Ricker, Signal
 from minga.space.box import Box
-from minga.space.field import STEP, Field, Register, Slot
+from minga.space.field import Field, Register, Slot
 from minga.space.region import Region
 
 __all__ = [
     "Injection",
     "PlaneSource",
     "PointSource",
-    "Ricker",
     "Source",
-    "Wavelet",
     "add_amount",
     "add_at",
     "add_sources",
@@ -49,163 +46,6 @@ __all__ = [
 
 Injection = Literal["physical", "legacy"]
 INJECTIONS: Final = get_args(Injection)
-
-
-@dataclass(frozen=True, slots=True)
-class Ricker:
-    """Ricker wavelet, (1 - 2 e) exp(-e) with e = (pi frequency (t - delay))^2.
-
-    Parameters
-    ----------
-    frequency
-        Peak frequency of the spectrum, Hz; the highest significant frequency is three times as high.
-    delay
-        Time of the largest value, s; None: 2 sqrt(pi) / (3 frequency), so that the wavelet is below 1e-5 before 0.
-    amplitude
-        Largest value.
-    """
-
-    frequency: float = 40 / 3
-    delay: float | None = None
-    amplitude: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.frequency) and self.frequency > 0):
-            raise CaseError(
-                f"the frequency is {self.frequency}", key="fletcher.source.frequency", remedy="give a number of Hz"
-            )
-
-    @property
-    def starts(self) -> float:
-        """Delay in seconds."""
-        return 2 * math.sqrt(math.pi) / (3 * self.frequency) if self.delay is None else self.delay
-
-    @property
-    def peak(self) -> float:
-        """Peak frequency of the spectrum, Hz."""
-        return self.frequency
-
-    @property
-    def highest(self) -> float:
-        """Highest significant frequency, Hz."""
-        return 3 * self.frequency
-
-    def at(self, time: Any) -> Any:
-        """Return the values at times in seconds, computed by NumPy.
-
-        Parameters
-        ----------
-        time
-            Times in seconds.
-
-        Returns
-        -------
-        ndarray
-            Values.
-        """
-        e = np.square(math.pi * self.frequency * (np.asarray(time) - self.starts))
-        return self.amplitude * (1 - 2 * e) * portable.exp(-e)
-
-    def value(self, dt: float, later: int = 0) -> Any:
-        """Return the value at the present step or some steps later, an expression of registers.
-
-        Parameters
-        ----------
-        dt
-            Seconds of a step.
-        later
-            Number of steps.
-
-        Returns
-        -------
-        Node
-            The value.
-        """
-        late = cast(_step(later), "f8") * dt - self.starts
-        e = late * late * (math.pi * self.frequency * (math.pi * self.frequency))
-        return (1.0 - 2.0 * e) * exp(-e) * self.amplitude
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Wavelet:
-    """Samples, one for each step from the first; 0 after the last.
-
-    Parameters
-    ----------
-    samples
-        Values, or a file of them: .npy, or text with a number per line.
-    frequency
-        Peak frequency of the spectrum, Hz, for notes about wavelengths; None: unknown.
-
-    Attributes
-    ----------
-    values
-        The samples as an array.
-    """
-
-    samples: Sequence[float] | NDArray[Any] | str | Path
-    frequency: float | None = None
-    values: NDArray[np.float64] = field(init=False)
-
-    def __post_init__(self) -> None:
-        given = self.samples
-        values = _read(Path(given)) if isinstance(given, str | Path) else np.asarray(given, np.float64)
-        if values.ndim != 1 or not values.size or not np.isfinite(values).all():
-            raise CaseError(
-                f"the wavelet has shape {values.shape}"
-                if values.ndim != 1 or not values.size
-                else "the wavelet has a value that is not finite",
-                key="fletcher.source.wavelet",
-                remedy="give one finite number for each step",
-            )
-        object.__setattr__(self, "values", values)
-
-    @property
-    def peak(self) -> float | None:
-        """Peak frequency of the spectrum, Hz; None: unknown."""
-        return self.frequency
-
-    @property
-    def highest(self) -> float | None:
-        """Highest significant frequency, Hz; None: unknown."""
-        return None if self.frequency is None else 3 * self.frequency
-
-    def value(self, dt: float, later: int = 0) -> Any:
-        """Return the value at the present step or some steps later, an expression of registers.
-
-        Parameters
-        ----------
-        dt
-            Seconds of a step.
-        later
-            Number of steps.
-
-        Returns
-        -------
-        Node
-            The value; 0 before the first sample and after the last.
-        """
-        step = _step(later)
-        inside = step < len(self.values) if later >= 0 else (step >= 0) & (step < len(self.values))
-        return where(inside, lookup(self.values, step), 0.0)
-
-
-def _step(later: int) -> Any:
-    """Return the number of the step, or of one some steps later."""
-    return cast(as_node(STEP), "i8") + later if later else as_node(STEP)
-
-
-def _read(path: Path) -> NDArray[np.float64]:
-    try:
-        values = np.load(path) if path.suffix == ".npy" else np.loadtxt(path, ndmin=1)
-        return np.asarray(values, np.float64)
-    except (OSError, ValueError) as error:
-        raise CaseError(
-            f"cannot read the wavelet {path.name}: {error}",
-            key="fletcher.source.wavelet",
-            where=str(path),
-            remedy="give a .npy file, or text with a number per line",
-        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,15 +63,76 @@ class PointSource:
         Interpolation for a point between cells: "sinc" (see `minga.models.waves.interpolation`) or "linear".
     injection
         "physical" or "legacy": the meaning of the wavelet's amplitude (see this module).
+    direction
+        Components along the axes, (z, y, x) or (z, x), of the direction of a dipole, whose length is a factor of the
+        amplitude: (1, 0) for a vertical one that pushes down while the wavelet is positive. None: not a dipole.
     """
 
     position: tuple[float, ...] | None = None
-    wavelet: Ricker | Wavelet = field(default_factory=Ricker)
+    wavelet: Signal = field(default_factory=Ricker)
     interpolation: Interpolation = "sinc"
     injection: Injection = "physical"
+    direction: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         _check_injection(self.injection)
+        if self.direction is None:
+            return
+        if self.injection == "legacy":
+            raise CaseError(
+                "a source with a direction and legacy amplitudes",
+                key="fletcher.source.direction",
+                remedy='choose injection = "physical"',
+            )
+        object.__setattr__(self, "direction", _direction(self.direction))
+
+    def placed(self, domain: Domain) -> list[tuple[float, Placed]]:
+        """Return the places of a source on a grid with their factors: one, or for a dipole one along each axis.
+
+        Parameters
+        ----------
+        domain
+            Domain of the waves.
+
+        Returns
+        -------
+        list of tuple
+            Factor of the amplitude, and cells with their weights.
+
+        Raises
+        ------
+        CaseError
+            If the source lies outside the model, or its direction does not fit the axes.
+        """
+        point = domain.middle if self.position is None else self.position
+        if self.direction is None:
+            return [(1.0, place(point, domain, self.interpolation, "source"))]
+        if len(self.direction) != len(domain.axes):
+            raise CaseError(
+                f"the direction of a source is {self.direction}, for a model with the axes {', '.join(domain.axes)}",
+                key="fletcher.source.direction",
+                remedy=f"give one number for each of {', '.join(domain.axes)}",
+            )
+        return [
+            (part / domain.spacing[axis], place(point, domain, self.interpolation, "source", axis))
+            for axis, part in enumerate(self.direction)
+            if part
+        ]
+
+
+def _direction(given: Any) -> tuple[float, ...]:
+    """Return the components of a direction; raise CaseError unless they are numbers, and not all of them 0."""
+    try:
+        found = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(0)
+    if found.ndim != 1 or not np.isfinite(found).all() or not found.any():
+        raise CaseError(
+            f"the direction of a source is {given!r}",
+            key="fletcher.source.direction",
+            remedy="give finite numbers along the axes, not all of them 0: (1.0, 0.0) on z, x",
+        )
+    return tuple(found.tolist())
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +154,7 @@ class PlaneSource:
 
     axis: Literal["z", "y", "x"]
     position: float
-    wavelet: Ricker | Wavelet = field(default_factory=Ricker)
+    wavelet: Signal = field(default_factory=Ricker)
     injection: Injection = "physical"
 
     def __post_init__(self) -> None:
@@ -326,9 +227,9 @@ def add_amount(
     if isinstance(source, PlaneSource):
         by = () if factor is None else (factor,)
         step.apply(_spread(None, by), list(waves), *by, amount=amount, region=_plane(source, domain))
-    else:
-        placed = place(source.position or domain.middle, domain, source.interpolation, "source")
-        add_at(step, placed, waves, amount, factor)
+        return
+    for part, placed in source.placed(domain):
+        add_at(step, placed, waves, amount if part == 1.0 else amount * part, factor)
 
 
 def add_at(

@@ -21,7 +21,7 @@ from minga.models.waves.medium import Sampler
 from minga.models.waves.preflight import dispersion_of, notes_of, step_for
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
-from minga.models.waves.source import PointSource, Ricker, Wavelet
+from minga.models.waves.source import PointSource
 from minga.models.waves.stability import LIMITS, check_step
 from minga.models.waves.survey import Survey
 from minga.models.waves.survey_field_data import read_geometry
@@ -29,6 +29,7 @@ from minga.models.waves.survey_frame import Frame, MapPoint, MapShot
 from minga.models.waves.survey_geometry import Point, named_shots, streamer
 from minga.models.waves.survey_settings import SurveySettings
 from minga.models.waves.survey_sps import read_sps
+from minga.models.waves.wavelets import Ricker, Signal
 from minga.space.box import Box
 
 __all__ = ["SurveyCase", "make_survey"]
@@ -181,7 +182,7 @@ def _whole_delay(said: SurveySettings) -> WaveletSettings:
     return wavelet.model_copy(update={"delay": math.ceil(Ricker(wavelet.ricker).starts * 1e3) / 1e3})
 
 
-def _delay(said: SurveySettings, wavelet: Ricker | Wavelet) -> float:
+def _delay(said: SurveySettings, wavelet: Signal) -> float:
     """Return the time of the first sample in the records, which SEG-Y stores in whole milliseconds."""
     zero = wavelet.starts if said.zero == "peak" and isinstance(wavelet, Ricker) else float(said.zero)
     milliseconds = (said.begin - zero) * 1e3
@@ -229,7 +230,7 @@ def _check_air(survey: Survey, found: FoundMedium) -> None:
 
 
 def _shots(
-    said: SurveySettings, found: FoundMedium, wavelet: Ricker | Wavelet, every: int, frame: Frame, directory: Path
+    said: SurveySettings, found: FoundMedium, wavelet: Signal, every: int, frame: Frame, directory: Path
 ) -> tuple[list[Shot], list[int] | None, list[float] | None, list[tuple[str, str]]]:
     """Return the shots, their numbers and those of their source points, and notes."""
 

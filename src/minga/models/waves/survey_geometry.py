@@ -12,7 +12,8 @@ import numpy as np
 from minga.errors import CaseError
 from minga.models.waves.gradient import Shot
 from minga.models.waves.receivers import Receivers
-from minga.models.waves.source import Injection, PointSource, Ricker, Wavelet
+from minga.models.waves.source import Injection, PointSource
+from minga.models.waves.wavelets import Ricker, Signal
 
 __all__ = ["Point", "named_shots", "points_between", "shots_of_files", "streamer"]
 
@@ -70,7 +71,7 @@ def streamer(
 def shots_of_files(
     shots: str | Path,
     receivers: str | Path,
-    wavelet: Ricker | Wavelet | None = None,
+    wavelet: Signal | None = None,
     *,
     injection: Injection = "physical",
     **options: Any,
@@ -104,7 +105,7 @@ def shots_of_files(
 
 
 def named_shots(
-    shots: Path, receivers: Path, wavelet: Ricker | Wavelet | None, injection: Injection, **options: Any
+    shots: Path, receivers: Path, wavelet: Signal | None, injection: Injection, **options: Any
 ) -> dict[str, Shot]:
     """Return the shots of two tables by their names; see `shots_of_files`."""
     sources: dict[str, list[Point]] = {}

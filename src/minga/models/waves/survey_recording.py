@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,8 +19,9 @@ from minga.models.waves.domain import check_shape, check_spacing
 from minga.models.waves.interpolation import doubtful, place
 from minga.models.waves.medium import slabs
 from minga.models.waves.model import stepping_of
-from minga.models.waves.source import PointSource, Source, Wavelet
+from minga.models.waves.source import PointSource, Source
 from minga.models.waves.survey_headers import headers_of
+from minga.models.waves.wavelets import Wavelet
 from minga.output.segy_survey import SegySurvey
 
 if TYPE_CHECKING:
@@ -97,15 +99,21 @@ def check_geometry(survey: Survey) -> None:
     found: list[str] = []
     first: CaseError | None = None
     for number, shot in enumerate(survey.shots):
-        points = [(s.position, s.interpolation, "source") for s in shot.sources if isinstance(s, PointSource)]
+        sources = [s for s in shot.sources if isinstance(s, PointSource)]
+        points = [(s.position, s.interpolation, "source") for s in sources if s.direction is None]
         points += [(point, shot.receivers.interpolation, "receiver") for point in shot.receivers.positions]
         placed = [domain.middle if point is None else point for point, _, _ in points]
         if all(len(point) == len(lengths) for point in placed):
             doubts = doubtful(np.array(placed, np.float64).reshape(-1, len(lengths)), domain)
             points = [each for each, doubt in zip(points, doubts, strict=True) if doubt]
-        for point, interpolation, what in points:
+        places: list[Callable[[], object]] = [
+            partial(place, domain.middle if point is None else point, domain, interpolation, what)
+            for point, interpolation, what in points
+        ]
+        places += [partial(s.placed, domain) for s in sources if s.direction is not None]
+        for located in places:
             try:
-                place(domain.middle if point is None else point, domain, interpolation, what)
+                located()
             except CaseError as error:
                 first = first or error
                 found.append(f"shot {survey.name(number)}: {error.message}")
@@ -208,7 +216,8 @@ def _described(survey: Survey, samples: int) -> object:
 
     def where(source: Source) -> object:
         if isinstance(source, PointSource):
-            return source.position, source.interpolation
+            alone = source.position, source.interpolation
+            return alone if source.direction is None else (*alone, source.direction)
         return source.axis, source.position
 
     return {

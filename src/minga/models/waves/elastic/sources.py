@@ -26,7 +26,8 @@ from minga.models.waves.elastic.layout import Component
 from minga.models.waves.elastic.medium import coefficient
 from minga.models.waves.elastic.places import place_component
 from minga.models.waves.interpolation import Interpolation, check_point
-from minga.models.waves.source import Ricker, Wavelet, add_at
+from minga.models.waves.source import add_at
+from minga.models.waves.wavelets import Ricker, Signal, Wavelet
 from minga.space.field import STEP, Field, Register
 
 __all__ = ["ElasticSource", "Explosion", "Force", "Moment", "record_sources"]
@@ -47,7 +48,7 @@ class Explosion:
     """
 
     position: tuple[float, ...] | None = None
-    wavelet: Ricker | Wavelet = field(default_factory=Ricker)
+    wavelet: Signal = field(default_factory=Ricker)
     interpolation: Interpolation = "sinc"
 
 
@@ -69,7 +70,7 @@ class Moment:
 
     position: tuple[float, ...] | None = None
     tensor: Sequence[Sequence[float]] = ()
-    wavelet: Ricker | Wavelet = field(default_factory=Ricker)
+    wavelet: Signal = field(default_factory=Ricker)
     interpolation: Interpolation = "sinc"
 
 
@@ -91,7 +92,7 @@ class Force:
 
     position: tuple[float, ...] | None = None
     direction: Sequence[float] = ()
-    wavelet: Ricker | Wavelet = field(default_factory=Ricker)
+    wavelet: Signal = field(default_factory=Ricker)
     interpolation: Interpolation = "sinc"
 
 
@@ -164,7 +165,7 @@ def record_sources(
             add_at(step, placed, [fields[component.name]], register, by)
 
 
-def _amount(wavelet: Ricker | Wavelet, dt: float, *, forces: bool) -> Any:
+def _amount(wavelet: Signal, dt: float, *, forces: bool) -> Any:
     """Return the force at the present step, or minus the increment of the moment during it."""
     if forces:
         return wavelet.value(dt)
