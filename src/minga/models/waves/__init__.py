@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from minga.models.waves.attenuation import Attenuation
     from minga.models.waves.born import linearised_shots, shot_born
     from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Random, Release, Rigid, Sponge
+    from minga.models.waves.frequency_bands import band_limited, run_in_bands
     from minga.models.waves.gradient import Shot, shot_gradient, shot_traces
     from minga.models.waves.imaging import Image, shot_image
     from minga.models.waves.injection import record_advance
@@ -60,6 +61,7 @@ __all__ = [
     "Waves",
     "add_sources",
     "adjoint_fields",
+    "band_limited",
     "elastic",
     "fletcher",
     "linearised_shots",
@@ -68,6 +70,7 @@ __all__ = [
     "prepare",
     "record_adjoint_step",
     "record_advance",
+    "run_in_bands",
     "shot_born",
     "shot_gradient",
     "shot_image",

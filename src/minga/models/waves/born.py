@@ -25,7 +25,7 @@ from minga.solve.adjoint.tangent import tangent
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
-__all__ = ["linearised_shots", "shot_born"]
+__all__ = ["directions", "linearised_shots", "shot_born"]
 
 
 def shot_born(
@@ -69,16 +69,16 @@ def shot_born(
         If a quantity is not an array, a change has another shape, or a face has random velocities.
     """
     fields = fields_of(waves, [*changes])
-    directions = _directions(waves, changes)
+    found = directions(waves, changes)
     run = ShotRun(waves, shot)
     change = tangent(run.stepping.step, [*fields.values()])
     with run.engine(threads, comm, layout) as engine:
-        for name, values in directions.items():
+        for name, values in found.items():
             engine.set(change.of[fields[name]], values)
         return run.record(engine, change.step, change.of[waves.fields[0]], samples)
 
 
-def _directions(waves: Waves, changes: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+def directions(waves: Waves, changes: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     """Return the changes of the fields of the medium; layers repeat those of the outermost cells of the model."""
     shape = waves.domain.shape
     found: dict[str, Floats] = {}

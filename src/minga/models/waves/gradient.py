@@ -37,6 +37,7 @@ __all__ = [
     "checked_data",
     "fields_of",
     "partials",
+    "quantities",
     "shot_gradient",
     "shot_traces",
 ]
@@ -164,8 +165,13 @@ def shot_gradient(
         whole = {name: engine.gather(reverse.of[item]) for name, item in fields.items()}
     if any(values is None for values in whole.values()):
         return found[0], None
-    slopes = {name: _folded(np.asarray(values, np.float64), waves) for name, values in whole.items()}
-    return found[0], {name: _chained(name, slopes, waves) for name in wrt}
+    return found[0], quantities(waves, wrt, {name: np.asarray(values, np.float64) for name, values in whole.items()})
+
+
+def quantities(waves: Waves, wrt: Sequence[str], slopes: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return derivatives by quantities on the model, from those by the fields of the medium on the grid."""
+    inside = {name: _folded(values, waves) for name, values in slopes.items()}
+    return {name: _chained(name, inside, waves) for name in wrt}
 
 
 class ShotRun:

@@ -1,36 +1,37 @@
-"""Full-waveform inversion: the medium whose shots fit the observed ones best, by L-BFGS with bounds.
+"""Full-waveform inversion: the medium whose shots fit the observed ones best, by L-BFGS or Gauss-Newton, with bounds.
 
 Shots are shared out over the ranks, each of which computes its own ones alone; their gradients are added in the order
-of the shots, so that results do not depend on the number of ranks.
+of the shots, so that results do not depend on the number of ranks. Rank 0 searches, and the others compute what it asks
+for: one of TASKS for each of their shots.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError, MingaError
-from minga.models.waves.gradient import QUANTITIES, Shot, shot_gradient
+from minga.models.waves.born_normal import shot_normal
+from minga.models.waves.gauss_newton import gauss_newton
+from minga.models.waves.gradient import QUANTITIES, Shot, checked_data, shot_gradient, shot_traces
+from minga.models.waves.illumination import shot_illumination
+from minga.models.waves.inversion_search import Search, Values, lbfgs, summed
 from minga.models.waves.medium import Floats
-from minga.models.waves.misfits import Misfit
+from minga.models.waves.misfits import Misfit, l2
 from minga.models.waves.model import Waves
-from minga.output.directory import appearing
 from minga.solve.adjoint.adjoint import MEMORY
 
-__all__ = ["Inversion", "Progress"]
+__all__ = ["Inversion", "Method", "Preconditioner", "Progress"]
 
-FIRST: Final = 0.01
-"""Largest relative change of a quantity by the first step of an inversion."""
-
-Values = Mapping[str, NDArray[np.float64]]
+Method = Literal["l-bfgs", "gauss-newton"]
+Preconditioner = Literal["illumination"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,6 +50,9 @@ class Progress:
         The medium.
     message
         Reason of the end, if it has ended.
+    simulations
+        Number of simulations of shots in this call: 2 for a gradient, 3 for a product with the Hessian of Gauss-Newton,
+        1 for a misfit alone or an illumination.
     """
 
     iteration: int
@@ -56,6 +60,7 @@ class Progress:
     evaluations: int
     values: Values
     message: str = ""
+    simulations: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,6 +86,18 @@ class Inversion:
         Bytes of each rank for states of waves.
     threads
         Threads of each rank.
+    method
+        "l-bfgs" (SciPy's L-BFGS-B), or "gauss-newton", for the misfit "l2": each iteration solves the linearised
+        problem by conjugate gradients (`minga.models.waves.gauss_newton`).
+    precondition
+        "illumination": quantities vary in inverse proportion to the root of the sum over time and shots of p^2 in the
+        initial medium, so that cells far from the sources change as those near them; None: alike.
+    floor
+        Part of the largest illumination that is added to it.
+    inner
+        Most iterations of conjugate gradients in one of Gauss-Newton.
+    damping
+        Weight of the size of a change beside the misfit, relative to the curvature of the misfit along its gradient.
     """
 
     shots: Sequence[Shot]
@@ -91,6 +108,11 @@ class Inversion:
     mask: NDArray[Any] | None = None
     memory: int = MEMORY
     threads: int = 1
+    method: Method = "l-bfgs"
+    precondition: Preconditioner | None = None
+    floor: float = 1e-2
+    inner: int = 8
+    damping: float = 1e-3
 
     def __post_init__(self) -> None:
         if not self.shots:
@@ -102,6 +124,25 @@ class Inversion:
                     key="bounds" if name in self.bounds else "wrt",
                     remedy=f"choose from {', '.join(QUANTITIES)}",
                 )
+        self._check_method()
+
+    def _check_method(self) -> None:
+        if self.method not in get_args(Method):
+            raise _wrong("method", self.method, f"choose one of {', '.join(get_args(Method))}")
+        if self.precondition not in (None, *get_args(Preconditioner)):
+            raise _wrong("precondition", self.precondition, 'choose "illumination" or None')
+        if not _number(self.floor) or self.floor <= 0:
+            raise _wrong("floor", self.floor, "give a positive number: 1e-2")
+        if not _number(self.damping) or self.damping < 0:
+            raise _wrong("damping", self.damping, "give 0 or a positive number: 1e-3")
+        if isinstance(self.inner, bool) or not isinstance(self.inner, int) or self.inner < 1:
+            raise _wrong("inner", self.inner, "give a whole number, 1 or more")
+        if self.method == "gauss-newton" and self.misfit != "l2":
+            raise CaseError(
+                f"Gauss-Newton with the misfit {self.misfit!r}, which is no sum of squares",
+                key="misfit",
+                remedy='choose misfit = "l2", or method = "l-bfgs"',
+            )
 
     def gradient(self, values: Values, comm: Comm | None = None) -> tuple[float, dict[str, Floats]]:
         """Return the misfit of all shots and its gradient, without the mask; collective.
@@ -119,30 +160,42 @@ class Inversion:
             The misfit, and an array for each quantity, on all ranks.
         """
         ranks: Any = comm or SerialComm()
+        parts = self.perform("gradient", values, ranks)
+        total, slopes = ranks.bcast(None if parts is None else summed(parts, self.wrt))
+        return total, slopes
+
+    def perform(self, task: str, content: Any, ranks: Any) -> list[Any] | None:
+        """Compute a task for each shot; collective.
+
+        Parameters
+        ----------
+        task
+            Name of an entry of TASKS.
+        content
+            Its further argument, equal on all ranks.
+        ranks
+            Ranks that share the shots.
+
+        Returns
+        -------
+        list or None
+            The results in the order of the shots on rank 0; None on the others.
+        """
         own: Any = []
         try:
             for number in range(ranks.rank, len(self.shots), ranks.size):
-                own.append((number, *self._of_one(values, self.shots[number])))
+                own.append((number, TASKS[task](self, number, content)))
         except MingaError as error:
             own = error
         every = ranks.gather(own)
-        result: Any = None
-        if every is not None:
-            failed = [part for part in every if isinstance(part, MingaError)]
-            result = failed[0] if failed else _summed([entry for part in every for entry in part], self.wrt)
-        result = ranks.bcast(result)
-        if isinstance(result, MingaError):
-            raise result
-        total, slopes = result
-        return total, slopes
-
-    def _of_one(self, values: Values, shot: Shot) -> tuple[float, dict[str, Floats]]:
-        waves = self.waves(values, shot)
-        number, slopes = shot_gradient(
-            waves, shot, self.wrt, misfit=self.misfit, memory=self.memory, threads=self.threads
-        )
-        assert slopes is not None
-        return number, slopes
+        failed = [] if every is None else [part for part in every if isinstance(part, MingaError)]
+        problem = ranks.bcast(failed[0] if failed else None)
+        if problem is not None:
+            raise problem
+        if every is None:
+            return None
+        entries = sorted((entry for part in every for entry in part), key=lambda entry: entry[0])
+        return [result for _, result in entries]
 
     def run(
         self,
@@ -153,10 +206,10 @@ class Inversion:
         callback: Callable[[Progress], None] | None = None,
         comm: Comm | None = None,
     ) -> Progress:
-        """Vary the medium by L-BFGS (SciPy's L-BFGS-B); collective.
+        """Vary the medium; collective.
 
-        The misfit is divided by its first value, and quantities are scaled so that the first step changes none of
-        their cells by more than a hundredth of its largest value.
+        For L-BFGS the misfit is divided by its first value, and quantities are scaled so that the first step changes
+        none of their cells by more than a hundredth of its largest value.
 
         Parameters
         ----------
@@ -166,7 +219,8 @@ class Inversion:
             The most iterations.
         file
             File (.npz) of the medium and the misfits, written after each iteration; if it exists, the inversion resumes
-            from it, and its iterations count.
+            from it, and its iterations count. With the same arguments the result then has the bits of a run that was
+            not interrupted: for L-BFGS the file holds all gradients.
         callback
             Called on rank 0 with the progress after each iteration.
         comm
@@ -190,159 +244,76 @@ class Inversion:
             raise CaseError(f"start has no {set(self.wrt) - set(known)}", key="start", remedy="give an array of each")
         if ranks.rank:
             return self._serve(ranks)
-        search = _Search(self, known, iterations, None if file is None else Path(file), callback, ranks)
+        path = None if file is None else Path(file)
+        search = Search(self, known, iterations, path, callback, ranks)
         final: Any = None
         try:
-            final = search.run()
+            final = gauss_newton(search) if self.method == "gauss-newton" else lbfgs(search)
         finally:
             ranks.bcast(("end", final))
-        return search.progress(str(final))
+        return search.progress(str(final), ended=True)
 
     def _serve(self, ranks: Any) -> Progress:
-        """Compute gradients for rank 0 until the search ends."""
+        """Compute what rank 0 asks for until the search ends."""
         failed: MingaError | None = None
         while True:
             task, content = ranks.bcast(None)
-            if task == "end" and content is None:
+            if task == "end":
+                if content is not None:
+                    continue
                 raise failed or CaseError("the inversion ended with an error on rank 0", remedy="see its message")
             if task == "progress":
                 return Progress(*content)
-            if task == "evaluate":
-                try:
-                    self.gradient(content, ranks)
-                except MingaError as error:  # rank 0 has it too, and ends the search
-                    failed = error
+            try:
+                self.perform(task, content, ranks)
+            except MingaError as error:  # rank 0 has it too, and ends the search
+                failed = error
 
 
-def _summed(entries: list[tuple[int, float, dict[str, Floats]]], wrt: Sequence[str]) -> tuple[float, dict[str, Floats]]:
-    """Return the sums of misfits and gradients in the order of the shots."""
-    entries.sort(key=lambda entry: entry[0])
-    total, slopes = 0.0, {name: np.zeros_like(entries[0][2][name]) for name in wrt}
-    for _, number, each in entries:
-        total += number
-        slopes = {name: slopes[name] + each[name] for name in wrt}
-    return total, slopes
+# Tasks -------------------------------------------------------------------------------------------------------------
+def _gradient(inversion: Inversion, number: int, values: Values) -> tuple[float, dict[str, Floats]]:
+    """Return the misfit of a shot and its gradient."""
+    shot = inversion.shots[number]
+    misfit, slopes = shot_gradient(
+        inversion.waves(values, shot), shot, inversion.wrt, misfit=inversion.misfit, memory=inversion.memory,
+        threads=inversion.threads,
+    )  # fmt: skip
+    assert slopes is not None
+    return misfit, slopes
 
 
-class _Search:
-    """The search of rank 0: scaled variables for SciPy, and what is known so far."""
+def _misfit(inversion: Inversion, number: int, values: Values) -> float:
+    """Return the misfit of a shot, half the sum of squares."""
+    shot = inversion.shots[number]
+    data = checked_data(shot)
+    return l2(shot_traces(inversion.waves(values, shot), shot, len(data), threads=inversion.threads), data)[0]
 
-    def __init__(
-        self, inversion: Inversion, start: dict[str, Floats], iterations: int, file: Path | None,
-        callback: Callable[[Progress], None] | None, ranks: Any,
-    ) -> None:  # fmt: skip
-        self.inversion, self.iterations, self.file, self.callback, self.ranks = (
-            inversion, iterations, file, callback, ranks,
-        )  # fmt: skip
-        self.values: dict[str, Floats] = start
-        self.shapes = {name: values.shape for name, values in start.items()}
-        self.misfits: list[float] = []
-        self.evaluations = 0
-        self.last: tuple[Floats, float] | None = None
-        if file is not None and file.exists():
-            self._resume(file)
-        self.scales = {name: float(np.abs(values).max()) or 1.0 for name, values in self.values.items()}
 
-    def run(self) -> str:
-        """Return the reason of the end."""
-        from scipy.optimize import minimize
+def _normal(inversion: Inversion, number: int, content: tuple[Values, Floats]) -> tuple[Floats, float]:
+    """Return the product of a shot's Gauss-Newton Hessian with a change of the medium, and the change of the traces."""
+    values, change = content
+    shot = inversion.shots[number]
+    return shot_normal(
+        inversion.waves(values, shot), shot, change, inversion.wrt, memory=inversion.memory, threads=inversion.threads
+    )
 
-        left = self.iterations - max(0, len(self.misfits) - 1)
-        if left <= 0:
-            return "all iterations were done before"
-        self.start = {name: self._within(name, values) for name, values in self.values.items()}
-        begin = np.zeros(sum(values.size for values in self.start.values()))
-        first, slopes = self._evaluated(begin)
-        if not self.misfits:
-            self.misfits.append(first)
-        size = float(np.abs(slopes).max())
-        if first == 0.0 or size == 0.0:
-            return "the gradient is 0"
-        # L-BFGS-B begins with a step of length min(1, 1 / |g|) along -g; in variables divided by `unit` it is FIRST.
-        self.unit = FIRST * float(np.linalg.norm(slopes)) / size
-        self.unit_of_misfit = first
-        result = minimize(
-            self._objective, begin, jac=True, method="L-BFGS-B", bounds=self._bounds(),
-            callback=self._iterated, options={"maxiter": left, "maxfun": 20 * left, "ftol": 0.0, "gtol": 0.0},
-        )  # fmt: skip
-        return str(result.message)
 
-    def progress(self, message: str) -> Progress:
-        """Return the final state, and tell it the other ranks."""
-        content = (len(self.misfits) - 1, tuple(self.misfits), self.evaluations, self.values, message)
-        self.ranks.bcast(("progress", content))
-        return Progress(*content)
+def _light(inversion: Inversion, number: int, values: Values) -> Floats:
+    """Return the illumination by a shot."""
+    shot = inversion.shots[number]
+    samples = len(checked_data(shot))
+    return shot_illumination(inversion.waves(values, shot), shot, samples, threads=inversion.threads)
 
-    # Variables -----------------------------------------------------------------------------------------------------
-    def _within(self, name: str, values: Floats) -> Floats:
-        """Return values within the bounds of a quantity."""
-        low, high = self.inversion.bounds.get(name, (-np.inf, np.inf))
-        return np.clip(values, low, high)
 
-    def _unpacked(self, x: Floats) -> dict[str, Floats]:
-        """Return the medium for changes from the start; cells that do not change have exactly their values."""
-        sizes = [int(np.prod(self.shapes[name])) for name in self.inversion.wrt]
-        parts = np.split(x, np.cumsum(sizes)[:-1])
-        return {
-            name: self._within(name, self.start[name] + part.reshape(self.shapes[name]) * self.scales[name])
-            for name, part in zip(self.inversion.wrt, parts, strict=True)
-        }
+TASKS: Final[Mapping[str, Callable[[Inversion, int, Any], Any]]] = {
+    "gradient": _gradient, "misfit": _misfit, "normal": _normal, "light": _light,
+}  # fmt: skip
+"""Functions that compute a task of a shot, from its number and a further argument."""
 
-    def _bounds(self) -> list[tuple[float | None, float | None]]:
-        found: list[tuple[float | None, float | None]] = []
-        for name in self.inversion.wrt:
-            low, high = self.inversion.bounds.get(name, (-np.inf, np.inf))
-            ends = [(np.asarray(end, np.float64) - self.start[name]).ravel() for end in (low, high)]
-            factor = self.scales[name] * self.unit
-            found += [
-                (float(a / factor) if np.isfinite(a) else None, float(b / factor) if np.isfinite(b) else None)
-                for a, b in zip(*ends, strict=True)
-            ]
-        return found
 
-    # Evaluations ---------------------------------------------------------------------------------------------------
-    def _evaluated(self, x: Floats) -> tuple[float, Floats]:
-        """Return the misfit and its gradient by the scaled quantities."""
-        values = self._unpacked(x)
-        self.ranks.bcast(("evaluate", values))
-        total, slopes = self.inversion.gradient(values, self.ranks)
-        self.evaluations += 1
-        mask = 1.0 if self.inversion.mask is None else np.asarray(self.inversion.mask, np.float64)
-        return total, np.concatenate([(slopes[n] * mask).ravel() * self.scales[n] for n in self.inversion.wrt])
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
-    def _objective(self, x: Floats) -> tuple[float, Floats]:
-        total, slopes = self._evaluated(x * self.unit)
-        self.last = x.copy(), total
-        return total / self.unit_of_misfit, slopes * (self.unit / self.unit_of_misfit)
 
-    def _iterated(self, intermediate_result: Any) -> None:
-        """Note an iteration."""
-        self.values = self._unpacked(np.asarray(intermediate_result.x) * self.unit)
-        self.misfits.append(float(intermediate_result.fun) * self.unit_of_misfit)
-        if self.file is not None:
-            self._save(self.file)
-        if self.callback is not None:
-            self.callback(Progress(len(self.misfits) - 1, tuple(self.misfits), self.evaluations, self.values))
-
-    # The file ------------------------------------------------------------------------------------------------------
-    def _save(self, file: Path) -> None:
-        with appearing(file) as temporary, temporary.open("wb") as stream:
-            np.savez(stream, allow_pickle=False, misfits=np.array(self.misfits), **self.values)
-            stream.flush()
-            os.fsync(stream.fileno())
-
-    def _resume(self, file: Path) -> None:
-        try:
-            with np.load(file, allow_pickle=False) as stored:
-                found = {name: stored[name].astype(np.float64) for name in stored.files}
-        except (OSError, ValueError, KeyError) as error:
-            raise CaseError(f"cannot read {file}: {error}", key="file", remedy="name another file") from error
-        shapes = {name: array.shape for name, array in found.items() if name != "misfits"}
-        if "misfits" not in found or shapes != self.shapes:
-            raise CaseError(
-                f"{file} is of another inversion: it has {json.dumps({n: list(s) for n, s in shapes.items()})}",
-                key="file",
-                remedy="name another file",
-            )
-        self.misfits = found.pop("misfits").tolist()
-        self.values = found
+def _wrong(key: str, value: object, remedy: str) -> CaseError:
+    return CaseError(f"the {key} of an inversion is {value!r}", key=key, remedy=remedy)
