@@ -31,7 +31,7 @@ from minga.space.grid import Grid
 if TYPE_CHECKING:
     from minga.models.waves.model import Waves
 
-__all__ = ["Profiles", "record_damping", "record_matching"]
+__all__ = ["Profiles", "layer_ends", "layer_profiles", "record_damping", "record_matching"]
 
 Profiles = dict[Field, NDArray[np.float64]]
 """Fields on one axis, and their values."""
@@ -97,16 +97,17 @@ def record_matching(step: Program, waves: Waves, frequency: float) -> tuple[tupl
     memories: list[Field] = []
     profiles: Profiles = {}
     axes = waves.domain.axes
-    for axis, (pair, length, spacing) in enumerate(zip(waves.faces, grid.shape, waves.spacing, strict=True)):
+    for axis, pair in enumerate(waves.faces):
         if not kinds((pair,), Cpml):
             continue
         dtype = waves.fields[0].dtype
-        a, b = (_profile(f"cpml_{name}", axis, grid, dtype) for name in "ab")
-        profiles |= dict(zip((a, b), _matching(waves, pair, length, spacing, frequency), strict=True))
+        own = layer_profiles(waves, axis, frequency)
+        profiles |= own
+        a, b = own
         used = _used(equations, axis)
         kernels = _memory_kernels(equations, axis, used)
         widths = [face.cells + equations.differences.reach for face in pair]
-        for side, face, box in zip(("low", "high"), pair, _ends(grid, axis, widths), strict=True):
+        for side, face, box in zip(("low", "high"), pair, layer_ends(grid, axis, widths), strict=True):
             if not isinstance(face, Cpml):
                 continue
             first, second = (
@@ -127,6 +128,14 @@ def record_matching(step: Program, waves: Waves, frequency: float) -> tuple[tupl
             medium = [list(waves.medium)] if waves.medium else []
             step.apply(correct, first, second, after, *medium, region=box)
     return tuple(memories), profiles
+
+
+def layer_profiles(waves: Waves, axis: int, frequency: float) -> Profiles:
+    """Return the coefficients a and b of the matched layers of an axis, as fields with their values."""
+    grid, dtype = waves.grid, waves.fields[0].dtype
+    a, b = (_profile(f"cpml_{name}", axis, grid, dtype) for name in "ab")
+    values = _matching(waves, waves.faces[axis], grid.shape[axis], waves.spacing[axis], frequency)
+    return dict(zip((a, b), values, strict=True))
 
 
 def _matching(
@@ -185,7 +194,7 @@ def _memory_kernels(equations: Equations, axis: int, used: Sequence[int]) -> tup
     return Kernel(cpml_psi), Kernel(cpml_zeta), Kernel(cpml_correct if equations.stored else cpml_correct_constant)
 
 
-def _ends(grid: Grid, axis: int, cells: Sequence[int]) -> tuple[Box, Box]:
+def layer_ends(grid: Grid, axis: int, cells: Sequence[int]) -> tuple[Box, Box]:
     """Return the boxes of the first and last cells along an axis, so many each, over the full extent of the others."""
     whole = grid.box
     low, high = list(whole.hi), list(whole.lo)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
@@ -149,7 +149,7 @@ class Sponge:
 
 @dataclass(frozen=True, slots=True)
 class Cpml:
-    """Perfectly matched layers for media that are isotropic or have a vertical symmetry axis.
+    """Perfectly matched layers for media that are isotropic or have a vertical symmetry axis; others as an experiment.
 
     Source: D. Pasalic, R. McGarry, "Convolutional perfectly matched layer for isotropic and anisotropic acoustic wave
     equations", SEG 2010; parameters by D. Komatitsch, R. Martin, Geophysics 72(5), 2007.
@@ -162,11 +162,16 @@ class Cpml:
         Theoretical reflection coefficient at normal incidence.
     frequency
         Frequency, Hz, at which waves that travel along a layer are damped as well; None: that of the sources.
+    experimental
+        Whether to allow media in which waves may grow in the layers: tilted axes
+        (`minga.models.waves.absorption_tilted`), and delta above epsilon. A run ends when they do
+        (`minga.models.waves.watchdog`).
     """
 
     cells: int = 12
     reflection: float = 1e-5
     frequency: float | None = None
+    experimental: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         _check_cells("cpml", self.cells)
@@ -175,6 +180,12 @@ class Cpml:
                 f"the reflection of the CPML is {self.reflection}",
                 key="fletcher.boundary.reflection",
                 remedy="give a number between 0 and 1: 1e-5",
+            )
+        if not isinstance(self.experimental, bool):
+            raise CaseError(
+                f"the entry experimental of the CPML is {self.experimental!r}",
+                key="fletcher.boundary.experimental",
+                remedy="give True or False",
             )
 
     def coefficients(

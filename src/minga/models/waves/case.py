@@ -151,16 +151,24 @@ def _layers(said: BoundarySettings, faces: bool) -> dict[str, Face]:
             key=KEY,
             remedy=BOUNDARY_FORM,
         )
+    if said.experimental and "cpml" not in given:
+        raise CaseError(
+            "an experimental boundary without the width of matched layers",
+            key=f"{KEY}.experimental",
+            remedy="write {cpml = 12, experimental = true}, or leave it out",
+        )
     if said.seed and "random" not in given:
         raise CaseError(
             f"a boundary {next(iter(given), 'without random layers')} has no seed",
             key=f"{KEY}.seed",
             remedy="leave it out, or write random = 16",
         )
-    return {
-        name: Sponge(width) if name == "sponge" else Cpml(width) if name == "cpml" else Random(width, said.seed)
-        for name, width in given.items()
+    made: dict[str, Callable[[int], Face]] = {
+        "sponge": Sponge,
+        "random": lambda width: Random(width, said.seed),
+        "cpml": lambda width: Cpml(width, experimental=said.experimental),
     }
+    return {name: made[name](width) for name, width in given.items()}
 
 
 def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium, directory: Path) -> Source:

@@ -19,6 +19,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import Reduced
 from minga.lang.kernel import Kernel
 from minga.models.waves.absorption import record_damping, record_matching
+from minga.models.waves.absorption_tilted import record_tilted_matching
 from minga.models.waves.attenuation import Attenuation, Relaxation, relaxation_of, unrelaxed_ratio
 from minga.models.waves.boundary import (
     Boundary,
@@ -42,6 +43,7 @@ from minga.models.waves.receivers import Receivers, record_samples
 from minga.models.waves.source import PointSource, Source
 from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of
 from minga.models.waves.stencils import Differences, first_weights
+from minga.models.waves.watchdog import record_watch
 from minga.space.boundary import Condition, fixed, reflect
 from minga.space.box import Box
 from minga.space.field import STEP, Field
@@ -51,6 +53,10 @@ __all__ = ["Stepping", "Waves", "fletcher", "prepare", "stepping_of"]
 
 INFINITE_SIGMA: Final = 10.0
 """Limit of sigma above which there are no SV waves, as in Fletcher's codes."""
+UNTRUSTED: Final = (
+    'choose "sponge", which suits all media, or "random"; matched layers are an experiment here: '
+    "Cpml(experimental=True), in a case {cpml = 12, experimental = true}"
+)
 FORMS: Final = ("fletcher", "selfadjoint")
 UNITS: Final = {"vp2": "m2 s-2"}
 OBSERVED: Final = {
@@ -281,11 +287,11 @@ def prepare(
     scrambles = bool(kinds(faces, Random))
     if extremes is None:
         extremes = extremes_of(sampler, widths, order, sigma, divergence=divergence, scrambled=scrambles)
-    if kinds(faces, Cpml) and extremes.delta_above:
+    if _trusted(faces) and extremes.delta_above:
         raise CaseError(
             "matched layers (cpml) where delta exceeds epsilon: waves would slowly grow in them",
             key="fletcher.boundary",
-            remedy='choose "sponge", which suits all media, or "random"',
+            remedy=UNTRUSTED,
         )
     relaxation = None if attenuation is None else _relaxation(attenuation, domain, faces, time_order)
     check_step(
@@ -342,13 +348,19 @@ def _relaxation(attenuation: Attenuation, domain: Domain, faces: Pairs, time_ord
 
 def _check_faces(faces: Pairs, kind: Kind, form: Form, lengths: tuple[int, ...], reach: int) -> None:
     """Raise CaseError for boundaries that the equations or the number of cells do not allow."""
-    if kinds(faces, Cpml) and kind == "tilted":
+    if _trusted(faces) and kind == "tilted":
         raise CaseError(
-            "matched layers (cpml) are not known to be stable with a tilted axis",
-            key="fletcher.boundary",
-            remedy='choose "sponge", which suits all media, or "random"',
-        )
+            "matched layers (cpml) are not known to be stable with a tilted axis", key="fletcher.boundary",
+            remedy=UNTRUSTED,
+        )  # fmt: skip
     mirrored = bool(kinds(faces, Free)) or bool(kinds(faces, Rigid))
+    if kinds(faces, Cpml) and kind == "tilted" and (mirrored or form == "selfadjoint"):
+        raise CaseError(
+            "experimental matched layers with a tilted axis beside "
+            + ("a free surface or a rigid wall" if mirrored else 'the form "selfadjoint"'),
+            key="fletcher.boundary" if mirrored else "fletcher.form",
+            remedy='choose "sponge" for the layers' + (', or "release"' if mirrored else ', or the form "fletcher"'),
+        )
     if mirrored and kind == "tilted" and form == "selfadjoint":
         raise CaseError(
             'free surfaces and rigid walls with a tilted axis need the form "fletcher"',
@@ -363,6 +375,11 @@ def _check_faces(faces: Pairs, kind: Kind, form: Form, lengths: tuple[int, ...],
                 key="grid.shape",
                 remedy=f"give the model {reach + 1} cells or more along {name}, or choose a lower order",
             )
+
+
+def _trusted(faces: Pairs) -> bool:
+    """Return whether there are matched layers that are not experimental."""
+    return any(not face.experimental for face in kinds(faces, Cpml))
 
 
 def _walls(domain: Domain) -> Mapping[str | int, tuple[Condition, Condition]]:
@@ -417,7 +434,8 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     profiles: Mapping[Field, NDArray[np.float64]] = {}
     record_advance(step, waves, sources)
     if kinds(waves.faces, Cpml):
-        memories, profiles = record_matching(step, waves, _peak(sources))
+        matching = record_tilted_matching if waves.equations.kind == "tilted" else record_matching
+        memories, profiles = matching(step, waves, _peak(sources))
     step.rotate(*waves.fields)
     if kinds(waves.faces, Sponge):
         profiles = {**profiles, **record_damping(step, waves.fields, waves.faces)}
@@ -504,6 +522,9 @@ def fletcher(
         boundary=boundary, dtype=dtype, extremes=extremes, section=_section(chosen), attenuation=attenuation,
     )  # fmt: skip
     stepping = stepping_of(waves, chosen)
+    experimental = any(face.experimental for face in kinds(waves.faces, Cpml))
+    if experimental:
+        record_watch(stepping.step, waves, _peak(chosen))
     observe = Program("observe")
     observables: dict[str, Any] = {"largest": observe.apply(_LARGEST, waves.fields[0])}
     if receivers is not None and len(receivers.positions):
@@ -527,6 +548,7 @@ def fletcher(
             "boundary": repr(waves.boundary), "inside": [list(waves.domain.inside.lo), list(waves.domain.inside.hi)],
             "dt_limit": LIMITS[time_order] * waves.extremes.dt_limit / unrelaxed_ratio(waves.relaxation),
             **({} if attenuation is None else {"attenuation": attenuation.said}),
+            **({"experimental": True} if experimental else {}),
         },
     )  # fmt: skip
 

@@ -177,6 +177,10 @@ class BoundarySettings(BaseModel):
     cpml: Annotated[
         int | None, Field(ge=1, le=1000, description="cells of a convolutional perfectly matched layer")
     ] = None
+    experimental: Annotated[
+        bool,
+        Field(description="matched layers also for tilted axes and delta above epsilon; a run ends if waves grow"),
+    ] = False
     seed: Annotated[int, Field(ge=0, lt=2**63, description="seed of the random velocities")] = 0
     z: Annotated[Ends, Field(description='boundary at both ends of z, or [top, bottom]: z = ["free", "sponge"]')] = None
     y: Annotated[Ends, Field(description='boundary at both ends of y, or [low, high]: y = "periodic"')] = None
