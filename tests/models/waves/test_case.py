@@ -16,7 +16,7 @@ from minga.case.load import load_model
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Rigid
+from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Rigid, Sponge
 from minga.models.waves.media_write import write_medium
 from minga.models.waves.synthetic import synthetic
 from minga.space.box import Box
@@ -77,6 +77,12 @@ def test_a_dipole_with_an_ormsby_wavelet(tmp_path: Path) -> None:
 
     assert np.abs(waves(2.0, [1, 0, 0])).max() > 0
     assert np.array_equal(waves(2.0, [1, 0, 0]), waves(1.0, [2, 0, 0]))
+
+
+def test_an_experimental_boundary(tmp_path: Path) -> None:
+    model = load(tmp_path, boundary={"cpml": 5, "experimental": True, "z": ["sponge", "cpml"]})
+    assert model.parameters["experimental"] is True
+    assert model.parameters["boundary"] == repr(Faces(Cpml(5), z=(Sponge(), Cpml(5))))
 
 
 def test_a_grid_of_receivers(tmp_path: Path) -> None:
@@ -181,6 +187,9 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
         "delta is larger",
     ),
     ({"boundary": "sponges"}, "fletcher.boundary", "sponge"),
+    ({"boundary": "cpml"}, "fletcher.boundary", "experimental = true"),
+    ({"boundary": {"sponge": 4, "experimental": True}}, "boundary.experimental", "cpml"),
+    ({"boundary": {"cpml": 4, "experimental": 2}}, "boundary.experimental", "true"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"ormsby": [5, 10, 9, 60]}}]}, "wavelet.ormsby", "rising"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"ormsby": [5, 10, 20, 60], "ricker": 3}}]}, "wavelet", "one of"),
     ({"sources": [{"position": [5, 5, 5], "wavelet": {"ormsby": [5, 10, 20, 60], "dt": 3}}]}, "wavelet.dt", "no dt"),
