@@ -14,6 +14,7 @@ import pytest
 import minga as mg
 from minga.engine.begin import start
 from minga.models.waves import Cpml, Medium, PointSource, Random, Receivers, Release, Ricker, Sponge
+from minga.models.waves.boundary import domain_of, faces_of
 from minga.models.waves.interpolation import place
 from minga.models.waves.stability import Extremes
 from minga.running.loop import drive
@@ -188,7 +189,7 @@ def test_waves_in_a_tilted_medium_travel_at_the_group_velocity() -> None:
 
 def _at(p: np.ndarray, point: tuple[float, ...]) -> float:
     """p at a point in metres."""
-    placed = place(point, p.shape, (H,) * 3, 0, "sinc", "receiver")
+    placed = place(point, domain_of(p.shape, (H,) * 3, faces_of(Release(), 3)), "sinc", "receiver")
     z, y, x = placed.weights
     return float((z[:, None, None] * y[:, None] * x * p[placed.box.slices((0, 0, 0))]).sum())
 

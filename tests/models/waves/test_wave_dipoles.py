@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -190,3 +191,92 @@ def test_directions_that_are_none_are_refused(direction: Any) -> None:
     assert caught.value.key == "fletcher.source.direction"
     with pytest.raises(CaseError, match="legacy"):
         PointSource(None, direction=(1.0, 0.0), injection="legacy")
+
+
+# Velocities ----------------------------------------------------------------------------------------------------------
+def test_velocities_are_those_of_a_point_source() -> None:
+    """v = (S / r^2 + s / (r c)) / (4 pi rho) outwards, with S the integral of s, half a step before the time."""
+    n, h, dt, rho = 46, 20 / 3, 1e-3, 1200.0
+    middle = np.full(3, n // 2 * h)
+    away = np.array([(90.0, 0.0, 0.0), (60.0, -52.0, 61.0)])
+    points = [tuple(middle + each) for each in away]
+    model = mg.fletcher(
+        (n,) * 3, h, dt=dt, time_order=4, medium=Medium(SPEED), dtype="f8", sources=[PointSource(None, RICKER)],
+        boundary=Release(), receivers=Receivers(points), record=("vz", "p", "vx"), density=rho,
+    )  # fmt: skip
+    run = mg.run(model, 100, observe=1)
+    found = run.receivers.values
+    late = run.receiver_time.values[:, None] - 0.5 * dt - np.linalg.norm(away, axis=1) / SPEED
+    e = np.square(math.pi * RICKER.frequency * (late - RICKER.starts))
+    r = np.linalg.norm(away, axis=1)
+    outwards = ((late - RICKER.starts) * np.exp(-e) / r**2 + RICKER.at(late) / (r * SPEED)) / (4 * math.pi * rho)
+    for columns, axis in ((slice(0, 2), 0), (slice(4, 6), 2)):
+        expected = outwards * away[:, axis] / r
+        assert np.linalg.norm(found[:, columns] - expected) < 0.01 * np.linalg.norm(expected)
+    assert model.traces is not None
+    assert model.traces.quantities == ("vz", "vz", "p", "p", "vx", "vx")
+
+
+def test_a_dipole_and_a_velocity_are_reciprocal() -> None:
+    """A force at A and p at B, and a monopole at B and the acceleration at A, in a medium that varies: equal."""
+    a, b, dt = (87.0, 112.0), (140.0, 71.0), 1e-3
+    z, x = np.meshgrid(np.arange(22.0), np.arange(25.0), indexing="ij")
+    wavelet = Ricker(20.0)
+
+    def recorded(source: PointSource, point: tuple[float, ...], **options: Any) -> np.ndarray:
+        model = mg.fletcher(
+            (22, 25), 10.0, dt=dt, medium=Medium(1900.0 + 9 * z + 4 * x), dtype="f8", sources=[source],
+            boundary=Faces(Release(), z=(Free(), Release())), receivers=Receivers([point]), **options,
+        )  # fmt: skip
+        return np.asarray(mg.run(model, 150, observe=1).receivers.values[:, 0])
+
+    pressure = recorded(PointSource(a, wavelet, direction=(0.0, 1.0)), b)
+    velocity = recorded(PointSource(b, wavelet), a, record=["vx"], density=1000.0)
+    acceleration = np.diff(velocity) / dt * 1000.0
+    assert np.abs(pressure[:-1] + acceleration).max() < 1e-10 * np.abs(pressure).max() != 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "match"),
+    [
+        ({"record": ["vz"]}, "density"),
+        ({"record": ["vy"], "density": 1000.0}, "record"),
+        ({"record": "vz", "density": 1000.0}, "record"),
+        ({"record": ["vz"], "density": math.inf}, "density"),
+        ({"record": ["vz"], "density": 1000.0, "medium": Medium(2000.0, 0.2, 0.1)}, "anisotropic"),
+    ],
+)
+def test_velocities_that_cannot_be_are_refused(wrong: dict[str, Any], match: str) -> None:
+    with pytest.raises(CaseError, match=match):
+        mg.fletcher(
+            (20, 24), 10.0, dt=1e-3, **({"medium": Medium(2000.0), "receivers": Receivers([(50.0, 50.0)])} | wrong)
+        )
+
+
+def moving() -> mg.Model:
+    return mg.fletcher(
+        (20, 24), 10.0, dt=1e-3, medium=Medium(2000.0), boundary=Sponge(4), sources=[PointSource(None, RICKER)],
+        receivers=Receivers([(93.0, 117.0), (50.0, 60.0)]), record=("vz", "vx"), density=1000.0,
+    )  # fmt: skip
+
+
+def test_velocities_have_the_same_bits_on_all_ranks() -> None:
+    def run(ranks: int) -> Any:
+        def body(comm: mg.SerialComm) -> Any:
+            model = moving()
+            with mg.Engine(model.layouts("slabs", ranks), comm=comm) as engine:
+                return drive(model, engine, 30).observables["receivers"]
+
+        return mg.run_virtual(ranks, body)[0]  # type: ignore[arg-type]
+
+    alone = run(1)
+    assert np.abs(alone).max() > 0
+    assert np.array_equal(run(3), alone)
+
+
+def test_velocities_are_part_of_checkpoints(tmp_path: Path) -> None:
+    whole = mg.run(moving(), 40, observe=1)
+    mg.run(moving(), 21, out=tmp_path / "run", observe=1, checkpoint={"every": 7, "at_end": True})
+    again = mg.run(moving(), 40, out=tmp_path / "run", observe=1, resume=True)
+    assert np.abs(whole.receivers.values[-1]).max() > 0
+    assert again.receivers.values[-19:].tobytes() == whole.receivers.values[-19:].tobytes()

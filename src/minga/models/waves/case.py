@@ -97,6 +97,8 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
         dtype=settings.dtype,
         extremes=extremes,
         attenuation=attenuation,
+        record=settings.record,
+        density=settings.density,
     )
     orders = settings.order, settings.time_order
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)

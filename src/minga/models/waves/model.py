@@ -43,10 +43,11 @@ from minga.models.waves.receivers import Receivers, record_samples
 from minga.models.waves.source import PointSource, Source
 from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of
 from minga.models.waves.stencils import Differences, first_weights
+from minga.models.waves.velocity import check_quantities, record_velocities
 from minga.models.waves.watchdog import record_watch
 from minga.space.boundary import Condition, fixed, reflect
 from minga.space.box import Box
-from minga.space.field import STEP, Field
+from minga.space.field import STEP, Field, Register
 from minga.space.grid import Grid
 
 __all__ = ["Stepping", "Waves", "fletcher", "prepare", "stepping_of"]
@@ -461,6 +462,8 @@ def fletcher(
     dtype: str = "f4",
     extremes: Extremes | None = None,
     attenuation: Attenuation | None = None,
+    record: Sequence[str] = ("p",),
+    density: float | None = None,
 ) -> Model:
     """Return a model of waves in a tilted transversely isotropic medium, on one to three axes.
 
@@ -500,6 +503,12 @@ def fletcher(
     attenuation
         Attenuation with nearly constant Q (`minga.models.waves.attenuation`); None: none. Not with Cpml(), legacy
         sources, or steps of fourth order in time.
+    record
+        What receivers record: "p", and in isotropic media the particle velocities "vz", "vy", "vx", m/s, which are
+        those half a step before the time (`minga.models.waves.velocity`). The observable has the samples of all
+        receivers for the first one, then for the next.
+    density
+        Density of the medium at the receivers, kg/m3, from which velocities follow; p is in Pa then.
 
     Returns
     -------
@@ -527,21 +536,31 @@ def fletcher(
         record_watch(stepping.step, waves, _peak(chosen))
     observe = Program("observe")
     observables: dict[str, Any] = {"largest": observe.apply(_LARGEST, waves.fields[0])}
+    check_quantities(record, density, waves)
+    step, integrated = stepping.step, dict[Register, float]()
     if receivers is not None and len(receivers.positions):
-        placed = receivers.placed(waves.domain)
-        observables["receivers"] = record_samples(observe, waves.fields[0], placed)
+        placed = receivers.placed(waves.domain) if "p" in record else []
+        registers = {"p": record_samples(observe, waves.fields[0], placed)} if placed else {}
+        velocities = [name for name in dict.fromkeys(record) if name != "p"]
+        if velocities:
+            step = Program("step")
+            registers |= record_velocities(step, waves, receivers, velocities, density or 1.0)
+            step.include(stepping.step)
+            integrated = {register: 0.0 for name in velocities for register in registers[name]}
+        observables["receivers"] = tuple(register for name in record for register in registers[name])
     return Model(
         name="fletcher",
         grid=waves.grid,
         fields=stepping.fields,
-        step=stepping.step,
+        step=step,
         initial=stepping.initial,
         output=("p",),
         observe=observe,
+        registers=integrated,
         observables=observables,
         units={name: OBSERVED[name] for name in observables},
         presentation=Presentation(dict.fromkeys((f.name for f in waves.fields), waves.style)),
-        traces=None if receivers is None else _traces(receivers, waves, chosen),
+        traces=None if receivers is None else _traces(receivers, waves, chosen, record),
         clock=Clock(dt=dt),
         parameters={
             "dt": dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,
@@ -566,13 +585,21 @@ def _check_time_order(order: object, faces: Pairs) -> None:
         )
 
 
-def _traces(receivers: Receivers, waves: Waves, sources: Sequence[Source]) -> Traces | None:
+def _traces(receivers: Receivers, waves: Waves, sources: Sequence[Source], record: Sequence[str]) -> Traces | None:
     """Return the description of the receivers' samples for files and data sets."""
     if not len(receivers.positions):
         return None
     axes = waves.domain.axes
     points = [source.position or waves.domain.middle for source in sources if isinstance(source, PointSource)]
-    return Traces("receivers", _in_space(receivers.positions, axes), receivers.every, waves.dt, _in_space(points, axes))
+    if list(record) == ["p"]:
+        return Traces(
+            "receivers", _in_space(receivers.positions, axes), receivers.every, waves.dt, _in_space(points, axes)
+        )
+    late = f"velocities are those half a step, {500 * waves.dt:g} ms, before the time"
+    return Traces(
+        "receivers", _in_space([*receivers.positions] * len(record), axes), receivers.every, waves.dt,
+        _in_space(points, axes), tuple(name for name in record for _ in receivers.positions), (late,),
+    )  # fmt: skip
 
 
 def _in_space(points: Sequence[tuple[float, ...]], axes: str) -> tuple[tuple[float, ...], ...]:

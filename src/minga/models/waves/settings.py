@@ -229,6 +229,10 @@ class FletcherSettings(BaseModel):
         Sources of waves.
     receivers
         Positions at which waves are recorded.
+    record
+        Quantities that receivers record.
+    density
+        Density at the receivers, kg/m3; None: not known.
     attenuation
         Attenuation of the waves; None: none.
     time
@@ -266,6 +270,11 @@ class FletcherSettings(BaseModel):
         ReceiverSettings | None,
         Field(description="[fletcher.receivers] first = [20, 500, 0], last = [20, 500, 1000], count = 81"),
     ] = None
+    record: Annotated[
+        tuple[str, ...],
+        Field(min_length=1, description='what receivers record; velocities in isotropic media: record = ["p", "vz"]'),
+    ] = ("p",)
+    density: Annotated[Positive | None, Field(description="density at the receivers, kg/m3, for velocities")] = None
     attenuation: Annotated[
         AttenuationSettings | None, Field(description="[fletcher.attenuation] q = 50, band = [5, 50]")
     ] = None

@@ -1,0 +1,95 @@
+"""Particle velocities at receivers, integrated from the gradient of p with the time step of the waves.
+
+In an isotropic medium of constant density rho, rho v_t = -grad p. Each step adds -dt / rho times the derivative of the
+present p to v, which is then that half a step later, as in a staggered scheme. Derivatives at receivers are the
+transpose of dipoles (`minga.models.waves.source`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.models.waves.interpolation import place
+from minga.models.waves.receivers import Receivers, record_samples
+from minga.space.field import Register
+
+if TYPE_CHECKING:
+    from minga.models.waves.model import Waves
+
+__all__ = ["check_quantities", "record_velocities"]
+
+
+def check_quantities(record: Sequence[str], density: float | None, waves: Waves) -> None:
+    """Raise CaseError unless receivers can record some quantities.
+
+    Parameters
+    ----------
+    record
+        "p", or velocities: "vz", "vy", "vx".
+    density
+        Density, kg/m3, if known.
+    waves
+        The waves.
+    """
+    known = ("p", *(f"v{axis}" for axis in waves.domain.axes))
+    if isinstance(record, str) or not record or any(name not in known for name in record):
+        raise CaseError(
+            f"receivers record {record!r}",
+            key="fletcher.record",
+            remedy=f"give a list of one or more of {', '.join(known)}",
+        )
+    if all(name == "p" for name in record):
+        return
+    if waves.equations.kind != "isotropic":
+        raise CaseError(
+            "particle velocities in an anisotropic medium",
+            key="fletcher.record",
+            remedy='record "p" there, or choose an isotropic medium or the model "elastic"',
+        )
+    if (
+        density is None
+        or isinstance(density, bool)
+        or not isinstance(density, int | float)
+        or not 0 < density < math.inf
+    ):
+        raise CaseError(
+            f"particle velocities with the density {density!r}",
+            key="fletcher.density",
+            remedy="give the density of the medium at the receivers, kg/m3: density = 1000",
+        )
+
+
+def record_velocities(
+    step: Program, waves: Waves, receivers: Receivers, names: Sequence[str], density: float
+) -> dict[str, tuple[Register, ...]]:
+    """Record the integration of velocities before a step of the waves; return their registers by name.
+
+    Parameters
+    ----------
+    step
+        Program of the time step, before that of the waves.
+    waves
+        The waves.
+    receivers
+        The receivers.
+    names
+        The velocities: "vz", "vy", "vx".
+    density
+        Density, kg/m3.
+    """
+    found: dict[str, tuple[Register, ...]] = {}
+    for name in names:
+        axis = waves.domain.axes.index(name[1])
+        placed = [
+            place(point, waves.domain, receivers.interpolation, "receiver", axis) for point in receivers.positions
+        ]
+        slopes = record_samples(step, waves.fields[0], placed, f"slope.{name}")
+        found[name] = tuple(Register(f"receivers.{name}.{number}") for number in range(len(slopes)))
+        factor = -waves.dt / (density * waves.spacing[axis])
+        for velocity, slope in zip(found[name], slopes, strict=True):
+            step.let(velocity, velocity + slope * factor)
+    return found
