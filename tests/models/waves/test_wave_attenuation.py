@@ -27,6 +27,7 @@ from minga.models.waves import (
     linearised_shots,
     migrate,
     prepare,
+    shot_gradient,
     shot_traces,
 )
 from minga.models.waves.case import make
@@ -139,6 +140,41 @@ def test_gradients_and_born_modelling_include_attenuation() -> None:
     there, back = jacobian.matvec(x), jacobian.rmatvec(y)
     assert np.linalg.norm(there) > 0
     assert abs(there @ y - x @ back) < 1e-12 * np.linalg.norm(there) * np.linalg.norm(y)
+
+
+def test_tau_and_the_relaxed_velocity_change_with_q_as_their_slopes_say() -> None:
+    attenuation, q, step = Attenuation(50.0), np.array([8.0, 50.0, 300.0]), 1e-7
+    tau = attenuation.strength(q)
+    around = [attenuation.strength(1.0 / (1.0 / q + sign * step)) for sign in (1, -1)]
+    slope, ratio = attenuation.slopes(tau, q)
+    assert slope == pytest.approx((around[0] - around[1]) / (2 * step), rel=1e-6)
+    relaxed = [attenuation.relaxed(each) for each in around]
+    assert ratio == pytest.approx((relaxed[0] - relaxed[1]) / (2 * step), rel=1e-6)
+
+
+@pytest.mark.slow
+def test_the_gradient_by_1_over_q_is_that_of_the_misfit() -> None:
+    """Central differences, and the transpose of Born modelling."""
+    inverse = 1.0 / (20.0 + Z)
+    data = shot_traces(tilted(1.0 / (inverse + 0.02)), SHOT, 14)
+    shot = Shot(SHOT.sources, SHOT.receivers, data)
+    direction = np.random.default_rng(6).standard_normal(SHAPE)
+    _, slopes = shot_gradient(tilted(1.0 / inverse), shot, ("vp", "inverse_q"))
+    assert slopes is not None
+    step = 1e-5
+    above, below = (
+        shot_gradient(tilted(1.0 / (inverse + sign * step * direction)), shot, ("inverse_q",))[0] for sign in (1, -1)
+    )
+    expected = (above - below) / (2 * step)
+    assert float((slopes["inverse_q"] * direction).sum()) == pytest.approx(expected, rel=1e-6) != 0
+    wrt = ("inverse_q", "vp")
+    jacobian = linearised_shots([tilted(1.0 / inverse)], [SHOT], wrt)
+    rng = np.random.default_rng(4)
+    x, y = rng.standard_normal(jacobian.shape[1]), rng.standard_normal(jacobian.shape[0])
+    there, back = jacobian.matvec(x), jacobian.rmatvec(y)
+    assert abs(there @ y - x @ back) < 1e-12 * np.linalg.norm(there) * np.linalg.norm(y)
+    with pytest.raises(CaseError, match="q of the attenuation"):
+        shot_gradient(tilted(30.0), shot, ("inverse_q",))
 
 
 def test_an_array_of_one_value_is_a_number_and_ranks_change_no_bit() -> None:

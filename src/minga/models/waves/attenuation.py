@@ -125,9 +125,7 @@ class Attenuation:
         ndarray
             Strengths of the same shape, f8.
         """
-        low, high = self.band
-        steps = np.linspace(0.0, 1.0, _SAMPLES)
-        parts = [self._sums(float(f)) for f in low * portable.exp(steps * portable.log(high / low))]
+        parts = self._parts()
         wanted = 1.0 / np.asarray(q, np.float64)
         tau = np.zeros_like(wanted)
         for _ in range(_ITERATIONS):  # Gauss-Newton for 1 / Q = tau b / (1 + tau a)
@@ -139,6 +137,41 @@ class Attenuation:
                 rest = rest + derivative * (wanted - tau * b / whole)
             tau = tau + rest / slope
         return np.asarray(tau)
+
+    def slopes(self, tau: Floats, q: Floats) -> tuple[Floats, Floats]:
+        """Return the derivatives of tau and of `relaxed` by 1 / Q.
+
+        Parameters
+        ----------
+        tau
+            Strengths of the mechanisms, those of q.
+        q
+            Quality factors.
+
+        Returns
+        -------
+        tuple of ndarray
+            The derivatives, f8 of the same shape.
+        """
+        wanted = 1.0 / np.asarray(q, np.float64)
+        above, below = np.zeros_like(wanted), np.zeros_like(wanted)
+        for a, b in self._parts():  # tau makes the sum of g' (1 / Q - g) zero, with g = tau b / (1 + tau a)
+            whole = 1.0 + tau * a
+            first, second = b / (whole * whole), -2.0 * a * b / (whole * whole * whole)
+            above = above + first
+            below = below + first * first - second * (wanted - tau * b / whole)
+        a, b = self._sums(self.at)
+        real, imaginary = 1.0 + tau * a, tau * b
+        size = np.sqrt(real * real + imaginary * imaginary)
+        change = (real * a + imaginary * b) / size
+        slope = ((change + a) * size - 2.0 * (size + real) * change) / (2.0 * size * size * size)
+        return above / below, slope * above / below
+
+    def _parts(self) -> list[tuple[float, float]]:
+        """Return the sums of the mechanisms at frequencies of the band."""
+        low, high = self.band
+        steps = np.linspace(0.0, 1.0, _SAMPLES)
+        return [self._sums(float(f)) for f in low * portable.exp(steps * portable.log(high / low))]
 
     def quality(self, tau: Floats, frequency: float) -> Floats:
         """Return Q at a frequency.

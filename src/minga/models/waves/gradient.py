@@ -42,12 +42,12 @@ __all__ = [
     "shot_traces",
 ]
 
-QUANTITIES: Final = ("vp", "slowness", "epsilon", "delta", "theta", "phi")
+QUANTITIES: Final = ("vp", "slowness", "epsilon", "delta", "theta", "phi", "inverse_q")
 """Quantities by whose values a misfit is differentiated."""
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "vp": ("vp2",), "slowness": ("vp2",), "epsilon": ("epsilon",), "delta": ("delta",), "theta": ("nz", "ny", "nx"),
-    "phi": ("ny", "nx"),
+    "phi": ("ny", "nx"), "inverse_q": ("tau", "vp2"),
 }  # fmt: skip
 
 
@@ -122,7 +122,7 @@ def shot_gradient(
         The shot with its data.
     wrt
         Quantities of the medium by whose values to differentiate, each given as an array or a function of a Box:
-        "vp", "slowness" (1 / vp), "epsilon", "delta", "theta", "phi".
+        "vp", "slowness" (1 / vp), "epsilon", "delta", "theta", "phi", "inverse_q" (1 / Q of the attenuation).
     misfit
         "l2", "normalised" or "envelope" (`minga.models.waves.misfits`), or a function of the computed and the observed
         traces that returns the misfit and its derivative by the computed ones.
@@ -261,14 +261,14 @@ def fields_of(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:
             key="fletcher.boundary",
             remedy="choose Sponge(), Cpml() or another boundary",
         )
-    known = {item.name: item for item in waves.medium}
+    known = {item.name: item for item in (*waves.medium, *(() if waves.strength is None else (waves.strength,)))}
     found: dict[str, Field] = {}
     for name in wrt:
         if name not in QUANTITIES:
             raise CaseError(f"there is no quantity {name!r}", key="wrt", remedy=f"choose from {', '.join(QUANTITIES)}")
         needed = [each for each in _FIELDS[name] if each[1:] not in ("y", "x", "z") or each[1:] in waves.domain.axes]
         if not all(each in known for each in needed) or (name == "phi" and "y" not in waves.domain.axes):
-            entry = "vp" if name == "slowness" else name
+            entry = {"slowness": "vp", "inverse_q": "q of the attenuation"}.get(name, name)
             raise CaseError(
                 f"{entry} is one number, or does not enter the equations",
                 key=f"fletcher.medium.{entry}",
@@ -346,6 +346,11 @@ def partials(name: str, waves: Waves) -> dict[str, Floats | float]:
         return {"vp2": -2.0 * entry("vp") ** 3 * relaxed}
     if name in ("epsilon", "delta"):
         return {name: 1.0}
+    if name == "inverse_q":
+        assert waves.relaxation is not None
+        q = waves.relaxation.sampler.values("q", whole)
+        tau, ratio = waves.relaxation.attenuation.slopes(waves.relaxation.strength(whole), q)
+        return {"tau": tau, "vp2": np.square(entry("vp")) * ratio}
     theta, phi = entry("theta"), entry("phi")
     parts: dict[str, Floats | float] = {
         "nz": -sine(theta), "ny": cosine(theta) * sine(phi), "nx": cosine(theta) * cosine(phi)
