@@ -123,6 +123,18 @@ def test_dipoles_between_cells_and_below_a_free_surface(top: bool) -> None:
     assert error(20 / 3, top=top, between=2.0) < 0.01
 
 
+def test_on_one_axis_a_dipole_sends_its_wavelet_both_ways() -> None:
+    """p = s(t - |z| / c) / 2 ahead of it, and minus that behind it."""
+    n, h, dt = 161, 5.0, 5e-4
+    model = mg.fletcher((n,), h, dt=dt, time_order=4, medium=Medium(SPEED), dtype="f8", boundary=Release(),
+                        sources=[PointSource((402.0,), RICKER, direction=(1.0,))],
+                        receivers=Receivers([(302.0,), (500.0,)]))  # fmt: skip
+    run = mg.run(model, 360, observe=1)
+    times = run.receiver_time.values
+    expected = np.stack([-0.5 * RICKER.at(times - 100.0 / SPEED), 0.5 * RICKER.at(times - 98.0 / SPEED)], axis=1)
+    assert np.linalg.norm(run.receivers.values - expected) < 0.01 * np.linalg.norm(expected)
+
+
 def test_a_dipole_is_the_difference_of_points() -> None:
     """To first order p of a dipole is the derivative of that of a point source; here also by a vp that varies."""
     vp = np.linspace(1800.0, 2200.0, 30)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,22 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     missing = tmp_path / "none" / "a.sgy"
     with pytest.raises(CaseError, match="does not exist"):
         survey().record(missing, SAMPLES)
+
+
+def test_sources_may_be_dipoles(tmp_path: Path) -> None:
+    """Their positions are checked, and their shots have waves of their own."""
+
+    def dipoles(z: float) -> Survey:
+        shots = [
+            Shot([PointSource((z, source.position[1]), Ricker(20.0), direction=(1.0, 0.0))], shot.receivers)
+            for shot in survey().shots
+            for source in shot.sources
+            if isinstance(source, PointSource) and source.position is not None
+        ]
+        return replace(survey(), shots=shots)
+
+    found = dipoles(20.0).record(tmp_path / "d.sgy", SAMPLES).read_bytes()
+    assert len(found) == len(written())
+    assert found != written()
+    with pytest.raises(CaseError, match="outside the model"):
+        dipoles(-30.0).record(tmp_path / "e.sgy", SAMPLES)
