@@ -12,6 +12,8 @@ from typing import Final
 
 import numpy as np
 
+__all__ = ["HUGE", "LEAST", "unused", "zeroed"]
+
 HUGE: Final = 2 << 20
 """Bytes of a huge page."""
 LEAST: Final = 4 << 20
@@ -45,3 +47,21 @@ def _on_huge_pages(size: int) -> np.ndarray:
     with contextlib.suppress(OSError):  # a kernel may have no huge pages
         memory.madvise(mmap.MADV_HUGEPAGE, start, min((size + HUGE // 2) // HUGE * HUGE, size + HUGE - start))
     return buffer[start : start + size]
+
+
+def unused(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Allocate an array whose values are not set yet, on huge pages if it is large.
+
+    Parameters
+    ----------
+    shape
+        Shape of the array.
+    dtype
+        Type of its values.
+
+    Returns
+    -------
+    ndarray
+        The array. Its pages take memory once they are written.
+    """
+    return np.empty(shape, dtype)

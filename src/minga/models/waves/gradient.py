@@ -7,7 +7,6 @@ their part of the gradient belongs to those. The time step and the profiles of l
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -23,6 +22,7 @@ from minga.models.waves.boundary import Random, kinds
 from minga.models.waves.medium import Floats, cosine, sine
 from minga.models.waves.misfits import MISFITS, Misfit
 from minga.models.waves.model import Waves, stepping_of
+from minga.models.waves.point_table import PointTable
 from minga.models.waves.receivers import Receivers, Taps
 from minga.models.waves.source import Source
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
@@ -150,17 +150,18 @@ def shot_gradient(
     data = checked_data(shot)
     run = ShotRun(waves, shot)
     reverse = adjoint(run.stepping.step, [*fields.values()])
-    steps = (len(data) - 1) * shot.receivers.every
+    table, p = run.table(len(data)), waves.fields[0]
+    observe, seed = run.sampling(table, p), run.injection(table, reverse.of[p])
     found: list[float] = []
 
-    def slopes_of_traces() -> Floats:
-        number, slopes = measure(np.stack(run.rows), data)
+    def compare(engine: Engine) -> None:
+        table.combine(engine.comm)
+        number, slopes = measure(table.values.copy(), data)
         found.append(float(number))
-        return np.asarray(slopes, np.float64)
+        table.values[...] = slopes
 
-    seed = run.injection(reverse.of[waves.fields[0]], steps, slopes_of_traces)
     with run.engine(threads, comm, layout) as engine:
-        reverse.run(engine, steps, seed=seed, observe=run.sampling(shot.receivers.every), memory=memory)
+        reverse.run(engine, table.steps, seed=seed, observe=observe, memory=memory, between=compare)
         whole = {name: engine.gather(reverse.of[item]) for name, item in fields.items()}
     if any(values is None for values in whole.values()):
         return found[0], None
@@ -185,7 +186,6 @@ class ShotRun:
         self.waves, self.shot = waves, shot
         self.stepping = stepping_of(waves, shot.sources)
         self.taps = Taps.of(shot.receivers.placed(waves.domain))
-        self.rows: list[Floats] = []
 
     def engine(self, threads: int, comm: Comm | None, layout: str) -> Engine:
         """Return an engine with the state at the start, and 0 in all other fields."""
@@ -198,26 +198,31 @@ class ShotRun:
         engine.write(STEP, 0)
         return engine
 
-    def sampling(self, every: int, field: Field | None = None) -> Program:
-        """Return a Program that appends the values at the receivers to `rows` whenever it has run `every` times.
+    def table(self, samples: int) -> PointTable:
+        """Return a table for a number of samples, whose positions are steps."""
+        return PointTable(self.taps, samples, self.shot.receivers.every)
 
-        The first time counts as 0. The values are those of a field, by default of p.
+    def injection(self, table: PointTable, field: Field) -> Program:
+        """Return a Program that adds the rows of a table to a field at the receivers, from the last step to the first."""
+        program = Program("inject")
+        program.call(table.injection(field), reads=(field,), writes=(field,))
+        return program
+
+    def sampling(self, table: PointTable, field: Field) -> Program:
+        """Return a Program that samples a field at the receivers into a table each time it has run `table.every` times.
+
+        The first time counts as 0.
         """
-        p, times = field or self.waves.fields[0], itertools.count()
-
-        def sample(engine: Engine) -> None:
-            if next(times) % every == 0:
-                self.rows.append(self.taps.sample(engine, p))
-
         program = Program("sample")
         if self.taps.reach:
-            program.refresh(p, self.taps.reach)
-        program.call(sample, reads=(p,))
+            program.refresh(field, self.taps.reach)
+        program.call(table.sampling(field), reads=(field,))
         return program
 
     def record(self, engine: Engine, step: Program, field: Field, samples: int) -> Floats:
-        """Return the samples of a field at the receivers while a step is repeated from the present state."""
-        sampling = self.sampling(1, field)
+        """Return the samples of a field at the receivers while a step is repeated from the present state; collective."""
+        table = PointTable(self.taps, samples, 1)
+        sampling = self.sampling(table, field)
         interval = Program("interval")
         with interval.repeat(self.shot.receivers.every):
             interval.include(step)
@@ -225,26 +230,8 @@ class ShotRun:
         engine.run(sampling)
         if samples > 1:
             engine.run(interval, samples - 1)
-        return np.stack(self.rows)
-
-    def injection(self, target: Field, steps: int, rows: Callable[[], Floats]) -> Program:
-        """Return a Program that adds the rows of a table to a field at the receivers, from the last step to the first.
-
-        `rows` is called when the Program runs for the first time.
-        """
-        every = self.shot.receivers.every
-        number, table = iter(range(steps, -1, -1)), list[Floats]()
-
-        def inject(engine: Engine) -> None:
-            if not table:
-                table.append(rows())
-            row, rest = divmod(next(number), every)
-            if rest == 0 and table[0][row].any():
-                self.taps.inject(engine, [target], table[0][row])
-
-        program = Program("inject")
-        program.call(inject, reads=(target,), writes=(target,))
-        return program
+        table.combine(engine.comm)
+        return table.values
 
 
 def fields_of(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:

@@ -14,8 +14,8 @@ from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.solve.adjoint.checkpoints import first_positions, reversed_steps
-from minga.solve.adjoint.frames import Frames
 from minga.solve.adjoint.recording import Recording, record, stored_slots, used_slots
+from minga.solve.adjoint.tape import Tape
 from minga.space.field import STEP, Field, Register, Slot
 
 __all__ = ["Adjoint", "adjoint"]
@@ -26,6 +26,7 @@ MEMORY: Final = 1 << 30
 Numbers = dict[Register, bool | int | float]
 State = tuple[dict[Slot, list[np.ndarray]], Numbers]
 Visit = Callable[[Engine, int], None] | Program
+Turn = Callable[[Engine], None]
 
 
 def adjoint(step: Program, wrt: Sequence[Field], *, name: str = "adjoint") -> Adjoint:
@@ -116,6 +117,7 @@ class Adjoint:
         observe: Visit | None = None,
         checkpoints: int | None = None,
         memory: int = MEMORY,
+        between: Turn | None = None,
     ) -> None:
         """Compute the adjoints through some steps, from the present state of an engine; collective.
 
@@ -140,6 +142,8 @@ class Adjoint:
             The most states that are stored at once; by default as many as `memory` allows.
         memory
             Bytes of each rank for stored states.
+        between
+            `between(engine)` is called once, after the last call of `observe` and before the first of `seed`.
 
         Raises
         ------
@@ -149,25 +153,19 @@ class Adjoint:
         if steps < 1 or (checkpoints is not None and checkpoints < 1):
             raise ProgramError(f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive numbers")
         begin = self._state(engine)
+        turn = between or (lambda engine: None)
         if checkpoints is None and self._fit(engine, memory, self._read) >= steps:
-            self._with_all_states(engine, steps, seed, observe)
+            self._with_all_states(engine, steps, seed, observe, turn)
         else:
             most = checkpoints or min(steps, max(1, self._fit(engine, memory, self._slots)))
-            self._with_checkpoints(engine, steps, most, seed, observe)
+            self._with_checkpoints(engine, steps, most, seed, observe, turn)
         self._restore(engine, begin)
 
-    def _with_all_states(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None) -> None:
+    def _with_all_states(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn) -> None:
         """Keep of every state what its reversal reads, and make all steps in one loop each way."""
-        kept = {slot: Frames(engine, slot, steps) for slot in self._read}
-        numbers: list[Numbers] = []
-
-        def keep(inner: Engine) -> None:
-            for frames in kept.values():
-                frames.keep(inner, len(numbers))
-            numbers.append(self._numbers(inner))
-
+        tape = Tape(engine, self._read, (*self.recording.registers, STEP), steps)
         forwards = Program(f"{self.step.name}.kept")
-        forwards.call(keep, reads=self._read)
+        forwards.call(tape.keep(), reads=self._read)
         forwards.include(self.step)
         if observe is None or isinstance(observe, Program):
             if observe is not None:
@@ -179,32 +177,18 @@ class Adjoint:
                 observe(engine, n)
                 _run(engine, forwards)
             observe(engine, steps)
+        turn(engine)
         self._clear(engine)
-        self._backwards(engine, kept, numbers, seed)
+        self._backwards(engine, tape, steps, seed)
 
-    def _backwards(self, engine: Engine, kept: Mapping[Slot, Frames], numbers: list[Numbers], seed: Visit) -> None:
+    def _backwards(self, engine: Engine, tape: Tape, steps: int, seed: Visit) -> None:
         """Reverse all steps, whose states are kept."""
-        steps = len(numbers)
-        now: Numbers = {}
-
-        def restore(inner: Engine) -> None:
-            now.clear()
-            now.update(numbers.pop())
-            self._write(inner, now)
-            for frames in kept.values():
-                frames.restore(inner, len(numbers))
-
-        def restore_again(inner: Engine) -> None:
-            self._write(inner, now)
-            for slot in self._disturbed:
-                kept[slot].restore(inner, len(numbers))
-
         backwards = Program(f"{self.step.name}.reversed")
-        backwards.call(restore, writes=self._read)
+        backwards.call(tape.restore(), writes=self._read)
         backwards.include(self.recording.taped)
         backwards.include(self.recording.reverse)
         if self.recording.taped.operations:
-            backwards.call(restore_again, writes=self._disturbed)
+            backwards.call(tape.restore_again(self._disturbed), writes=self._disturbed)
         if isinstance(seed, Program):
             engine.run(seed)
             backwards.include(seed)
@@ -215,10 +199,13 @@ class Adjoint:
             _run(engine, backwards)
             seed(engine, n)
 
-    def _with_checkpoints(self, engine: Engine, steps: int, most: int, seed: Visit, observe: Visit | None) -> None:
+    def _with_checkpoints(
+        self, engine: Engine, steps: int, most: int, seed: Visit, observe: Visit | None, turn: Turn
+    ) -> None:
         """Keep some states, and compute the others again."""
         stored: dict[int, State] = {}
         self._forwards(engine, steps, set(first_positions(steps, most)), stored, observe)
+        turn(engine)
         self._clear(engine)
         _visit(seed, engine, steps)
         for task, number in reversed_steps(steps, most):

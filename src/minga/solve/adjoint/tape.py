@@ -1,0 +1,176 @@
+"""A tape: copies of what the reversal of steps reads, step after step, written and read without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from minga.engine import command as cmd
+from minga.engine.bind import Binder
+from minga.engine.compiled_call import CompiledCall, move_words
+from minga.engine.engine import Engine
+from minga.engine.exchange import box_place
+from minga.engine.helpers import BoxAddress, Copy, copy_args
+from minga.engine.pages import unused
+from minga.engine.storage import BlockArrays
+from minga.space.box import Box
+from minga.space.field import Register, Slot
+
+__all__ = ["Tape"]
+
+_SLABS: Final = 4
+"""Parts into which each thread's share of a copy is cut."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Track:
+    """Frames of one block of a slot, or of a register, in one piece of memory; `place` holds the present address."""
+
+    frames: np.ndarray
+    place: np.ndarray
+
+    @property
+    def stride(self) -> int:
+        """Bytes from one frame to the next."""
+        return int(self.frames.strides[0])
+
+    def at(self, number: int) -> np.ndarray:
+        """Return a frame."""
+        frame: np.ndarray = self.frames[number]
+        return frame
+
+
+class Tape:
+    """Copies of this rank's cells of slots, and of registers, at successive steps.
+
+    Parameters
+    ----------
+    engine
+        The engine.
+    slots
+        The slots.
+    registers
+        The registers.
+    steps
+        Number of steps.
+    """
+
+    def __init__(self, engine: Engine, slots: Sequence[Slot], registers: Sequence[Register], steps: int) -> None:
+        self.slots, self.registers = tuple(slots), tuple(registers)
+        self._steps, self._position = steps, np.zeros(1, np.int64)
+        self._tracks = {
+            slot: [_track(steps, v.shape, slot.field.dtype) for _, v in engine.blocks(slot)] for slot in self.slots
+        }
+        self._numbers = {register: _track(steps, (1,), register.dtype) for register in self.registers}
+
+    def keep(self) -> CompiledCall:
+        """Return the function that copies the present values to the end of the tape."""
+
+        def keep(engine: Engine) -> None:
+            number = int(self._position[0])
+            for slot in self.slots:
+                for track, (_, values) in zip(self._tracks[slot], engine.blocks(slot), strict=True):
+                    track.at(number)[...] = values
+            for register, track in self._numbers.items():
+                track.at(number)[...] = engine.read(register)
+            self._move(1)
+
+        def commands(binder: Binder) -> list[cmd.Command]:
+            copies = [Copy(given, own, shape, size) for given, own, shape, size in self._places(binder, self.slots)]
+            return [*_copied(binder, copies, "keep"), self._moved(binder, 1, "keep")]
+
+        return CompiledCall("keep", keep, commands)
+
+    def restore(self) -> CompiledCall:
+        """Return the function that takes the last copies from the tape and makes them the present values again."""
+
+        def restore(engine: Engine) -> None:
+            self._move(-1)
+            self._put(engine, self.slots)
+
+        def commands(binder: Binder) -> list[cmd.Command]:
+            return [self._moved(binder, -1, "restore"), *self._restored(binder, self.slots)]
+
+        return CompiledCall("restore", restore, commands)
+
+    def restore_again(self, slots: Sequence[Slot]) -> CompiledCall:
+        """Return the function that repeats the last restoring, of some slots and of all registers."""
+
+        def restore_again(engine: Engine) -> None:
+            self._put(engine, slots)
+
+        def commands(binder: Binder) -> list[cmd.Command]:
+            return self._restored(binder, slots)
+
+        return CompiledCall("restore again", restore_again, commands)
+
+    # In Python -----------------------------------------------------------------------------------------------------
+    def _move(self, by: int) -> None:
+        for word, bytes_ in self._words(by):
+            word[0] += bytes_
+
+    def _put(self, engine: Engine, slots: Sequence[Slot]) -> None:
+        """Make the copies at the position the present values."""
+        number = int(self._position[0])
+        for slot in slots:
+            for track, (_, values) in zip(self._tracks[slot], engine.blocks(slot, write=True), strict=True):
+                values[...] = track.at(number)
+        for register, track in self._numbers.items():
+            engine.write(register, track.at(number)[0].item())
+
+    # In native code ------------------------------------------------------------------------------------------------
+    def _words(self, by: int) -> list[tuple[np.ndarray, int]]:
+        """Return the words that change when the position does, and by how much."""
+        tracks = [*(track for each in self._tracks.values() for track in each), *self._numbers.values()]
+        return [(self._position, by), *((track.place, by * track.stride) for track in tracks)]
+
+    def _moved(self, binder: Binder, by: int, label: str) -> cmd.Command:
+        return move_words(binder, self._words(by), label)
+
+    def _restored(self, binder: Binder, slots: Sequence[Slot]) -> list[cmd.Command]:
+        copies = [Copy(own, given, shape, size) for given, own, shape, size in self._places(binder, slots)]
+        return _copied(binder, copies, "restore")
+
+    def _places(
+        self, binder: Binder, slots: Sequence[Slot]
+    ) -> list[tuple[BoxAddress, BoxAddress, tuple[int, ...], int]]:
+        """Return where slots and registers are, and where their copies are; shapes, and bytes of an item."""
+        binder.keep.append(self)
+        found = []
+        for slot in slots:
+            blocks = binder.storage.stored(slot.field).blocks.values()
+            for track, block in zip(self._tracks[slot], blocks, strict=True):
+                parts = _slabs(block, binder.backend.workers)
+                for part in parts:
+                    lead = (part.lo[0] - block.owned.lo[0]) * track.frames.strides[1]
+                    own = BoxAddress(track.place.ctypes.data, lead, track.frames.strides[1:])
+                    found.append((box_place(block, slot, part), own, part.shape, track.frames.itemsize))
+        for register, track in self._numbers.items():
+            memory = binder.storage.of(register)
+            given = BoxAddress(binder.control(np.array([binder.address(memory)], np.int64)), 0, memory.strides)
+            own = BoxAddress(track.place.ctypes.data, 0, memory.strides)
+            found.append((given, own, (1,), memory.itemsize))
+        return found
+
+
+def _track(steps: int, shape: tuple[int, ...], dtype: str) -> _Track:
+    frames = unused((steps, *shape), dtype)
+    return _Track(frames, np.array([frames.ctypes.data], np.int64))
+
+
+def _slabs(block: BlockArrays, workers: int) -> list[Box]:
+    """Cut the cells of a block along the first axis, so that all workers can copy."""
+    low, high = block.owned.lo[0], block.owned.hi[0]
+    count = 1 if workers == 1 else max(1, min(high - low, _SLABS * workers))
+    ends = [low + (high - low) * k // count for k in range(count + 1)]
+    return [
+        Box((a, *block.owned.lo[1:]), (b, *block.owned.hi[1:])) for a, b in zip(ends[:-1], ends[1:], strict=True)
+    ]
+
+
+def _copied(binder: Binder, copies: Sequence[Copy], label: str) -> list[cmd.Command]:
+    args = copy_args(copies)
+    return [binder.backend.helper("copy_boxes", args, len(copies), cmd.Category.CALL, label)]
