@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import threading
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-__all__ = ["HUGE", "LEAST", "unused", "zeroed"]
+__all__ = ["HUGE", "LEAST", "borrowed", "zeroed"]
 
 HUGE: Final = 2 << 20
 """Bytes of a huge page."""
@@ -49,19 +51,46 @@ def _on_huge_pages(size: int) -> np.ndarray:
     return buffer[start : start + size]
 
 
-def unused(shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Allocate an array whose values are not set yet, on huge pages if it is large.
+@contextlib.contextmanager
+def borrowed(size: int) -> Iterator[np.ndarray]:
+    """Lend memory whose contents are not defined.
+
+    Memory that was lent before is lent again: fresh pages take as long to be provided as to be filled twice. In the
+    meantime the system may take its pages back.
 
     Parameters
     ----------
-    shape
-        Shape of the array.
-    dtype
-        Type of its values.
+    size
+        Number of bytes.
 
-    Returns
-    -------
+    Yields
+    ------
     ndarray
-        The array. Its pages take memory once they are written.
+        The memory as bytes; it must not be used after the context.
     """
-    return np.empty(shape, dtype)
+    with _LOCK:
+        spare = _SPARE.pop() if _SPARE and len(_SPARE[-1]) >= size else None
+    memory = spare or mmap.mmap(-1, max(size, mmap.PAGESIZE), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if spare is None and hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel may have no huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    try:
+        yield np.frombuffer(memory, np.uint8)[:size]
+    finally:
+        _keep(memory)
+
+
+def _keep(memory: mmap.mmap) -> None:
+    """Keep memory to be lent again, unless a larger piece is kept, or the system could not take back its pages."""
+    if not hasattr(mmap, "MADV_FREE"):
+        return
+    with contextlib.suppress(OSError):
+        memory.madvise(mmap.MADV_FREE)
+        with _LOCK:
+            if not _SPARE or len(_SPARE[-1]) < len(memory):
+                _SPARE[:] = [memory]
+
+
+_SPARE: Final[list[mmap.mmap]] = []
+"""Memory to be lent again: one piece at most."""
+_LOCK: Final = threading.Lock()

@@ -13,7 +13,7 @@ from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.domain import Domain
-from minga.models.waves.interpolation import Interpolation, Placed, place
+from minga.models.waves.interpolation import Interpolation, Placed, place_all
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
 from minga.space.field import Field, Register
@@ -62,7 +62,7 @@ class Receivers:
         list of Placed
             One entry for each receiver.
         """
-        return [place(point, domain, self.interpolation, "receiver") for point in self.positions]
+        return place_all(self.positions, domain, self.interpolation, "receiver")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -163,23 +163,23 @@ class Adjoint:
 
     def _with_all_states(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn) -> None:
         """Keep of every state what its reversal reads, and make all steps in one loop each way."""
-        tape = Tape(engine, self._read, (*self.recording.registers, STEP), steps)
-        forwards = Program(f"{self.step.name}.kept")
-        forwards.call(tape.keep(), reads=self._read)
-        forwards.include(self.step)
-        if observe is None or isinstance(observe, Program):
-            if observe is not None:
-                engine.run(observe)
-                forwards.include(observe)
-            _run(engine, forwards, steps)
-        else:
-            for n in range(steps):
-                observe(engine, n)
-                _run(engine, forwards)
-            observe(engine, steps)
-        turn(engine)
-        self._clear(engine)
-        self._backwards(engine, tape, steps, seed)
+        with Tape(engine, self._read, (*self.recording.registers, STEP), steps) as tape:
+            forwards = Program(f"{self.step.name}.kept")
+            forwards.call(tape.keep(), reads=self._read)
+            forwards.include(self.step)
+            if observe is None or isinstance(observe, Program):
+                if observe is not None:
+                    engine.run(observe)
+                    forwards.include(observe)
+                _run(engine, forwards, steps)
+            else:
+                for n in range(steps):
+                    observe(engine, n)
+                    _run(engine, forwards)
+                observe(engine, steps)
+            turn(engine)
+            self._clear(engine)
+            self._backwards(engine, tape, steps, seed)
 
     def _backwards(self, engine: Engine, tape: Tape, steps: int, seed: Visit) -> None:
         """Reverse all steps, whose states are kept."""

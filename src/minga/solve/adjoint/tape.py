@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 import numpy as np
 
@@ -14,8 +16,8 @@ from minga.engine.compiled_call import CompiledCall, move_words
 from minga.engine.engine import Engine
 from minga.engine.exchange import box_place
 from minga.engine.helpers import BoxAddress, Copy, copy_args
-from minga.engine.pages import unused
-from minga.engine.storage import BlockArrays
+from minga.engine.pages import borrowed
+from minga.engine.storage import LINE, BlockArrays
 from minga.space.box import Box
 from minga.space.field import Register, Slot
 
@@ -56,15 +58,34 @@ class Tape:
         The registers.
     steps
         Number of steps.
+
+    Notes
+    -----
+    It is a context, which provides its memory.
     """
 
     def __init__(self, engine: Engine, slots: Sequence[Slot], registers: Sequence[Register], steps: int) -> None:
-        self.slots, self.registers = tuple(slots), tuple(registers)
-        self._steps, self._position = steps, np.zeros(1, np.int64)
-        self._tracks = {
-            slot: [_track(steps, v.shape, slot.field.dtype) for _, v in engine.blocks(slot)] for slot in self.slots
-        }
-        self._numbers = {register: _track(steps, (1,), register.dtype) for register in self.registers}
+        self.slots = tuple(slots)
+        shapes = {slot: [values.shape for _, values in engine.blocks(slot)] for slot in self.slots}
+        kinds = [(shape, slot.field.dtype) for slot in self.slots for shape in shapes[slot]]
+        kinds += [((1,), register.dtype) for register in registers]
+        sizes = [-(-steps * math.prod(shape) * np.dtype(dtype).itemsize // LINE) * LINE for shape, dtype in kinds]
+        self._context = ExitStack()
+        memory = self._context.enter_context(borrowed(sum(sizes)))
+        starts = np.append(0, np.cumsum(sizes))
+        tracks = (
+            _track(memory[start : start + size], (steps, *shape), dtype)
+            for start, size, (shape, dtype) in zip(starts, sizes, kinds)
+        )
+        self._position = np.zeros(1, np.int64)
+        self._tracks = {slot: [next(tracks) for _ in shapes[slot]] for slot in self.slots}
+        self._numbers = {register: next(tracks) for register in registers}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self._context.close()
 
     def keep(self) -> CompiledCall:
         """Return the function that copies the present values to the end of the tape."""
@@ -156,8 +177,8 @@ class Tape:
         return found
 
 
-def _track(steps: int, shape: tuple[int, ...], dtype: str) -> _Track:
-    frames = unused((steps, *shape), dtype)
+def _track(memory: np.ndarray, shape: tuple[int, ...], dtype: str) -> _Track:
+    frames = memory[: math.prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
     return _Track(frames, np.array([frames.ctypes.data], np.int64))
 
 
