@@ -208,13 +208,18 @@ class Code:
         narrow = word if bits == 64 else self.builder.trunc(word, ir.IntType(bits))
         self.builder.store(narrow, self._pointer(address), align=1 if bits < 64 else 8)
 
-    def load_as(self, address: Word, kind: ir.Type) -> ir.Value:
-        """Load a value of another type than a word."""
-        return self.builder.load(self._pointer(address), typ=kind)
+    def load_as(self, address: Word, kind: ir.Type, align: int | None = None) -> ir.Value:
+        """Load a value of another type than a word, by default from an address that is a multiple of its size."""
+        return self.builder.load(self._pointer(address), align=align, typ=kind)
 
-    def store_value(self, value: ir.Value, address: Word) -> None:
-        """Store a value of another type than a word."""
-        self.builder.store(value, self._pointer(address))
+    def store_value(self, value: ir.Value, address: Word, align: int | None = None) -> ir.Instruction:
+        """Store a value of another type than a word, by default at an address that is a multiple of its size."""
+        return self.builder.store(value, self._pointer(address), align=align)
+
+    def prefetch(self, address: Word) -> None:
+        """Fetch the line of an address, which may be invalid, into the second cache."""
+        hints = [ir.Constant(ir.IntType(32), value) for value in (0, 2, 1)]  # to read; locality; data
+        self.effect("llvm.prefetch.p0", self._pointer(address), *hints)
 
     def copy(self, source: Word, target: Word, size: Word) -> None:
         """Copy `size` bytes between memory areas that do not overlap."""

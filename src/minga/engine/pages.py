@@ -55,7 +55,7 @@ def _on_huge_pages(size: int) -> np.ndarray:
 def borrowed(size: int) -> Iterator[np.ndarray]:
     """Lend memory whose contents are not defined.
 
-    Memory that was lent before is lent again: fresh pages take as long to be provided as to be filled twice. In the
+    Large memory that was lent before is lent again: fresh pages take as long to be provided as to be filled twice. In the
     meantime the system may take its pages back.
 
     Parameters
@@ -68,9 +68,12 @@ def borrowed(size: int) -> Iterator[np.ndarray]:
     ndarray
         The memory as bytes; it must not be used after the context.
     """
+    if size < LEAST:
+        yield np.empty(size, np.uint8)
+        return
     with _LOCK:
         spare = _SPARE.pop() if _SPARE and len(_SPARE[-1]) >= size else None
-    memory = spare or mmap.mmap(-1, max(size, mmap.PAGESIZE), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory = spare or mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if spare is None and hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel may have no huge pages
             memory.madvise(mmap.MADV_HUGEPAGE)

@@ -1,7 +1,9 @@
-"""Native code that reads and changes fields at points, and moves counters.
+"""Native code of calls: it reads and changes fields at points, copies past the caches, and moves counters.
 
-All functions are called as `void f(int64 *args, int64 tile, int64 *worker)`, with one tile.
+All functions are called as `void f(int64 *args, int64 tile, int64 *worker)`, with one tile except for `stream_boxes`.
 
+stream_boxes: copies with the arguments of `copy_boxes` (:mod:`minga.engine.helper_kernels`), to rows that begin with
+    lines of the cache; whole lines are stored past the caches, since they are not read again soon
 move_words: args[0] number of words, then address and increment of each
 sample_f4, sample_f8: values of a field at points, into a row of a table of f8
     args[0] number of points  [1] taps of each  [2] address of the word that holds the array's base address
@@ -25,10 +27,15 @@ from typing import Final
 from llvmlite import ir
 
 from minga.engine.emit import Code, Word, load
+from minga.engine.helper_kernels import copying
 from minga.lang.types import DType
 
 __all__ = ["SAMPLE_WORDS", "PointFunctions", "point_functions"]
 
+LINE: Final = 64
+"""Bytes of a line of the cache."""
+AHEAD: Final = 2048
+"""Bytes ahead of a copy that are fetched."""
 SAMPLE_WORDS: Final = 11
 """Number of argument words of the functions of points."""
 _DOUBLE: Final = ir.DoubleType()
@@ -39,6 +46,8 @@ _FIRST = threading.Lock()
 class PointFunctions:
     """Addresses of the native functions."""
 
+    stream_boxes: int
+    fetch_boxes: int
     move_words: int
     sample_f4: int
     sample_f8: int
@@ -64,12 +73,36 @@ def point_functions() -> PointFunctions:
 def _compiled() -> tuple[PointFunctions, object]:
     module = ir.Module("minga_points")
     codes = [
+        copying(module, "stream_boxes", _stream_row, past_caches=True),
+        copying(module, "fetch_boxes", _fetch_row),
         _move_words(module),
         *(_sample(module, name, kind) for name, kind in (("sample_f4", ir.FloatType()), ("sample_f8", _DOUBLE))),
         *(_add(module, name, kind) for name, kind in (("add_f4", ir.FloatType()), ("add_f8", _DOUBLE))),
     ]
     addresses, owner = load(module, codes)
     return PointFunctions(**addresses), owner
+
+
+def _stream_row(code: Code, source: Word, target: Word, size: Word) -> None:
+    """Copy a row, whole lines of it past the caches."""
+    whole = size & -LINE
+    kind = ir.VectorType(ir.IntType(32), LINE // 4)
+    with code.loop(whole >> 6) as line:
+        value = code.load_as(source + (line << 6), kind, align=1)
+        stored = code.store_value(value, target + (line << 6), align=LINE)
+        stored.set_metadata("nontemporal", code.function.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+    code.copy(source + whole, target + whole, size - whole)
+
+
+def _fetch_row(code: Code, source: Word, target: Word, size: Word) -> None:
+    """Copy a row, and fetch the memory that follows it ahead."""
+    whole = size & -LINE
+    kind = ir.VectorType(ir.IntType(32), LINE // 4)
+    with code.loop(whole >> 6) as line:
+        place = source + (line << 6)
+        code.prefetch(place + AHEAD)
+        code.store_value(code.load_as(place, kind, align=1), target + (line << 6), align=1)
+    code.copy(source + whole, target + whole, size - whole)
 
 
 def _move_words(module: ir.Module) -> Code:

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from minga.engine.engine import Engine
+from minga.engine.operations import Call, Move, flat
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.solve.adjoint.checkpoints import first_positions, reversed_steps
@@ -22,6 +23,9 @@ __all__ = ["Adjoint", "adjoint"]
 
 MEMORY: Final = 1 << 30
 """Bytes that stored states take at most on each rank, by default."""
+
+_MOST_VALUES: Final = 2
+"""Values that reversals need are stored in place of states that take half as many bytes or more."""
 
 Numbers = dict[Register, bool | int | float]
 State = tuple[dict[Slot, list[np.ndarray]], Numbers]
@@ -154,12 +158,45 @@ class Adjoint:
             raise ProgramError(f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive numbers")
         begin = self._state(engine)
         turn = between or (lambda engine: None)
-        if checkpoints is None and self._fit(engine, memory, self._read) >= steps:
+        if checkpoints is None and self._remembers(engine, steps, seed, memory):
+            self._with_values(engine, steps, seed, observe, turn)
+        elif checkpoints is None and self._fit(engine, memory, self._read) >= steps:
             self._with_all_states(engine, steps, seed, observe, turn)
         else:
             most = checkpoints or min(steps, max(1, self._fit(engine, memory, self._slots)))
             self._with_checkpoints(engine, steps, most, seed, observe, turn)
         self._restore(engine, begin)
+
+    def _remembers(self, engine: Engine, steps: int, seed: Visit, memory: int) -> bool:
+        """Return True if the values that reversals need are stored in place of states: seeds must not see these."""
+        found = self.recording.remembered
+        if found is None or not isinstance(seed, Program) or _reads(seed) & set(self.recording.changed):
+            return False
+        values, state = (_bytes(engine, slots) for slots in (found.slots, self._read))
+        return _fit(engine, memory, values) >= steps and _fit(engine, _MOST_VALUES * state, values) >= 1
+
+    def _with_values(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn) -> None:
+        """Store what reversals need while the steps are made, and make all steps in one loop each way."""
+        found = self.recording.remembered
+        assert found is not None
+        assert isinstance(seed, Program)
+        numbers = (*self.recording.registers, STEP)
+        with Tape(engine, (), numbers, steps) as registers, Tape(engine, found.slots, (), steps) as values:
+            forwards = Program(f"{self.step.name}.remembered")
+            forwards.call(registers.keep())
+            forwards.include(found.step)
+            forwards.call(values.keep(), reads=found.slots)
+            self._all_forwards(engine, forwards, steps, observe)
+            turn(engine)
+            self._clear(engine)
+            backwards = Program(f"{self.step.name}.reversed")
+            backwards.call(registers.restore())
+            backwards.call(values.restore(), writes=found.slots)
+            backwards.include(Program("registers", self.recording.registers_again))
+            backwards.include(found.reverse)
+            backwards.include(seed)
+            engine.run(seed)
+            _run(engine, backwards, steps)
 
     def _with_all_states(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn) -> None:
         """Keep of every state what its reversal reads, and make all steps in one loop each way."""
@@ -167,19 +204,23 @@ class Adjoint:
             forwards = Program(f"{self.step.name}.kept")
             forwards.call(tape.keep(), reads=self._read)
             forwards.include(self.step)
-            if observe is None or isinstance(observe, Program):
-                if observe is not None:
-                    engine.run(observe)
-                    forwards.include(observe)
-                _run(engine, forwards, steps)
-            else:
-                for n in range(steps):
-                    observe(engine, n)
-                    _run(engine, forwards)
-                observe(engine, steps)
+            self._all_forwards(engine, forwards, steps, observe)
             turn(engine)
             self._clear(engine)
             self._backwards(engine, tape, steps, seed)
+
+    def _all_forwards(self, engine: Engine, forwards: Program, steps: int, observe: Visit | None) -> None:
+        """Make all steps, and let others see them."""
+        if observe is None or isinstance(observe, Program):
+            if observe is not None:
+                engine.run(observe)
+                forwards.include(observe)
+            _run(engine, forwards, steps)
+            return
+        for n in range(steps):
+            observe(engine, n)
+            _run(engine, forwards)
+        observe(engine, steps)
 
     def _backwards(self, engine: Engine, tape: Tape, steps: int, seed: Visit) -> None:
         """Reverse all steps, whose states are kept."""
@@ -290,10 +331,27 @@ class Adjoint:
 
     def _fit(self, engine: Engine, memory: int, slots: Sequence[Slot]) -> int:
         """Return how many copies of some slots fit in memory on every rank."""
-        size = sum(values.nbytes for slot in slots for _, values in engine.blocks(slot))
-        most = np.array([memory // max(size, 1)], np.int64)
-        engine.comm.allreduce(most, "min")
-        return int(most[0])
+        return _fit(engine, memory, _bytes(engine, slots))
+
+
+def _bytes(engine: Engine, slots: Sequence[Slot]) -> int:
+    """Return the bytes of this rank's values of slots."""
+    return sum(values.nbytes for slot in slots for _, values in engine.blocks(slot))
+
+
+def _fit(engine: Engine, memory: int, size: int) -> int:
+    """Return how many times a number of bytes of each rank fit in memory on every rank."""
+    most = np.array([memory // max(size, 1)], np.int64)
+    engine.comm.allreduce(most, "min")
+    return int(most[0])
+
+
+def _reads(program: Program) -> set[Field]:
+    """Return the fields that the operations of a Program may read."""
+    everything = list(flat(program.operations))
+    found = {slot.field for slot in used_slots(everything)}
+    found |= {slot.field for each in everything if isinstance(each, Call) for slot in (*each.reads, *each.writes)}
+    return found | {each.source.field for each in everything if isinstance(each, Move)}
 
 
 def _visit(visit: Visit, engine: Engine, number: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from minga.engine.engine import Engine
 from minga.engine.exchange import box_place
 from minga.engine.helpers import BoxAddress, Copy, copy_args
 from minga.engine.pages import borrowed
+from minga.engine.point_kernels import point_functions
 from minga.engine.storage import LINE, BlockArrays
 from minga.space.box import Box
 from minga.space.field import Register, Slot
@@ -69,10 +69,10 @@ class Tape:
         shapes = {slot: [values.shape for _, values in engine.blocks(slot)] for slot in self.slots}
         kinds = [(shape, slot.field.dtype) for slot in self.slots for shape in shapes[slot]]
         kinds += [((1,), register.dtype) for register in registers]
-        sizes = [-(-steps * math.prod(shape) * np.dtype(dtype).itemsize // LINE) * LINE for shape, dtype in kinds]
+        sizes = [steps * -(-_strides((steps, *shape), dtype)[0] // LINE) * LINE for shape, dtype in kinds]
         self._context = ExitStack()
-        memory = self._context.enter_context(borrowed(sum(sizes)))
-        starts = np.append(0, np.cumsum(sizes))
+        memory = self._context.enter_context(borrowed(sum(sizes) + LINE))
+        starts = np.append(0, np.cumsum(sizes)) + -memory.ctypes.data % LINE
         tracks = (
             _track(memory[start : start + size], (steps, *shape), dtype)
             for start, size, (shape, dtype) in zip(starts, sizes, kinds)
@@ -101,7 +101,9 @@ class Tape:
 
         def commands(binder: Binder) -> list[cmd.Command]:
             copies = [Copy(given, own, shape, size) for given, own, shape, size in self._places(binder, self.slots)]
-            return [*_copied(binder, copies, "keep"), self._moved(binder, 1, "keep")]
+            streamed = _passed(binder, point_functions().stream_boxes, copies, "keep")
+            copies = [Copy(given, own, (1,), size) for given, own, size in self._numbers_places(binder)]
+            return [*streamed, *_copied(binder, copies, "keep"), self._moved(binder, 1, "keep")]
 
         return CompiledCall("keep", keep, commands)
 
@@ -153,12 +155,14 @@ class Tape:
 
     def _restored(self, binder: Binder, slots: Sequence[Slot]) -> list[cmd.Command]:
         copies = [Copy(own, given, shape, size) for given, own, shape, size in self._places(binder, slots)]
-        return _copied(binder, copies, "restore")
+        fetched = _passed(binder, point_functions().fetch_boxes, copies, "restore")
+        copies = [Copy(own, given, (1,), size) for given, own, size in self._numbers_places(binder)]
+        return [*fetched, *_copied(binder, copies, "restore")]
 
     def _places(
         self, binder: Binder, slots: Sequence[Slot]
     ) -> list[tuple[BoxAddress, BoxAddress, tuple[int, ...], int]]:
-        """Return where slots and registers are, and where their copies are; shapes, and bytes of an item."""
+        """Return where parts of slots are, and where their copies are; shapes, and bytes of an item."""
         binder.keep.append(self)
         found = []
         for slot in slots:
@@ -169,16 +173,29 @@ class Tape:
                     lead = (part.lo[0] - block.owned.lo[0]) * track.frames.strides[1]
                     own = BoxAddress(track.place.ctypes.data, lead, track.frames.strides[1:])
                     found.append((box_place(block, slot, part), own, part.shape, track.frames.itemsize))
+        return found
+
+    def _numbers_places(self, binder: Binder) -> list[tuple[BoxAddress, BoxAddress, int]]:
+        """Return where registers are, where their copies are, and their bytes."""
+        found = []
         for register, track in self._numbers.items():
             memory = binder.storage.of(register)
             given = BoxAddress(binder.control(np.array([binder.address(memory)], np.int64)), 0, memory.strides)
-            own = BoxAddress(track.place.ctypes.data, 0, memory.strides)
-            found.append((given, own, (1,), memory.itemsize))
+            found.append((given, BoxAddress(track.place.ctypes.data, 0, memory.strides), memory.itemsize))
         return found
 
 
+def _strides(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
+    """Return the strides of an array whose rows begin with lines of the cache."""
+    strides = [np.dtype(dtype).itemsize]
+    for axis in range(len(shape) - 1, 0, -1):
+        stride = strides[0] * shape[axis]
+        strides.insert(0, -(-stride // LINE) * LINE if axis == len(shape) - 1 else stride)
+    return tuple(strides)
+
+
 def _track(memory: np.ndarray, shape: tuple[int, ...], dtype: str) -> _Track:
-    frames = memory[: math.prod(shape) * np.dtype(dtype).itemsize].view(dtype).reshape(shape)
+    frames = np.ndarray(shape, dtype, memory.data, strides=_strides(shape, dtype))
     return _Track(frames, np.array([frames.ctypes.data], np.int64))
 
 
@@ -193,5 +210,12 @@ def _slabs(block: BlockArrays, workers: int) -> list[Box]:
 
 
 def _copied(binder: Binder, copies: Sequence[Copy], label: str) -> list[cmd.Command]:
-    args = copy_args(copies)
-    return [binder.backend.helper("copy_boxes", args, len(copies), cmd.Category.CALL, label)]
+    if not copies:
+        return []
+    return [binder.backend.helper("copy_boxes", copy_args(copies), len(copies), cmd.Category.CALL, label)]
+
+
+def _passed(binder: Binder, function: int, copies: Sequence[Copy], label: str) -> list[cmd.Command]:
+    """Return the commands of copies between the caches and memory, by a function that knows where memory is."""
+    args = binder.control(copy_args(copies))
+    return [cmd.Kernel(function, args, len(copies), cmd.Category.CALL, label)] if copies else []
