@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from minga.engine import command as cmd
-from minga.engine.point_kernels import point_functions
+from minga.engine.call_kernels import call_functions
 
 if TYPE_CHECKING:
     from minga.engine.bind import Binder
@@ -40,14 +40,16 @@ class CompiledCall:
     commands: Callable[[Binder], Sequence[cmd.Command]]
 
     @property
-    def __name__(self) -> str:  # type: ignore[override]
+    def __name__(self) -> str:
+        """The label."""
         return self.label
 
     def __call__(self, engine: Engine) -> None:
+        """Call the function."""
         self.function(engine)
 
 
 def move_words(binder: Binder, moves: Sequence[tuple[np.ndarray, int]], label: str) -> cmd.Kernel:
     """Return the command that adds a number to each of some words, given as arrays of one."""
     args = np.array([len(moves), *(number for word, by in moves for number in (word.ctypes.data, by))], np.int64)
-    return cmd.Kernel(point_functions().move_words, binder.control(args), 1, cmd.Category.CALL, label)
+    return cmd.Kernel(call_functions().move_words, binder.control(args), 1, cmd.Category.CALL, label)

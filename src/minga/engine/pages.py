@@ -55,8 +55,8 @@ def _on_huge_pages(size: int) -> np.ndarray:
 def borrowed(size: int) -> Iterator[np.ndarray]:
     """Lend memory whose contents are not defined.
 
-    Large memory that was lent before is lent again: fresh pages take as long to be provided as to be filled twice. In the
-    meantime the system may take its pages back.
+    Large memory that was lent before is lent again: the system takes longer to provide fresh pages than a processor
+    takes to fill them. In the meantime it may take them back.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ their part of the gradient belongs to those. The time step and the profiles of l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -203,7 +203,7 @@ class ShotRun:
         return PointTable(self.taps, samples, self.shot.receivers.every)
 
     def injection(self, table: PointTable, field: Field) -> Program:
-        """Return a Program that adds the rows of a table to a field at the receivers, from the last step to the first."""
+        """Return a Program that adds the rows of a table to a field at the receivers, from the last to the first."""
         program = Program("inject")
         program.call(table.injection(field), reads=(field,), writes=(field,))
         return program
@@ -220,7 +220,7 @@ class ShotRun:
         return program
 
     def record(self, engine: Engine, step: Program, field: Field, samples: int) -> Floats:
-        """Return the samples of a field at the receivers while a step is repeated from the present state; collective."""
+        """Return the samples of a field at the receivers while a step is repeated from the present state."""
         table = PointTable(self.taps, samples, 1)
         sampling = self.sampling(table, field)
         interval = Program("interval")

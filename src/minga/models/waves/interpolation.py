@@ -25,7 +25,17 @@ from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
 
-__all__ = ["HALF_WIDTH", "INTERPOLATIONS", "Interpolation", "Placed", "check_point", "doubtful", "place", "place_all", "taps"]
+__all__ = [
+    "HALF_WIDTH",
+    "INTERPOLATIONS",
+    "Interpolation",
+    "Placed",
+    "check_point",
+    "doubtful",
+    "place",
+    "place_all",
+    "taps",
+]
 
 Interpolation = Literal["sinc", "linear"]
 INTERPOLATIONS: Final = ("sinc", "linear")

@@ -6,10 +6,10 @@ import numpy as np
 
 from minga.engine import command as cmd
 from minga.engine.bind import Binder
+from minga.engine.call_kernels import SAMPLE_WORDS, call_functions
 from minga.engine.comm import Comm
 from minga.engine.compiled_call import CompiledCall, move_words
 from minga.engine.engine import Engine
-from minga.engine.point_kernels import SAMPLE_WORDS, point_functions
 from minga.engine.storage import BlockArrays
 from minga.models.waves.medium import Floats
 from minga.models.waves.receivers import Taps, spread, taken
@@ -65,11 +65,12 @@ class PointTable:
 
         def commands(binder: Binder) -> list[cmd.Command]:
             found: list[cmd.Command] = []
+            function = call_functions().sample(field.dtype)
             for block in binder.storage.stored(field).blocks.values():
                 mine, at, weights = taken(self.taps, block.owned, block.box.lo)
                 if len(mine):
                     args = [len(mine), len(weights), *self._taps(binder, field, block, at, weights, mine)]
-                    found.append(self._kernel(binder, args, position, point_functions().sample(field.dtype), "receivers"))
+                    found.append(self._kernel(binder, args, position, function, "receivers"))
             return [*found, move_words(binder, [(position, 1)], "receivers")]
 
         return CompiledCall("receivers", sample, commands)
@@ -94,6 +95,7 @@ class PointTable:
 
         def commands(binder: Binder) -> list[cmd.Command]:
             found: list[cmd.Command] = []
+            function = call_functions().add(field.dtype)
             for block in binder.storage.stored(field).blocks.values():
                 at, which, weights, point = spread(self.taps, block.owned)
                 if len(which):
@@ -103,7 +105,7 @@ class PointTable:
                     cells = tuple(index + shift for index, shift in zip(at, lead, strict=True))
                     args = [len(at[0]), starts]
                     args += self._taps(binder, field, block, cells, weights[order], point[order])
-                    found.append(self._kernel(binder, args, position, point_functions().add(field.dtype), "residuals"))
+                    found.append(self._kernel(binder, args, position, function, "residuals"))
             return [*found, move_words(binder, [(position, -1)], "residuals")]
 
         return CompiledCall("residuals", inject, commands)
@@ -118,9 +120,7 @@ class PointTable:
         kept = [np.ascontiguousarray(offsets, np.int64), *map(np.ascontiguousarray, tables)]
         return [base, *map(binder.control, kept)]
 
-    def _kernel(
-        self, binder: Binder, args: list[int], position: np.ndarray, function: int, label: str
-    ) -> cmd.Kernel:
+    def _kernel(self, binder: Binder, args: list[int], position: np.ndarray, function: int, label: str) -> cmd.Kernel:
         rows, columns = self.values.shape
         words = np.zeros(SAMPLE_WORDS, np.int64)
         words[:] = *args, binder.control(self.values), columns, binder.control(position), self.every, rows

@@ -138,7 +138,9 @@ def record(step: Program, wanted: Sequence[Field], name: str) -> Recording:
             operands = tuple(_on_tape(operand, each.reads, tape) for operand in one.operands)
             backwards.append(replace(one, operands=operands))
     _check_conditions([*forwards, *backwards], operations, active)
-    changed = list(dict.fromkeys(slot.field for each in operations if isinstance(each, Apply) for slot in _stored(each)))
+    changed = list(
+        dict.fromkeys(slot.field for each in operations if isinstance(each, Apply) for slot in _stored(each))
+    )
     undone = [(e.origin, e.operation, m) for e, m in reversals]
     own = {*adjoints.values(), *pool.fields.values()}
     found = remembered(step, undone, renamed, set(changed), own, name)

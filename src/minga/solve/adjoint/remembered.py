@@ -89,7 +89,8 @@ def remembered(
     if not found.fields or looped & found.stored.keys():
         return None
     operations = [found.storing(each) if isinstance(each, Apply) else each for each in step.operations]
-    return Remembered(Program(f"{step.name}.remembered", operations), Program(f"{name}.reverse", reverse), [item.now for item in found.fields])
+    slots = [item.now for item in found.fields]
+    return Remembered(Program(f"{step.name}.remembered", operations), Program(f"{name}.reverse", reverse), slots)
 
 
 @dataclass(slots=True)
@@ -177,7 +178,7 @@ def _reading(one: Apply, made: Mapping[int, tuple[Field, int]]) -> Apply:
     other: dict[int, Node] = {}
     for node in graph.nodes():
         if id(node) in made:
-            item, number = made[id(node)]
+            _, number = made[id(node)]
             other[id(node)] = Node("read", node.dtype, data=(number, ones, zeros))
             continue
         args = tuple(other[id(arg)] for arg in node.args)

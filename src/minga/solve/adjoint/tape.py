@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -11,12 +12,12 @@ import numpy as np
 
 from minga.engine import command as cmd
 from minga.engine.bind import Binder
+from minga.engine.call_kernels import call_functions
 from minga.engine.compiled_call import CompiledCall, move_words
 from minga.engine.engine import Engine
 from minga.engine.exchange import box_place
 from minga.engine.helpers import BoxAddress, Copy, copy_args
 from minga.engine.pages import borrowed
-from minga.engine.point_kernels import point_functions
 from minga.engine.storage import LINE, BlockArrays
 from minga.space.box import Box
 from minga.space.field import Register, Slot
@@ -101,7 +102,7 @@ class Tape:
 
         def commands(binder: Binder) -> list[cmd.Command]:
             copies = [Copy(given, own, shape, size) for given, own, shape, size in self._places(binder, self.slots)]
-            streamed = _passed(binder, point_functions().stream_boxes, copies, "keep")
+            streamed = _passed(binder, call_functions().stream_boxes, copies, "keep")
             copies = [Copy(given, own, (1,), size) for given, own, size in self._numbers_places(binder)]
             return [*streamed, *_copied(binder, copies, "keep"), self._moved(binder, 1, "keep")]
 
@@ -155,7 +156,7 @@ class Tape:
 
     def _restored(self, binder: Binder, slots: Sequence[Slot]) -> list[cmd.Command]:
         copies = [Copy(own, given, shape, size) for given, own, shape, size in self._places(binder, slots)]
-        fetched = _passed(binder, point_functions().fetch_boxes, copies, "restore")
+        fetched = _passed(binder, call_functions().fetch_boxes, copies, "restore")
         copies = [Copy(own, given, (1,), size) for given, own, size in self._numbers_places(binder)]
         return [*fetched, *_copied(binder, copies, "restore")]
 
@@ -204,9 +205,7 @@ def _slabs(block: BlockArrays, workers: int) -> list[Box]:
     low, high = block.owned.lo[0], block.owned.hi[0]
     count = 1 if workers == 1 else max(1, min(high - low, _SLABS * workers))
     ends = [low + (high - low) * k // count for k in range(count + 1)]
-    return [
-        Box((a, *block.owned.lo[1:]), (b, *block.owned.hi[1:])) for a, b in zip(ends[:-1], ends[1:], strict=True)
-    ]
+    return [Box((a, *block.owned.lo[1:]), (b, *block.owned.hi[1:])) for a, b in itertools.pairwise(ends)]
 
 
 def _copied(binder: Binder, copies: Sequence[Copy], label: str) -> list[cmd.Command]:

@@ -30,7 +30,7 @@ from minga.engine.emit import Code, Word, load
 from minga.engine.helper_kernels import copying
 from minga.lang.types import DType
 
-__all__ = ["SAMPLE_WORDS", "PointFunctions", "point_functions"]
+__all__ = ["SAMPLE_WORDS", "CallFunctions", "call_functions"]
 
 LINE: Final = 64
 """Bytes of a line of the cache."""
@@ -43,7 +43,7 @@ _FIRST = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class PointFunctions:
+class CallFunctions:
     """Addresses of the native functions."""
 
     stream_boxes: int
@@ -63,15 +63,15 @@ class PointFunctions:
         return self.add_f4 if dtype == "f4" else self.add_f8
 
 
-def point_functions() -> PointFunctions:
+def call_functions() -> CallFunctions:
     """Return the functions, compiled for this machine once per process."""
     with _FIRST:
         return _compiled()[0]
 
 
 @functools.cache
-def _compiled() -> tuple[PointFunctions, object]:
-    module = ir.Module("minga_points")
+def _compiled() -> tuple[CallFunctions, object]:
+    module = ir.Module("minga_calls")
     codes = [
         copying(module, "stream_boxes", _stream_row, past_caches=True),
         copying(module, "fetch_boxes", _fetch_row),
@@ -80,7 +80,7 @@ def _compiled() -> tuple[PointFunctions, object]:
         *(_add(module, name, kind) for name, kind in (("add_f4", ir.FloatType()), ("add_f8", _DOUBLE))),
     ]
     addresses, owner = load(module, codes)
-    return PointFunctions(**addresses), owner
+    return CallFunctions(**addresses), owner
 
 
 def _stream_row(code: Code, source: Word, target: Word, size: Word) -> None:
@@ -177,4 +177,3 @@ def _load(code: Code, address: Word, kind: ir.Type) -> ir.Value:
     """Return a number as f8."""
     value = code.load_as(address, kind)
     return value if kind == _DOUBLE else code.builder.fpext(value, _DOUBLE)
-
