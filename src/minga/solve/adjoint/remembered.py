@@ -26,7 +26,7 @@ __all__ = ["Remembered", "remembered"]
 
 Reversal = tuple[Operation, Operation, Sequence[Apply]]
 """An operation of the step, the same on buffers, and its reversal."""
-_OTHER: Final = ("local", "state", "iterate")
+_OTHER: Final = ("state", "iterate")
 """Kinds of nodes whose meaning depends on more than their arguments."""
 
 
@@ -108,15 +108,20 @@ class _Values:
         graph = one.graph
         if not any(isinstance(o, Slot) and o.field in self.changing for o in one.operands):
             return one
-        if graph.locals or any(node.op in _OTHER for node in graph.nodes()):
+        if any(node.op in _OTHER for node in graph.nodes()):
             return None
         if one.region != operation.region or one.cells is not operation.cells:
             return None
         values = self._state_values(one)
+        if values is None:
+            return None
         numbers = {number: _place(operand, operation.operands) for number, operand in enumerate(one.operands)}
+        locals_ = _same_locals(graph, operation.graph, numbers)
+        if locals_ is None:
+            return None
         like = one.slot(graph.stores[0].param).field
         on = operation.region if operation.region != like.points and not any(like.grid.periodic) else None
-        to_step = Renumbered({}, {}, numbers)
+        to_step = Renumbered(locals_, {}, numbers)
         made: dict[int, tuple[Field, int]] = {}
         for value in values:
             item = field_like(
@@ -127,14 +132,19 @@ class _Values:
             self.stored.setdefault(origin, []).append((to_step(value), item))
         return _reading(one, made)
 
-    def _state_values(self, one: Apply) -> list[Node]:
-        """Return the largest expressions of an operation that depend on the state, and else on constants alone."""
+    def _state_values(self, one: Apply) -> list[Node] | None:
+        """Return the largest expressions of an operation that depend on the state, and else on constants alone.
+
+        None if an intermediate, which is also computed at neighbours, depends on more.
+        """
         kinds: dict[int, str] = {}
         values: dict[int, Node] = {}
         for node in one.graph.nodes():
             kinds[id(node)] = self._kind(node, one, kinds)
             if kinds[id(node)] == "mixed":
                 values |= {id(arg): arg for arg in node.args if kinds[id(arg)] == "state"}
+        if any(kinds[id(node)] == "mixed" for node in one.graph.locals):
+            return None
         values |= {id(s.value): s.value for s in one.graph.stores if kinds[id(s.value)] == "state"}
         return list(values.values())
 
@@ -145,6 +155,8 @@ class _Values:
             if isinstance(operand, Constant):
                 return "constant"
             return "state" if operand.field in self.changing else "mixed" if operand.field in self.own else "constant"
+        if node.op == "local":
+            return kinds[id(one.graph.locals[node.data[0]])]
         if node.op == "scalar":
             given = one.scalars.get(str(node.data))
             return "mixed" if given is None or isinstance(given, Register) else "constant"
@@ -166,13 +178,32 @@ class _Values:
         return replace(operation, graph=made, operands=kept)
 
 
+def _same_locals(graph: KernelGraph, other: KernelGraph, params: Mapping[int, int]) -> dict[int, int] | None:
+    """Return the numbers of a kernel's intermediates in another one; None if one of them is not there.
+
+    `params` has the numbers of parameters in the other kernel.
+    """
+    share = Interner()
+    known = {id(share(node)): number for number, node in enumerate(other.locals)}
+    found: dict[int, int] = {}
+    for number, node in enumerate(graph.locals):
+        place = known.get(id(share(Renumbered(found, {}, params)(node))))
+        if place is None:
+            return None
+        found[number] = place
+    return found
+
+
 def _place(operand: Operand, operands: Sequence[Operand]) -> int:
     """Return the number of an operand among others, -1 if it is not there."""
     return next((k for k, other in enumerate(operands) if other is operand or other == operand), -1)
 
 
-def _reading(one: Apply, made: Mapping[int, tuple[Field, int]]) -> Apply:
-    """Return an operation that reads expressions, given by identity, from fields with numbers as parameters."""
+def _reading(one: Apply, made: Mapping[int, tuple[Field, int]]) -> Apply | None:
+    """Return an operation that reads expressions, given by identity, from fields with numbers as parameters.
+
+    None if it also needs intermediates.
+    """
     graph = one.graph
     ones, zeros = (1,) * graph.ndim, (0,) * graph.ndim
     other: dict[int, Node] = {}
@@ -187,7 +218,9 @@ def _reading(one: Apply, made: Mapping[int, tuple[Field, int]]) -> Apply:
     stores = [(store.param, store.strides, store.offsets, other[id(store.value)]) for store in graph.stores]
     params = [*graph.params, *(Param(i.name, i.dtype, tuple(range(graph.ndim))) for i, _ in made.values())]
     operands: list[Operand] = [*one.operands, *(item.now for item, _ in made.values())]
-    new, kept = _assembled(graph, params, operands, stores)
+    if any(node.op == "local" for node in topological([value for *_, value in stores])):
+        return None
+    new, kept = _assembled(replace(graph, locals=()), params, operands, stores)
     known = {scalar.name for scalar in new.scalars}
     return replace(one, graph=new, operands=kept, scalars={k: v for k, v in one.scalars.items() if k in known})
 

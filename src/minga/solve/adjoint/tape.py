@@ -167,7 +167,7 @@ class Tape:
         binder.keep.append(self)
         found = []
         for slot in slots:
-            blocks = binder.storage.stored(slot.field).blocks.values()
+            blocks = [b for b in binder.storage.stored(slot.field).blocks.values() if not b.owned.empty]
             for track, block in zip(self._tracks[slot], blocks, strict=True):
                 parts = _slabs(block, binder.backend.workers)
                 for part in parts:
