@@ -84,9 +84,7 @@ def _acoustic(shot: Mapping[str, Any]) -> Callable[[], object]:
         boundary=Sponge(shot["layer"]),
     )  # fmt: skip
     wavelet = Ricker(shot["frequency"], delay=1.0 / shot["frequency"])
-    made = Shot(
-        [PointSource(source, wavelet, interpolation="linear")], Receivers(receivers, interpolation="linear")
-    )
+    made = Shot([PointSource(source, wavelet, interpolation="linear")], Receivers(receivers, interpolation="linear"))
     return lambda: shot_traces(waves, made, shot["steps"] + 1)
 
 

@@ -1,9 +1,9 @@
-"""Inversion with Devito's acoustic example; arguments: JSON of `benchmarks.seismics.section.Section`, a file, its answer.
+"""Inversion with Devito's acoustic example; arguments: JSON of `benchmarks.seismics.section.Section`, two files.
 
-The file (.npz) has the true velocities, those of the start, and the mask. As in the authors' example of an inversion,
-a gradient is a forward run that saves all time levels and the operator of the gradient for each shot; the observed data
-are computed once. The search is SciPy's L-BFGS-B with the scaling of `minga.models.waves.Inversion`. The answer has the
-first gradient by the velocity, the processor's seconds of the search, its misfits and its models.
+The first file (.npz) has the true velocities, those of the start, and the mask. As in the authors' example of an
+inversion, a gradient is a forward run that saves all time levels and the operator of the gradient for each shot; the
+observed data are computed once. The search is SciPy's L-BFGS-B with the scaling of `minga.models.waves.Inversion`. The
+second file gets the first gradient by the velocity, the processor's seconds of the search, its misfits and its models.
 """
 
 import json

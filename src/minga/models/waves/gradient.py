@@ -221,15 +221,14 @@ class ShotRun:
 
     def record(self, engine: Engine, step: Program, field: Field, samples: int) -> Floats:
         """Return the samples of a field at the receivers while a step is repeated from the present state."""
-        table = PointTable(self.taps, samples, 1)
+        table = self.table(samples)
         sampling = self.sampling(table, field)
         interval = Program("interval")
-        with interval.repeat(self.shot.receivers.every):
-            interval.include(step)
+        interval.include(step)
         interval.include(sampling)
         engine.run(sampling)
-        if samples > 1:
-            engine.run(interval, samples - 1)
+        if table.steps:
+            engine.run(interval, table.steps)
         table.combine(engine.comm)
         return table.values
 
