@@ -81,7 +81,7 @@ def adjoint_kernel(equations: Equations) -> Kernel:
 
     def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any]) -> None:
         c = equations.coefficients(lambda k: medium[k][here])
-        for now, old, right in zip(waves, before, _right_sides(equations, c, waves), strict=True):
+        for now, old, right in zip(waves, before, _right_sides(equations, c, waves, medium), strict=True):
             old[here] = 2.0 * now[here] - old[here] + right
 
     def fletcher_adjoint(waves: Any, before: Any, medium: Any) -> None:
@@ -93,10 +93,10 @@ def adjoint_kernel(equations: Equations) -> Kernel:
     return Kernel(fletcher_adjoint if equations.stored else fletcher_adjoint_constant)
 
 
-def _right_sides(equations: Equations, c: Coefficients, waves: Sequence[Any]) -> list[Any]:
+def _right_sides(equations: Equations, c: Coefficients, waves: Sequence[Any], medium: Sequence[Any]) -> list[Any]:
     here = equations.differences.here
     if equations.kind == "isotropic":
-        return [equations.laplacian(local(c.vp2 * waves[0][here]))]
+        return [equations.spread(local(times(c.rho, c.vp2) * waves[0][here]), medium)]
     a, b = (u[here] for u in waves)
     shear = equations.shear(c)
     along_p, across_p = shear * a, (1.0 + 2.0 * c.epsilon) * a + (1.0 + 2.0 * c.delta - shear) * b

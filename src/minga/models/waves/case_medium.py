@@ -9,7 +9,7 @@ from pathlib import Path
 
 from minga.case.files import locate
 from minga.errors import CaseError, suggest
-from minga.models.waves.boundary import Pairs, Random, kinds
+from minga.models.waves.boundary import Pairs, Random, domain_of, kinds
 from minga.models.waves.domain import axes_of
 from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic
 from minga.models.waves.media_files import ENDINGS, Volume, open_volume, quantities
@@ -54,6 +54,7 @@ class FoundMedium:
             divergence=divergence,
             scrambled=bool(kinds(faces, Random)),
             sample=sample,
+            domain=domain_of(self.shape, self.spacing, faces),
         )
 
     def check_inside(self, points: Sequence[Sequence[float]], key: str, what: str) -> None:
