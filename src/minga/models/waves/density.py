@@ -8,8 +8,8 @@ reciprocals of the mean densities,
 
 whose operator is similar to a symmetric matrix without negative eigenvalues: the energy of the waves is conserved. The
 signs of the entries of D' B D alternate with their distance from the diagonal, so that the largest eigenvalue is that
-of the matrix of absolute values. It is at most the largest sum of a row (S. Gershgorin, 1931), and equal to it where
-the density is uniform.
+of the matrix of absolute values. It is at most the largest sum of a row of the symmetric matrix sqrt(K) D' B D sqrt(K)
+(S. Gershgorin, 1931), and equal to it in a uniform medium.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from minga.models.waves.stencils import first_weights, halfway_weights, total
 from minga.space.boundary import Condition, reflect, zero_gradient
 from minga.space.box import Box
 
-__all__ = ["Staggered", "density_walls", "row_sums"]
+__all__ = ["Staggered", "density_walls", "largest_sum"]
 
 _WALLS: Final = {0: zero_gradient(), -1: reflect("cell"), 1: reflect("edge")}
 """Conditions of the density beyond an end by the mirror of the waves there (`Domain.mirrors`)."""
@@ -86,8 +86,8 @@ def density_walls(domain: Domain) -> Mapping[str | int, tuple[Condition, Conditi
     }
 
 
-def row_sums(sampler: Sampler, domain: Domain, box: Box, order: int) -> tuple[Floats, Floats]:
-    """Return the sums of the absolute entries of rho D' B D in the rows of cells, and the cells' velocities.
+def largest_sum(sampler: Sampler, domain: Domain, box: Box, order: int, *, scrambled: bool) -> float:
+    """Return the largest sum of a row, an upper bound of omega^2, for the cells of a box.
 
     Parameters
     ----------
@@ -99,30 +99,37 @@ def row_sums(sampler: Sampler, domain: Domain, box: Box, order: int) -> tuple[Fl
         Box of the model; at its ends the cells beyond are included, whose stencils reach into the model.
     order
         Order of the differences.
-
-    Returns
-    -------
-    tuple of ndarray
-        Sums in 1 / m2, and P velocities, f8 of the shape of the box with the cells beyond.
+    scrambled
+        Whether each velocity may occur everywhere, as in random layers: the bound is then omega^2 / vp2.
     """
     weights = [abs(float(w)) for w in halfway_weights(order // 2)]
     reach = len(weights)
-    beyond = [(reach if lo == 0 else 0, reach if hi == n else 0)
-              for lo, hi, n in zip(box.lo, box.hi, domain.shape, strict=True)]  # fmt: skip
-    rows = [(lo - a, hi + b) for (a, b), lo, hi in zip(beyond, box.lo, box.hi, strict=True)]
-    here = _image(sampler, domain, "rho", rows)
-    sums = np.zeros_like(here)
+    beyond = 2 * reach - 1
+    ranges = [
+        (lo - beyond * (2 if lo == 0 else 1), hi + beyond * (2 if hi == n else 1))
+        for lo, hi, n in zip(box.lo, box.hi, domain.shape, strict=True)
+    ]
+    rho = _image(sampler, domain, "rho", ranges)
+    root = np.sqrt(rho) if scrambled else np.sqrt(rho) * _image(sampler, domain, "vp", ranges)
+    inner = (slice(beyond, -beyond),) * rho.ndim
+    total: Any = 0.0
     for axis, h in enumerate(domain.spacing):
-        wide = [(lo - reach, hi + reach) if a == axis else (lo, hi) for a, (lo, hi) in enumerate(rows)]
-        rho = np.moveaxis(_image(sampler, domain, "rho", wide), axis, 0)
-        light = 2.0 / (rho[:-1] + rho[1:])  # light[i] lies above cell i of `wide`
-        cells = rows[axis][1] - rows[axis][0]
-        own = np.zeros((cells, *rho.shape[1:]))
-        for k, weight in enumerate(weights):
-            above, below = reach + k, reach - 1 - k
-            own = own + weight * (light[above : above + cells] + light[below : below + cells])
-        sums = sums + np.moveaxis(own, 0, axis) * (2.0 * sum(weights) / (h * h))
-    return here * sums, _image(sampler, domain, "vp", rows)
+        along = tuple(slice(None) if a == axis else part for a, part in enumerate(inner))
+        density, scale = (np.moveaxis(each[along], axis, 0) for each in (rho, root))
+        light = 2.0 / (density[:-1] + density[1:])  # entry i lies above cell i, here and below
+        flux = light[reach - 1 : 1 - reach] * _both_sides(weights, scale)
+        total = total + np.moveaxis(_both_sides(weights, flux), 0, axis) / (h * h)
+    return float((root[inner] * total).max())
+
+
+def _both_sides(weights: Sequence[float], values: Floats) -> Floats:
+    """Return the sum of values on both sides of the places between them, as far as these reach."""
+    m = len(weights)
+    count = len(values) - 2 * m + 1
+    total = np.zeros((count, *values.shape[1:]))
+    for k, weight in enumerate(weights):
+        total = total + weight * (values[m + k : m + k + count] + values[m - 1 - k : m - 1 - k + count])
+    return total
 
 
 def _image(sampler: Sampler, domain: Domain, name: str, ranges: Sequence[tuple[int, int]]) -> Floats:

@@ -104,7 +104,7 @@ class Medium:
             raise CaseError(
                 "a density that varies in an anisotropic medium",
                 key="fletcher.medium.rho",
-                remedy="leave out rho, or epsilon and delta",
+                remedy="leave out rho, or epsilon and delta; of a file with all of them, name some quantities",
             )
         for entry in fields(self):
             value = getattr(self, entry.name)

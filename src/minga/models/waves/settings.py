@@ -44,7 +44,10 @@ class QuantityFile(BaseModel):
     axes: Annotated[
         str | None, Field(description='order of the file\'s axes, slowest first: axes = "zyx"; z points down')
     ] = None
-    unit: Annotated[str | None, Field(description='for vp "m/s" or "km/s", for angles "degree" or "radian"')] = None
+    unit: Annotated[
+        str | None,
+        Field(description='for vp "m/s" or "km/s", for rho "kg/m3" or "g/cm3", for angles "degree" or "radian"'),
+    ] = None
 
 
 class MediumSettings(BaseModel):
@@ -71,6 +74,10 @@ class MediumSettings(BaseModel):
     phi: Annotated[
         Metres | str | QuantityFile, Field(description="azimuth of the axis from x to y: a number or a file, as for vp")
     ] = 0.0
+    rho: Annotated[
+        Positive | str | QuantityFile,
+        Field(description="density, kg/m3: a number, which has no effect, or a file, for isotropic media"),
+    ] = 1000.0
     angles: Annotated[
         Angles | None, Field(description='unit of theta and phi: angles = "degree" or angles = "radian"')
     ] = None

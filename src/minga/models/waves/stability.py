@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError
-from minga.models.waves.density import row_sums
+from minga.models.waves.density import largest_sum
 from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats, Sampler, sampled_boxes
 from minga.models.waves.symbols import Corners, corners
@@ -238,7 +238,7 @@ def extremes_of(
         _check_density(box, sampler.values("rho", inside))
         if medium.dense:
             assert domain is not None
-            found2 = _densest(sampler, domain, box, order, scrambled=scrambled)
+            found2 = largest_sum(sampler, domain, box, order, scrambled=scrambled)
         else:
             found2 = _largest(ends, epsilon, delta, sigma, 1.0 if scrambled else np.square(vp))
         largest2 = max(largest2, found2)
@@ -251,12 +251,6 @@ def extremes_of(
             shear = min(shear, float(vsz[vsz > 0].min()))
     largest2 *= top * top if scrambled else 1.0
     return Extremes(2 / math.sqrt(largest2), slow, fast, top, None if math.isinf(shear) else shear, above)
-
-
-def _densest(sampler: Sampler, domain: Domain, box: Box, order: int, *, scrambled: bool) -> float:
-    """Return the largest omega^2 of a part of a medium whose density varies or, with `scrambled`, omega^2 / vp2."""
-    sums, vp = row_sums(sampler, domain, box, order)
-    return float((sums if scrambled else sums * np.square(vp)).max())
 
 
 def _check_density(box: Box, rho: Floats) -> None:
