@@ -258,7 +258,7 @@ def _synthetic(settings: SyntheticSettings, shape: Shape, spacing: Spacing) -> M
     try:
         formulas = synthetic(
             settings.synthetic, shape, spacing, seed=settings.seed, layers=layers, dip=settings.dip,
-            azimuth=settings.azimuth, anisotropy=settings.anisotropy,
+            azimuth=settings.azimuth, anisotropy=settings.anisotropy, density=settings.density,
         )  # fmt: skip
     except CaseError as error:
         error.key = f"{KEY}.{error.key or 'synthetic'}"

@@ -91,6 +91,9 @@ class SyntheticSettings(BaseModel):
     synthetic: Annotated[str, Field(description='kind of medium: synthetic = "layered", "salt" or "thrust"')]
     seed: Annotated[int, Field(ge=0, lt=2**63, description="seed of the random medium")] = 1
     anisotropy: Annotated[float, Field(ge=0, le=2, description="factor of epsilon and delta; 0 is isotropic")] = 1.0
+    density: Annotated[
+        bool, Field(description="a density that follows from the velocity, for isotropic media: density = true")
+    ] = False
     depths: Annotated[
         tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...],
         Field(description="depths of the layers' tops at the middle of the model, m, the first one 0"),
