@@ -44,6 +44,9 @@ PHYSICS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
         ("vp", "epsilon", "delta", "theta"), {"boundary": Faces(Sponge(4), z=(Free(), Rigid())), "time_order": 4}
     ),
     "dense": (("vp", "density"), {"boundary": Faces(Sponge(4), z=(Free(), Sponge(4)))}),
+    "dense, matched": (
+        ("vp", "density"), {"boundary": Faces(Cpml(5), z=(Free(), Cpml(5)), x=(Rigid(), Cpml(5)))}
+    ),
     "dense, fourth": (("vp", "density"), {"boundary": Faces(Rigid(), x=(Free(), Release())), "time_order": 4}),
     "dense, attenuated": (("density",), {"boundary": Faces(Sponge(4), x=Release()), "attenuation": Attenuation(30.0)}),
     "self-adjoint": (("vp", "theta"), {"boundary": Sponge(4), "form": "selfadjoint"}),

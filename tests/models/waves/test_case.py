@@ -177,7 +177,6 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"medium": {"vp": 3000.0, "theta": 30.0}}, "fletcher.medium.theta", "angles"),
     ({"medium": {"vp": 3000.0, "rho": -1.0}}, "fletcher.medium.rho", "above 0"),
     ({"medium": {"vp": 3000.0, "rho": "zero.npy"}, "boundary": "rigid"}, "fletcher.medium.rho", "(3, 2, 1)"),
-    ({"medium": {"vp": 3000.0, "rho": "present.npy"}, "boundary": "cpml"}, "fletcher.boundary", "density varies"),
     ({"medium": {"vp": 3000.0, "rho": "present.npy", "epsilon": 0.1}}, "fletcher.medium.rho", "anisotropic"),
     ({"medium": {"vp": 3000.0, "rho": {"file": "present.npy", "unit": "t"}}}, "fletcher.medium.rho", "g/cm3"),
     ({"medium": {"vp": 3000.0, "thet": 30.0}}, "fletcher.medium.thet", "did you mean 'theta'"),

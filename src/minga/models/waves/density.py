@@ -58,13 +58,22 @@ class Staggered:
 
     def operator(self, u: Any, rho: Any) -> Any:
         """Return div(1 / rho grad u), times the square of the unit of length; u is a field or a local."""
-        axes = range(len(self.weights) - 1, -1, -1)
-        return total(self._difference(local(self._flux(u, rho, axis)), axis, 0) for axis in axes)
+        return total(
+            self.divergence(local(self.slope(u, axis) * self.light(rho, axis)), axis)
+            for axis in range(len(self.weights) - 1, -1, -1)
+        )
 
-    def _flux(self, u: Any, rho: Any, axis: int) -> Any:
-        """Return the flux between a cell and the next one along an axis."""
-        means = rho[self._at(axis, 0)] + rho[self._at(axis, 1)]
-        return self._difference(u, axis, 1) * (2.0 / means)
+    def slope(self, u: Any, axis: int) -> Any:
+        """Return the derivative along an axis between a cell and the next one."""
+        return self._difference(u, axis, 1)
+
+    def light(self, rho: Any, axis: int) -> Any:
+        """Return the reciprocal of the mean density of a cell and the next one along an axis."""
+        return 2.0 / (rho[self._at(axis, 0)] + rho[self._at(axis, 1)])
+
+    def divergence(self, flux: Any, axis: int) -> Any:
+        """Return the derivative at a cell of a local whose values lie between each cell and the next one."""
+        return self._difference(flux, axis, 0)
 
     def _difference(self, u: Any, axis: int, first: int) -> Any:
         """Return the derivative below the value number `first` from this cell."""

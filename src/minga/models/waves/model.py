@@ -35,6 +35,7 @@ from minga.models.waves.boundary import (
     scrambled,
 )
 from minga.models.waves.density import Staggered, density_walls
+from minga.models.waves.density_layers import record_flux_layers
 from minga.models.waves.domain import AXES, Domain, check_shape, check_spacing
 from minga.models.waves.injection import record_advance
 from minga.models.waves.kernels import Equations, Form, Kind
@@ -280,12 +281,6 @@ def prepare(
     steps = [least / h for h in widths]
     staggered = Staggered.of(order, steps) if medium.dense else None
     _check_faces(faces, kind, form, lengths, reach if staggered is None else staggered.reach)
-    if staggered is not None and kinds(faces, Cpml):
-        raise CaseError(
-            "matched layers (cpml) where the density varies",
-            key="fletcher.boundary",
-            remedy='choose "sponge", which suits all media, or "random"',
-        )
     domain = domain_of(lengths, widths, faces)
     sampler = Sampler(medium, lengths, domain.low)
     divergence = form == "selfadjoint" and kind == "tilted"
@@ -430,7 +425,8 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     profiles: Mapping[Field, NDArray[np.float64]] = {}
     record_advance(step, waves, sources)
     if kinds(waves.faces, Cpml):
-        memories, profiles = record_matching(step, waves, _peak(sources))
+        record = record_matching if waves.equations.staggered is None else record_flux_layers
+        memories, profiles = record(step, waves, _peak(sources))
     step.rotate(*waves.fields)
     if kinds(waves.faces, Sponge):
         profiles = {**profiles, **record_damping(step, waves.fields, waves.faces)}
