@@ -159,6 +159,23 @@ def test_orders_in_space(order: int) -> None:
     assert smooth == pytest.approx(2.0, abs=0.1)
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("time_order", [2, 4])
+def test_orders_in_time(time_order: int) -> None:
+    """With a source where the density varies; errors are differences from steps four times as short."""
+    cells = 120
+    vp, rho = np.linspace(1800.0, 2600.0, cells), np.exp(0.5 * np.sin(np.arange(cells) / 7.0))
+
+    def waves(divisor: int) -> np.ndarray:
+        source, options = PointSource((300.0,), Ricker(20.0, 0.08)), {"dt": 1.2e-3 / divisor, "time_order": time_order}
+        found = traces(Medium(vp, rho=rho), (cells,), source, [(450.0,)], 160 * divisor + 1, order=4, **options)
+        return found[::divisor, 0]
+
+    first, second, third = (waves(divisor) for divisor in (1, 2, 4))
+    ratio = np.linalg.norm(first - second) / np.linalg.norm(second - third)
+    assert math.log2(float(ratio)) == pytest.approx(time_order, abs=0.15)
+
+
 # Invariants --------------------------------------------------------------------------------------------------------
 @pytest.mark.few(1)
 @pytest.mark.parametrize("face", [Release(), Free(), Rigid(), Periodic()], ids=repr)

@@ -29,6 +29,7 @@ from minga.models.waves import (
     shot_traces,
 )
 from minga.models.waves.boundary import Face
+from minga.models.waves.preflight import dispersion
 from wave_density import oracle, random_medium, traces
 
 
@@ -45,6 +46,18 @@ def test_the_limit_is_near_that_of_the_matrix(order: int, contrast: float, least
     assert least * exact < waves.extremes.dt_limit <= exact * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("boundary", [Sponge(3), Faces(Free(), x=Periodic()), Rigid(), Random(3)], ids=repr)
+def test_the_limit_does_not_depend_on_the_parts_inspected(monkeypatch: pytest.MonkeyPatch, boundary: Any) -> None:
+    vp, rho = random_medium((21, 19), 2.0)
+
+    def limit(cells: int) -> float:
+        monkeypatch.setattr("minga.models.waves.medium._SLAB", cells)
+        medium = Medium(lambda box: vp[box.slices((0, 0))], rho=lambda box: rho[box.slices((0, 0))])
+        return prepare((21, 19), 10.0, dt=1e-6, medium=medium, boundary=boundary).extremes.dt_limit
+
+    assert limit(1) == limit(100) == pytest.approx(limit(1 << 20), rel=1e-14)
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("boundary", [Release(), Sponge(6), Random(6), Faces(Free(), x=Periodic())], ids=repr)
 @pytest.mark.parametrize("time_order", [2, 4])
@@ -59,6 +72,17 @@ def test_steps_below_the_limit_do_not_grow(time_order: int, boundary: Any) -> No
     assert 0 < found[-300:].max() < 10 * found[:300].max()
     with pytest.raises(CaseError, match="stability limit"):
         prepare(shape, 10.0, dt=1.0001 * limit, **common)
+
+
+@pytest.mark.parametrize("order", [4, 8, 12, 16])
+def test_the_dispersion_is_that_of_the_operator(order: int) -> None:
+    points, courant, turn = 6, 0.4, 2 * math.pi / 6
+    wave = np.sin(turn * np.arange(48.0))
+    square = -float(
+        (oracle(wave, np.ones(48), np.full(48, 3.0), (1.0,), order, Periodic()) * wave).sum() / (wave @ wave)
+    )
+    expected = 2 * math.asin(courant * math.sqrt(square) / 2) / (courant * turn) - 1
+    assert dispersion(points, courant, order, 2, staggered=True) == pytest.approx(expected, abs=1e-13)
 
 
 def test_attenuation_weakens_reflections_alike() -> None:
