@@ -6,7 +6,8 @@ s = vsz2 / vpz2 its transpose is
     (A' v)_p = H2'(a (1 + 2 epsilon) v_p + a (1 + 2 delta - s) v_q) + H1'(a s v_p)
     (A' v)_q = H1'(a (1 - s) v_p + a v_q) + H2'(a s v_q)
 
-where H1' g is the sum of D_i D_j (n_i n_j g), and H2' is the Laplacian minus H1'. Waves are 0 beyond the ends of the
+where H1' g is the sum of D_i D_j (n_i n_j g), and H2' is the Laplacian minus H1'. Where the density varies, A' v is
+div(1 / rho grad(rho vp2 v)). Waves are 0 beyond the ends of the
 grid, so these are exact transposes up to the last cell. Boundaries are those of the forward step: pressure release and
 random boundaries (whose layers are part of the medium) have their exact adjoint here.
 
