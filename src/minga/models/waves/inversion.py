@@ -70,7 +70,8 @@ class Inversion:
         ``waves(values, shot)`` returns waves in the medium ``values``, for one of the shots: `prepare` with a time step
         that is stable for all media within the bounds.
     wrt
-        Quantities that are varied, arrays in ``values``: "vp", "slowness", "epsilon", "delta", "theta", "phi".
+        Quantities that are varied, arrays in ``values``: "vp", "slowness", "epsilon", "delta", "theta", "phi",
+        "density".
     misfit
         "l2", "normalised", "envelope" or a function, as for `shot_gradient`.
     bounds

@@ -97,11 +97,11 @@ def make_survey(settings: FletcherSettings, said: SurveySettings, grid: GridSett
         settings.time_order, settings.form, sigma, settings.dtype, records, points, first, _delay(said, wavelet), frame,
     )  # fmt: skip
     sources = [shots[0].sources[0]]
-    orders = settings.order, settings.time_order
+    orders, dense = (settings.order, settings.time_order), found.medium.dense
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
     said_before = [
         *notes_of(extremes, limit, found.spacing, dt, sources),
-        *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders)),
+        *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=dense)),
         *notes,
     ]
     _check_aliasing(said_before)
