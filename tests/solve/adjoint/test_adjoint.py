@@ -143,7 +143,7 @@ def problems(draw: Any, linear: bool = False) -> tuple[Problem, list[mg.Field]]:
 
     step = mg.Program("step")
     whole = u.points
-    low = [draw(st.integers(0, 1)) if not any(periodic) else 0 for _ in range(ndim)]
+    low = [0 if around else draw(st.integers(0, 1)) for around in periodic]
     region = mg.Box(tuple(low), whole.hi) if any(low) else None
     step.apply(mg.kernel(combine), u, k, u.next, region=region)
     step.rotate(u)

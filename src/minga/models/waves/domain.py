@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.space.box import Box
 
-__all__ = ["AXES", "Domain", "axes_of", "check_shape", "check_spacing"]
+__all__ = ["AXES", "Domain", "axes_of", "check_shape", "check_spacing", "folded"]
 
 AXES: Final = {1: "z", 2: "zx", 3: "zyx"}
 """Names of the axes of models on one, two or three of them; z points down."""
@@ -136,3 +137,23 @@ def check_spacing(spacing: Sequence[float] | float, ndim: int) -> tuple[float, .
             remedy=f"give the distances of cells along {', '.join(axes_of(ndim))}: {(12.5,) * ndim}",
         )
     return tuple(map(float, widths))
+
+
+def folded(values: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
+    """Return sums over the cells of the grid that repeat each cell of the model: itself, and those of layers.
+
+    Parameters
+    ----------
+    values
+        Values on the grid.
+    domain
+        The domain.
+    """
+    for axis, (low, n) in enumerate(zip(domain.low, domain.shape, strict=True)):
+        values = np.moveaxis(values, axis, 0)
+        inside = values[low : low + n].copy()
+        inside[0] += np.add.accumulate(values[:low], axis=0)[-1] if low else 0.0
+        rest = values[low + n :]
+        inside[-1] += np.add.accumulate(rest, axis=0)[-1] if len(rest) else 0.0
+        values = np.moveaxis(inside, 0, axis)
+    return values

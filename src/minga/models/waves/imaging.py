@@ -14,9 +14,9 @@ import numpy as np
 from minga.engine.comm import Comm
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
-from minga.models.waves.gradient import Shot, ShotRun, checked_data
 from minga.models.waves.medium import Floats
 from minga.models.waves.model import Waves
+from minga.models.waves.shot import Shot, ShotRun, checked_data
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.space.field import Field
 
@@ -123,7 +123,7 @@ def shot_image(
     reverse = adjoint(run.stepping.step, [p])
     image, light = (Field(name, waves.grid, "f8") for name in ("image", "illumination"))
     steps = (len(data) - 1) * shot.receivers.every
-    seed = run.injection(reverse.of[p], steps, lambda: data)
+    seed = run.injection(reverse.of, steps, lambda: data)
     seed.apply(_CORRELATE, p, reverse.of[p], image, light)
     with run.engine(threads, comm, layout) as engine:
         for item in (image, light):

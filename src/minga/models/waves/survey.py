@@ -10,10 +10,10 @@ from minga.engine.comm import Comm
 from minga.errors import CaseError
 from minga.models.waves.boundary import Boundary, Cpml, Random, Sponge, faces_of
 from minga.models.waves.domain import axes_of, check_shape, check_spacing
-from minga.models.waves.gradient import Shot, shot_traces
 from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Floats, Medium
 from minga.models.waves.model import Waves, prepare
+from minga.models.waves.shot import Shot, shot_traces
 from minga.models.waves.survey_cut import cut, moved, part_of
 from minga.models.waves.survey_frame import Frame
 from minga.models.waves.survey_recording import SurveyProgress, record

@@ -16,11 +16,11 @@ from minga.errors import CaseError
 from minga.models.waves.boundary import faces_of
 from minga.models.waves.case import boundary_of, receivers_of, wavelet_of
 from minga.models.waves.case_medium import FoundMedium, find_medium
-from minga.models.waves.gradient import Shot
 from minga.models.waves.medium import Sampler
 from minga.models.waves.preflight import dispersion_of, notes_of, step_for
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
+from minga.models.waves.shot import Shot
 from minga.models.waves.source import PointSource, Ricker, Wavelet
 from minga.models.waves.stability import LIMITS, check_step
 from minga.models.waves.survey import Survey

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from minga.models.waves.gradient import Shot
 from minga.models.waves.medium import Medium, Quantity
+from minga.models.waves.shot import Shot
 from minga.models.waves.source import PlaneSource, PointSource, Source
 from minga.models.waves.survey_geometry import Point
 from minga.space.box import Box

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from minga.errors import CaseError
-from minga.models.waves.gradient import Shot
 from minga.models.waves.receivers import Receivers
+from minga.models.waves.shot import Shot
 from minga.models.waves.source import Injection, PointSource, Ricker, Wavelet
 
 __all__ = ["Point", "named_shots", "points_between", "shots_of_files", "streamer"]

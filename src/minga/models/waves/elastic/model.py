@@ -37,12 +37,13 @@ from minga.models.waves.elastic.kernels import Elasticity
 from minga.models.waves.elastic.layout import Component, components, conditions
 from minga.models.waves.elastic.matching import record_layers
 from minga.models.waves.elastic.medium import Coefficients, ElasticMedium, Speeds, coefficient, speeds_of
-from minga.models.waves.elastic.receivers import check_quantities, record_quantities
+from minga.models.waves.elastic.receivers import check_quantities, record_sensors, sensors_of
 from minga.models.waves.elastic.sources import ElasticSource, Explosion, record_sources
 from minga.models.waves.elastic.stability import step_limit
 from minga.models.waves.elastic.stencils import staggered_weights
 from minga.models.waves.model import Stepping
 from minga.models.waves.receivers import Receivers
+from minga.models.waves.sensors import Sensors
 from minga.models.waves.stability import check_step
 from minga.space.boundary import fixed
 from minga.space.box import Box
@@ -132,6 +133,34 @@ class ElasticWaves:
             return lambda box: self.coefficients.values(name, box)
 
         return {field.name: of(field.name) for field in self.medium}
+
+    def stepping(self, sources: Sequence[ElasticSource]) -> Stepping:
+        """Return a time step with its boundaries and sources, as `elastic_stepping` does.
+
+        Parameters
+        ----------
+        sources
+            The sources.
+        """
+        return elastic_stepping(self, sources)
+
+    def sensors(self, receivers: Receivers, record: Sequence[str] = ("p",)) -> Sensors:
+        """Return what receivers record.
+
+        Parameters
+        ----------
+        receivers
+            The receivers.
+        record
+            Quantities: "p", minus the mean of the normal stresses, or names of components.
+
+        Raises
+        ------
+        CaseError
+            If a quantity is not known, or a receiver lies outside the model.
+        """
+        with keys_of("elastic"):
+            return sensors_of(receivers, record, self.elasticity.components, self.named, self.domain, self.faces)
 
 
 def prepare_elastic(
@@ -396,9 +425,7 @@ def elastic(
     traces = None
     if receivers is not None and len(receivers.positions):
         with keys_of("elastic"):
-            observables["receivers"] = record_quantities(
-                observe, receivers, record, equations.components, waves.named, domain, waves.faces
-            )
+            observables["receivers"] = record_sensors(observe, waves.sensors(receivers, record))
         origins = [domain.middle if source.position is None else source.position for source in chosen]
         positions = [*receivers.positions] * len(record)
         late = f"velocities are those half a step, {500 * dt:g} ms, before the time"
