@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from minga.engine.comm import Comm
+from minga.errors import CaseError
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
 from minga.models.waves.medium import Floats
@@ -117,6 +118,12 @@ def shot_image(
     CaseError
         If the data do not match the receivers.
     """
+    if not isinstance(waves, Waves):
+        raise CaseError(
+            f"images are those of acoustic waves; found {type(waves).__name__}",
+            key="waves",
+            remedy="give the result of prepare(), or compute gradients by shot_gradient()",
+        )
     data = checked_data(shot)
     run = ShotRun(waves, shot)
     p = waves.fields[0]

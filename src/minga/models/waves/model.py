@@ -40,7 +40,7 @@ from minga.models.waves.kernels import Equations, Form, Kind
 from minga.models.waves.medium import Medium, Sampler, axis_vector
 from minga.models.waves.receivers import Receivers, Taps, record_samples
 from minga.models.waves.sensors import Recorded, Sensors
-from minga.models.waves.source import PointSource, Source
+from minga.models.waves.source import PlaneSource, PointSource, Source
 from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of
 from minga.models.waves.stencils import Differences, first_weights
 from minga.space.boundary import Condition, fixed, reflect
@@ -206,7 +206,19 @@ class Waves:
         ----------
         sources
             The sources.
+
+        Raises
+        ------
+        CaseError
+            If a source is that of other waves, or lies outside the model.
         """
+        for number, source in enumerate(sources):
+            if not isinstance(source, PointSource | PlaneSource):
+                raise CaseError(
+                    f"source {number} is a {type(source).__name__}",
+                    key=f"fletcher.sources[{number}]",
+                    remedy="give PointSource() or PlaneSource() of minga.models.waves",
+                )
         return stepping_of(self, sources)
 
     def sensors(self, receivers: Receivers, record: Sequence[str] = ("p",)) -> Sensors:

@@ -87,15 +87,10 @@ class Sensors:
         ndarray
             Samples, f8 of shape (quantities * points,).
         """
-        chosen = list(self._chosen(of))
-        found = {own: taps.sample(engine, field) for own, (field, taps) in zip(self.taps, chosen, strict=True)}
-        rows = []
-        for quantity in self.quantities:
-            total = found[quantity.fields[0]]
-            for field in quantity.fields[1:]:
-                total = total + found[field]
-            rows.append(total / quantity.divisor)
-        return np.concatenate(rows)
+        chosen = self._chosen(of)
+        return self.joined(
+            {own: taps.sample(engine, field) for own, (field, taps) in zip(self.taps, chosen, strict=True)}
+        )
 
     def inject(self, engine: Engine, of: Mapping[Field, Field], amounts: Floats) -> None:
         """Add amounts for each sample to fields: the transpose of `sample`.
@@ -109,10 +104,49 @@ class Sensors:
         amounts
             Amounts, f8 of shape (quantities * points,).
         """
-        for quantity, part in zip(self.quantities, np.split(amounts, len(self.quantities)), strict=True):
+        for field, part in self.parted(amounts).items():
             if part.any():
-                for field in quantity.fields:
-                    self.taps[field].inject(engine, [of[field]], part / quantity.divisor)
+                self.taps[field].inject(engine, [of[field]], part)
+
+    def joined(self, values: Mapping[Field, Floats]) -> Floats:
+        """Return the traces of all quantities from the values of their fields at the points.
+
+        Parameters
+        ----------
+        values
+            For each field an array whose last axis are the points.
+
+        Returns
+        -------
+        ndarray
+            Samples, f8, whose last axis are the traces, quantity after quantity.
+        """
+        found = []
+        for quantity in self.quantities:
+            total = values[quantity.fields[0]]
+            for field in quantity.fields[1:]:
+                total = total + values[field]
+            found.append(total / quantity.divisor)
+        return np.concatenate(found, axis=-1)
+
+    def parted(self, amounts: Floats) -> dict[Field, Floats]:
+        """Return amounts at the points for each field: the transpose of `joined`.
+
+        Parameters
+        ----------
+        amounts
+            Amounts, f8, whose last axis are the traces.
+
+        Returns
+        -------
+        dict
+            For each field an array whose last axis are the points.
+        """
+        found: dict[Field, Floats] = {}
+        for quantity, part in zip(self.quantities, np.split(amounts, len(self.quantities), axis=-1), strict=True):
+            share = part / quantity.divisor
+            found |= {field: found[field] + share if field in found else share for field in quantity.fields}
+        return found
 
     def _chosen(self, of: Mapping[Field, Field] | None) -> Sequence[tuple[Field, Taps]]:
         return [(field if of is None else of[field], taps) for field, taps in self.taps.items()]

@@ -15,6 +15,7 @@ from minga.models.waves import (
     Faces,
     Free,
     Inversion,
+    Medium,
     Periodic,
     PointSource,
     Receivers,
@@ -24,8 +25,10 @@ from minga.models.waves import (
     Shot,
     Sponge,
     linearised_shots,
+    prepare,
     shot_born,
     shot_gradient,
+    shot_image,
     shot_traces,
 )
 from minga.models.waves.elastic import (
@@ -277,3 +280,10 @@ def test_what_cannot_be_is_refused() -> None:
         shot_traces(waves, Shot([PointSource()], SHOT.receivers), 4)
     with pytest.raises(CaseError, match="waves are a str"):
         sensitivity_of("waves")  # type: ignore[arg-type]
+    with pytest.raises(CaseError, match="images are those of acoustic waves"):
+        shot_image(waves, DATA)  # type: ignore[arg-type]
+    acoustic = prepare(SHAPE, 10.0, dt=8e-4, medium=Medium(2000.0))
+    with pytest.raises(CaseError, match="source 0 is a Explosion"):
+        shot_traces(acoustic, Shot([Explosion()], SHOT.receivers), 4)
+    with pytest.raises(CaseError, match="receivers record"):
+        shot_traces(acoustic, Shot([PointSource()], SHOT.receivers, record=("vz",)), 4)

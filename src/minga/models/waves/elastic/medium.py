@@ -64,7 +64,10 @@ class ElasticMedium:
             value = getattr(self, name)
             if callable(value):
                 continue
-            found = np.asarray(value)
+            try:
+                found = np.asarray(value)
+            except ValueError:  # rows of different lengths
+                found = np.asarray(value, object)
             if found.dtype.kind not in "fiu" or found.shape not in ((), shape):
                 raise CaseError(
                     f"{name} is an array of {found.dtype} and shape {found.shape}; the model has shape {shape}",

@@ -32,13 +32,13 @@ from minga.models.waves.boundary import (
     faces_of,
     kinds,
 )
-from minga.models.waves.domain import Domain, axes_of, check_shape, check_spacing
+from minga.models.waves.domain import Domain, axes_of, check_shape, check_spacing, is_number
 from minga.models.waves.elastic.kernels import Elasticity
 from minga.models.waves.elastic.layout import Component, components, conditions
 from minga.models.waves.elastic.matching import record_layers
 from minga.models.waves.elastic.medium import Coefficients, ElasticMedium, Speeds, coefficient, speeds_of
-from minga.models.waves.elastic.receivers import check_quantities, record_sensors, sensors_of
-from minga.models.waves.elastic.sources import ElasticSource, Explosion, record_sources
+from minga.models.waves.elastic.receivers import check_quantities, check_receivers, record_sensors, sensors_of
+from minga.models.waves.elastic.sources import ElasticSource, Explosion, check_sources, record_sources
 from minga.models.waves.elastic.stability import step_limit
 from minga.models.waves.elastic.stencils import staggered_weights
 from minga.models.waves.model import Stepping
@@ -212,6 +212,7 @@ def prepare_elastic(
                 remedy="give the cells along z, x or along z, y, x; on one axis P and S waves are those of mg.fletcher",
             )
         widths = check_spacing(spacing, len(lengths))
+        _check_types(medium, dtype, speeds, limit)
         medium.check(lengths)
         weights = staggered_weights(order)
         ends: Boundary = Sponge() if boundary is None else boundary
@@ -250,6 +251,19 @@ def prepare_elastic(
     return ElasticWaves(
         grid, domain, dt, ends, faces, elasticity, coefficients, speeds, limit, fields, stored
     )  # fmt: skip
+
+
+def _check_types(medium: object, dtype: object, speeds: object, limit: object) -> None:
+    """Raise CaseError for arguments of another type."""
+    known = (
+        ("medium", medium, isinstance(medium, ElasticMedium), "ElasticMedium(vp=3000.0, vs=1700.0, rho=2200.0)"),
+        ("dtype", dtype, isinstance(dtype, str) and dtype in ("f4", "f8"), '"f4" or "f8"'),
+        ("speeds", speeds, speeds is None or isinstance(speeds, Speeds), "the result of speeds_of(), or None"),
+        ("limit", limit, limit is None or (is_number(limit) and limit > 0), "seconds, or None"),
+    )
+    for name, value, right, remedy in known:
+        if not right:
+            raise CaseError(f"{name} is {value!r}", key=f"elastic.{name}", remedy=f"give {remedy}")
 
 
 def _about(component: Component, axes: str) -> str:
@@ -300,6 +314,7 @@ def elastic_stepping(waves: ElasticWaves, sources: Sequence[ElasticSource]) -> S
     Stepping
         The step.
     """
+    check_sources(sources)
     step = Program("step")
     memories: list[Field] = []
     profiles: dict[Field, NDArray[np.float64]] = {}
@@ -423,9 +438,10 @@ def elastic(
     velocities = [waves.named[c.name] for c in equations.named("velocity")]
     observables: dict[str, Any] = {"largest": observe.apply(_LARGEST, velocities)}
     traces = None
+    if receivers is not None:
+        check_receivers(receivers)
     if receivers is not None and len(receivers.positions):
-        with keys_of("elastic"):
-            observables["receivers"] = record_sensors(observe, waves.sensors(receivers, record))
+        observables["receivers"] = record_sensors(observe, waves.sensors(receivers, record))
         origins = [domain.middle if source.position is None else source.position for source in chosen]
         positions = [*receivers.positions] * len(record)
         late = f"velocities are those half a step, {500 * dt:g} ms, before the time"

@@ -16,7 +16,7 @@ from minga.models.waves.receivers import Receivers, Taps
 from minga.models.waves.sensors import Recorded, Sensors
 from minga.space.field import Field, Register
 
-__all__ = ["check_quantities", "record_sensors", "sensors_of"]
+__all__ = ["check_quantities", "check_receivers", "record_sensors", "sensors_of"]
 
 
 def check_quantities(quantities: Sequence[str], components: Mapping[str, Component]) -> None:
@@ -30,12 +30,31 @@ def check_quantities(quantities: Sequence[str], components: Mapping[str, Compone
         Components of the waves by name.
     """
     known = ("p", *components)
-    wrong = [name for name in quantities if name not in known]
-    if isinstance(quantities, str) or wrong or not quantities:
+    if (
+        not isinstance(quantities, list | tuple)
+        or not quantities
+        or any(not isinstance(name, str) or name not in known for name in quantities)
+    ):
         raise CaseError(
             f"receivers record {quantities!r}",
             key="elastic.record",
             remedy=f"give a list of one or more of {', '.join(known)}",
+        )
+
+
+def check_receivers(receivers: object) -> None:
+    """Raise CaseError for what are not receivers.
+
+    Parameters
+    ----------
+    receivers
+        What is given as receivers.
+    """
+    if not isinstance(receivers, Receivers):
+        raise CaseError(
+            f"the receivers are a {type(receivers).__name__}",
+            key="elastic.receivers",
+            remedy="give Receivers(...) of minga.models.waves",
         )
 
 
@@ -70,7 +89,11 @@ def sensors_of(
         If a quantity is not known, or a receiver lies outside the model.
     """
     check_quantities(record, components)
-    points = [check_point(p, domain, receivers.interpolation, "receiver") for p in receivers.positions]
+    check_receivers(receivers)
+    points = [
+        check_point(point, domain, receivers.interpolation, "receiver", number)
+        for number, point in enumerate(receivers.positions)
+    ]
     normal = [name for name, c in components.items() if c.normal]
     parts = {name: normal if name == "p" else [name] for name in record}
     taps = {
