@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.examples import examples
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
 from minga.models.waves import (
@@ -535,3 +537,32 @@ def test_wrong_cases_are_refused(tmp_path: Path, changes: dict[str, Any], key: s
     with pytest.raises(CaseError) as caught:
         of_case(tmp_path, SHAPE, **changes)
     assert caught.value.key == key
+
+
+# The example ---------------------------------------------------------------------------------------------------------
+def land(**changes: Any) -> mg.Model:
+    table = tomllib.loads(examples()["land"].read_text())
+    grid = GridSettings(shape=changes.pop("shape", table["grid"]["shape"]))
+    return SPEC.make(validate(SPEC.settings, table["elastic"] | changes, "elastic"), grid, Path())
+
+
+def test_the_example_runs_the_same_on_several_ranks() -> None:
+    small: dict[str, Any] = {"shape": (24, 70), "boundary": {"sponge": 3, "z": ["free", "sponge"]}, "receivers": None}
+    assert_same(run_model(land(**small), 6), run_model(land(**small), 6, ranks=3, halo_depth=2))
+
+
+@pytest.mark.slow
+def test_the_example_shows_a_rayleigh_wave() -> None:
+    """By the root of Rayleigh's equation it runs at 923.74 m/s."""
+    model = land()
+    assert model.steps is not None
+    values = np.asarray(mg.run(model, model.steps, observe=2).receivers.values)
+    times = [2 * model.parameters["dt"] * place_of_peak(values[:, k]) for k in (13, 21)]  # 160 m and 320 m away
+    assert 160.0 / (times[1] - times[0]) == pytest.approx(923.74, rel=0.01)
+
+
+def place_of_peak(trace: np.ndarray) -> float:
+    """The place of the largest value, by a parabola through its neighbours."""
+    k = int(np.argmax(trace))
+    a, b, c = trace[k - 1 : k + 2]
+    return float(k + 0.5 * (a - c) / (a - 2 * b + c))
