@@ -207,6 +207,11 @@ class Waves:
         sources
             The sources.
 
+        Returns
+        -------
+        Stepping
+            The step.
+
         Raises
         ------
         CaseError
@@ -230,6 +235,11 @@ class Waves:
             The receivers.
         record
             Quantities: ("p",).
+
+        Returns
+        -------
+        Sensors
+            Their quantities, and the cells that represent them.
 
         Raises
         ------

@@ -141,6 +141,11 @@ class ElasticWaves:
         ----------
         sources
             The sources.
+
+        Returns
+        -------
+        Stepping
+            The step.
         """
         return elastic_stepping(self, sources)
 
@@ -153,6 +158,11 @@ class ElasticWaves:
             The receivers.
         record
             Quantities: "p", minus the mean of the normal stresses, or names of components.
+
+        Returns
+        -------
+        Sensors
+            Their quantities, and the cells that represent them.
 
         Raises
         ------
