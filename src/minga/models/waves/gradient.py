@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import numpy as np
 
 from minga.engine.comm import Comm
+from minga.engine.engine import Engine
 from minga.errors import CaseError
 from minga.models.waves.boundary import Random, kinds
 from minga.models.waves.domain import folded
@@ -140,17 +141,17 @@ def shot_gradient(
     data = checked_data(shot)
     run = ShotRun(waves, shot)
     reverse = adjoint(run.stepping.step, [*fields.values()])
-    steps = (len(data) - 1) * shot.receivers.every
+    table = run.table(len(data))
+    observe, seed = table.sampling(), table.injection(reverse.of)
     found: list[float] = []
 
-    def slopes_of_traces() -> Floats:
-        number, slopes = measure(np.stack(run.rows), data)
+    def compare(engine: Engine) -> None:
+        number, slopes = measure(table.traces(engine.comm), data)
         found.append(float(number))
-        return np.asarray(slopes, np.float64)
+        table.store(np.asarray(slopes, np.float64))
 
-    seed = run.injection(reverse.of, steps, slopes_of_traces)
     with run.engine(threads, comm, layout) as engine:
-        reverse.run(engine, steps, seed=seed, observe=run.sampling(shot.receivers.every), memory=memory)
+        reverse.run(engine, table.steps, seed=seed, observe=observe, memory=memory, between=compare)
         whole = {name: engine.gather(reverse.of[item]) for name, item in fields.items()}
     if any(values is None for values in whole.values()):
         return found[0], None

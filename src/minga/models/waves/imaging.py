@@ -129,13 +129,14 @@ def shot_image(
     p = waves.fields[0]
     reverse = adjoint(run.stepping.step, [p])
     image, light = (Field(name, waves.grid, "f8") for name in ("image", "illumination"))
-    steps = (len(data) - 1) * shot.receivers.every
-    seed = run.injection(reverse.of, steps, lambda: data)
+    table = run.table(len(data))
+    table.store(data)
+    seed = table.injection(reverse.of)
     seed.apply(_CORRELATE, p, reverse.of[p], image, light)
     with run.engine(threads, comm, layout) as engine:
         for item in (image, light):
             engine.set(item, 0.0)
-        reverse.run(engine, steps, seed=seed, memory=memory)
+        reverse.run(engine, table.steps, seed=seed, memory=memory)
         found = [engine.gather(item) for item in (image, light)]
     whole = [array for array in found if array is not None]
     if len(whole) < len(found):

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from minga.engine.comm import Comm
 from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.models.waves.medium import Floats
+from minga.models.waves.point_table import PointTable
 from minga.models.waves.receivers import Taps
 from minga.space.field import Field
 
-__all__ = ["Recorded", "Sensors"]
+__all__ = ["Recorded", "SensorTable", "Sensors"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,58 +57,20 @@ class Sensors:
         """Number of points."""
         return int(next(iter(self.taps.values())).weights.shape[1])
 
-    def refresh(self, program: Program, of: Mapping[Field, Field] | None = None) -> tuple[Field, ...]:
-        """Record in a Program that halos become valid for `sample`; return the fields that it reads.
-
-        Parameters
-        ----------
-        program
-            The Program.
-        of
-            Fields that stand in for those of the waves; None: these themselves.
-        """
-        read = []
-        for field, taps in self._chosen(of):
-            read.append(field)
-            if taps.reach:
-                program.refresh(field, taps.reach)
-        return tuple(read)
-
-    def sample(self, engine: Engine, of: Mapping[Field, Field] | None = None) -> Floats:
-        """Return all samples, quantity after quantity; collective, equal on all ranks.
+    def sample(self, engine: Engine) -> Floats:
+        """Return all samples, quantity after quantity; collective, equal on all ranks. Halos must be valid.
 
         Parameters
         ----------
         engine
             The engine.
-        of
-            Fields that stand in for those of the waves; None: these themselves.
 
         Returns
         -------
         ndarray
-            Samples, f8 of shape (quantities * points,).
+            Samples, f8 of shape (traces,).
         """
-        chosen = self._chosen(of)
-        return self.joined(
-            {own: taps.sample(engine, field) for own, (field, taps) in zip(self.taps, chosen, strict=True)}
-        )
-
-    def inject(self, engine: Engine, of: Mapping[Field, Field], amounts: Floats) -> None:
-        """Add amounts for each sample to fields: the transpose of `sample`.
-
-        Parameters
-        ----------
-        engine
-            The engine.
-        of
-            Fields that stand in for those of the waves.
-        amounts
-            Amounts, f8 of shape (quantities * points,).
-        """
-        for field, part in self.parted(amounts).items():
-            if part.any():
-                self.taps[field].inject(engine, [of[field]], part)
+        return self.joined({field: taps.sample(engine, field) for field, taps in self.taps.items()})
 
     def joined(self, values: Mapping[Field, Floats]) -> Floats:
         """Return the traces of all quantities from the values of their fields at the points.
@@ -148,5 +112,77 @@ class Sensors:
             found |= {field: found[field] + share if field in found else share for field in quantity.fields}
         return found
 
-    def _chosen(self, of: Mapping[Field, Field] | None) -> Sequence[tuple[Field, Taps]]:
-        return [(field if of is None else of[field], taps) for field, taps in self.taps.items()]
+
+class SensorTable:
+    """A table of the samples of sensors, a row for each: one `PointTable` for each field.
+
+    Parameters
+    ----------
+    sensors
+        The sensors.
+    rows
+        Number of rows.
+    every
+        Positions from one row to the next.
+    """
+
+    def __init__(self, sensors: Sensors, rows: int, every: int) -> None:
+        self.sensors = sensors
+        self.tables = {field: PointTable(taps, rows, every) for field, taps in sensors.taps.items()}
+
+    @property
+    def steps(self) -> int:
+        """Position of the last row."""
+        return next(iter(self.tables.values())).steps
+
+    def sampling(self, of: Mapping[Field, Field] | None = None) -> Program:
+        """Return a Program that samples fields into the row of its position, if it has one, and advances from 0.
+
+        Parameters
+        ----------
+        of
+            Fields that stand in for those of the waves; None: these themselves.
+        """
+        program = Program("sample")
+        for own, table in self.tables.items():
+            field = own if of is None else of[own]
+            if table.taps.reach:
+                program.refresh(field, table.taps.reach)
+            program.call(table.sampling(field), reads=(field,))
+        return program
+
+    def injection(self, of: Mapping[Field, Field]) -> Program:
+        """Return a Program that adds the rows at the points, from the last to the first: the transpose of `sampling`.
+
+        Parameters
+        ----------
+        of
+            Fields that stand in for those of the waves.
+        """
+        program = Program("inject")
+        for own, table in self.tables.items():
+            program.call(table.injection(of[own]), reads=(of[own],), writes=(of[own],))
+        return program
+
+    def traces(self, comm: Comm) -> Floats:
+        """Return the samples after a sampling, f8 of shape (rows, traces), on all ranks; collective.
+
+        Parameters
+        ----------
+        comm
+            The ranks that have sampled.
+        """
+        for table in self.tables.values():
+            table.combine(comm)
+        return self.sensors.joined({field: table.values for field, table in self.tables.items()})
+
+    def store(self, amounts: Floats) -> None:
+        """Store amounts for an injection.
+
+        Parameters
+        ----------
+        amounts
+            Amounts, f8 of shape (rows, traces).
+        """
+        for field, values in self.sensors.parted(amounts).items():
+            self.tables[field].values[...] = values

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -18,7 +17,7 @@ from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats
 from minga.models.waves.model import Stepping
 from minga.models.waves.receivers import Receivers
-from minga.models.waves.sensors import Sensors
+from minga.models.waves.sensors import Sensors, SensorTable
 from minga.space.cuts import parse_layout
 from minga.space.field import STEP, Field
 from minga.space.grid import Grid
@@ -104,7 +103,7 @@ def shot_traces(
 
 
 class ShotRun:
-    """Step and receivers of a shot, and the samples taken so far.
+    """Step and receivers of a shot.
 
     Parameters
     ----------
@@ -120,7 +119,6 @@ class ShotRun:
         self.waves, self.shot = waves, shot
         self.stepping = waves.stepping(shot.sources)
         self.sensors = waves.sensors(shot.receivers, shot.record)
-        self.rows: list[Floats] = []
 
     def engine(self, threads: int, comm: Comm | None, layout: str) -> Engine:
         """Return an engine with the state at the start, and 0 in all other fields."""
@@ -133,24 +131,17 @@ class ShotRun:
         engine.write(STEP, 0)
         return engine
 
-    def sampling(self, every: int, of: Mapping[Field, Field] | None = None) -> Program:
-        """Return a Program that appends the values at the receivers to `rows` whenever it has run `every` times.
-
-        The first time counts as 0. The values are those of fields that stand in for the waves, or of these themselves.
-        """
-        times = itertools.count()
-
-        def sample(engine: Engine) -> None:
-            if next(times) % every == 0:
-                self.rows.append(self.sensors.sample(engine, of))
-
-        program = Program("sample")
-        program.call(sample, reads=self.sensors.refresh(program, of))
-        return program
+    def table(self, samples: int) -> SensorTable:
+        """Return a table for a number of samples, whose positions are steps."""
+        return SensorTable(self.sensors, samples, self.shot.receivers.every)
 
     def record(self, engine: Engine, step: Program, samples: int, of: Mapping[Field, Field] | None = None) -> Floats:
-        """Return the samples at the receivers while a step is repeated from the present state."""
-        sampling = self.sampling(1, of)
+        """Return the samples at the receivers while a step is repeated from the present state.
+
+        They are those of fields that stand in for the waves, or of these themselves.
+        """
+        table = SensorTable(self.sensors, samples, 1)
+        sampling = table.sampling(of)
         interval = Program("interval")
         with interval.repeat(self.shot.receivers.every):
             interval.include(step)
@@ -158,27 +149,7 @@ class ShotRun:
         engine.run(sampling)
         if samples > 1:
             engine.run(interval, samples - 1)
-        return np.stack(self.rows)
-
-    def injection(self, of: Mapping[Field, Field], steps: int, rows: Callable[[], Floats]) -> Program:
-        """Return a Program that adds the rows of a table at the receivers, from the last step to the first.
-
-        They are added to fields that stand in for the waves. `rows` is called when the Program runs for the first time.
-        """
-        every = self.shot.receivers.every
-        number, table = iter(range(steps, -1, -1)), list[Floats]()
-        targets = tuple(of[item] for item in self.sensors.taps)
-
-        def inject(engine: Engine) -> None:
-            if not table:
-                table.append(rows())
-            row, rest = divmod(next(number), every)
-            if rest == 0 and table[0][row].any():
-                self.sensors.inject(engine, of, table[0][row])
-
-        program = Program("inject")
-        program.call(inject, reads=targets, writes=targets)
-        return program
+        return table.traces(engine.comm)
 
 
 def checked_data(shot: Shot) -> Floats:

@@ -125,5 +125,8 @@ def record_sensors(observe: Program, sensors: Sensors) -> tuple[Register, ...]:
         for register, value in zip(registers, sensors.sample(engine).tolist(), strict=True):
             engine.write(register, value)
 
-    observe.call(sample_receivers, reads=sensors.refresh(observe))
+    for field, taps in sensors.taps.items():
+        if taps.reach:
+            observe.refresh(field, taps.reach)
+    observe.call(sample_receivers, reads=tuple(sensors.taps))
     return tuple(registers)
