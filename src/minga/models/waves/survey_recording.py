@@ -136,6 +136,18 @@ def _checks(survey: Survey, shot: Shot, domain: Domain) -> Iterator[tuple[Sequen
         yield point, partial(find, point, domain, shot.receivers.interpolation, "receiver")
 
 
+def _check_shot(survey: Survey, number: int) -> None:
+    """Raise CaseError for a shot that cannot be computed, whose positions are inside the model."""
+    waves, shot = survey.of(number)
+    try:
+        waves.stepping(shot.sources)
+        if any(waves.domain.periodic):  # near such ends points have too few cells around them
+            waves.sensors(shot.receivers, shot.record)
+    except CaseError as error:
+        error.key = f"shots[{number}]"
+        raise
+
+
 class _Writer:
     """Rank 0's file, whose errors all ranks are told."""
 
@@ -157,8 +169,7 @@ class _Writer:
         try:
             check_geometry(survey)
             for number in range(len(survey.shots)):
-                waves, shot = survey.of(number)
-                waves.stepping(shot.sources)
+                _check_shot(survey, number)
                 headers_of(survey, number)
             interval = survey.dt * survey.shots[0].receivers.every
             text = ["SURVEY BY MINGA", "COORDINATES IN METRES, SCALED BY 100", *about_quantities(survey)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,19 @@ import xarray
 import minga as mg
 from minga.cli.toml import dump
 from minga.errors import CaseError
-from minga.models.waves import Faces, Free, Medium, PointSource, Receivers, Ricker, Shot, Sponge, Survey, shot_traces
+from minga.models.waves import (
+    Faces,
+    Free,
+    Medium,
+    Periodic,
+    PointSource,
+    Receivers,
+    Ricker,
+    Shot,
+    Sponge,
+    Survey,
+    shot_traces,
+)
 from minga.models.waves.cli.survey_reading import facts, read_survey
 from minga.models.waves.elastic import ElasticMedium, Explosion, Force, Moment, prepare_elastic
 from minga.models.waves.survey_case import SurveyCase
@@ -203,4 +216,11 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         survey(medium=Medium(2000.0), shots=[Shot([Force((30.0, 200.0), (1.0, 0.0))], LINE)]).record(
             tmp_path / "a.sgy", 3
         )
+    near = Receivers([(50.0, 13.0)])
+    with pytest.raises(CaseError, match="within 4 cells of the periodic ends of x") as caught:
+        survey(
+            shots=[Shot([Explosion((30.0, 200.0))], each) for each in (LINE, replace(near, every=2))],
+            boundary=Faces(Sponge(4), x=Periodic()), aperture=None,
+        ).record(tmp_path / "a.sgy", 3)  # fmt: skip
+    assert caught.value.key == "shots[1]"
     assert not list(tmp_path.iterdir())
