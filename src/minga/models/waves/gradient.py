@@ -19,8 +19,8 @@ from minga.errors import CaseError
 from minga.models.waves.boundary import Random, kinds
 from minga.models.waves.domain import folded
 from minga.models.waves.elastic.medium import ENTRIES
-from minga.models.waves.elastic.model import ElasticWaves
 from minga.models.waves.elastic.sensitivity import ElasticSensitivity
+from minga.models.waves.elastic.waves import ElasticWaves
 from minga.models.waves.medium import Floats, cosine, sine
 from minga.models.waves.misfits import MISFITS, Misfit
 from minga.models.waves.model import Waves

@@ -12,7 +12,7 @@ from minga.errors import CaseError
 from minga.models.waves.boundary import Boundary, Cpml, Random, Sponge, faces_of
 from minga.models.waves.domain import axes_of, check_shape, check_spacing
 from minga.models.waves.elastic.medium import ElasticMedium
-from minga.models.waves.elastic.model import prepare_elastic
+from minga.models.waves.elastic.waves import prepare_elastic
 from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Floats, Medium
 from minga.models.waves.model import prepare

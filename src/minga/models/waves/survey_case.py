@@ -14,8 +14,8 @@ from minga.case.files import find_file
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
 from minga.models.waves.case import receivers_of, wavelet_of
-from minga.models.waves.elastic.model import keys_of
 from minga.models.waves.elastic.settings import ElasticSettings
+from minga.models.waves.elastic.waves import keys_of
 from minga.models.waves.medium import Sampler
 from minga.models.waves.preflight import step_for
 from minga.models.waves.receivers import Receivers

@@ -17,10 +17,11 @@ from minga.models.waves.case_medium import cells_of, check_inside, files_of, spa
 from minga.models.waves.domain import Domain, axes_of
 from minga.models.waves.elastic.layout import components
 from minga.models.waves.elastic.medium import ENTRIES, Coefficients, ElasticMedium, Speeds, speeds_of
-from minga.models.waves.elastic.model import elastic, keys_of
+from minga.models.waves.elastic.model import elastic
 from minga.models.waves.elastic.settings import ElasticSettings, ElasticSourceSettings
 from minga.models.waves.elastic.sources import ElasticSource, Explosion, Force, Moment
 from minga.models.waves.elastic.stability import step_limit
+from minga.models.waves.elastic.waves import keys_of
 from minga.models.waves.media import from_volume
 from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Quantity
