@@ -217,12 +217,13 @@ class Waves:
         CaseError
             If a source is that of other waves, or lies outside the model.
         """
+        remedy = "give a list of PointSource() and PlaneSource() of minga.models.waves"
+        if not isinstance(sources, list | tuple):
+            raise CaseError(f"the sources are a {type(sources).__name__}", key="fletcher.sources", remedy=remedy)
         for number, source in enumerate(sources):
             if not isinstance(source, PointSource | PlaneSource):
                 raise CaseError(
-                    f"source {number} is a {type(source).__name__}",
-                    key=f"fletcher.sources[{number}]",
-                    remedy="give PointSource() or PlaneSource() of minga.models.waves",
+                    f"source {number} is a {type(source).__name__}", key=f"fletcher.sources[{number}]", remedy=remedy
                 )
         return stepping_of(self, sources)
 

@@ -114,6 +114,10 @@ class ShotRun:
     """
 
     def __init__(self, waves: AnyWaves, shot: Shot) -> None:
+        given: Any = shot.receivers
+        if not isinstance(given, Receivers):
+            found = type(given).__name__
+            raise CaseError(f"the receivers of a shot are a {found}", key="shot", remedy="give Receivers(positions)")
         if not len(shot.receivers.positions):
             raise CaseError("a shot without receivers", key="shot", remedy="give one or more positions")
         self.waves, self.shot = waves, shot

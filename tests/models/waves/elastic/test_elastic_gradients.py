@@ -253,5 +253,10 @@ def test_what_cannot_be_is_refused() -> None:
     acoustic = prepare(SHAPE, 10.0, dt=8e-4, medium=Medium(2000.0))
     with pytest.raises(CaseError, match="source 0 is a Explosion"):
         shot_traces(acoustic, Shot([Explosion()], SHOT.receivers), 4)
+    with pytest.raises(CaseError, match="the receivers of a shot are a list"):
+        shot_gradient(waves, Shot(SOURCES, [(10.0, 10.0)], np.zeros((16, 1))))  # type: ignore[arg-type]
+    for each, source in ((waves, Explosion()), (acoustic, PointSource())):
+        with pytest.raises(CaseError, match="the sources are a"):
+            shot_traces(each, Shot(source, SHOT.receivers), 4)  # type: ignore[arg-type]
     with pytest.raises(CaseError, match="receivers record"):
         shot_traces(acoustic, Shot([PointSource()], SHOT.receivers, record=("vz",)), 4)

@@ -426,6 +426,7 @@ def test_the_adjoint_of_a_step_is_exact(name: str) -> None:
         ({"receivers": Receivers([(9.0, 5.0), 3.0])}, "elastic.receivers[1].position"),
         ({"receivers": [(9.0, 5.0)]}, "elastic.receivers"),
         ({"receivers": Receivers([(9.0, 5.0)]), "record": [3]}, "elastic.record"),
+        ({"receivers": Receivers([(9.0, 5.0)]), "record": ["vz", "p", "vz"]}, "elastic.record"),
         ({"medium": 3000.0}, "elastic.medium"),
         ({"medium": [3000.0, 1700.0, 2200.0]}, "elastic.medium"),
         ({"medium": ElasticMedium("vp.npy", 0.0, 1000.0)}, "elastic.medium.vp"),

@@ -30,15 +30,12 @@ def check_quantities(quantities: Sequence[str], components: Mapping[str, Compone
         Components of the waves by name.
     """
     known = ("p", *components)
-    if (
-        not isinstance(quantities, list | tuple)
-        or not quantities
-        or any(not isinstance(name, str) or name not in known for name in quantities)
-    ):
+    listed = isinstance(quantities, list | tuple) and all(isinstance(name, str) for name in quantities)
+    if not listed or not set(quantities) <= set(known) or not 0 < len(quantities) == len(set(quantities)):
         raise CaseError(
             f"receivers record {quantities!r}",
             key="elastic.record",
-            remedy=f"give a list of one or more of {', '.join(known)}",
+            remedy=f"give a list of one or more of {', '.join(known)}, each once",
         )
 
 
