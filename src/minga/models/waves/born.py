@@ -25,7 +25,7 @@ from minga.solve.adjoint.tangent import tangent
 if TYPE_CHECKING:
     from scipy.sparse.linalg import LinearOperator
 
-__all__ = ["linearised_shots", "shot_born"]
+__all__ = ["directions", "linearised_shots", "shot_born"]
 
 
 def shot_born(
@@ -70,27 +70,28 @@ def shot_born(
     CaseError
         If a quantity is not an array, a change has another shape, or a face has random velocities.
     """
-    sensitivity = sensitivity_of(waves)
-    fields = sensitivity.fields([*changes])
-    directions = sensitivity.changes({name: _checked(name, each, waves) for name, each in changes.items()})
+    fields = sensitivity_of(waves).fields([*changes])
+    found = directions(waves, changes)
     run = ShotRun(waves, shot)
     change = tangent(run.stepping.step, [*fields.values()])
     with run.engine(threads, comm, layout) as engine:
-        for name, values in directions.items():
+        for name, values in found.items():
             engine.set(change.of[fields[name]], values)
         return run.record(engine, change.step, samples, change.of)
 
 
-def _checked(name: str, change: NDArray[Any], waves: AnyWaves) -> Floats:
-    """Return the change of a quantity; raise CaseError unless it is an array of the model's shape."""
-    values, shape = np.asarray(change, np.float64), waves.domain.shape
-    if values.shape != shape or not np.isfinite(values).all():
-        raise CaseError(
-            f"the change of {name} has shape {values.shape}, or values that are not finite",
-            key="changes",
-            remedy=f"give an array of shape {shape}",
-        )
-    return values
+def directions(waves: AnyWaves, changes: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    """Return the changes of the fields of the medium on the grid; raise CaseError for those of another shape."""
+    shape = waves.domain.shape
+    given = {name: np.asarray(change, np.float64) for name, change in changes.items()}
+    for name, values in given.items():
+        if values.shape != shape or not np.isfinite(values).all():
+            raise CaseError(
+                f"the change of {name} has shape {values.shape}, or values that are not finite",
+                key="changes",
+                remedy=f"give an array of shape {shape}",
+            )
+    return sensitivity_of(waves).changes(given)
 
 
 def linearised_shots(

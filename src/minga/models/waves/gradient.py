@@ -29,7 +29,7 @@ from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.space.box import Box
 from minga.space.field import Field
 
-__all__ = ["QUANTITIES", "Sensitivity", "fields_of", "partials", "sensitivity_of", "shot_gradient"]
+__all__ = ["QUANTITIES", "Sensitivity", "fields_of", "partials", "quantities", "sensitivity_of", "shot_gradient"]
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "vp": ("vp2",), "slowness": ("vp2",), "epsilon": ("epsilon",), "delta": ("delta",), "theta": ("nz", "ny", "nx"),
@@ -135,8 +135,7 @@ def shot_gradient(
     CaseError
         If a quantity is not an array, the data do not match the receivers, or a face has random velocities.
     """
-    sensitivity = sensitivity_of(waves)
-    fields = sensitivity.fields(wrt)
+    fields = sensitivity_of(waves).fields(wrt)
     measure = _misfit(misfit)
     run = ShotRun(waves, shot)
     data = checked_data(shot)
@@ -155,7 +154,12 @@ def shot_gradient(
         whole = {name: engine.gather(reverse.of[item]) for name, item in fields.items()}
     if any(values is None for values in whole.values()):
         return found[0], None
-    return found[0], sensitivity.slopes(wrt, {name: np.asarray(values, np.float64) for name, values in whole.items()})
+    return found[0], quantities(waves, wrt, {name: np.asarray(values, np.float64) for name, values in whole.items()})
+
+
+def quantities(waves: AnyWaves, wrt: Sequence[str], slopes: Mapping[str, Floats]) -> dict[str, Floats]:
+    """Return derivatives by quantities on the model, from those by the fields of the medium on the grid."""
+    return sensitivity_of(waves).slopes(wrt, slopes)
 
 
 def fields_of(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:
