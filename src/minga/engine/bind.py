@@ -228,7 +228,9 @@ class Binder:
 
     def operation(self, call: Call) -> None:
         """Emit an operation that Python executes, or native code in its place."""
-        if isinstance(call.function, CompiledCall) and isinstance(self.backend, Host) and not self.noting:
+        if self.levels is not None:
+            self.levels.call(self, call)
+        elif isinstance(call.function, CompiledCall) and isinstance(self.backend, Host) and not self.noting:
             self.emit(*call.function.commands(self))
         else:
             function = self.call(call, tuple(self.moving.values()))

@@ -6,14 +6,18 @@ stream_boxes: copies with the arguments of `copy_boxes` (:mod:`minga.engine.help
     lines of the cache; whole lines are stored past the caches, since they are not read again soon
 move_words: args[0] number of words, then address and increment of each
 sample_f4, sample_f8: values of a field at points, into a row of a table of f8
-    args[0] number of points  [1] taps of each  [2] address of the word that holds the array's base address
-    [3] byte offsets of the taps, tap by tap  [4] f8 weights, tap by tap  [5] columns of the points  [6] the table
-    [7] columns of the table  [8] address of the position  [9] positions from one row to the next  [10] rows
+    args[0..3] lowest cells along axes 0 and 1, ends of the cells  [4] number of points  [5], [6] cells of the points
+    along these axes  [7] taps of each point  [8] address of the word that holds the array's base address  [9] byte
+    offsets of the taps, tap by tap  [10] f8 weights, tap by tap  [11] columns of the points  [12] the table
+    [13] columns of the table  [14] address of the position  [15] added to it  [16] positions from one row to the next
+    [17] rows
 add_f4, add_f8: values of a row of a table, added to the cells that represent points
-    args[0] number of cells  [1] first tap of each, and their end  [2] address of the word that holds the base address
-    [3] byte offsets of the cells  [4] f8 weights of the taps  [5] columns of their points  [6] to [10] as above
+    args[0..3] as above  [4] number of cells  [5], [6] their places along these axes  [7] first tap of each, and their
+    end  [8] address of the word that holds the base address  [9] byte offsets of the cells  [10] f8 weights of the taps
+    [11] columns of their points  [12] to [17] as above
 
-Nothing happens at positions between rows. The terms of a value are added in the order of its taps, in f8.
+Points and cells outside the given ones are left out. Nothing happens at positions between rows. The terms of a value
+are added in the order of its taps, in f8.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ LINE: Final = 64
 """Bytes of a line of the cache."""
 AHEAD: Final = 2048
 """Bytes ahead of a copy that are fetched."""
-SAMPLE_WORDS: Final = 11
+SAMPLE_WORDS: Final = 18
 """Number of argument words of the functions of points."""
 _DOUBLE: Final = ir.DoubleType()
 _FIRST = threading.Lock()
@@ -120,8 +124,8 @@ def _with_row(module: ir.Module, name: str, body: Callable[[Code, list[Word], Wo
     """Build a function with a body of its argument words and the address of the row that is due, if one is."""
     code = Code(module, name, 3)
     words = [code.load(code.arguments[0] + 8 * number) for number in range(SAMPLE_WORDS)]
-    table, columns, position, every, rows = words[6:]
-    at = code.load(position)
+    table, columns, position, later, every, rows = words[12:]
+    at = code.load(position) + later
     row = at.quotient(every)
     with code.when(at.remainder(every).equals(0) & rows.above(row)):
         body(code, words, table + row * columns * 8)
@@ -129,16 +133,22 @@ def _with_row(module: ir.Module, name: str, body: Callable[[Code, list[Word], Wo
     return code
 
 
+def _inside(code: Code, words: list[Word], number: Word) -> Word:
+    """Return 1 if a point lies in the given cells."""
+    one, other = (code.load(words[axis] + number * 8) for axis in (5, 6))
+    return (words[0] <= one) & (one < words[2]) & (words[1] <= other) & (other < words[3])
+
+
 def _sample(module: ir.Module, name: str, kind: ir.Type) -> Code:
     def body(code: Code, words: list[Word], row: Word) -> None:
-        points, taps, base, offsets, weights, columns = words[:6]
+        points, taps, base, offsets, weights, columns = words[4], *words[7:12]
         first = code.load(base)
 
         def term(place: Word) -> ir.Value:
             value = _load(code, first + code.load(offsets + place), kind)
             return code.builder.fmul(_load(code, weights + place, _DOUBLE), value)
 
-        with code.loop(points) as point:
+        with code.loop(points) as point, code.when(_inside(code, words, point)):
             total = code.local(_DOUBLE)
             code.builder.store(term(point * 8), total)
             with code.loop(taps - 1) as tap:
@@ -151,11 +161,11 @@ def _sample(module: ir.Module, name: str, kind: ir.Type) -> Code:
 
 def _add(module: ir.Module, name: str, kind: ir.Type) -> Code:
     def body(code: Code, words: list[Word], row: Word) -> None:
-        cells, starts, base, offsets, weights, columns, _, width = words[:8]
+        cells, starts, base, offsets, weights, columns, _, width = words[4], *words[7:14]
         any_bits = code.variable(0)
         with code.loop(width) as column:
             any_bits.set(any_bits.get() | (code.load(row + column * 8) << 1))  # the sign of 0 does not count
-        with code.when(any_bits.get().differs(0)), code.loop(cells) as cell:
+        with code.when(any_bits.get().differs(0)), code.loop(cells) as cell, code.when(_inside(code, words, cell)):
             total = code.local(_DOUBLE)
             code.builder.store(ir.Constant(_DOUBLE, 0.0), total)
             begin = code.load(starts + cell * 8)

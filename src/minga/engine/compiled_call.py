@@ -10,12 +10,32 @@ import numpy as np
 
 from minga.engine import command as cmd
 from minga.engine.call_kernels import call_functions
+from minga.engine.skew import Touch
 
 if TYPE_CHECKING:
     from minga.engine.bind import Binder
     from minga.engine.engine import Engine
 
-__all__ = ["CompiledCall", "move_words"]
+__all__ = ["BandedCall", "CompiledCall", "move_words"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BandedCall:
+    """Native code that can be restricted to cells, as a kernel can, so that it takes part in blocks of rounds.
+
+    Parameters
+    ----------
+    touch
+        The cells for which it does something, and what it accesses.
+    function
+        Address of the native code.
+    args
+        Its arguments: the lowest cells along axes 0 and 1 and the ends of the cells come first.
+    """
+
+    touch: Touch
+    function: int
+    args: np.ndarray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,11 +53,18 @@ class CompiledCall:
     commands
         Returns commands with the same effect. Memory that they use must live as long as this object, or be kept by the
         binder.
+    banded
+        `banded(binder, number)` returns what does the same `number` calls later, but for `moved`, without changing
+        registers; None: nothing does.
+    moved
+        `moved(binder, number)` returns the commands that count a number of banded calls.
     """
 
     label: str
     function: Callable[[Engine], None]
     commands: Callable[[Binder], Sequence[cmd.Command]]
+    banded: Callable[[Binder, int], Sequence[BandedCall]] | None = None
+    moved: Callable[[Binder, int], Sequence[cmd.Command]] | None = None
 
     @property
     def __name__(self) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from minga.engine import command as cmd
 from minga.engine.bind import Binder
 from minga.engine.call_kernels import SAMPLE_WORDS, call_functions
 from minga.engine.comm import Comm
-from minga.engine.compiled_call import CompiledCall, move_words
+from minga.engine.compiled_call import BandedCall, CompiledCall, move_words
 from minga.engine.engine import Engine
+from minga.engine.skew import Touch
 from minga.engine.storage import BlockArrays
 from minga.models.waves.medium import Floats
 from minga.models.waves.receivers import Taps, spread, taken
@@ -63,17 +66,22 @@ class PointTable:
                 self.taps.sample_own(engine, field, self.values[row])
             position[0] += 1
 
-        def commands(binder: Binder) -> list[cmd.Command]:
-            found: list[cmd.Command] = []
-            function = call_functions().sample(field.dtype)
+        def banded(binder: Binder, number: int) -> list[BandedCall]:
+            found = []
             for block in binder.storage.stored(field).blocks.values():
                 mine, at, weights = taken(self.taps, block.owned, block.box.lo)
                 if len(mine):
-                    args = [len(mine), len(weights), *self._taps(binder, field, block, at, weights, mine)]
-                    found.append(self._kernel(binder, args, position, function, "receivers"))
-            return [*found, move_words(binder, [(position, 1)], "receivers")]
+                    bases, cells = self.taps.bases[:, mine], self.taps.cells[:, :, mine]
+                    away = cells - bases[:, None]
+                    slot = _slot(binder, field, block)
+                    span = _corner(away.min(axis=(1, 2))), _corner(away.max(axis=(1, 2)))
+                    args = [len(weights), slot, *_kept(binder, _offsets(block, at), weights, mine)]
+                    touch = Touch(_corner(bases.min(axis=1)), _corner(bases.max(axis=1) + 1), {slot: span}, {})
+                    words = self._words(binder, bases, args, position, number)
+                    found.append(BandedCall(touch, call_functions().sample(field.dtype), words))
+            return found
 
-        return CompiledCall("receivers", sample, commands)
+        return _compiled("receivers", sample, banded, position, 1)
 
     def injection(self, field: Field) -> CompiledCall:
         """Return a function that adds the row of its position to a field, if it has one, and steps back.
@@ -93,35 +101,75 @@ class PointTable:
                 self.taps.inject(engine, [field], self.values[row])
             position[0] -= 1
 
-        def commands(binder: Binder) -> list[cmd.Command]:
-            found: list[cmd.Command] = []
-            function = call_functions().add(field.dtype)
+        def banded(binder: Binder, number: int) -> list[BandedCall]:
+            found = []
             for block in binder.storage.stored(field).blocks.values():
                 at, which, weights, point = spread(self.taps, block.owned)
                 if len(which):
                     order = np.argsort(which, kind="stable")
-                    starts = binder.control(np.append(0, np.cumsum(np.bincount(which))).astype(np.int64))
-                    lead = np.array(block.owned.lo) - block.box.lo
-                    cells = tuple(index + shift for index, shift in zip(at, lead, strict=True))
-                    args = [len(at[0]), starts]
-                    args += self._taps(binder, field, block, cells, weights[order], point[order])
-                    found.append(self._kernel(binder, args, position, function, "residuals"))
-            return [*found, move_words(binder, [(position, -1)], "residuals")]
+                    starts = np.append(0, np.cumsum(np.bincount(which)))
+                    owned, whole = (np.array(box.lo).reshape(-1, 1) for box in (block.owned, block.box))
+                    cells = np.array(at) + owned
+                    slot = _slot(binder, field, block)
+                    tables = starts, _offsets(block, tuple(cells - whole)), weights[order], point[order]
+                    first, *others = _kept(binder, *tables)
+                    here = (0,) * len(cells), (0,) * len(cells)
+                    box = _corner(cells.min(axis=1)), _corner(cells.max(axis=1) + 1)
+                    words = self._words(binder, cells, [first, slot, *others], position, -number)
+                    touch = Touch(*box, {slot: here}, {slot: here})
+                    found.append(BandedCall(touch, call_functions().add(field.dtype), words))
+            return found
 
-        return CompiledCall("residuals", inject, commands)
+        return _compiled("residuals", inject, banded, position, -1)
 
-    def _taps(
-        self, binder: Binder, field: Field, block: BlockArrays, cells: tuple[np.ndarray, ...], *tables: np.ndarray
-    ) -> list[int]:
-        """Return the words of a field's base address, the byte offsets of cells of its array, and further tables."""
-        strides = block.arrays[0].strides
-        offsets = sum((index * stride for index, stride in zip(cells, strides, strict=True)), np.int64(0))
-        base = binder.address(block.table) + 8 * field.now.index
-        kept = [np.ascontiguousarray(offsets, np.int64), *map(np.ascontiguousarray, tables)]
-        return [base, *map(binder.control, kept)]
-
-    def _kernel(self, binder: Binder, args: list[int], position: np.ndarray, function: int, label: str) -> cmd.Kernel:
+    def _words(
+        self, binder: Binder, cells: np.ndarray, args: list[int], position: np.ndarray, later: int
+    ) -> np.ndarray:
+        """Return the arguments of a function of points, which lie in cells, shape (axes, points)."""
         rows, columns = self.values.shape
-        words = np.zeros(SAMPLE_WORDS, np.int64)
-        words[:] = *args, binder.control(self.values), columns, binder.control(position), self.every, rows
-        return cmd.Kernel(function, binder.control(words), 1, cmd.Category.CALL, label)
+        places = cells[0], cells[1] if len(cells) > 1 else np.zeros_like(cells[0])
+        low, high = [int(each.min()) for each in places], [int(each.max()) + 1 for each in places]
+        table, at = binder.control(self.values), binder.control(position)
+        own = len(places[0]), *_kept(binder, *places)
+        words = np.array([*low, *high, *own, *args, table, columns, at, later, self.every, rows], np.int64)
+        assert len(words) == SAMPLE_WORDS
+        return words
+
+
+def _compiled(
+    label: str, function: Callable[[Engine], None], banded: Callable[[Binder, int], list[BandedCall]],
+    position: np.ndarray, step: int,
+) -> CompiledCall:  # fmt: skip
+    """Return a call whose position moves by a step."""
+
+    def moved(binder: Binder, number: int) -> list[cmd.Command]:
+        return [move_words(binder, [(position, number * step)], label)]
+
+    def commands(binder: Binder) -> list[cmd.Command]:
+        calls = banded(binder, 0)
+        kernels = [cmd.Kernel(c.function, binder.control(c.args), 1, cmd.Category.CALL, label) for c in calls]
+        return [*kernels, *moved(binder, 1)]
+
+    return CompiledCall(label, function, commands, banded, moved)
+
+
+def _slot(binder: Binder, field: Field, block: BlockArrays) -> int:
+    """Return the address of the word that holds the base address of a field's present values."""
+    index = field.now.index if binder.levels is None else binder.levels.index(field, field.now.index)
+    return binder.address(block.table) + 8 * index
+
+
+def _offsets(block: BlockArrays, cells: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Return the byte offsets of cells of a block's arrays."""
+    strides = block.arrays[0].strides
+    return sum((index * stride for index, stride in zip(cells, strides, strict=True)), np.zeros((), np.int64))
+
+
+def _kept(binder: Binder, *tables: np.ndarray) -> list[int]:
+    """Return the addresses of tables, which the binder keeps: whole numbers as i8, others as f8."""
+    kinds = [np.int64 if table.dtype.kind == "i" else np.float64 for table in tables]
+    return [binder.control(np.ascontiguousarray(table, kind)) for table, kind in zip(tables, kinds, strict=True)]
+
+
+def _corner(cells: np.ndarray) -> tuple[int, ...]:
+    return tuple(int(cell) for cell in cells)

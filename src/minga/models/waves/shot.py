@@ -144,15 +144,14 @@ class ShotRun:
 
         They are those of fields that stand in for the waves, or of these themselves.
         """
-        table = SensorTable(self.sensors, samples, 1)
+        table = self.table(samples)
         sampling = table.sampling(of)
         interval = Program("interval")
-        with interval.repeat(self.shot.receivers.every):
-            interval.include(step)
+        interval.include(step)
         interval.include(sampling)
         engine.run(sampling)
-        if samples > 1:
-            engine.run(interval, samples - 1)
+        if table.steps:
+            engine.run(interval, table.steps)
         return table.traces(engine.comm)
 
 
