@@ -81,7 +81,13 @@ class Problem:
             return {(i, k): np.array(engine.gather(adjoint.of[i].slot(k))) for i, k in slots}  # type: ignore[arg-type]
 
     def gradient_by_program(
-        self, wrt: Sequence[mg.Field], comm: Any = None, ranks: int = 1, memory: int = 1 << 30, **options: Any
+        self,
+        wrt: Sequence[mg.Field],
+        comm: Any = None,
+        ranks: int = 1,
+        memory: int = 1 << 30,
+        disk: Any = None,
+        **options: Any,
     ) -> dict[tuple[mg.Field, int], np.ndarray]:
         """Return the gradient, seeded by a Program, so that nothing is seen of the states of the steps."""
         adjoint = mg.adjoint(self.step, wrt)
@@ -96,7 +102,7 @@ class Problem:
         seed.call(add, writes=(target,))
         with self.engine(comm, ranks, **options) as engine:
             self.set(engine, self.values)
-            adjoint.run(engine, self.steps, seed=seed, memory=memory)
+            adjoint.run(engine, self.steps, seed=seed, memory=memory, disk=disk)
             slots = [(item, k) for item in wrt for k in range(item.slots)]
             return {(i, k): np.array(engine.gather(adjoint.of[i].slot(k))) for i, k in slots}  # type: ignore[arg-type]
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.seismics.picture import draw
 from benchmarks.seismics.section import Section
 from benchmarks.waves.devito import PYTHON, installed
 from minga.models.waves import (
@@ -52,6 +53,8 @@ def measure_inversion(quick: bool) -> dict[str, Any]:
             "errors": [initial, *(_error(model, true, mask) for model in each["models"])],
             "data differ by": _relative(each["records"][0][: section.steps], expected),
         }
+    if not quick:
+        draw(section, {name: each["models"][-1] for name, each in found.items()}, result)
     if "devito" in found:
         result["devito"]["version"] = str(found["devito"]["version"])
         each = {name: result[name]["seconds"] / result[name]["evaluations"] for name in found}

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import os
+import tempfile
 import threading
 from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
 
-__all__ = ["HUGE", "LEAST", "borrowed", "zeroed"]
+__all__ = ["HUGE", "LEAST", "borrowed", "filed", "zeroed"]
 
 HUGE: Final = 2 << 20
 """Bytes of a huge page."""
@@ -49,6 +51,33 @@ def _on_huge_pages(size: int) -> np.ndarray:
     with contextlib.suppress(OSError):  # a kernel may have no huge pages
         memory.madvise(mmap.MADV_HUGEPAGE, start, min((size + HUGE // 2) // HUGE * HUGE, size + HUGE - start))
     return buffer[start : start + size]
+
+
+@contextlib.contextmanager
+def filed(size: int, folder: str | os.PathLike[str]) -> Iterator[np.ndarray]:
+    """Lend memory of a file, which the system writes and reads as it needs room; contents are 0.
+
+    Parameters
+    ----------
+    size
+        Number of bytes.
+    folder
+        Where the file is. It has no name, so that nothing is left of it.
+
+    Yields
+    ------
+    ndarray
+        The memory as bytes; it must not be used after the context.
+
+    Raises
+    ------
+    OSError
+        If the folder does not exist or the disk has no room.
+    """
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, max(size, 1))  # later, a lack of room would end the process
+        memory = mmap.mmap(file.fileno(), max(size, 1))
+        yield np.frombuffer(memory, np.uint8)[:size]
 
 
 @contextlib.contextmanager

@@ -173,7 +173,8 @@ def test_the_normalised_misfit_does_not_depend_on_amplitudes() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"wrt": ("density",)}, "there is no quantity 'density'"),
+        ({"wrt": ("qp",)}, "there is no quantity 'qp'"),
+        ({"wrt": ("density",)}, "rho is one number"),
         ({"wrt": ("epsilon",)}, "epsilon is one number"),
         ({"wrt": ("phi",)}, "phi is one number"),
         ({"misfit": "l1"}, "there is no misfit 'l1'"),

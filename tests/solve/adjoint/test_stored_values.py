@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +14,8 @@ from hypothesis import given, settings
 
 import minga as mg
 from adjoint_problems import PROBLEMS, Problem, problems
+from minga.engine import pages
+from minga.errors import RunError
 
 Gradient = Mapping[tuple[mg.Field, int], np.ndarray]
 
@@ -108,3 +114,46 @@ def test_what_is_between_sees_the_last_state_once() -> None:
             )  # fmt: skip
     assert len(seen) == 2
     assert all(np.array_equal(each, last) for each in seen)
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("name", ["reaction", "advection", "heat"])
+def test_states_on_disk_have_the_bits_of_states_in_memory(name: str, tmp_path: Path) -> None:
+    problem, wrt = PROBLEMS[name]()
+    expected = problem.gradient(wrt)
+    assert equal(problem.gradient_by_program(wrt, memory=1, disk=tmp_path), expected)
+    assert equal(problem.gradient(wrt, memory=1, disk=tmp_path), expected)
+    shared = mg.run_virtual(2, lambda comm: problem.gradient_by_program(wrt, comm, 2, memory=1, disk=tmp_path))[0]
+    assert equal(shared, expected)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_is_used_only_if_memory_is_short(tmp_path: Path) -> None:
+    problem, wrt = PROBLEMS["heat"]()
+    missing = tmp_path / "missing"
+    problem.gradient(wrt, disk=missing)
+    with pytest.raises(RunError, match=r"states do not go to .*missing: No such file") as error:
+        problem.gradient(wrt, memory=1, disk=missing)
+    assert "more room" in str(error.value)
+
+
+def test_a_full_disk_is_told_on_all_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, wrt = PROBLEMS["heat"]()
+    sizes: list[int] = []
+
+    def allocate(file: int, start: int, size: int) -> None:
+        sizes.append(size)
+        if len(sizes) > 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.ftruncate(file, size)
+
+    monkeypatch.setattr(pages.os, "posix_fallocate", allocate)
+
+    def body(comm: Any) -> str:
+        with pytest.raises(RunError) as error:
+            problem.gradient_by_program(wrt, comm, 2, memory=1, disk=tmp_path)
+        return str(error.value)
+
+    found = mg.run_virtual(2, body)
+    assert sum("No space left on device" in text for text in found) == 1
+    assert sum("another rank has no room" in text for text in found) == 1

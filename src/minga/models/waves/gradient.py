@@ -33,7 +33,7 @@ __all__ = ["QUANTITIES", "Sensitivity", "fields_of", "partials", "quantities", "
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "vp": ("vp2",), "slowness": ("vp2",), "epsilon": ("epsilon",), "delta": ("delta",), "theta": ("nz", "ny", "nx"),
-    "phi": ("ny", "nx"),
+    "phi": ("ny", "nx"), "density": ("rho",),
 }  # fmt: skip
 
 QUANTITIES: Final = tuple(dict.fromkeys((*_FIELDS, *ENTRIES)))
@@ -111,7 +111,8 @@ def shot_gradient(
         The shot with its data.
     wrt
         Quantities of the medium by whose values to differentiate, each given as an array or a function of a Box:
-        "vp", "slowness" (1 / vp), "epsilon", "delta", "theta", "phi"; of elastic waves "vp", "vs", "rho".
+        "vp", "slowness" (1 / vp), "epsilon", "delta", "theta", "phi", "density" (at fixed vp); of
+        elastic waves "vp", "vs", "rho".
     misfit
         "l2", "normalised" or "envelope" (`minga.models.waves.misfits`), or a function of the computed and the observed
         traces that returns the misfit and its derivative by the computed ones.
@@ -177,11 +178,12 @@ def fields_of(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:
             raise CaseError(f"there is no quantity {name!r}", key="wrt", remedy=f"choose from {', '.join(_FIELDS)}")
         needed = [each for each in _FIELDS[name] if each[1:] not in ("y", "x", "z") or each[1:] in waves.domain.axes]
         if not all(each in known for each in needed) or (name == "phi" and "y" not in waves.domain.axes):
-            entry = "vp" if name == "slowness" else name
+            entry = {"slowness": "vp", "density": "rho"}.get(name, name)
             raise CaseError(
                 f"{entry} is one number, or does not enter the equations",
                 key=f"fletcher.medium.{entry}",
-                remedy="prepare the waves with an array of it, and with the other quantities of anisotropy",
+                remedy="prepare the waves with an array of it"
+                + ("" if entry in ("vp", "rho") else ", and with the other quantities of anisotropy"),
             )
         found |= {each: known[each] for each in needed}
     return found
@@ -230,6 +232,8 @@ def partials(name: str, waves: Waves) -> dict[str, Floats | float]:
         return {"vp2": -2.0 * entry("vp") ** 3 * relaxed}
     if name in ("epsilon", "delta"):
         return {name: 1.0}
+    if name == "density":
+        return {"rho": 1.0}
     theta, phi = entry("theta"), entry("phi")
     parts: dict[str, Floats | float] = {
         "nz": -sine(theta), "ny": cosine(theta) * sine(phi), "nx": cosine(theta) * cosine(phi)

@@ -70,8 +70,8 @@ class Inversion:
         ``waves(values, shot)`` returns waves in the medium ``values``, for one of the shots: `prepare`, or
         `minga.models.waves.elastic.prepare_elastic`, with a time step that is stable for all media within the bounds.
     wrt
-        Quantities that are varied, arrays in ``values``: "vp", "slowness", "epsilon", "delta", "theta", "phi"; of
-        elastic waves "vp", "vs", "rho".
+        Quantities that are varied, arrays in ``values``: "vp", "slowness", "epsilon", "delta", "theta", "phi",
+        "density"; of elastic waves "vp", "vs", "rho".
     misfit
         "l2", "normalised", "envelope" or a function, as for `shot_gradient`.
     bounds

@@ -34,6 +34,8 @@ from minga.models.waves.boundary import (
     kinds,
     scrambled,
 )
+from minga.models.waves.density import Staggered, density_walls
+from minga.models.waves.density_layers import record_flux_layers
 from minga.models.waves.domain import AXES, Domain, check_shape, check_spacing
 from minga.models.waves.injection import record_advance
 from minga.models.waves.kernels import Equations, Form, Kind
@@ -53,7 +55,7 @@ __all__ = ["Stepping", "Waves", "fletcher", "prepare", "stepping_of"]
 INFINITE_SIGMA: Final = 10.0
 """Limit of sigma above which there are no SV waves, as in Fletcher's codes."""
 FORMS: Final = ("fletcher", "selfadjoint")
-UNITS: Final = {"vp2": "m2 s-2"}
+UNITS: Final = {"vp2": "m2 s-2", "rho": "kg m-3"}
 OBSERVED: Final = {
     "largest": ("1", "largest amplitude of p"),
     "receivers": ("1", "samples of p at the receivers"),
@@ -67,6 +69,7 @@ ABOUT: Final = {
     "nz": "z component of the axis of symmetry",
     "ny": "y component of the axis of symmetry",
     "nx": "x component of the axis of symmetry",
+    "rho": "density",
 }
 
 
@@ -157,7 +160,7 @@ class Waves:
         if name == "tau":
             assert self.relaxation is not None
             return self.relaxation.strength(box)
-        if name in ("epsilon", "delta"):
+        if name in ("epsilon", "delta", "rho"):
             return self.sampler.values(name, box)
         axis = axis_vector(self.sampler.values("theta", box), self.sampler.values("phi", box))
         return np.asarray(axis["zyx".index(name[1])], np.float64)
@@ -295,7 +298,7 @@ def prepare(
     dt
         Seconds of a step.
     medium
-        Velocity, anisotropy and axis.
+        Velocity, anisotropy and axis, or velocity and density.
     sigma
         Determines the SV velocity, as in `fletcher`.
     order
@@ -332,13 +335,16 @@ def prepare(
     _check_time_order(time_order, faces)
     kind: Kind = "isotropic" if medium.isotropic else "vertical" if medium.vertical else "tilted"
     reach = len(first_weights(order))  # raises for an invalid order
-    _check_faces(faces, kind, form, lengths, reach)
+    least = min(widths)
+    steps = [least / h for h in widths]
+    staggered = Staggered.of(order, steps) if medium.dense else None
+    _check_faces(faces, kind, form, lengths, reach if staggered is None else staggered.reach)
     domain = domain_of(lengths, widths, faces)
     sampler = Sampler(medium, lengths, domain.low)
     divergence = form == "selfadjoint" and kind == "tilted"
     scrambles = bool(kinds(faces, Random))
     if extremes is None:
-        extremes = extremes_of(sampler, widths, order, sigma, divergence=divergence, scrambled=scrambles)
+        extremes = extremes_of(sampler, widths, order, sigma, divergence=divergence, scrambled=scrambles, domain=domain)
     if kinds(faces, Cpml) and extremes.delta_above:
         raise CaseError(
             "matched layers (cpml) where delta exceeds epsilon: waves would slowly grow in them",
@@ -349,11 +355,10 @@ def prepare(
     check_step(
         dt, LIMITS[time_order] * extremes.dt_limit / (1.0 if relaxation is None else math.sqrt(relaxation.fastest))
     )
-    least = min(widths)
     equations = Equations(
-        kind, form, domain.axes, Differences.of(order, [least / h for h in widths]),
+        kind, form, domain.axes, Differences.of(order, steps),
         None if math.isinf(sigma) else sigma, (dt / least) * (dt / least),
-        _constants(medium, relaxation, varying=scrambles),
+        _constants(medium, relaxation, varying=scrambles), staggered,
     )  # fmt: skip
     grid = Grid(
         domain.cells,
@@ -369,9 +374,12 @@ def prepare(
         Field(name, grid, dtype, slots=2, boundary=_walls(domain), description=ABOUT[name]) for name in equations.waves
     )
     coefficients = tuple(
-        Field(name, grid, dtype, boundary=wall, unit=UNITS.get(name, "1"), description=ABOUT[name])
+        Field(
+            name, grid, dtype, boundary=density_walls(domain) if name == "rho" else wall,
+            unit=UNITS.get(name, "1"), description=ABOUT[name],
+        )
         for name in equations.stored
-    )
+    )  # fmt: skip
     increments = tuple(
         Field(f"{name}_increment", grid, dtype, boundary=_walls(domain), description=f"increment of {name} by a step")
         for name in (equations.waves if time_order == 4 or relaxation is not None else ())
@@ -475,7 +483,8 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     profiles: Mapping[Field, NDArray[np.float64]] = {}
     record_advance(step, waves, sources)
     if kinds(waves.faces, Cpml):
-        memories, profiles = record_matching(step, waves, _peak(sources))
+        record = record_matching if waves.equations.staggered is None else record_flux_layers
+        memories, profiles = record(step, waves, _peak(sources))
     step.rotate(*waves.fields)
     if kinds(waves.faces, Sponge):
         profiles = {**profiles, **record_damping(step, waves.fields, waves.faces)}
@@ -513,8 +522,8 @@ def fletcher(
     dt
         Time step, s.
     medium
-        Velocity, anisotropy and axis (`minga.models.waves.medium`); isotropic media have a single wave field, and
-        neither these nor media with a vertical axis need mixed derivatives.
+        Velocity, anisotropy and axis, or velocity and density (`minga.models.waves.medium`); isotropic media have a
+        single wave field, and neither these nor media with a vertical axis need mixed derivatives.
     sigma
         Sets the SV velocity: vsz2 = vp2 |epsilon - delta| / sigma; above 10 there are no SV waves.
     order

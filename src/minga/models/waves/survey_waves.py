@@ -127,7 +127,11 @@ def _acoustic(
     orders = settings.order, settings.time_order
 
     def notes(dt: float, sources: Sequence[Any]) -> Notes:
-        more = () if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders)
+        more = (
+            ()
+            if divergence
+            else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=found.medium.dense)
+        )
         return [*notes_of(extremes, limit, found.spacing, dt, sources), *more]
 
     return SurveyWaves(

@@ -16,7 +16,7 @@ from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.solve.adjoint.checkpoints import first_positions, reversed_steps
 from minga.solve.adjoint.recording import Recording, record, stored_slots, used_slots
-from minga.solve.adjoint.tape import Tape
+from minga.solve.adjoint.tape import Folder, Tape
 from minga.space.field import STEP, Field, Register, Slot
 
 __all__ = ["Adjoint", "adjoint"]
@@ -122,6 +122,7 @@ class Adjoint:
         checkpoints: int | None = None,
         memory: int = MEMORY,
         between: Turn | None = None,
+        disk: Folder = None,
     ) -> None:
         """Compute the adjoints through some steps, from the present state of an engine; collective.
 
@@ -148,40 +149,53 @@ class Adjoint:
             Bytes of each rank for stored states.
         between
             `between(engine)` is called once, after the last call of `observe` and before the first of `seed`.
+        disk
+            Folder of each rank for states that `memory` does not hold; None: steps are computed again instead.
 
         Raises
         ------
         ProgramError
             If the number of steps or of checkpoints is not positive, or a run ends before its last step.
+        RunError
+            If the disk has no room for the states.
         """
         if steps < 1 or (checkpoints is not None and checkpoints < 1):
             raise ProgramError(f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive numbers")
         begin = self._state(engine)
         turn = between or (lambda engine: None)
-        if checkpoints is None and self._remembers(engine, steps, seed, memory):
-            self._with_values(engine, steps, seed, observe, turn)
-        elif checkpoints is None and self._fit(engine, memory, self._read) >= steps:
-            self._with_all_states(engine, steps, seed, observe, turn)
+        run = self._with_values if self._remembers(engine, seed) else self._with_all_states
+        room = self._fit(engine, memory, self._kept(run)) >= steps
+        if not room and self._fit(engine, memory, self._read) >= steps:
+            run, room = self._with_all_states, True
+        if checkpoints is None and (room or disk is not None):
+            run(engine, steps, seed, observe, turn, None if room else disk)
         else:
             most = checkpoints or min(steps, max(1, self._fit(engine, memory, self._slots)))
             self._with_checkpoints(engine, steps, most, seed, observe, turn)
         self._restore(engine, begin)
 
-    def _remembers(self, engine: Engine, steps: int, seed: Visit, memory: int) -> bool:
+    def _remembers(self, engine: Engine, seed: Visit) -> bool:
         """Return True if the values that reversals need are stored in place of states: seeds must not see these."""
         found = self.recording.remembered
         if found is None or not isinstance(seed, Program) or _reads(seed) & set(self.recording.changed):
             return False
         values, state = (_bytes(engine, slots) for slots in (found.slots, self._read))
-        return _fit(engine, memory, values) >= steps and _fit(engine, _MOST_VALUES * state, values) >= 1
+        return _fit(engine, _MOST_VALUES * state, values) >= 1
 
-    def _with_values(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn) -> None:
+    def _kept(self, run: Callable[..., None]) -> Sequence[Slot]:
+        """Return the slots of which a way to run keeps copies."""
+        found = self.recording.remembered
+        return self._read if found is None or run == self._with_all_states else found.slots
+
+    def _with_values(
+        self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn, disk: Folder
+    ) -> None:
         """Store what reversals need while the steps are made, and make all steps in one loop each way."""
         found = self.recording.remembered
         assert found is not None
         assert isinstance(seed, Program)
         numbers = (*self.recording.registers, STEP)
-        with Tape(engine, (), numbers, steps) as registers, Tape(engine, found.slots, (), steps) as values:
+        with Tape(engine, (), numbers, steps) as registers, Tape(engine, found.slots, (), steps, disk) as values:
             forwards = Program(f"{self.step.name}.remembered")
             forwards.call(registers.keep())
             forwards.include(found.step)
@@ -198,9 +212,11 @@ class Adjoint:
             engine.run(seed)
             _run(engine, backwards, steps)
 
-    def _with_all_states(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn) -> None:
+    def _with_all_states(
+        self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn, disk: Folder
+    ) -> None:
         """Keep of every state what its reversal reads, and make all steps in one loop each way."""
-        with Tape(engine, self._read, (*self.recording.registers, STEP), steps) as tape:
+        with Tape(engine, self._read, (*self.recording.registers, STEP), steps, disk) as tape:
             forwards = Program(f"{self.step.name}.kept")
             forwards.call(tape.keep(), reads=self._read)
             forwards.include(self.step)

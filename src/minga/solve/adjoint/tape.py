@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from contextlib import ExitStack
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -17,13 +18,15 @@ from minga.engine.compiled_call import CompiledCall, move_words
 from minga.engine.engine import Engine
 from minga.engine.exchange import box_place
 from minga.engine.helpers import BoxAddress, Copy, copy_args
-from minga.engine.pages import borrowed
+from minga.engine.pages import borrowed, filed
 from minga.engine.storage import LINE, BlockArrays
+from minga.errors import RunError
 from minga.space.box import Box
 from minga.space.field import Register, Slot
 
-__all__ = ["Tape"]
+__all__ = ["Folder", "Tape"]
 
+Folder = str | os.PathLike[str] | None
 _SLABS: Final = 4
 """Parts into which each thread's share of a copy is cut."""
 
@@ -59,20 +62,29 @@ class Tape:
         The registers.
     steps
         Number of steps.
+    disk
+        Folder of a file that holds the copies; None: memory does.
+
+    Raises
+    ------
+    RunError
+        If the disk of a rank has no room; on all ranks.
 
     Notes
     -----
     It is a context, which provides its memory.
     """
 
-    def __init__(self, engine: Engine, slots: Sequence[Slot], registers: Sequence[Register], steps: int) -> None:
+    def __init__(
+        self, engine: Engine, slots: Sequence[Slot], registers: Sequence[Register], steps: int, disk: Folder = None
+    ) -> None:
         self.slots = tuple(slots)
         shapes = {slot: [values.shape for _, values in engine.blocks(slot)] for slot in self.slots}
         kinds = [(shape, slot.field.dtype) for slot in self.slots for shape in shapes[slot]]
         kinds += [((1,), register.dtype) for register in registers]
         sizes = [steps * -(-_strides((steps, *shape), dtype)[0] // LINE) * LINE for shape, dtype in kinds]
         self._context = ExitStack()
-        memory = self._context.enter_context(borrowed(sum(sizes) + LINE))
+        memory = self._context.enter_context(_room(engine, sum(sizes) + LINE, disk))
         starts = np.append(0, np.cumsum(sizes)) + -memory.ctypes.data % LINE
         tracks = (
             _track(memory[start : start + size], (steps, *shape), dtype)
@@ -184,6 +196,29 @@ class Tape:
             given = BoxAddress(binder.control(np.array([binder.address(memory)], np.int64)), 0, memory.strides)
             found.append((given, BoxAddress(track.place.ctypes.data, 0, memory.strides), memory.itemsize))
         return found
+
+
+@contextmanager
+def _room(engine: Engine, size: int, disk: Folder) -> Iterator[np.ndarray]:
+    """Lend memory, or that of a file; if a rank has no room for it, all raise RunError."""
+    if disk is None:
+        with borrowed(size) as memory:
+            yield memory
+        return
+    with ExitStack() as context:
+        problem, memory = "", np.zeros(0, np.uint8)
+        try:
+            memory = context.enter_context(filed(size, disk))
+        except OSError as error:
+            problem = f"{error.strerror or error}"
+        failed = np.array([1 if problem else 0], np.int64)
+        engine.comm.allreduce(failed, "sum")
+        if failed[0]:
+            raise RunError(
+                f"adjoint: {size / 1e9:.3g} GB of states do not go to {disk}: {problem or 'another rank has no room'}",
+                remedy="name a folder of a disk with more room, or leave it out: then steps are computed again",
+            )
+        yield memory
 
 
 def _strides(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
