@@ -23,6 +23,7 @@ __all__ = [
     "problems",
     "reaction",
     "staggered",
+    "strip",
 ]
 
 Values = Mapping[tuple[mg.Field, int], np.ndarray]
@@ -176,7 +177,7 @@ def problems(draw: Any, linear: bool = False) -> tuple[Problem, list[mg.Field]]:
 
     step = mg.Program("step")
     whole = u.points
-    low = [draw(st.integers(0, 1)) if not any(periodic) else 0 for _ in range(ndim)]
+    low = [0 if around else draw(st.integers(0, 1)) for around in periodic]
     region = mg.Box(tuple(low), whole.hi) if any(low) else None
     step.apply(mg.kernel(combine), u, k, u.next, region=region)
     step.rotate(u)
@@ -275,6 +276,27 @@ def nine_points() -> tuple[Problem, list[mg.Field]]:
     return Problem(step, [u], u, 2), [u]
 
 
+def strip() -> tuple[Problem, list[mg.Field]]:
+    """Some rows of a channel, of which the kernel reads neighbours around its periodic axis and beyond the rows."""
+
+    @mg.kernel
+    def lift(v: Any, k: Any, u: Any) -> None:
+        u[0, 0] = u[0, 0] + 0.1 * k[0, 1] * (v[0, 3] - v[2, -2]) * v[-1, 0]
+
+    @mg.kernel
+    def follow(u: Any, v: Any) -> None:
+        v[0, 0] = v[0, 0] - 0.2 * (u[0, 1] - u[-1, 0])
+
+    grid = mg.Grid((9, 7), axes=("y", "x"), spacing=0.1, periodic=(False, True))
+    u, v, k = (mg.Field(name, grid, boundary={"y": mg.neumann(0.0)}) for name in "uvk")
+    step = mg.Program("strip")
+    step.apply(lift, v, k, u, region=mg.Box((0, 0), (4, 7)))
+    step.apply(lift, v, k, u, region=mg.Box((6, 0), (8, 7)))
+    step.apply(follow, u, v)
+    return Problem(step, [u, v, k], v), [u, v, k]
+
+
 PROBLEMS: dict[str, Callable[[], tuple[Problem, list[mg.Field]]]] = {
     "heat": heat, "advection": advection, "reaction": reaction, "staggered": staggered, "corners": nine_points,
+    "strip": strip,
 }  # fmt: skip

@@ -133,8 +133,8 @@ def test_errors_of_one_rank_end_all() -> None:
 def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(CaseError, match="without shots"):
         Inversion([], waves_of)
-    with pytest.raises(CaseError, match="there is no quantity 'vs'"):
-        Inversion(shots(), waves_of, wrt=("vs",))
+    with pytest.raises(CaseError, match="there is no quantity 'vz'"):
+        Inversion(shots(), waves_of, wrt=("vz",))
     with pytest.raises(CaseError, match="'delta' is not varied"):
         Inversion(shots(), waves_of, bounds={"delta": (0.0, 0.1)})
     with pytest.raises(CaseError, match="start has no"):

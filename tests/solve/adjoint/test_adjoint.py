@@ -35,7 +35,7 @@ def test_derivatives_are_exact(name: str) -> None:
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize("name", ["heat", "advection", "reaction", "staggered"])
+@pytest.mark.parametrize("name", ["heat", "advection", "reaction", "staggered", "strip"])
 def test_tangents_and_adjoints_are_transposes(name: str) -> None:
     problem, wrt = PROBLEMS[name]()
     assert problem.asymmetry(wrt) < 1e-14
@@ -148,12 +148,24 @@ def test_bits_do_not_depend_on_checkpoints(name: str) -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("name", ["heat", "corners"])
+@pytest.mark.parametrize("name", ["heat", "corners", "strip"])
 def test_bits_do_not_depend_on_ranks(name: str, ranks: int) -> None:
     problem, wrt = PROBLEMS[name]()
     alone = problem.gradient(wrt)
     shared = mg.run_virtual(ranks, lambda comm: problem.gradient(wrt, comm, ranks))[0]
     assert all(np.array_equal(shared[key], array) for key, array in alone.items())
+
+
+def test_a_part_of_a_periodic_axis_is_refused() -> None:
+    @mg.kernel
+    def ahead(u: Any, new: Any) -> None:
+        new[0, 0] = u[0, 1]
+
+    u = mg.Field("u", TORUS, slots=2)
+    step = mg.Program("part")
+    step.apply(ahead, u, u.next, region=mg.Box((0, 0), (9, 5)))
+    with pytest.raises(MingaError, match="on a part of a periodic axis"):
+        mg.adjoint(step, [u])
 
 
 def test_seeds_find_the_states_of_their_steps() -> None:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from minga.engine.comm import Comm
+from minga.errors import CaseError
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
-from minga.models.waves.gradient import Shot, ShotRun, checked_data
 from minga.models.waves.medium import Floats
 from minga.models.waves.model import Waves
+from minga.models.waves.shot import Shot, ShotRun, checked_data
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.space.field import Field
 
@@ -117,14 +118,20 @@ def shot_image(
     CaseError
         If the data do not match the receivers.
     """
+    if not isinstance(waves, Waves):
+        raise CaseError(
+            f"images are those of acoustic waves; found {type(waves).__name__}",
+            key="waves",
+            remedy="give the result of prepare(), or compute gradients by shot_gradient()",
+        )
     data = checked_data(shot)
     run = ShotRun(waves, shot)
     p = waves.fields[0]
     reverse = adjoint(run.stepping.step, [p])
     image, light = (Field(name, waves.grid, "f8") for name in ("image", "illumination"))
     table = run.table(len(data))
-    table.values[...] = data
-    seed = run.injection(table, reverse.of[p])
+    table.store(data)
+    seed = table.injection(reverse.of)
     seed.apply(_CORRELATE, p, reverse.of[p], image, light)
     with run.engine(threads, comm, layout) as engine:
         for item in (image, light):

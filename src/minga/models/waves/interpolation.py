@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError, suggest
-from minga.models.waves.domain import Domain
+from minga.models.waves.domain import Domain, is_number
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
 
@@ -144,7 +144,7 @@ def place_all(
 
 
 def check_point(
-    position: Sequence[float], domain: Domain, interpolation: Interpolation, what: str
+    position: Sequence[float], domain: Domain, interpolation: Interpolation, what: str, number: int | None = None
 ) -> tuple[float, ...]:
     """Return a point as floats; raise CaseError if it lies outside the model or there is no such interpolation.
 
@@ -158,24 +158,33 @@ def check_point(
         "sinc" or "linear".
     what
         "source" or "receiver", for messages.
+    number
+        Its number, likewise.
     """
-    if interpolation not in INTERPOLATIONS:
+    called, key = f"a {what}", f"fletcher.{what}"
+    if number is not None:
+        called, key = f"{what} {number}", f"fletcher.{what}s[{number}]"
+    if not isinstance(interpolation, str) or interpolation not in INTERPOLATIONS:
         raise CaseError(
             f"there is no interpolation {interpolation!r}",
-            key=f"fletcher.{what}.interpolation",
+            key=f"{key}.interpolation",
             suggestion=suggest(str(interpolation), INTERPOLATIONS),
             remedy='choose "sinc" or "linear"',
         )
-    point = tuple(float(x) for x in position)
     ends, axes = domain.ends, ", ".join(domain.axes)
+    if not isinstance(position, list | tuple | np.ndarray) or not all(is_number(x) for x in position):
+        raise CaseError(
+            f"{called} has the position {position!r}", key=f"{key}.position", remedy=f"give metres along {axes}"
+        )
+    point = tuple(map(float, position))
     slack = tuple(_ON_CELL * h for h in domain.spacing)
     inside = len(point) == len(ends) and all(
         -s <= x <= end + s for x, end, s in zip(point, ends, slack, strict=True)
     )  # False for NaN
     if not inside:
         raise CaseError(
-            f"a {what} lies at ({axes}) = {_metres(point)}, outside the model",
-            key=f"fletcher.{what}.position",
+            f"{called} lies at ({axes}) = {_metres(point)}, outside the model",
+            key=f"{key}.position",
             remedy=f"give a point between {_metres([0.0] * len(ends))} and {_metres(ends)}",
         )
     return point

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError, MingaError
-from minga.models.waves.gradient import QUANTITIES, Shot, shot_gradient
+from minga.models.waves.gradient import QUANTITIES, shot_gradient
 from minga.models.waves.medium import Floats
 from minga.models.waves.misfits import Misfit
-from minga.models.waves.model import Waves
+from minga.models.waves.shot import AnyWaves, Shot
 from minga.output.directory import appearing
 from minga.solve.adjoint.adjoint import MEMORY
 
@@ -67,11 +67,11 @@ class Inversion:
     shots
         Shots with their data.
     waves
-        ``waves(values, shot)`` returns waves in the medium ``values``, for one of the shots: `prepare` with a time step
-        that is stable for all media within the bounds.
+        ``waves(values, shot)`` returns waves in the medium ``values``, for one of the shots: `prepare`, or
+        `minga.models.waves.elastic.prepare_elastic`, with a time step that is stable for all media within the bounds.
     wrt
         Quantities that are varied, arrays in ``values``: "vp", "slowness", "epsilon", "delta", "theta", "phi",
-        "density".
+        "density"; of elastic waves "vp", "vs", "rho".
     misfit
         "l2", "normalised", "envelope" or a function, as for `shot_gradient`.
     bounds
@@ -85,7 +85,7 @@ class Inversion:
     """
 
     shots: Sequence[Shot]
-    waves: Callable[[Values, Shot], Waves]
+    waves: Callable[[Values, Shot], AnyWaves]
     wrt: Sequence[str] = ("vp",)
     misfit: str | Misfit = "l2"
     bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)

@@ -147,7 +147,9 @@ class Sampler:
             for lo, hi, layer, n in zip(box.lo, box.hi, self.layers, self.shape, strict=True)
         ]
         inside = Box(tuple(int(p[0]) for p in picks), tuple(int(p[-1]) + 1 for p in picks))
-        part = np.asarray(given(inside) if callable(given) else given[inside.slices((0,) * len(self.shape))])
+        part = np.asarray(
+            given(inside) if callable(given) else np.asarray(given)[inside.slices((0,) * len(self.shape))]
+        )
         if part.shape != inside.shape:
             raise CaseError(
                 f"the function for {name} returns an array of shape {part.shape} for a box of shape {inside.shape}",

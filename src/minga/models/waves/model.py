@@ -40,8 +40,9 @@ from minga.models.waves.domain import AXES, Domain, check_shape, check_spacing
 from minga.models.waves.injection import record_advance
 from minga.models.waves.kernels import Equations, Form, Kind
 from minga.models.waves.medium import Medium, Sampler, axis_vector
-from minga.models.waves.receivers import Receivers, record_samples
-from minga.models.waves.source import PointSource, Source
+from minga.models.waves.receivers import Receivers, Taps, record_samples
+from minga.models.waves.sensors import Recorded, Sensors
+from minga.models.waves.source import PlaneSource, PointSource, Source
 from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of
 from minga.models.waves.stencils import Differences, first_weights
 from minga.space.boundary import Condition, fixed, reflect
@@ -200,6 +201,63 @@ class Waves:
             )
         if self.increments:
             raise CaseError(f"{what} of second order in time only", key="fletcher.time_order", remedy=remedy)
+
+    def stepping(self, sources: Sequence[Source]) -> Stepping:
+        """Return a time step with its boundaries and sources.
+
+        Parameters
+        ----------
+        sources
+            The sources.
+
+        Returns
+        -------
+        Stepping
+            The step.
+
+        Raises
+        ------
+        CaseError
+            If a source is that of other waves, or lies outside the model.
+        """
+        remedy = "give a list of PointSource() and PlaneSource() of minga.models.waves"
+        if not isinstance(sources, list | tuple):
+            raise CaseError(f"the sources are a {type(sources).__name__}", key="fletcher.sources", remedy=remedy)
+        for number, source in enumerate(sources):
+            if not isinstance(source, PointSource | PlaneSource):
+                raise CaseError(
+                    f"source {number} is a {type(source).__name__}", key=f"fletcher.sources[{number}]", remedy=remedy
+                )
+        return stepping_of(self, sources)
+
+    def sensors(self, receivers: Receivers, record: Sequence[str] = ("p",)) -> Sensors:
+        """Return what receivers record.
+
+        Parameters
+        ----------
+        receivers
+            The receivers.
+        record
+            Quantities: ("p",).
+
+        Returns
+        -------
+        Sensors
+            Their quantities, and the cells that represent them.
+
+        Raises
+        ------
+        CaseError
+            If a receiver lies outside the model, or another quantity is named.
+        """
+        if tuple(record) != ("p",):
+            raise CaseError(
+                f"receivers record {record!r}",
+                key="record",
+                remedy='give ("p",); velocities and stresses are those of elastic waves',
+            )
+        p = self.fields[0]
+        return Sensors((Recorded("p", (p,)),), {p: Taps.of(receivers.placed(self.domain))})
 
     def record_kernel(self, step: Program) -> None:
         """Record the computation of the next waves in the previous slots; a step must then rotate `fields`.

@@ -42,6 +42,12 @@ class Receivers:
     interpolation: Interpolation = "sinc"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.positions, list | tuple | np.ndarray):
+            raise CaseError(
+                f"the positions of receivers are {self.positions!r}",
+                key="fletcher.receivers.positions",
+                remedy="give a list of one point each, along the axes in metres: [(20.0, 500.0), (20.0, 510.0)]",
+            )
         if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
             raise CaseError(
                 f"receivers record every {self.every!r} steps",

@@ -28,7 +28,7 @@ from minga.errors import CaseError
 from minga.lang.expr import as_node, cast, where
 from minga.lang.functions import index, lookup
 from minga.lang.math import exp
-from minga.models.waves.domain import Domain
+from minga.models.waves.domain import Domain, is_number
 from minga.models.waves.interpolation import Interpolation, Placed, place
 from minga.space.box import Box
 from minga.space.field import STEP, Field, Register, Slot
@@ -70,10 +70,15 @@ class Ricker:
     amplitude: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.frequency) and self.frequency > 0):
+        if not (is_number(self.frequency) and math.isfinite(self.frequency) and self.frequency > 0):
             raise CaseError(
-                f"the frequency is {self.frequency}", key="fletcher.source.frequency", remedy="give a number of Hz"
+                f"the frequency is {self.frequency!r}", key="fletcher.source.frequency", remedy="give a number of Hz"
             )
+        for name, value in (("delay", 0.0 if self.delay is None else self.delay), ("amplitude", self.amplitude)):
+            if not (is_number(value) and math.isfinite(value)):
+                raise CaseError(
+                    f"the {name} is {value!r}", key=f"fletcher.source.{name}", remedy="give a finite number"
+                )
 
     @property
     def starts(self) -> float:
@@ -149,7 +154,10 @@ class Wavelet:
 
     def __post_init__(self) -> None:
         given = self.samples
-        values = _read(Path(given)) if isinstance(given, str | Path) else np.asarray(given, np.float64)
+        try:
+            values = _read(Path(given)) if isinstance(given, str | Path) else np.asarray(given, np.float64)
+        except (TypeError, ValueError):
+            values = np.zeros(0)
         if values.ndim != 1 or not values.size or not np.isfinite(values).all():
             raise CaseError(
                 f"the wavelet has shape {values.shape}"

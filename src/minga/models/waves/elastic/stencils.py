@@ -22,7 +22,7 @@ def staggered_weights(order: int) -> tuple[Fraction, ...]:
 
     The derivative is the sum of c[k - 1] * (u[k] - u[1 - k]) over k = 1 .. order / 2.
     """
-    if order not in ORDERS:
+    if not isinstance(order, int) or order not in ORDERS:
         raise CaseError(
             f"there are no staggered differences of order {order!r}",
             key="elastic.order",
