@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from minga.models.waves import (
+    Attenuation,
     Cpml,
     Faces,
     Free,
@@ -14,6 +15,7 @@ from minga.models.waves import (
     PlaneSource,
     PointSource,
     Receivers,
+    Release,
     Ricker,
     Rigid,
     Shot,
@@ -24,7 +26,10 @@ from minga.models.waves.model import Waves
 
 SHAPE = (14, 17)
 Z, X = np.meshgrid(*(np.arange(float(n)) for n in SHAPE), indexing="ij")
-ENTRIES = {"vp": 2000 + 9 * Z + 4 * X, "epsilon": 0.2 + 0.002 * Z, "delta": 0.1 + 0.002 * X, "theta": 0.3 + 0.02 * X}
+ENTRIES = {
+    "vp": 2000 + 9 * Z + 4 * X, "epsilon": 0.2 + 0.002 * Z, "delta": 0.1 + 0.002 * X, "theta": 0.3 + 0.02 * X,
+    "density": 1.5 + 0.05 * Z - 0.03 * X,
+}  # fmt: skip
 SHOT = Shot(
     [PointSource((33.0, 52.0), Ricker(25.0)), PlaneSource("x", 100.0, Ricker(30.0))],
     Receivers([(22.0, 71.0), (80.0, 120.0), (15.0, 15.0)], every=3),
@@ -38,15 +43,25 @@ PHYSICS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "tilted, free, fourth": (
         ("vp", "epsilon", "delta", "theta"), {"boundary": Faces(Sponge(4), z=(Free(), Rigid())), "time_order": 4}
     ),
+    "dense": (("vp", "density"), {"boundary": Faces(Sponge(4), z=(Free(), Sponge(4)))}),
+    "dense, matched": (
+        ("vp", "density"), {"boundary": Faces(Cpml(5), z=(Free(), Cpml(5)), x=(Rigid(), Cpml(5)))}
+    ),
+    "dense, fourth": (("vp", "density"), {"boundary": Faces(Rigid(), x=(Free(), Release())), "time_order": 4}),
+    "dense, attenuated": (("density",), {"boundary": Faces(Sponge(4), x=Release()), "attenuation": Attenuation(30.0)}),
     "self-adjoint": (("vp", "theta"), {"boundary": Sponge(4), "form": "selfadjoint"}),
 }  # fmt: skip
 
 
 def prepared(physics: str, entries: dict[str, np.ndarray], dtype: str = "f8") -> Waves:
     wrt, options = PHYSICS[physics]
-    known = ("vp",) if wrt == ("vp",) else ("vp", "epsilon", "delta") if physics == "vertical" else tuple(ENTRIES)
-    first = prepare(
-        SHAPE, 10.0, dt=6e-4, order=4, dtype=dtype, **options, medium=Medium(**{n: ENTRIES[n] for n in known})
+    known = ("vp", "epsilon", "delta", "theta")
+    if physics == "vertical" or wrt[-1] in ("vp", "density"):
+        known = wrt if wrt != ("density",) else ("vp", "density")
+    first, medium = (
+        Medium(**{"rho" if name == "density" else name: values[name] for name in known})
+        for values in (ENTRIES, entries)
     )
-    medium = Medium(**{name: entries[name] for name in known})
-    return prepare(SHAPE, 10.0, dt=6e-4, order=4, dtype=dtype, **options, medium=medium, extremes=first.extremes)
+    common: dict[str, Any] = {"dt": 6e-4, "order": 4, "dtype": dtype, **options}
+    extremes = prepare(SHAPE, 10.0, medium=first, **common).extremes
+    return prepare(SHAPE, 10.0, medium=medium, extremes=extremes, **common)

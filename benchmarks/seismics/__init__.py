@@ -1,1 +1,1 @@
-"""Shots and gradients of acoustic waves on two axes: minga beside Devito's own example."""
+"""Shots, gradients and inversions of waves: minga beside Devito's own examples."""

@@ -1,7 +1,8 @@
-"""Measure shots and gradients of waves beside Devito; store the numbers with a description of the machine.
+"""Measure shots, gradients and inversions of waves beside Devito; store the numbers with a description of the machine.
 
-python -m benchmarks.seismics                some minutes; stores benchmarks/results/seismics/FAMILY.json, and puts the
-                                             tables of all families of processors into docs/performance.md
+python -m benchmarks.seismics                some minutes; stores benchmarks/results/seismics/FAMILY.json, puts the
+                                             tables of all families of processors into docs/performance.md, and draws
+                                             the inversion
 python -m benchmarks.seismics --quick        small and few: numbers that mean nothing
 python -m benchmarks.seismics --table        the stored numbers as Markdown, without measuring
 
@@ -11,17 +12,19 @@ Devito comes with `make bench-seismics`; where it is not installed it is left ou
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from benchmarks.command import asked
 from benchmarks.families import family, stored
 from benchmarks.machine import by_name, measured
 from benchmarks.page import shown
+from benchmarks.seismics.forward import measure_forward
+from benchmarks.seismics.inversion import measure_inversion
 from benchmarks.seismics.speed import measure_speed
 from benchmarks.timing import Effort
 
-PARTS: Final = {"speed": measure_speed}
+PARTS: Final = {"speed": measure_speed, "forward": measure_forward, "inversion": measure_inversion}
 COLUMNS: Final = ("forward", "devito forward", "gradient", "devito gradient")
 
 
@@ -31,21 +34,53 @@ def run(parts: Sequence[str], quick: bool) -> dict[str, Any]:
 
 
 def markdown(content: Mapping[str, Any]) -> str:
-    """The numbers as a table."""
+    """The numbers as tables."""
     machine = content["machine"]
-    lines = [
-        f"{content['date'][:10]}, {machine['processor']} ({machine['llvm_name']}), one thread.",
-        "",
-        "| seconds of processor time | "
-        + " | ".join((*COLUMNS, "forward, Devito / minga", "gradient, Devito / minga"))
-        + " |",
-        "|---|" + "---|" * (len(COLUMNS) + 2),
-    ]
-    for row in content.get("speed") or ():
-        cells = [row["seconds"].get(name) for name in COLUMNS] + [row["ratios"].get(w) for w in ("forward", "gradient")]
-        shown_cells = ["" if value is None else f"{value:.2f}" for value in cells]
-        lines.append(f"| order {row['order']}, {row['steps']} steps | " + " | ".join(shown_cells) + " |")
+    lines = [f"{content['date'][:10]}, {machine['processor']} ({machine['llvm_name']}), one thread."]
+    for part, table in (("speed", _speed), ("forward", _forward), ("inversion", _inversion)):
+        if content.get(part):
+            lines += ["", *table(content[part])]
     return "\n".join([*lines, ""])
+
+
+def _speed(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    heads = (*COLUMNS, "forward, Devito / minga", "gradient, Devito / minga")
+    lines = ["| seconds of processor time | " + " | ".join(heads) + " |", "|---|" + "---|" * len(heads)]
+    for row in rows:
+        cells = [row["seconds"].get(name) for name in COLUMNS] + [row["ratios"].get(w) for w in ("forward", "gradient")]
+        lines.append(f"| order {row['order']}, {row['steps']} steps | " + " | ".join(map(_number, cells)) + " |")
+    return lines
+
+
+def _forward(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    lines = ["| shot, seconds of processor time | minga | devito | Devito / minga |", "|---|---|---|---|"]
+    for row in rows:
+        cells = [row["seconds"].get("minga"), row["seconds"].get("devito"), row.get("ratio")]
+        lines.append(f"| {row['shot']} | " + " | ".join(map(_number, cells)) + " |")
+    return lines
+
+
+def _inversion(found: Mapping[str, Any]) -> list[str]:
+    lines = [
+        "| inversion | seconds for a gradient of all shots | last misfit / first | error of the model, m/s | of data |",
+        "|---|---|---|---|---|",
+    ]
+    for name in ("minga", "devito"):
+        if name in found:
+            part = found[name]
+            cells = [
+                f"{part['seconds'] / part['evaluations']:.2f}", f"{part['misfits'][-1]:.1e}",
+                f"{part['errors'][0]:.0f} → {part['errors'][-1]:.0f}", f"{part['data differ by']:.1e}",
+            ]  # fmt: skip
+            lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    if "ratio" in found:
+        differ = f"the gradients of both differ by {found['gradients differ by']:.1e}"
+        lines += ["", f"Devito / minga: {found['ratio']:.2f}. Where no wave comes back from the layers, {differ}."]
+    return lines
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
 
 
 def tables() -> str:
@@ -56,7 +91,7 @@ def tables() -> str:
 def main() -> int:
     options = asked(
         "benchmarks.seismics",
-        "Measure shots and gradients",
+        "Measure shots, gradients and inversions",
         PARTS,
         f"seismics/{family()}.json",
         table=True,

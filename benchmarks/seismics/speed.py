@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from benchmarks.seismics import problem
-from benchmarks.waves.devito import PYTHON, installed
+from benchmarks.seismics.peer import Ask, peer
 from minga.models.waves import Medium, PointSource, Receivers, Ricker, Shot, Sponge, prepare, shot_gradient, shot_traces
 
-SCRIPT = Path(__file__).parent / "scripts" / "devito_acoustic.py"
 ROUNDS, QUICK = 5, 60
-
-Ask = Callable[[int], Mapping[str, Any]]
 
 
 def measure_speed(quick: bool) -> list[dict[str, Any]]:
     """The median over some rounds, for each order of differences."""
     steps = QUICK if quick else problem.STEPS
-    with _devito(steps) as devito:
+    names = {name.lower(): getattr(problem, name) for name in dir(problem) if name.isupper()}
+    with peer("devito_acoustic.py", json.dumps(names)) as devito:
         return [_of_order(order, steps, 1 if quick else ROUNDS, devito) for order in problem.ORDERS]
 
 
@@ -40,7 +32,7 @@ def _of_order(order: int, steps: int, rounds: int, devito: Ask | None) -> dict[s
         for name, seconds in own.seconds().items():
             times.setdefault(name, []).append(seconds)
         if devito is not None:
-            found = dict(devito(order))
+            found = dict(devito({"order": order, "steps": steps}))
             version = found.pop("version")
             times.setdefault("devito forward", []).append(found["forward"])
             times.setdefault("devito gradient", []).append(found["saving"] + found["reverse"])
@@ -77,34 +69,3 @@ class _Own:
         middle = time.process_time()
         shot_gradient(self.waves, self.observed)
         return {"forward": middle - began, "gradient": time.process_time() - middle}
-
-
-@contextmanager
-def _devito(steps: int) -> Iterator[Ask | None]:
-    """A function that asks Devito for the seconds of an order; None where it is not installed."""
-    if not installed():
-        yield None
-        return
-    names = {name.lower(): getattr(problem, name) for name in dir(problem) if name.isupper()}
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            [str(PYTHON), str(SCRIPT), json.dumps(names)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=errors, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-
-        def ask(order: int) -> Mapping[str, Any]:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(json.dumps({"order": order, "steps": steps}) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-            if not line:
-                errors.seek(0)
-                raise SystemExit(f"Devito ended with status {process.wait()}:\n{errors.read()[-4000:]}")
-            answer: Mapping[str, Any] = json.loads(line)
-            return answer
-
-        try:
-            yield ask
-        finally:
-            process.communicate()

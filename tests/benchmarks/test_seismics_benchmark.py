@@ -28,12 +28,17 @@ def test_the_page_shows_what_is_stored(main: Any, path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_quick_run_has_a_table(main: Any) -> None:
-    content = main.run(["speed"], quick=True)
+    content = main.run([*main.PARTS], quick=True)
     rows = content["speed"]
     assert [row["order"] for row in rows] == [4, 8]
     assert all(row["seconds"][name] > 0 for row in rows for name in ("forward", "gradient"))
     text = main.markdown(content)
     assert text.count("| order ") == 2
+    assert all(f"| {row['shot']} |" in text for row in content["forward"])
+    found = content["inversion"]["minga"]
+    assert found["misfits"][-1] < 0.5
+    assert found["errors"][-1] < found["errors"][0]
+    assert f"{found['misfits'][-1]:.1e}" in text
 
 
 def test_what_was_not_measured_is_left_empty(main: Any) -> None:

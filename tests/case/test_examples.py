@@ -20,11 +20,12 @@ from thinned import thinned
 
 NAMES = [
     "apd", "billiard-balls", "brians-brain", "brusselator", "bugs", "critters", "cyclic", "day-and-night", "fingers",
-    "forest-fire", "ginzburg-landau", "gray-scott", "growth", "heat", "highlife", "ising", "langtons-loop", "laplace",
-    "life-3d", "life", "membrane", "msm", "pin-inp", "planar", "pnp-1d", "rtm", "sandpile", "si-1", "swift-hohenberg",
-    "traffic", "waves-vti", "waves", "wireworld", "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
+    "forest-fire", "ginzburg-landau", "gray-scott", "growth", "heat", "highlife", "ising", "land", "langtons-loop",
+    "laplace", "life-3d", "life", "membrane", "msm", "pin-inp", "planar", "pnp-1d", "rtm", "sandpile", "si-1",
+    "swift-hohenberg", "traffic", "waves-vti", "waves", "wireworld", "zn-cell-cathode-above", "zn-cell-cathode-below",
+    "zn-cell",
 ]  # fmt: skip
-WAVES = {"waves", "waves-vti", "rtm"}  # run in tests/models/fletcher: test_case.py, test_wave_migration.py
+WAVES = {"land", "waves", "waves-vti", "rtm"}  # run in tests/models/waves
 CELLS = {"fingers", "growth", "membrane", "pnp-1d", "zn-cell", "zn-cell-cathode-above", "zn-cell-cathode-below"}
 """Read in tests/models/electrodeposition/test_case.py, where those of one dimension run."""
 DEVICES = {"apd", "msm", "pin-inp", "planar", "si-1"}

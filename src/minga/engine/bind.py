@@ -17,8 +17,9 @@ from minga.compile.abi import offsets
 from minga.engine import command as cmd
 from minga.engine.active import ActiveTiles, Activity
 from minga.engine.active_bind import bind_active, bind_begin
-from minga.engine.backend import Backend, KernelCall
+from minga.engine.backend import Backend, Host, KernelCall
 from minga.engine.comm import Channel, Comm
+from minga.engine.compiled_call import CompiledCall
 from minga.engine.exchange import BoundExchange, bind_exchange, continuation
 from minga.engine.masks import Masks, Remaining
 from minga.engine.matching import check_layouts
@@ -226,9 +227,14 @@ class Binder:
             self.masks.after(self, item)
 
     def operation(self, call: Call) -> None:
-        """Emit an operation that Python executes."""
-        function = self.call(call, tuple(self.moving.values()))
-        self.emit(*self.backend.settled(), cmd.Call(function, call.label))
+        """Emit an operation that Python executes, or native code in its place."""
+        if self.levels is not None:
+            self.levels.call(self, call)
+        elif isinstance(call.function, CompiledCall) and isinstance(self.backend, Host) and not self.noting:
+            self.emit(*call.function.commands(self))
+        else:
+            function = self.call(call, tuple(self.moving.values()))
+            self.emit(*self.backend.settled(), cmd.Call(function, call.label))
         self.continued(slot for slot in call.writes if slot.field.replicated)
 
     def exchange(self, exchange: HaloExchange) -> BoundExchange:

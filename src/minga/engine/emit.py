@@ -157,6 +157,10 @@ class Code:
         place = self._allocations.alloca(ir.ArrayType(I64, words))
         return Word(self, self.builder.ptrtoint(place, I64))
 
+    def local(self, kind: ir.Type) -> ir.Value:
+        """Return a pointer to a value of another type than a word that is local to this call."""
+        return self._allocations.alloca(kind)
+
     def select(self, condition: Word, yes: Word | int, no: Word | int) -> Word:
         """Return `yes` if the condition is non-zero, otherwise `no`."""
         return Word(self, self.builder.select(self._bit(condition), self.word(yes).value, self.word(no).value))
@@ -203,6 +207,19 @@ class Code:
         word = self.word(value).value
         narrow = word if bits == 64 else self.builder.trunc(word, ir.IntType(bits))
         self.builder.store(narrow, self._pointer(address), align=1 if bits < 64 else 8)
+
+    def load_as(self, address: Word, kind: ir.Type, align: int | None = None) -> ir.Value:
+        """Load a value of another type than a word, by default from an address that is a multiple of its size."""
+        return self.builder.load(self._pointer(address), align=align, typ=kind)
+
+    def store_value(self, value: ir.Value, address: Word, align: int | None = None) -> ir.Instruction:
+        """Store a value of another type than a word, by default at an address that is a multiple of its size."""
+        return self.builder.store(value, self._pointer(address), align=align)
+
+    def prefetch(self, address: Word) -> None:
+        """Fetch the line of an address, which may be invalid, into the second cache."""
+        hints = [ir.Constant(ir.IntType(32), value) for value in (0, 2, 1)]  # to read; locality; data
+        self.effect("llvm.prefetch.p0", self._pointer(address), *hints)
 
     def copy(self, source: Word, target: Word, size: Word) -> None:
         """Copy `size` bytes between memory areas that do not overlap."""

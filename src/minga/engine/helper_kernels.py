@@ -20,6 +20,7 @@ finish_reductions: args[0] number of reductions, [1] address of a byte set to 1 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from llvmlite import ir
@@ -56,7 +57,14 @@ _ITEM_SIZES: Final = (1, 2, 4, 8, 16)
 
 def copy_boxes(module: ir.Module) -> Code:
     """Build the kernel that copies boxes."""
-    code = Code(module, "copy_boxes", 3)
+    return copying(module, "copy_boxes", _copy_row)
+
+
+def copying(
+    module: ir.Module, name: str, copy_row: Callable[[Code, Word, Word, Word], None], *, past_caches: bool = False
+) -> Code:
+    """Build a kernel that copies boxes, whose rows `copy_row(code, source, target, bytes)` copies."""
+    code = Code(module, name, 3)
     args, tile, _ = code.arguments
     record = args + 8 * HEADER_WORDS + tile * (8 * COPY_WORDS)
 
@@ -77,9 +85,15 @@ def copy_boxes(module: ir.Module) -> Code:
                     with code.loop(shape[2]) as k:
                         code.copy_item(row_source + k * source[3], row_target + k * target[3], size)
         with code.when(other.get()), code.loop(shape[2]) as k:
-            code.copy(row_source + k * source[3], row_target + k * target[3], shape[3])
+            copy_row(code, row_source + k * source[3], row_target + k * target[3], shape[3])
+    if past_caches:
+        code.builder.fence("seq_cst")
     code.finish()
     return code
+
+
+def _copy_row(code: Code, source: Word, target: Word, size: Word) -> None:
+    code.copy(source, target, size)
 
 
 def combine_workers(module: ir.Module) -> Code:

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import os
+import tempfile
+import threading
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+
+__all__ = ["HUGE", "LEAST", "borrowed", "filed", "zeroed"]
 
 HUGE: Final = 2 << 20
 """Bytes of a huge page."""
@@ -45,3 +51,78 @@ def _on_huge_pages(size: int) -> np.ndarray:
     with contextlib.suppress(OSError):  # a kernel may have no huge pages
         memory.madvise(mmap.MADV_HUGEPAGE, start, min((size + HUGE // 2) // HUGE * HUGE, size + HUGE - start))
     return buffer[start : start + size]
+
+
+@contextlib.contextmanager
+def filed(size: int, folder: str | os.PathLike[str]) -> Iterator[np.ndarray]:
+    """Lend memory of a file, which the system writes and reads as it needs room; contents are 0.
+
+    Parameters
+    ----------
+    size
+        Number of bytes.
+    folder
+        Where the file is. It has no name, so that nothing is left of it.
+
+    Yields
+    ------
+    ndarray
+        The memory as bytes; it must not be used after the context.
+
+    Raises
+    ------
+    OSError
+        If the folder does not exist or the disk has no room.
+    """
+    with tempfile.TemporaryFile(dir=folder) as file:
+        os.posix_fallocate(file.fileno(), 0, max(size, 1))  # later, a lack of room would end the process
+        memory = mmap.mmap(file.fileno(), max(size, 1))
+        yield np.frombuffer(memory, np.uint8)[:size]
+
+
+@contextlib.contextmanager
+def borrowed(size: int) -> Iterator[np.ndarray]:
+    """Lend memory whose contents are not defined.
+
+    Large memory that was lent before is lent again: the system takes longer to provide fresh pages than a processor
+    takes to fill them. In the meantime it may take them back.
+
+    Parameters
+    ----------
+    size
+        Number of bytes.
+
+    Yields
+    ------
+    ndarray
+        The memory as bytes; it must not be used after the context.
+    """
+    if size < LEAST:
+        yield np.empty(size, np.uint8)
+        return
+    with _LOCK:
+        spare = _SPARE.pop() if _SPARE and len(_SPARE[-1]) >= size else None
+    memory = spare or mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if spare is None and hasattr(mmap, "MADV_HUGEPAGE"):
+        with contextlib.suppress(OSError):  # a kernel may have no huge pages
+            memory.madvise(mmap.MADV_HUGEPAGE)
+    try:
+        yield np.frombuffer(memory, np.uint8)[:size]
+    finally:
+        _keep(memory)
+
+
+def _keep(memory: mmap.mmap) -> None:
+    """Keep memory to be lent again, unless a larger piece is kept, or the system could not take back its pages."""
+    if not hasattr(mmap, "MADV_FREE"):
+        return
+    with contextlib.suppress(OSError):
+        memory.madvise(mmap.MADV_FREE)
+        with _LOCK:
+            if not _SPARE or len(_SPARE[-1]) < len(memory):
+                _SPARE[:] = [memory]
+
+
+_SPARE: Final[list[mmap.mmap]] = []
+"""Memory to be lent again: one piece at most."""
+_LOCK: Final = threading.Lock()

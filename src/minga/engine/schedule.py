@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from minga.engine.compiled_call import CompiledCall
 from minga.engine.program import Apply, Call, Let, Move, Rotate
 from minga.engine.reach import Ghosts, Reach
 from minga.space.field import Register, Slot
@@ -117,6 +118,8 @@ def sets_register(item: Item, register: Register) -> bool:
             return item.register.key == register.key
         case Stage():
             return any(result.key == register.key for result in item.apply.results)
+        case Call(function=CompiledCall() as function):
+            return function.banded is None
         case Call():
             return True
         case Loop():

@@ -47,19 +47,34 @@ def positions(calls: Sequence[Touch], axis: int) -> list[Position]:
     """Return the positions of calls, in the order of their execution, along an axis."""
     found: list[Position] = []
     users: dict[int, list[int]] = {}
-    for call in calls:
+    kinds: dict[object, int] = {}  # calls that access the same cells: those of a step are repeated in each round
+    kind = [kinds.setdefault(_accessed(call), len(kinds)) for call in calls]
+    known: dict[tuple[int, int], int | None] = {}
+
+    def conflict(first: int, later: int) -> int | None:
+        pair = kind[first], kind[later]
+        if pair not in known:
+            known[pair] = _conflict(calls[first], calls[later], axis)
+        return known[pair]
+
+    for current, call in enumerate(calls):
         at_once = call.hi[axis] - call.lo[axis] <= THIN
         arrays = call.reads.keys() | call.writes.keys()
         earlier = sorted({number for array in arrays for number in users.get(array, ())})
         least = [
             _after(calls[number], found[number], call, at_once, reach, axis)
             for number in earlier
-            if (reach := _conflict(calls[number], call, axis)) is not None
+            if (reach := conflict(number, current)) is not None
         ]
         found.append(Position(max(least, default=call.lo[axis] if at_once else 0), at_once))
         for array in arrays:
             users.setdefault(array, []).append(len(found) - 1)
     return found
+
+
+def _accessed(call: Touch) -> object:
+    """Return what a call accesses, equal for equal calls."""
+    return call.lo, call.hi, frozenset(call.reads.items()), frozenset(call.writes.items())
 
 
 def _after(first: Touch, place: Position, call: Touch, at_once: bool, reach: int, axis: int) -> int:

@@ -24,8 +24,9 @@ from minga.engine import command as cmd
 from minga.engine import wave_kernel as words
 from minga.engine.backend import KernelCall, copies_of
 from minga.engine.bands import best_bands, budgets, slots, spread, touch
+from minga.engine.compiled_call import BandedCall, CompiledCall
 from minga.engine.helpers import BoxAddress, Copy, copy_args, wave_function
-from minga.engine.program import Apply, Let, Repeat, Rotate
+from minga.engine.program import Apply, Call, Let, Repeat, Rotate
 from minga.engine.reach import stencil
 from minga.engine.schedule import Begin, Boundaries, Finish, Item, Loop, Stage, sets_register
 from minga.engine.skew import Position, Touch, positions
@@ -60,11 +61,24 @@ class Levels:
 
     turns     rotations of each field since the beginning of the block
     versions  memory of registers that the block has set, by key
+    counts    how often functions have been called
     """
 
     turns: dict[Field, int] = field(default_factory=dict)
     versions: dict[str, np.ndarray] = field(default_factory=dict)
-    calls: list[tuple[KernelCall, cmd.Kernel]] = field(default_factory=list)
+    calls: list[tuple[KernelCall | BandedCall, cmd.Kernel]] = field(default_factory=list)
+    counts: dict[CompiledCall, int] = field(default_factory=dict)
+
+    def call(self, binder: Binder, call: Call) -> None:
+        """Add the native code that takes the place of a function."""
+        function = call.function
+        assert isinstance(function, CompiledCall)
+        assert function.banded is not None
+        number = self.counts.get(function, 0)
+        self.counts[function] = number + 1
+        for each in function.banded(binder, number):
+            command = cmd.Kernel(each.function, binder.control(each.args), 1, cmd.Category.CALL, call.label)
+            self.calls.append((each, command))
 
     def index(self, item: Field, index: int) -> int:
         """Return the slot at the beginning of the block that is slot `index` now."""
@@ -95,12 +109,16 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """State after a round: commands that set registers, numbers of calls and rotations, memory of registers."""
+    """State after a round: commands that set registers, numbers of calls and rotations, memory of registers.
+
+    `counts` tells how often functions have been called.
+    """
 
     lets: list[cmd.Command]
     calls: int
     turns: Mapping[Field, int]
     versions: Mapping[str, np.ndarray]
+    counts: Mapping[CompiledCall, int]
 
 
 def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
@@ -114,15 +132,15 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
     if not _possible(binder, loop, rounds):
         return []
     known, levels = _recorded(binder, rounds)
-    touches = [found for call, _ in levels.calls if (found := touch(call)) is not None]
-    if len(touches) < len(levels.calls) or not touches or not _separate(levels.calls):
+    touches = [found for call, _ in levels.calls if (found := _touch(call)) is not None]
+    if len(touches) < len(levels.calls) or not touches or not _separate(_kernels(levels.calls)):
         return []
     places = [positions(touches, axis) for axis in (0, 1)]
     if not alone and len(known) < len(rounds):
         return []
     depths = None if alone else [len(rounds)]
     ends = [step.calls for step in known]
-    shapes = _shapes(levels.calls, touches, places, ends, binder.backend.workers, binder.comm.size, depths)
+    shapes = _shapes(_kernels(levels.calls), touches, places, ends, binder.backend.workers, binder.comm.size, depths)
     cuts = []
     for (rows, columns, depth), usual in shapes.items():
         blocks, length = [], depth
@@ -136,6 +154,15 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
             length = length // 2 if alone and length >= 2 * SHORTEST else 0
         cuts.append(Cut((rows, columns, depth), usual, blocks))
     return cuts
+
+
+def _touch(call: KernelCall | BandedCall) -> Touch | None:
+    return call.touch if isinstance(call, BandedCall) else touch(call)
+
+
+def _kernels(calls: Sequence[tuple[KernelCall | BandedCall, cmd.Kernel]]) -> list[tuple[KernelCall, cmd.Kernel]]:
+    """Return the calls of kernels."""
+    return [(call, kernel) for call, kernel in calls if isinstance(call, KernelCall)]
 
 
 def _rounds(loop: Loop) -> tuple[list[list[Item]], list[Item]]:
@@ -170,6 +197,8 @@ def _banded(binder: Binder, item: Item, first: Stage) -> bool:
         case Begin() | Finish():
             bound = binder.exchange(item.exchange)
             return not (bound.remote or bound.local or bound.pack or bound.unpack)
+        case Call(function=CompiledCall() as function):
+            return function.banded is not None and binder.comm.size == 1 and not binder.noting
         case Boundaries():
             return item.slot.field.grid == first.apply.grid
         case Stage(apply=apply):
@@ -195,7 +224,9 @@ def _recorded(binder: Binder, rounds: Sequence[Sequence[Item]]) -> tuple[list[_R
                     levels.turns |= {f: levels.turns.get(f, 0) + 1 for f in item.fields}
                 elif not isinstance(item, Begin | Finish):
                     lets += _bound(binder, [item])
-            known.append(_Round(lets, len(levels.calls), dict(levels.turns), dict(levels.versions)))
+            known.append(
+                _Round(lets, len(levels.calls), dict(levels.turns), dict(levels.versions), dict(levels.counts))
+            )
     finally:
         binder.levels = None
     return known, levels
@@ -222,6 +253,9 @@ def _ending(binder: Binder, end: _Round) -> Iterator[cmd.Command]:
         words = [np.array([binder.address(m)], np.int64) for m in (memory, binder.storage.registers[key])]
         source, target = (BoxAddress(binder.address(word), 0, (8,)) for word in words)
         copies.append(Copy(source, target, (1,), 8))
+    for function, number in end.counts.items():
+        assert function.moved is not None
+        yield from function.moved(binder, number)
     if copies:
         yield binder.backend.helper("copy_boxes", copy_args(copies), len(copies), cmd.Category.OTHER, "registers")
 
@@ -313,7 +347,7 @@ def _bytes(calls: Sequence[tuple[KernelCall, cmd.Kernel]], cells: int) -> float:
 
 def _wave(
     binder: Binder,
-    calls: Sequence[tuple[KernelCall, cmd.Kernel]],
+    calls: Sequence[tuple[KernelCall | BandedCall, cmd.Kernel]],
     touches: Sequence[Touch],
     places: Sequence[Sequence[Position]],
     shape: tuple[int, int],
@@ -322,18 +356,15 @@ def _wave(
     table = np.zeros((len(calls), words.CALL_WORDS), np.int64)
     ends = []
     for number, (call, kernel) in enumerate(calls):
-        n, where = call.graph.ndim, offsets(call.graph)
-        one = call.args.copy()
-        one[where.tile : where.tile + n] = [max(1, b - a) for a, b in zip(call.lo, call.hi, strict=True)]
-        one[where.tiles : where.tiles + n] = 1
+        lo, hi, n, one = _whole(call)
         copies = copies_of(one, binder.backend.workers)
         if kernel.site is not None:
             kernel.site.words.append(table[number, words.FUNCTION : words.FUNCTION + 1])
         table[number, : words.AXES] = kernel.function, binder.address(copies), copies[0].nbytes, n
         along = [axis[number] for axis in places]
-        axes = [(call.lo[axis], call.hi[axis], p.place, p.at_once) for axis, p in enumerate(along)]
+        axes = [(lo[axis], hi[axis], p.place, p.at_once) for axis, p in enumerate(along)]
         table[number, words.AXES :] = [*axes[0], *axes[1]]
-        ends.append([place.range(call.lo[axis], call.hi[axis]) for axis, place in enumerate(along)])
+        ends.append([place.range(lo[axis], hi[axis]) for axis, place in enumerate(along)])
     (first, last), (left, right) = ((min(a for a, _ in e), max(b for _, b in e)) for e in zip(*ends, strict=True))
     width = max(1, -(-(right - left) // shape[1]))
     columns = max(1, -(-(right - left) // width))
@@ -346,6 +377,16 @@ def _wave(
     )
 
 
-def _label(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> str:
+def _whole(call: KernelCall | BandedCall) -> tuple[Point, Point, int, np.ndarray]:
+    """Return the box of a call, the axes of its ends among its arguments, and these for one tile of any size."""
+    if isinstance(call, BandedCall):
+        return call.touch.lo, call.touch.hi, 2, call.args
+    n, where, args = call.graph.ndim, offsets(call.graph), call.args.copy()
+    args[where.tile : where.tile + n] = [max(1, b - a) for a, b in zip(call.lo, call.hi, strict=True)]
+    args[where.tiles : where.tiles + n] = 1
+    return call.lo, call.hi, n, args
+
+
+def _label(calls: Sequence[tuple[KernelCall | BandedCall, cmd.Kernel]]) -> str:
     """Return the name of a wave: those of its kernels."""
     return " + ".join(dict.fromkeys(kernel.label for _, kernel in calls if kernel.category is cmd.Category.COMPUTE))

@@ -42,6 +42,7 @@ TRACE_KEYS: Final = {
     "y": (85, ">i4"), "coordinate_units": (89, ">i2"), "delay": (109, ">i2"), "samples": (115, ">u2"),
     "interval": (117, ">u2"), "cdp_x": (181, ">i4"), "cdp_y": (185, ">i4"), "inline": (189, ">i4"),
     "crossline": (193, ">i4"), "shot_point": (197, ">i4"), "shot_point_scale": (201, ">i2"),
+    "unit": (203, ">i2"),
 }  # fmt: skip
 """First byte and type of entries of trace headers, by the names used here."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ __all__ = ["SurveyCube", "read_cube", "write_cube"]
 
 Floats = NDArray[np.float64]
 
+_UNITS: Final = {1: "Pa", 6: "m s-1"}
+"""Units by the codes of SEG-Y."""
 _ROUNDED = 0.03
 """Metres by which distances of points in whole centimetres may be off."""
 
@@ -30,8 +33,12 @@ class SurveyCube:
 
     Attributes
     ----------
-    samples
-        f4 over (shot, receiver, time).
+    values
+        f4 over (quantity, shot, receiver, time).
+    quantities
+        Names of the quantities.
+    units
+        Their units.
     seconds
         Time of each sample.
     records
@@ -41,19 +48,29 @@ class SurveyCube:
         (whole metres) over (shot, receiver).
     """
 
-    samples: NDArray[np.float32]
+    values: NDArray[np.float32]
+    quantities: tuple[str, ...]
+    units: tuple[str, ...]
     seconds: Floats
     records: NDArray[np.int64]
     places: dict[str, Floats]
 
+    @property
+    def samples(self) -> NDArray[np.float32]:
+        """Samples of the first quantity over (shot, receiver, time)."""
+        first: NDArray[np.float32] = self.values[0]
+        return first
 
-def read_cube(path: Path) -> SurveyCube:
+
+def read_cube(path: Path, quantities: Sequence[str] = ("p",)) -> SurveyCube:
     """Return the traces of a file that is sorted by shots with equally many traces.
 
     Parameters
     ----------
     path
         The SEG-Y file.
+    quantities
+        What the traces of a shot are, those of all receivers for one quantity after the other.
 
     Raises
     ------
@@ -63,24 +80,29 @@ def read_cube(path: Path) -> SurveyCube:
     file = SegyFile.open(path)
     records, counts = np.unique(np.asarray(file.headers["record"]), return_counts=True)
     changes = 1 + np.count_nonzero(np.diff(np.asarray(file.headers["record"], "i8")))
-    if len(set(counts.tolist())) > 1 or changes != len(records):
+    count, rest = divmod(int(counts[0]), len(quantities))
+    if len(set(counts.tolist())) > 1 or changes != len(records) or rest:
         raise CaseError(
-            f"{path.name}: shots have {counts.min()} to {counts.max()} traces, or are not in one piece each",
+            f"{path.name}: shots have {counts.min()} to {counts.max()} traces of {', '.join(quantities)}, "
+            "or are not in one piece each",
             remedy="arrays need equally many traces for each shot; SEG-Y does not",
         )
-    first, across = file.headers[:: counts[0]], (len(records), int(counts[0]))
+    headers = file.headers.reshape(len(records), len(quantities), count)
+    first = headers[:, 0, 0]
     times: Floats = float(first["delay"][0]) * 1e-3 + np.arange(file.samples, dtype="f8") * (file.interval * 1e-6)
     places = {name: metres(first, name) for name in ("source_x", "source_y", "source_depth")}
-    places |= {name: metres(file.headers, name).reshape(across) for name in ("x", "y", "elevation")}
-    places["offset"] = np.asarray(file.headers["offset"], "f8").reshape(across)
-    samples = file.traces(slice(None)).reshape(*across, file.samples)
-    return SurveyCube(samples, times, np.asarray(first["record"], "i8"), places)
+    places |= {name: metres(headers[:, 0], name) for name in ("x", "y", "elevation")}
+    places["offset"] = np.asarray(headers[:, 0]["offset"], "f8")
+    values = file.traces(slice(None)).reshape(*headers.shape, file.samples).swapaxes(0, 1)
+    units = tuple(_UNITS.get(int(code), "1") for code in headers[0, :, 0]["unit"])
+    return SurveyCube(values, tuple(quantities), units, times, np.asarray(first["record"], "i8"), places)
 
 
 def write_cube(path: Path, cube: SurveyCube, title: str = "") -> None:
     """Write a cube as NAME.rsf or NAME.zarr.
 
-    RSF has n1 time, n2 receiver and n3 shot. Receivers are along x in metres if they are evenly spaced on a line from
+    RSF has n1 time, n2 receiver and n3 shot, and n4 the quantity if there are several; Zarr has an array for each
+    quantity. In RSF, receivers are along x in metres if they are evenly spaced on a line from
     west to east and the same for all shots, or by their offset if that is; shots are along x on such a line. Otherwise
     an axis counts from 1.
 
@@ -115,7 +137,11 @@ def write_cube(path: Path, cube: SurveyCube, title: str = "") -> None:
         _axis(*chosen[0], count) if chosen else _axis("receiver", np.zeros(0), count),
         Coordinate("time", cube.seconds, {"units": "s"}),
     ]
-    content = rsf("p", cube.samples.dtype, axes, cube.samples, title)
+    samples, names = cube.samples, cube.quantities
+    if len(names) > 1:
+        samples = cube.values
+        axes = [Coordinate("quantity", np.arange(1.0, len(names) + 1), {"units": ""}), *axes]
+    content = rsf(", ".join(names), samples.dtype, axes, samples, title)
     with appearing(path) as temporary:
         temporary.write_bytes(content)
 
@@ -148,6 +174,7 @@ def _write_zarr(path: Path, cube: SurveyCube, title: str) -> None:
     ]
     for name, values in cube.places.items():
         arrays.append((name, values, ("shot", "receiver")[: values.ndim], {"units": "m"}))
-    about = {"long_name": "wave field at receivers", "units": "1", "coordinates": " ".join(cube.places)}
-    arrays.append(("p", cube.samples, ("shot", "receiver", "time"), about))
+    for name, unit, samples in zip(cube.quantities, cube.units, cube.values, strict=True):
+        about = {"long_name": "wave field at receivers", "units": unit, "coordinates": " ".join(cube.places)}
+        arrays.append((name, samples, ("shot", "receiver", "time"), about))
     write_store(path, arrays, {"Conventions": CONVENTIONS, "title": title})

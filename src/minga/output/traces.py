@@ -23,13 +23,23 @@ from minga.output.directory import disk_errors
 from minga.output.series import Series
 from minga.output.variables import CONVENTIONS
 
-__all__ = ["Recorded", "check_observed", "read_traces", "samples_of", "traces_to_segy", "write_store", "write_traces"]
+__all__ = [
+    "Recorded",
+    "check_observed",
+    "codes_of",
+    "read_traces",
+    "samples_of",
+    "traces_to_segy",
+    "write_store",
+    "write_traces",
+]
 
 AXES: Final = "zyx"
 _ROWS_A_CHUNK: Final = 4096
 _CENTIMETRES: Final = 100
 _KINDS: Final = {"p": 11, "vz": 12, "vy": 13, "vx": 14}
 """Codes of traces by what they are: pressure, and the vertical, cross-line and in-line component of velocities."""
+_PASCAL, _METRES_A_SECOND = 1, 6
 _WORDS: Final = ("quantities", "remarks")
 """Attributes of a store of samples that are lists of words."""
 
@@ -182,11 +192,24 @@ def read_traces(path: Path) -> Recorded:
     return Recorded(group["samples"][:], group["time"][:], positions, sources, quantities, remarks)
 
 
+def codes_of(quantities: Sequence[str]) -> dict[str, NDArray[np.int16]]:
+    """Return the codes of traces of elastic waves for their headers: their kind, and the unit of their samples.
+
+    Parameters
+    ----------
+    quantities
+        What each trace is: "p", "vz", "szz" and so on.
+    """
+    kinds = [_KINDS.get(name, 1) for name in quantities]
+    units = [_METRES_A_SECOND if name.startswith("v") else _PASCAL for name in quantities]
+    return {"kind": np.array(kinds, "i2"), "unit": np.array(units, "i2")}
+
+
 def traces_to_segy(path: Path, recorded: Recorded) -> None:
     """Write samples as a shot record: one trace for each receiver, with its position and that of the first source.
 
     If receivers record several quantities, the textual header names those of the traces, and so does the code of their
-    kind (byte 29) for the pressure and for velocities.
+    kind (byte 29) for the pressure and for velocities, and the unit of their samples (byte 203).
 
     Raises
     ------
@@ -207,7 +230,7 @@ def traces_to_segy(path: Path, recorded: Recorded) -> None:
     }  # fmt: skip
     lines = ["SHOT RECORD BY MINGA", "COORDINATES IN METRES, SCALED BY 100"]
     if recorded.quantities:
-        headers["kind"] = np.array([_KINDS.get(name, 1) for name in recorded.quantities], "i2")
+        headers |= codes_of(recorded.quantities)
         names = list(dict.fromkeys(recorded.quantities))
         size = len(recorded.quantities) // len(names)
         lines += [f"TRACES {k * size + 1} TO {(k + 1) * size}: {name}" for k, name in enumerate(names)]

@@ -13,7 +13,7 @@ from minga.output.directory import disk_errors
 
 __all__ = ["draw_medium"]
 
-_LABELS: Final = {"vp": "vp (m/s)", "theta": "theta (degree)", "phi": "phi (degree)"}
+_LABELS: Final = {"vp": "vp (m/s)", "rho": "rho (kg/m3)", "theta": "theta (degree)", "phi": "phi (degree)"}
 _SCALES: Final = {"vp": "viridis", "epsilon": "magma", "delta": "magma", "theta": "cividis", "phi": "twilight"}
 _MOST_PIXELS = 600
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 
 from minga.case.examples import examples
 from minga.case.load import load_model
@@ -18,6 +19,9 @@ from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Rigid, Sponge
 from minga.models.waves.media_write import write_medium
+from minga.models.waves.medium import Medium
+from minga.models.waves.model import fletcher
+from minga.models.waves.source import PointSource, Ricker
 from minga.models.waves.synthetic import synthetic
 from minga.space.box import Box
 from model_runs import assert_same, run_model
@@ -107,6 +111,34 @@ def test_media_of_files_and_numbers_give_the_same_waves(tmp_path: Path) -> None:
     assert np.allclose(first.fields["p"], second.fields["p"], atol=2e-6 * float(np.abs(first.fields["p"]).max()))
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", ["rho.npy", "medium.zarr"])
+def test_a_density_from_files_is_that_of_python(tmp_path: Path, name: str) -> None:
+    rng = np.random.default_rng(2)
+    vp, rho = rng.uniform(2000.0, 3000.0, (16, 20)), rng.uniform(1000.0, 2500.0, (16, 20))
+    medium: Any = name
+    if name == "rho.npy":
+        np.save(tmp_path / "vp.npy", vp)
+        np.save(tmp_path / "rho.npy", rho / 1000)
+        medium = {"vp": "vp.npy", "rho": {"file": "rho.npy", "unit": "g/cm3"}}
+        rho = rho / 1000 * 1000.0
+    else:
+        group = zarr.open_group(tmp_path / name, mode="w", zarr_format=3)
+        for quantity, values, unit in (("vp", vp, "m/s"), ("rho", rho, "kg/m3")):
+            array = group.create_array(
+                quantity, shape=vp.shape, dtype="f8", dimension_names=("z", "x"), attributes={"units": unit}
+            )
+            array[:] = values
+    case = load(tmp_path, shape=None, medium=medium, sources=[{"position": [50.0, 50.0], "wavelet": {"ricker": 25.0}}])
+    model = fletcher(
+        (16, 20), 10.0, dt=float(str(case.parameters["dt"])), medium=Medium(vp, rho=rho), order=4, boundary=Sponge(4),
+        sources=[PointSource((50.0, 50.0), Ricker(25.0))],
+    )  # fmt: skip
+    assert {what for what, _ in case.notes} >= {"time step", "dispersion"}
+    assert [field.name for field in case.fields][:3] == ["p", "vp2", "rho"]
+    assert_same(run_model(case, 12), run_model(model, 12, ranks=2))
+
+
 @pytest.mark.slow
 def test_a_store_says_shape_spacing_and_units(tmp_path: Path) -> None:
     formulas = synthetic("salt", SHAPE, (20.0,) * 3, seed=3)
@@ -159,6 +191,10 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"medium": {"vp": 3000.0, "epsilon": 24.0}}, "fletcher.medium.epsilon", "not per cent"),
     ({"medium": {"vp": 3000.0, "epsilon": -0.6}}, "fletcher.medium.epsilon", "-0.5"),
     ({"medium": {"vp": 3000.0, "theta": 30.0}}, "fletcher.medium.theta", "angles"),
+    ({"medium": {"vp": 3000.0, "rho": -1.0}}, "fletcher.medium.rho", "above 0"),
+    ({"medium": {"vp": 3000.0, "rho": "zero.npy"}, "boundary": "rigid"}, "fletcher.medium.rho", "(3, 2, 1)"),
+    ({"medium": {"vp": 3000.0, "rho": "present.npy", "epsilon": 0.1}}, "fletcher.medium.rho", "anisotropic"),
+    ({"medium": {"vp": 3000.0, "rho": {"file": "present.npy", "unit": "t"}}}, "fletcher.medium.rho", "g/cm3"),
     ({"medium": {"vp": 3000.0, "thet": 30.0}}, "fletcher.medium.thet", "did you mean 'theta'"),
     ({"medium": {"epsilon": 0.1}}, "fletcher.medium.vp", "missing"),
     ({"medium": {"vp": {"fil": "a.npy"}}}, "fletcher.medium.vp", "unknown key"),

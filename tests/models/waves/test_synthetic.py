@@ -122,3 +122,16 @@ def test_noise_is_smooth_and_bounded() -> None:
     assert abs(draws.mean()) < 0.03
     assert draws.std() == pytest.approx(3**-0.5, rel=0.05)
     assert np.allclose(ripple(x), ripple(x + 3), atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_densities_follow_from_velocities(kind: str) -> None:
+    medium = synthetic(kind, SHAPE, SPACING, anisotropy=0.0, density=True)
+    found, plain = medium.values(Box.of(SHAPE)), synthetic(kind, SHAPE, SPACING, anisotropy=0.0).values(Box.of(SHAPE))
+    assert medium.quantities == (*QUANTITIES, "rho")
+    assert all(np.array_equal(found[name], plain[name]) for name in QUANTITIES)
+    rocks = found["vp"] > 1500
+    assert found["rho"][rocks] == pytest.approx(310 * found["vp"][rocks] ** 0.25, rel=1e-6)
+    assert (found["rho"][~rocks] == 1000).all()
+    with pytest.raises(CaseError, match="anisotropy 0"):
+        synthetic(kind, SHAPE, SPACING, density=True)

@@ -71,6 +71,17 @@ def test_a_file_of_all_shots(tmp_path: Path) -> None:
         assert np.array_equal(file.traces(slice(first, first + len(expected))), expected.astype("f4"))
 
 
+def test_parts_of_a_model_have_its_density() -> None:
+    rho = 1000.0 + 10.0 * np.arange(16.0)[:, None] + 5.0 * np.arange(60.0)
+    waves, _ = replace(survey(), medium=Medium(VP, rho=rho)).of(1)
+    wide = waves.domain.shape[1]
+    found = waves.values("rho", waves.domain.inside)
+    low = round((found[0, 0] - 1000.0) / 5.0)
+    assert 0 < low < low + wide < 60
+    assert np.array_equal(found, rho[:, low : low + wide])
+    assert [field.name for field in waves.medium] == ["vp2", "rho"]
+
+
 @pytest.mark.parametrize("ranks", [3])
 def test_ranks_write_the_same_file(tmp_path: Path, ranks: int) -> None:
     path = tmp_path / "sea.sgy"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from minga.models.waves.born import linearised_shots, shot_born
     from minga.models.waves.boundary import Cpml, Faces, Free, Periodic, Random, Release, Rigid, Sponge
     from minga.models.waves.frequency_bands import band_limited, run_in_bands
-    from minga.models.waves.gradient import Shot, shot_gradient, shot_traces
+    from minga.models.waves.gradient import shot_gradient
     from minga.models.waves.imaging import Image, shot_image
     from minga.models.waves.injection import record_advance
     from minga.models.waves.inversion import Inversion
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from minga.models.waves.migration import migrate
     from minga.models.waves.model import Waves, fletcher, prepare
     from minga.models.waves.receivers import Receivers, Taps
+    from minga.models.waves.shot import Shot, shot_traces
     from minga.models.waves.source import PlaneSource, PointSource, add_sources
     from minga.models.waves.survey import Survey
     from minga.models.waves.survey_frame import Frame

@@ -6,7 +6,8 @@ s = vsz2 / vpz2 its transpose is
     (A' v)_p = H2'(a (1 + 2 epsilon) v_p + a (1 + 2 delta - s) v_q) + H1'(a s v_p)
     (A' v)_q = H1'(a (1 - s) v_p + a v_q) + H2'(a s v_q)
 
-where H1' g is the sum of D_i D_j (n_i n_j g), and H2' is the Laplacian minus H1'. Waves are 0 beyond the ends of the
+where H1' g is the sum of D_i D_j (n_i n_j g), and H2' is the Laplacian minus H1'. Where the density varies, A' v is
+div(1 / rho grad(rho vp2 v)). Waves are 0 beyond the ends of the
 grid, so these are exact transposes up to the last cell. Boundaries are those of the forward step: pressure release and
 random boundaries (whose layers are part of the medium) have their exact adjoint here.
 
@@ -81,7 +82,7 @@ def adjoint_kernel(equations: Equations) -> Kernel:
 
     def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any]) -> None:
         c = equations.coefficients(lambda k: medium[k][here])
-        for now, old, right in zip(waves, before, _right_sides(equations, c, waves), strict=True):
+        for now, old, right in zip(waves, before, _right_sides(equations, c, waves, medium), strict=True):
             old[here] = 2.0 * now[here] - old[here] + right
 
     def fletcher_adjoint(waves: Any, before: Any, medium: Any) -> None:
@@ -93,10 +94,10 @@ def adjoint_kernel(equations: Equations) -> Kernel:
     return Kernel(fletcher_adjoint if equations.stored else fletcher_adjoint_constant)
 
 
-def _right_sides(equations: Equations, c: Coefficients, waves: Sequence[Any]) -> list[Any]:
+def _right_sides(equations: Equations, c: Coefficients, waves: Sequence[Any], medium: Sequence[Any]) -> list[Any]:
     here = equations.differences.here
     if equations.kind == "isotropic":
-        return [equations.laplacian(local(c.vp2 * waves[0][here]))]
+        return [equations.spread(local(times(c.rho, c.vp2) * waves[0][here]), medium)]
     a, b = (u[here] for u in waves)
     shear = equations.shear(c)
     along_p, across_p = shear * a, (1.0 + 2.0 * c.epsilon) * a + (1.0 + 2.0 * c.delta - shear) * b

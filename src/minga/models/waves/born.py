@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError
-from minga.models.waves.gradient import Shot, ShotRun, checked_data, fields_of, partials, shot_gradient
+from minga.models.waves.gradient import sensitivity_of, shot_gradient
 from minga.models.waves.medium import Floats
 from minga.models.waves.misfits import Misfit
-from minga.models.waves.model import Waves
+from minga.models.waves.shot import AnyWaves, Shot, ShotRun, checked_data
 from minga.solve.adjoint.adjoint import MEMORY
 from minga.solve.adjoint.tangent import tangent
 
@@ -29,7 +29,7 @@ __all__ = ["directions", "linearised_shots", "shot_born"]
 
 
 def shot_born(
-    waves: Waves,
+    waves: AnyWaves,
     shot: Shot,
     changes: Mapping[str, NDArray[Any]],
     samples: int,
@@ -43,13 +43,14 @@ def shot_born(
     Parameters
     ----------
     waves
-        Waves in the unchanged medium, from `minga.models.waves.prepare`, with any boundary but Random().
+        Waves in the unchanged medium, from `minga.models.waves.prepare`, with any boundary but Random(), or from
+        `minga.models.waves.elastic.prepare_elastic`.
     shot
         The shot, whose data are not used.
     changes
         Change of each quantity that changes, an array of the model's shape: "vp", "slowness" (1 / vp), "epsilon",
-        "delta", "theta", "phi", "inverse_q" (1 / Q). In the medium itself each of them is an array or a function of a
-        Box.
+        "delta", "theta", "phi", "density", "inverse_q" (1 / Q); of elastic waves "vp", "vs", "rho". In the medium
+        itself each of them is an array or a function of a Box.
     samples
         Number of samples, the first of them at the start.
     threads
@@ -62,43 +63,39 @@ def shot_born(
     Returns
     -------
     ndarray
-        Samples, f8 of shape (samples, receivers), on all ranks.
+        Samples, f8 of shape (samples, traces), on all ranks.
 
     Raises
     ------
     CaseError
         If a quantity is not an array, a change has another shape, or a face has random velocities.
     """
-    fields = fields_of(waves, [*changes])
+    fields = sensitivity_of(waves).fields([*changes])
     found = directions(waves, changes)
     run = ShotRun(waves, shot)
     change = tangent(run.stepping.step, [*fields.values()])
     with run.engine(threads, comm, layout) as engine:
         for name, values in found.items():
             engine.set(change.of[fields[name]], values)
-        return run.record(engine, change.step, change.of[waves.fields[0]], samples)
+        return run.record(engine, change.step, samples, change.of)
 
 
-def directions(waves: Waves, changes: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
-    """Return the changes of the fields of the medium; layers repeat those of the outermost cells of the model."""
+def directions(waves: AnyWaves, changes: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
+    """Return the changes of the fields of the medium on the grid; raise CaseError for those of another shape."""
     shape = waves.domain.shape
-    found: dict[str, Floats] = {}
-    for name, change in changes.items():
-        values = np.asarray(change, np.float64)
+    given = {name: np.asarray(change, np.float64) for name, change in changes.items()}
+    for name, values in given.items():
         if values.shape != shape or not np.isfinite(values).all():
             raise CaseError(
                 f"the change of {name} has shape {values.shape}, or values that are not finite",
                 key="changes",
                 remedy=f"give an array of shape {shape}",
             )
-        for part, factor in partials(name, waves).items():
-            found[part] = found.get(part, np.zeros(shape)) + factor * values
-    layers = list(zip(waves.domain.low, waves.domain.high, strict=True))
-    return {name: np.pad(values, layers, mode="edge") for name, values in found.items()}
+    return sensitivity_of(waves).changes(given)
 
 
 def linearised_shots(
-    waves: Sequence[Waves],
+    waves: Sequence[AnyWaves],
     shots: Sequence[Shot],
     wrt: Sequence[str] = ("vp",),
     *,

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from minga.engine.engine import Engine
 from minga.models.waves.born import directions
-from minga.models.waves.gradient import Shot, ShotRun, checked_data, fields_of, quantities
+from minga.models.waves.gradient import quantities, sensitivity_of
 from minga.models.waves.medium import Floats
-from minga.models.waves.model import Waves
+from minga.models.waves.shot import AnyWaves, Shot, ShotRun, checked_data
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.solve.adjoint.tangent import tangent
 
@@ -17,7 +18,7 @@ __all__ = ["shot_normal"]
 
 
 def shot_normal(
-    waves: Waves, shot: Shot, change: Floats, wrt: Sequence[str], *, memory: int = MEMORY, threads: int = 1
+    waves: AnyWaves, shot: Shot, change: Floats, wrt: Sequence[str], *, memory: int = MEMORY, threads: int = 1
 ) -> tuple[Floats, float]:
     """Return the product of J' J with a change of the medium, where J is the derivative of the traces by it.
 
@@ -43,20 +44,26 @@ def shot_normal(
     tuple
         The product, flattened, and the sum of the squares of the change of the traces.
     """
-    fields = fields_of(waves, wrt)
+    fields = sensitivity_of(waves).fields(wrt)
     parts = np.split(np.asarray(change, np.float64), len(wrt))
-    changed = directions(waves, {name: part.reshape(waves.shape) for name, part in zip(wrt, parts, strict=True)})
+    shape = waves.domain.shape
+    changed = directions(waves, {name: part.reshape(shape) for name, part in zip(wrt, parts, strict=True)})
     run = ShotRun(waves, shot)
-    steps = (len(checked_data(shot)) - 1) * shot.receivers.every
+    table = run.table(len(checked_data(shot)))
     forward = tangent(run.stepping.step, [*fields.values()])
-    p = forward.of[waves.fields[0]]
     reverse = adjoint(forward.step, [forward.of[item] for item in fields.values()])
-    seed = run.injection(reverse.of[p], steps, lambda: np.stack(run.rows))
+    seed = table.injection({own: reverse.of[forward.of[own]] for own in run.sensors.taps})
+    changes: list[Floats] = []
+
+    def keep(engine: Engine) -> None:
+        changes.append(table.traces(engine.comm))
+        table.store(changes[0])
+
     with run.engine(threads, None, "slabs") as engine:
         for name, values in changed.items():
             engine.set(forward.of[fields[name]], values)
-        reverse.run(engine, steps, seed=seed, observe=run.sampling(shot.receivers.every, p), memory=memory)
+        reverse.run(engine, table.steps, seed=seed, observe=table.sampling(forward.of), memory=memory, between=keep)
         whole = {name: engine.gather(reverse.of[forward.of[item]]) for name, item in fields.items()}
     slopes = quantities(waves, wrt, {name: np.asarray(values, np.float64) for name, values in whole.items()})
-    squares = np.square(np.stack(run.rows)).ravel()
+    squares = np.square(changes[0]).ravel()
     return np.concatenate([slopes[name].ravel() for name in wrt]), float(np.add.accumulate(squares)[-1])

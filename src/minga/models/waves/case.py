@@ -100,13 +100,13 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
         record=settings.record,
         density=settings.density,
     )
-    orders = settings.order, settings.time_order
+    orders, dense = (settings.order, settings.time_order), found.medium.dense
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
     return replace(
         model,
         notes=(
             *notes_of(extremes, limit, found.spacing, dt, sources),
-            *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders)),
+            *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=dense)),
             *(_sampled(found) if sample else ()),
         ),
         steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from minga.case.files import locate
 from minga.errors import CaseError, suggest
-from minga.models.waves.boundary import Pairs, Random, kinds
+from minga.models.waves.boundary import Pairs, Random, domain_of, kinds
 from minga.models.waves.domain import axes_of
 from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic
 from minga.models.waves.media_files import ENDINGS, Volume, open_volume, quantities
@@ -22,6 +22,8 @@ from minga.schema import validate
 __all__ = ["FoundMedium", "cells_of", "check_inside", "files_of", "find_medium", "spacing_of"]
 
 KEY = "fletcher.medium"
+ENTRIES = (*QUANTITIES, "rho")
+"""Quantities of the table of a medium."""
 _MOST_ANISOTROPY = 2.0
 
 Shape = tuple[int, ...]
@@ -54,6 +56,7 @@ class FoundMedium:
             divergence=divergence,
             scrambled=bool(kinds(faces, Random)),
             sample=sample,
+            domain=domain_of(self.shape, self.spacing, faces),
         )
 
     def check_inside(self, points: Sequence[Sequence[float]], key: str, what: str) -> None:
@@ -101,7 +104,7 @@ def find_medium(
     if isinstance(said, SyntheticSettings):
         return FoundMedium(_synthetic(said, cells, spacing), cells, spacing)
     entries: dict[str, Quantity] = {}
-    for name in QUANTITIES:
+    for name in ENTRIES:
         given = None if isinstance(said, str) else getattr(said, name)
         angles = said.angles if isinstance(said, MediumSettings) else None
         if name in volumes:
@@ -146,9 +149,9 @@ def _volumes(
                 remedy=f'name the files one by one: medium = {{vp = "{medium}"}}, '
                 'and variable = "..." if it has several',
             )
-        names = [name for name in QUANTITIES if name in inside] or ["vp"]
+        names = [name for name in ENTRIES if name in inside] or ["vp"]
         return {name: open_volume(path, name, None, KEY) for name in names}, dict.fromkeys(names, KEY)
-    return files_of(medium, QUANTITIES, directory, KEY)
+    return files_of(medium, ENTRIES, directory, KEY)
 
 
 def files_of(
@@ -255,7 +258,7 @@ def _synthetic(settings: SyntheticSettings, shape: Shape, spacing: Spacing) -> M
     try:
         formulas = synthetic(
             settings.synthetic, shape, spacing, seed=settings.seed, layers=layers, dip=settings.dip,
-            azimuth=settings.azimuth, anisotropy=settings.anisotropy,
+            azimuth=settings.azimuth, anisotropy=settings.anisotropy, density=settings.density,
         )  # fmt: skip
     except CaseError as error:
         error.key = f"{KEY}.{error.key or 'synthetic'}"
@@ -278,7 +281,7 @@ def _number(name: str, value: float, angles: str | None) -> float:
                 remedy='add angles = "degree" or angles = "radian" to the medium',
             )
         return math.radians(value) if angles == "degree" else value
-    if name != "vp" and value > _MOST_ANISOTROPY:
+    if name not in ("vp", "rho") and value > _MOST_ANISOTROPY:
         raise CaseError(
             f"{value:g} is not a plausible {name} of a rock", key=key, remedy="give a fraction, not per cent: 0.2"
         )

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.space.box import Box
 
-__all__ = ["AXES", "Domain", "axes_of", "check_shape", "check_spacing"]
+__all__ = ["AXES", "Domain", "axes_of", "check_shape", "check_spacing", "folded", "is_number"]
 
 AXES: Final = {1: "z", 2: "zx", 3: "zyx"}
 """Names of the axes of models on one, two or three of them; z points down."""
@@ -128,11 +129,38 @@ def check_spacing(spacing: Sequence[float] | float, ndim: int) -> tuple[float, .
     tuple of float
         Metres between cells along each axis.
     """
-    widths = (spacing,) * ndim if isinstance(spacing, int | float) else tuple(spacing)
-    if len(widths) != ndim or not all(math.isfinite(h) and h > 0 for h in widths):
+    given: Any = spacing
+    several = isinstance(given, list | tuple) or (isinstance(given, np.ndarray) and given.ndim > 0)
+    widths: tuple[Any, ...] = tuple(given) if several else (given,) * ndim
+    if len(widths) != ndim or not all(is_number(h) and 0 < h < math.inf for h in widths):
         raise CaseError(
             f"spacing={spacing!r}: expected a positive number of metres, or one for each axis",
             key="fletcher.spacing",
             remedy=f"give the distances of cells along {', '.join(axes_of(ndim))}: {(12.5,) * ndim}",
         )
     return tuple(map(float, widths))
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is one real number."""
+    return isinstance(value, int | float | np.integer | np.floating)
+
+
+def folded(values: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
+    """Return sums over the cells of the grid that repeat each cell of the model: itself, and those of layers.
+
+    Parameters
+    ----------
+    values
+        Values on the grid.
+    domain
+        The domain.
+    """
+    for axis, (low, n) in enumerate(zip(domain.low, domain.shape, strict=True)):
+        values = np.moveaxis(values, axis, 0)
+        inside = values[low : low + n].copy()
+        inside[0] += np.add.accumulate(values[:low], axis=0)[-1] if low else 0.0
+        rest = values[low + n :]
+        inside[-1] += np.add.accumulate(rest, axis=0)[-1] if len(rest) else 0.0
+        values = np.moveaxis(inside, 0, axis)
+    return values

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 
 from minga.engine.comm import Comm
 from minga.errors import CaseError
-from minga.models.waves.gradient import Shot, checked_data
 from minga.models.waves.inversion import Inversion, Progress
 from minga.models.waves.inversion_search import Values
 from minga.models.waves.medium import Floats
+from minga.models.waves.shot import Shot, checked_data
 from minga.models.waves.wavelets import Signal, Wavelet
 
 __all__ = ["band_limited", "run_in_bands"]

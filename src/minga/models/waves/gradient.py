@@ -7,102 +7,90 @@ their part of the gradient belongs to those. The time step and the profiles of l
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from minga.engine.comm import Comm, SerialComm
+from minga.engine.comm import Comm
 from minga.engine.engine import Engine
-from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.boundary import Random, kinds
+from minga.models.waves.domain import folded
+from minga.models.waves.elastic.medium import ENTRIES
+from minga.models.waves.elastic.sensitivity import ElasticSensitivity
+from minga.models.waves.elastic.waves import ElasticWaves
 from minga.models.waves.medium import Floats, cosine, sine
 from minga.models.waves.misfits import MISFITS, Misfit
-from minga.models.waves.model import Waves, stepping_of
-from minga.models.waves.receivers import Receivers, Taps
-from minga.models.waves.source import Source
+from minga.models.waves.model import Waves
+from minga.models.waves.shot import AnyWaves, Shot, ShotRun, checked_data
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.space.box import Box
-from minga.space.cuts import parse_layout
-from minga.space.field import STEP, Field
+from minga.space.field import Field
 
-__all__ = [
-    "QUANTITIES",
-    "Shot",
-    "ShotRun",
-    "checked_data",
-    "fields_of",
-    "partials",
-    "quantities",
-    "shot_gradient",
-    "shot_traces",
-]
-
-QUANTITIES: Final = ("vp", "slowness", "epsilon", "delta", "theta", "phi", "inverse_q")
-"""Quantities by whose values a misfit is differentiated."""
+__all__ = ["QUANTITIES", "Sensitivity", "fields_of", "partials", "quantities", "sensitivity_of", "shot_gradient"]
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "vp": ("vp2",), "slowness": ("vp2",), "epsilon": ("epsilon",), "delta": ("delta",), "theta": ("nz", "ny", "nx"),
-    "phi": ("ny", "nx"), "inverse_q": ("tau", "vp2"),
+    "phi": ("ny", "nx"), "density": ("rho",), "inverse_q": ("tau", "vp2"),
 }  # fmt: skip
+
+QUANTITIES: Final = tuple(dict.fromkeys((*_FIELDS, *ENTRIES)))
+"""Quantities by whose values a misfit is differentiated."""
+
+
+class Sensitivity(Protocol):
+    """Derivatives of the fields of a medium by its quantities."""
+
+    def fields(self, wrt: Sequence[str]) -> dict[str, Field]:
+        """Return the fields that vary with some quantities, by name."""
+
+    def changes(self, changes: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return the changes of the fields, on the grid, by those of quantities, on the model."""
+
+    def slopes(self, wrt: Sequence[str], slopes: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return derivatives by quantities, on the model, from those by the fields, on the grid: the transpose."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shot:
-    """Sources and receivers of a shot, and what was recorded.
+class AcousticSensitivity:
+    """Derivatives of the fields of a transversely isotropic medium."""
 
-    Parameters
-    ----------
-    sources
-        The sources.
-    receivers
-        The receivers.
-    data
-        Observed samples of shape (samples, receivers): data[k] after k * receivers.every steps, the first one at the
-        start. None: not known yet.
-    """
+    waves: Waves
 
-    sources: Sequence[Source]
-    receivers: Receivers
-    data: NDArray[Any] | None = None
+    def fields(self, wrt: Sequence[str]) -> dict[str, Field]:
+        """Return the fields that vary with some quantities, by name."""
+        return fields_of(self.waves, wrt)
+
+    def changes(self, changes: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return changes of the fields; layers repeat those of the outermost cells of the model."""
+        found: dict[str, Floats] = {}
+        for name, change in changes.items():
+            for part, factor in partials(name, self.waves).items():
+                found[part] = found.get(part, np.zeros(self.waves.domain.shape)) + factor * change
+        layers = list(zip(self.waves.domain.low, self.waves.domain.high, strict=True))
+        return {name: np.pad(values, layers, mode="edge") for name, values in found.items()}
+
+    def slopes(self, wrt: Sequence[str], slopes: Mapping[str, Floats]) -> dict[str, Floats]:
+        """Return derivatives by quantities."""
+        inside = {name: folded(values, self.waves.domain) for name, values in slopes.items()}
+        return {name: _chained(name, inside, self.waves) for name in wrt}
 
 
-def shot_traces(
-    waves: Waves, shot: Shot, samples: int, *, threads: int = 1, comm: Comm | None = None, layout: str = "slabs"
-) -> Floats:
-    """Return the traces of a shot; collective.
-
-    Parameters
-    ----------
-    waves
-        Waves in the medium, from `minga.models.waves.prepare`.
-    shot
-        The shot, whose data are not used.
-    samples
-        Number of samples, the first of them at the start.
-    threads
-        Threads of each rank.
-    comm
-        Ranks that compute together; None: this process alone.
-    layout
-        Layout of the grid over the ranks.
-
-    Returns
-    -------
-    ndarray
-        Samples, f8 of shape (samples, receivers), on all ranks.
-    """
-    run = ShotRun(waves, shot)
-    with run.engine(threads, comm, layout) as engine:
-        return run.record(engine, run.stepping.step, waves.fields[0], samples)
+def sensitivity_of(waves: AnyWaves) -> Sensitivity:
+    """Return the derivatives of the fields of a medium."""
+    if isinstance(waves, ElasticWaves):
+        return ElasticSensitivity(waves)
+    if isinstance(waves, Waves):
+        return AcousticSensitivity(waves)
+    raise CaseError(
+        f"waves are a {type(waves).__name__}", key="waves", remedy="give the result of prepare() or prepare_elastic()"
+    )
 
 
 def shot_gradient(
-    waves: Waves,
+    waves: AnyWaves,
     shot: Shot,
     wrt: Sequence[str] = ("vp",),
     *,
@@ -117,12 +105,14 @@ def shot_gradient(
     Parameters
     ----------
     waves
-        Waves in the medium, from `minga.models.waves.prepare`, with any boundary but Random().
+        Waves in the medium, from `minga.models.waves.prepare`, with any boundary but Random(), or from
+        `minga.models.waves.elastic.prepare_elastic`.
     shot
         The shot with its data.
     wrt
         Quantities of the medium by whose values to differentiate, each given as an array or a function of a Box:
-        "vp", "slowness" (1 / vp), "epsilon", "delta", "theta", "phi", "inverse_q" (1 / Q of the attenuation).
+        "vp", "slowness" (1 / vp), "epsilon", "delta", "theta", "phi", "density" (at fixed vp), "inverse_q" (1 / Q of
+        the attenuation); of elastic waves "vp", "vs", "rho".
     misfit
         "l2", "normalised" or "envelope" (`minga.models.waves.misfits`), or a function of the computed and the observed
         traces that returns the misfit and its derivative by the computed ones.
@@ -146,111 +136,31 @@ def shot_gradient(
     CaseError
         If a quantity is not an array, the data do not match the receivers, or a face has random velocities.
     """
-    fields = fields_of(waves, wrt)
+    fields = sensitivity_of(waves).fields(wrt)
     measure = _misfit(misfit)
-    data = checked_data(shot)
     run = ShotRun(waves, shot)
+    data = checked_data(shot)
     reverse = adjoint(run.stepping.step, [*fields.values()])
-    steps = (len(data) - 1) * shot.receivers.every
+    table = run.table(len(data))
+    observe, seed = table.sampling(), table.injection(reverse.of)
     found: list[float] = []
 
-    def slopes_of_traces() -> Floats:
-        number, slopes = measure(np.stack(run.rows), data)
+    def compare(engine: Engine) -> None:
+        number, slopes = measure(table.traces(engine.comm), data)
         found.append(float(number))
-        return np.asarray(slopes, np.float64)
+        table.store(np.asarray(slopes, np.float64))
 
-    seed = run.injection(reverse.of[waves.fields[0]], steps, slopes_of_traces)
     with run.engine(threads, comm, layout) as engine:
-        reverse.run(engine, steps, seed=seed, observe=run.sampling(shot.receivers.every), memory=memory)
+        reverse.run(engine, table.steps, seed=seed, observe=observe, memory=memory, between=compare)
         whole = {name: engine.gather(reverse.of[item]) for name, item in fields.items()}
     if any(values is None for values in whole.values()):
         return found[0], None
     return found[0], quantities(waves, wrt, {name: np.asarray(values, np.float64) for name, values in whole.items()})
 
 
-def quantities(waves: Waves, wrt: Sequence[str], slopes: Mapping[str, Floats]) -> dict[str, Floats]:
+def quantities(waves: AnyWaves, wrt: Sequence[str], slopes: Mapping[str, Floats]) -> dict[str, Floats]:
     """Return derivatives by quantities on the model, from those by the fields of the medium on the grid."""
-    inside = {name: _folded(values, waves) for name, values in slopes.items()}
-    return {name: _chained(name, inside, waves) for name in wrt}
-
-
-class ShotRun:
-    """Step and receivers of a shot, and the samples taken so far.
-
-    Parameters
-    ----------
-    waves
-        The waves.
-    shot
-        The shot.
-    """
-
-    def __init__(self, waves: Waves, shot: Shot) -> None:
-        if not len(shot.receivers.positions):
-            raise CaseError("a shot without receivers", key="shot", remedy="give one or more positions")
-        self.waves, self.shot = waves, shot
-        self.stepping = stepping_of(waves, shot.sources)
-        self.taps = Taps.of(shot.receivers.placed(waves.domain))
-        self.rows: list[Floats] = []
-
-    def engine(self, threads: int, comm: Comm | None, layout: str) -> Engine:
-        """Return an engine with the state at the start, and 0 in all other fields."""
-        ranks = comm or SerialComm()
-        grid = self.waves.grid
-        engine = Engine({grid: parse_layout(layout, grid.box, ranks.size)}, comm=ranks, threads=threads)
-        for item in self.stepping.fields:
-            for slot in range(item.slots):
-                engine.set(item.slot(slot), self.stepping.initial.get(item.name, 0.0))
-        engine.write(STEP, 0)
-        return engine
-
-    def sampling(self, every: int, field: Field | None = None) -> Program:
-        """Return a Program that appends the values at the receivers to `rows` whenever it has run `every` times.
-
-        The first time counts as 0. The values are those of a field, by default of p.
-        """
-        p, times = field or self.waves.fields[0], itertools.count()
-
-        def sample(engine: Engine) -> None:
-            if next(times) % every == 0:
-                self.rows.append(self.taps.sample(engine, p))
-
-        program = Program("sample")
-        if self.taps.reach:
-            program.refresh(p, self.taps.reach)
-        program.call(sample, reads=(p,))
-        return program
-
-    def record(self, engine: Engine, step: Program, field: Field, samples: int) -> Floats:
-        """Return the samples of a field at the receivers while a step is repeated from the present state."""
-        sampling = self.sampling(1, field)
-        interval = Program("interval")
-        with interval.repeat(self.shot.receivers.every):
-            interval.include(step)
-        interval.include(sampling)
-        engine.run(sampling)
-        if samples > 1:
-            engine.run(interval, samples - 1)
-        return np.stack(self.rows)
-
-    def injection(self, target: Field, steps: int, rows: Callable[[], Floats]) -> Program:
-        """Return a Program that adds the rows of a table to a field at the receivers, from the last step to the first.
-
-        `rows` is called when the Program runs for the first time.
-        """
-        every = self.shot.receivers.every
-        number, table = iter(range(steps, -1, -1)), list[Floats]()
-
-        def inject(engine: Engine) -> None:
-            if not table:
-                table.append(rows())
-            row, rest = divmod(next(number), every)
-            if rest == 0 and table[0][row].any():
-                self.taps.inject(engine, [target], table[0][row])
-
-        program = Program("inject")
-        program.call(inject, reads=(target,), writes=(target,))
-        return program
+    return sensitivity_of(waves).slopes(wrt, slopes)
 
 
 def fields_of(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:
@@ -264,15 +174,16 @@ def fields_of(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:
     known = {item.name: item for item in (*waves.medium, *(() if waves.strength is None else (waves.strength,)))}
     found: dict[str, Field] = {}
     for name in wrt:
-        if name not in QUANTITIES:
-            raise CaseError(f"there is no quantity {name!r}", key="wrt", remedy=f"choose from {', '.join(QUANTITIES)}")
+        if name not in _FIELDS:
+            raise CaseError(f"there is no quantity {name!r}", key="wrt", remedy=f"choose from {', '.join(_FIELDS)}")
         needed = [each for each in _FIELDS[name] if each[1:] not in ("y", "x", "z") or each[1:] in waves.domain.axes]
         if not all(each in known for each in needed) or (name == "phi" and "y" not in waves.domain.axes):
-            entry = {"slowness": "vp", "inverse_q": "q of the attenuation"}.get(name, name)
+            entry = {"slowness": "vp", "density": "rho", "inverse_q": "q of the attenuation"}.get(name, name)
             raise CaseError(
                 f"{entry} is one number, or does not enter the equations",
                 key=f"fletcher.medium.{entry}",
-                remedy="prepare the waves with an array of it, and with the other quantities of anisotropy",
+                remedy="prepare the waves with an array of it"
+                + ("" if entry in ("vp", "rho") else ", and with the other quantities of anisotropy"),
             )
         found |= {each: known[each] for each in needed}
     return found
@@ -284,31 +195,6 @@ def _misfit(misfit: str | Misfit) -> Misfit:
     if misfit not in MISFITS:
         raise CaseError(f"there is no misfit {misfit!r}", key="misfit", remedy=f"choose from {', '.join(MISFITS)}")
     return MISFITS[misfit]
-
-
-def checked_data(shot: Shot) -> Floats:
-    """Return the data of a shot; raise CaseError if they do not match its receivers."""
-    data = np.asarray(shot.data, np.float64) if shot.data is not None else np.zeros((0, 0))
-    if data.ndim != 2 or len(data) < 2 or data.shape[1] != len(shot.receivers.positions):
-        raise CaseError(
-            f"the data have shape {data.shape}, for {len(shot.receivers.positions)} receivers",
-            remedy="give a row for each sample, two or more, and a column for each receiver",
-        )
-    if not np.isfinite(data).all():
-        raise CaseError("the data have values that are not finite", remedy="mute those traces: set them to 0")
-    return data
-
-
-def _folded(values: Floats, waves: Waves) -> Floats:
-    """Return the gradient by the cells of the model, each with that of the cells of layers which repeat it."""
-    for axis, (low, n) in enumerate(zip(waves.domain.low, waves.domain.shape, strict=True)):
-        values = np.moveaxis(values, axis, 0)
-        inside = values[low : low + n].copy()
-        inside[0] += np.add.accumulate(values[:low], axis=0)[-1] if low else 0.0
-        rest = values[low + n :]
-        inside[-1] += np.add.accumulate(rest, axis=0)[-1] if len(rest) else 0.0
-        values = np.moveaxis(inside, 0, axis)
-    return values
 
 
 def _chained(name: str, slopes: Mapping[str, Floats], waves: Waves) -> Floats:
@@ -325,7 +211,7 @@ def partials(name: str, waves: Waves) -> dict[str, Floats | float]:
     Parameters
     ----------
     name
-        An entry of QUANTITIES.
+        "vp", "slowness", "epsilon", "delta", "theta" or "phi".
     waves
         The waves.
 
@@ -351,6 +237,8 @@ def partials(name: str, waves: Waves) -> dict[str, Floats | float]:
         q = waves.relaxation.sampler.values("q", whole)
         tau, ratio = waves.relaxation.attenuation.slopes(waves.relaxation.strength(whole), q)
         return {"tau": tau, "vp2": np.square(entry("vp")) * ratio}
+    if name == "density":
+        return {"rho": 1.0}
     theta, phi = entry("theta"), entry("phi")
     parts: dict[str, Floats | float] = {
         "nz": -sine(theta), "ny": cosine(theta) * sine(phi), "nx": cosine(theta) * cosine(phi)

@@ -14,15 +14,15 @@ import numpy as np
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang.kernel import Kernel
-from minga.models.waves.gradient import Shot, ShotRun
 from minga.models.waves.medium import Floats
 from minga.models.waves.model import Waves
+from minga.models.waves.shot import AnyWaves, Shot, ShotRun
 from minga.space.field import Field
 
 __all__ = ["shot_illumination"]
 
 
-def shot_illumination(waves: Waves, shot: Shot, samples: int, *, threads: int = 1) -> Floats:
+def shot_illumination(waves: AnyWaves, shot: Shot, samples: int, *, threads: int = 1) -> Floats:
     """Return the sum of the squares of p over all steps of a shot.
 
     Parameters

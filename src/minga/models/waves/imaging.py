@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from minga.engine.comm import Comm
+from minga.errors import CaseError
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
-from minga.models.waves.gradient import Shot, ShotRun, checked_data
 from minga.models.waves.medium import Floats
 from minga.models.waves.model import Waves
+from minga.models.waves.shot import Shot, ShotRun, checked_data
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.space.field import Field
 
@@ -117,18 +118,25 @@ def shot_image(
     CaseError
         If the data do not match the receivers.
     """
+    if not isinstance(waves, Waves):
+        raise CaseError(
+            f"images are those of acoustic waves; found {type(waves).__name__}",
+            key="waves",
+            remedy="give the result of prepare(), or compute gradients by shot_gradient()",
+        )
     data = checked_data(shot)
     run = ShotRun(waves, shot)
     p = waves.fields[0]
     reverse = adjoint(run.stepping.step, [p])
     image, light = (Field(name, waves.grid, "f8") for name in ("image", "illumination"))
-    steps = (len(data) - 1) * shot.receivers.every
-    seed = run.injection(reverse.of[p], steps, lambda: data)
+    table = run.table(len(data))
+    table.store(data)
+    seed = table.injection(reverse.of)
     seed.apply(_CORRELATE, p, reverse.of[p], image, light)
     with run.engine(threads, comm, layout) as engine:
         for item in (image, light):
             engine.set(item, 0.0)
-        reverse.run(engine, steps, seed=seed, memory=memory)
+        reverse.run(engine, table.steps, seed=seed, memory=memory)
         found = [engine.gather(item) for item in (image, light)]
     whole = [array for array in found if array is not None]
     if len(whole) < len(found):

@@ -24,12 +24,22 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError, suggest
-from minga.models.waves.domain import Domain
+from minga.models.waves.domain import Domain, is_number
 from minga.models.waves.medium import Floats
 from minga.models.waves.stencils import first_weights
 from minga.space.box import Box
 
-__all__ = ["HALF_WIDTH", "INTERPOLATIONS", "Interpolation", "Placed", "check_point", "doubtful", "place", "taps"]
+__all__ = [
+    "HALF_WIDTH",
+    "INTERPOLATIONS",
+    "Interpolation",
+    "Placed",
+    "check_point",
+    "doubtful",
+    "place",
+    "place_all",
+    "taps",
+]
 
 Interpolation = Literal["sinc", "linear"]
 INTERPOLATIONS: Final = ("sinc", "linear")
@@ -114,8 +124,40 @@ def place(
     return placed
 
 
+def place_all(
+    positions: Sequence[Sequence[float]], domain: Domain, interpolation: Interpolation, what: str
+) -> list[Placed]:
+    """Locate many points as `place` does; their weights are computed together, which takes a fraction of the time.
+
+    Parameters
+    ----------
+    positions
+        Position of each point along each axis, m.
+    domain
+        Domain of the waves.
+    interpolation
+        "sinc" or "linear".
+    what
+        "source" or "receiver", for messages.
+
+    Raises
+    ------
+    CaseError
+        If a point lies outside the model, or on a free surface.
+    """
+    points = [check_point(position, domain, interpolation, what) for position in positions]
+    if interpolation == "sinc" and points:
+        cells = np.array(points) / domain.spacing
+        offs = np.unique(cells - np.floor(cells + _ON_CELL))
+        offs = offs[np.abs(offs) > _ON_CELL]
+        if len(_SINC) + len(offs) > _MOST_KNOWN:
+            _SINC.clear()
+        _SINC.update(zip(offs.tolist(), _sinc(offs), strict=True))
+    return [place(point, domain, interpolation, what) for point in points]
+
+
 def check_point(
-    position: Sequence[float], domain: Domain, interpolation: Interpolation, what: str
+    position: Sequence[float], domain: Domain, interpolation: Interpolation, what: str, number: int | None = None
 ) -> tuple[float, ...]:
     """Return a point as floats; raise CaseError if it lies outside the model or there is no such interpolation.
 
@@ -129,24 +171,33 @@ def check_point(
         "sinc" or "linear".
     what
         "source" or "receiver", for messages.
+    number
+        Its number, likewise.
     """
-    if interpolation not in INTERPOLATIONS:
+    called, key = f"a {what}", f"fletcher.{what}"
+    if number is not None:
+        called, key = f"{what} {number}", f"fletcher.{what}s[{number}]"
+    if not isinstance(interpolation, str) or interpolation not in INTERPOLATIONS:
         raise CaseError(
             f"there is no interpolation {interpolation!r}",
-            key=f"fletcher.{what}.interpolation",
+            key=f"{key}.interpolation",
             suggestion=suggest(str(interpolation), INTERPOLATIONS),
             remedy='choose "sinc" or "linear"',
         )
-    point = tuple(float(x) for x in position)
     ends, axes = domain.ends, ", ".join(domain.axes)
+    if not isinstance(position, list | tuple | np.ndarray) or not all(is_number(x) for x in position):
+        raise CaseError(
+            f"{called} has the position {position!r}", key=f"{key}.position", remedy=f"give metres along {axes}"
+        )
+    point = tuple(map(float, position))
     slack = tuple(_ON_CELL * h for h in domain.spacing)
     inside = len(point) == len(ends) and all(
         -s <= x <= end + s for x, end, s in zip(point, ends, slack, strict=True)
     )  # False for NaN
     if not inside:
         raise CaseError(
-            f"a {what} lies at ({axes}) = {_metres(point)}, outside the model",
-            key=f"fletcher.{what}.position",
+            f"{called} lies at ({axes}) = {_metres(point)}, outside the model",
+            key=f"{key}.position",
             remedy=f"give a point between {_metres([0.0] * len(ends))} and {_metres(ends)}",
         )
     return point
@@ -200,11 +251,22 @@ def taps(place: float, interpolation: Interpolation) -> tuple[int, NDArray[np.in
     if interpolation == "linear":
         cells, weights = np.arange(2), np.array([1 - off, off])
     else:
-        cells = np.arange(1 - HALF_WIDTH, 1 + HALF_WIDTH)
-        away = cells - off
-        window = _bessel(KAISER * np.sqrt(np.maximum(0, 1 - np.square(away / HALF_WIDTH)))) / _bessel(KAISER)
-        weights = portable.sin(np.pi * away) / (np.pi * away) * window
+        cells, weights = _SINC_CELLS, _SINC[off] if off in _SINC else _sinc(np.array([off]))[0]
     return below, cells + below, weights
+
+
+_SINC: Final[dict[float, Floats]] = {}
+"""Windowed sinc weights by the distance of a place from the cell below it."""
+_MOST_KNOWN: Final = 1 << 16
+_SINC_CELLS: Final = np.arange(1 - HALF_WIDTH, 1 + HALF_WIDTH)
+
+
+def _sinc(offs: Floats) -> Floats:
+    """Return the weights of the cells around places, shape (places, 8), from their distances to the cells below."""
+    away = _SINC_CELLS - offs[:, None]
+    window = _bessel(KAISER * np.sqrt(np.maximum(0, 1 - np.square(away / HALF_WIDTH)))) / _bessel(KAISER)
+    weights: Floats = portable.sin(np.pi * away) / (np.pi * away) * window
+    return weights
 
 
 def _folded(cells: NDArray[np.int64], weights: Floats, domain: Domain, axis: int) -> tuple[NDArray[np.int64], Floats]:

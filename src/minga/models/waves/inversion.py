@@ -20,12 +20,12 @@ from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError, MingaError
 from minga.models.waves.born_normal import shot_normal
 from minga.models.waves.gauss_newton import gauss_newton
-from minga.models.waves.gradient import QUANTITIES, Shot, checked_data, shot_gradient, shot_traces
+from minga.models.waves.gradient import QUANTITIES, shot_gradient
 from minga.models.waves.illumination import shot_illumination
 from minga.models.waves.inversion_search import Search, Values, lbfgs, summed
 from minga.models.waves.medium import Floats
 from minga.models.waves.misfits import Misfit, l2
-from minga.models.waves.model import Waves
+from minga.models.waves.shot import AnyWaves, Shot, checked_data, shot_traces
 from minga.solve.adjoint.adjoint import MEMORY
 
 __all__ = ["Inversion", "Method", "Preconditioner", "Progress"]
@@ -72,11 +72,11 @@ class Inversion:
     shots
         Shots with their data.
     waves
-        ``waves(values, shot)`` returns waves in the medium ``values``, for one of the shots: `prepare` with a time step
-        that is stable for all media within the bounds.
+        ``waves(values, shot)`` returns waves in the medium ``values``, for one of the shots: `prepare`, or
+        `minga.models.waves.elastic.prepare_elastic`, with a time step that is stable for all media within the bounds.
     wrt
         Quantities that are varied, arrays in ``values``: "vp", "slowness", "epsilon", "delta", "theta", "phi",
-        "inverse_q" (1 / Q of the attenuation).
+        "density", "inverse_q" (1 / Q of the attenuation); of elastic waves "vp", "vs", "rho".
     misfit
         "l2", "normalised", "envelope" or a function, as for `shot_gradient`.
     bounds
@@ -102,7 +102,7 @@ class Inversion:
     """
 
     shots: Sequence[Shot]
-    waves: Callable[[Values, Shot], Waves]
+    waves: Callable[[Values, Shot], AnyWaves]
     wrt: Sequence[str] = ("vp",)
     misfit: str | Misfit = "l2"
     bounds: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)

@@ -8,7 +8,8 @@ The equations are
 H1 is the second derivative along the symmetry axis n, H2 the Laplacian minus H1; vpz is the P velocity along the axis,
 vpx2 = vpz2 (1 + 2 epsilon), vpn2 = vpz2 (1 + 2 delta), vsz2 = vpz2 |epsilon - delta| / sigma.
 Source: R. P. Fletcher, X. Du, P. J. Fowler, "Reverse time migration in tilted transversely isotropic (TTI) media",
-Geophysics 74(6), 2009.
+Geophysics 74(6), 2009. If the density of an isotropic medium varies, the equation is p_tt = rho vp2 div(1 / rho grad p)
+(`minga.models.waves.density`).
 
 Time integration is leapfrog: next = 2 now - previous + dt2 * right side, written over the previous slot; for its
 correction to fourth order see `minga.models.waves.injection`. Differences are scaled by the smallest spacing h, and dt2
@@ -25,6 +26,7 @@ from typing import Any, Final, Literal
 from minga.compile.explain import Kernel
 from minga.lang.cell import local
 from minga.lang.functions import abs as absolute
+from minga.models.waves.density import Staggered
 from minga.models.waves.stencils import Differences, total
 
 __all__ = [
@@ -46,7 +48,7 @@ MIXED: Final = ("yx", "yz", "xz")
 """Mixed derivatives: the axes of the inner and of the outer one."""
 Z: Final = 0
 """Number of the axis z, which is the first one of every model."""
-NAMES: Final = ("vp2", "epsilon", "delta", "nz", "ny", "nx")
+NAMES: Final = ("vp2", "epsilon", "delta", "nz", "ny", "nx", "rho")
 """Parameters of a medium, in the order in which kernels take those that are fields."""
 
 
@@ -58,6 +60,7 @@ class Coefficients:
     epsilon: Any
     delta: Any
     n: tuple[Any, ...]
+    rho: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ class Equations:
         dt2 / h2, where h is the length by which the differences are scaled.
     constants
         Entries of NAMES that are uniform, with their values.
+    staggered
+        Differences of an isotropic medium whose density varies; None: the density drops out.
     """
 
     kind: Kind
@@ -91,6 +96,7 @@ class Equations:
     sigma: float | None
     scale: float
     constants: tuple[tuple[str, float], ...]
+    staggered: Staggered | None = None
 
     @property
     def waves(self) -> tuple[str, ...]:
@@ -101,7 +107,7 @@ class Equations:
     def needed(self) -> tuple[str, ...]:
         """Entries of NAMES that occur in these equations."""
         return {
-            "isotropic": NAMES[:1],
+            "isotropic": NAMES[:1] if self.staggered is None else (NAMES[0], NAMES[-1]),
             "vertical": NAMES[:3],
             "tilted": (*NAMES[:3], *(f"n{axis}" for axis in self.axes)),
         }[self.kind]
@@ -117,7 +123,10 @@ class Equations:
         values: dict[str, Any] = dict(self.constants)
         values |= {name: read(k) for k, name in enumerate(self.stored)}
         axis = [values.get(f"n{name}", 1.0 if name == "z" else 0.0) for name in self.axes]
-        return Coefficients(values["vp2"] * self.scale, values.get("epsilon", 0.0), values.get("delta", 0.0), (*axis,))
+        return Coefficients(
+            values["vp2"] * self.scale, values.get("epsilon", 0.0), values.get("delta", 0.0), (*axis,),
+            values.get("rho", 1.0),
+        )  # fmt: skip
 
     @property
     def order(self) -> range:
@@ -132,6 +141,12 @@ class Equations:
     def laplacian(self, u: Any) -> Any:
         """Return the Laplacian of u, times h2."""
         return total(self.differences.d2(u, axis) for axis in self.order)
+
+    def spread(self, u: Any, medium: Sequence[Any]) -> Any:
+        """Return the Laplacian of u or, if the density varies, div(1 / rho grad u); times h2."""
+        if self.staggered is None:
+            return self.laplacian(u)
+        return self.staggered.operator(u, medium[self.stored.index("rho")])
 
     def derivatives(self, u: Any, c: Coefficients) -> tuple[Any, Any]:
         """Return H1 u and H2 u, times h2."""
@@ -240,7 +255,8 @@ def _applied(equations: Equations, waves: Sequence[Any], medium: Sequence[Any]) 
     c = equations.coefficients(lambda k: medium[k][here])
     if equations.kind == "isotropic":
         (u,) = waves
-        return [c.vp2 * equations.laplacian(u)]
+        right = equations.spread(u, medium)
+        return [times(c.rho, c.vp2) * right]
     p, q = (equations.derivatives(u, c) for u in waves)
     return list(equations.right_sides(c, p, q))
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Medium, Quantity, sampled_boxes
-from minga.models.waves.synthetic import QUANTITIES, Synthetic
+from minga.models.waves.synthetic import Synthetic
 from minga.space.box import Box
 
 __all__ = ["NAMED", "from_volume", "is_zero", "named_medium", "of_synthetic"]
@@ -52,7 +52,7 @@ def of_synthetic(formulas: Synthetic) -> Medium:
 
         return of
 
-    return Medium(*(0.0 if name in formulas.zero else take(name) for name in QUANTITIES))
+    return Medium(**{name: 0.0 if name in formulas.zero else take(name) for name in formulas.quantities})
 
 
 def from_volume(name: str, volume: Volume, unit: str | None, angles: str | None, key: str) -> Quantity:

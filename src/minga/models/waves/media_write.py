@@ -13,7 +13,7 @@ import numpy as np
 from minga.errors import CaseError
 from minga.models.waves.domain import axes_of
 from minga.models.waves.medium import slabs
-from minga.models.waves.synthetic import QUANTITIES, Synthetic
+from minga.models.waves.synthetic import Synthetic
 from minga.output.directory import disk_errors, write_whole
 
 __all__ = ["FORMS", "write_medium"]
@@ -21,10 +21,11 @@ __all__ = ["FORMS", "write_medium"]
 FORMS: Final = (".zarr", ".npy", ".rsf")
 """Endings of files that can be written."""
 
-_UNITS: Final = {"vp": "m/s", "epsilon": "1", "delta": "1", "theta": "radian", "phi": "radian"}
+_UNITS: Final = {"vp": "m/s", "epsilon": "1", "delta": "1", "theta": "radian", "phi": "radian", "rho": "kg/m3"}
 _WORDS: Final = {
     "vp": "P velocity along the axis of symmetry", "epsilon": "Thomsen epsilon", "delta": "Thomsen delta",
     "theta": "dip of the axis from the vertical", "phi": "azimuth of the axis from x to y",
+    "rho": "density",
 }  # fmt: skip
 _CHUNK = 128
 
@@ -46,7 +47,9 @@ def write_medium(medium: Synthetic, path: Path, progress: Callable[[float], None
         raise CaseError(f"cannot write {path.name!r}", remedy=f"name a file that ends in {', '.join(FORMS)}")
     if not path.parent.is_dir():
         raise CaseError(f"the directory {str(path.parent)!r} does not exist")
-    names = [path.name] if path.suffix == ".zarr" else [f"{path.stem}-{name}{path.suffix}" for name in QUANTITIES]
+    names = (
+        [path.name] if path.suffix == ".zarr" else [f"{path.stem}-{name}{path.suffix}" for name in medium.quantities]
+    )
     files = [path.with_name(name) for name in names]
     taken = [file for file in files if file.exists()]
     if taken:
@@ -57,14 +60,14 @@ def write_medium(medium: Synthetic, path: Path, progress: Callable[[float], None
             targets = _zarr(medium, parts[0]) if path.suffix == ".zarr" else [_array(medium, p, path) for p in parts]
             for box in slabs(medium.shape):
                 values = medium.values(box)
-                for name, target in zip(QUANTITIES, targets):
+                for name, target in zip(medium.quantities, targets):
                     target[box.lo[0] : box.hi[0]] = values[name]
                 if progress is not None:
                     progress(box.hi[0] / medium.shape[0])
             if path.suffix == ".zarr":
                 _publish(parts[0])
             del targets
-            for part, file, name in zip(parts, files, QUANTITIES):
+            for part, file, name in zip(parts, files, medium.quantities):
                 if path.suffix == ".rsf":
                     part.replace(file.with_name(file.name + "@"))
                     write_whole(file, _rsf_header(medium, name, file.name + "@"))
@@ -91,7 +94,7 @@ def _zarr(medium: Synthetic, path: Path) -> Sequence[Any]:
     return [
         group.create_array(name, shape=medium.shape, chunks=chunks, dtype="f4", dimension_names=names,
                            attributes={"units": _UNITS[name], "long_name": _WORDS[name]})
-        for name in QUANTITIES
+        for name in medium.quantities
     ]  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Medium: vertical P velocity, Thomsen's parameters, and the direction of the symmetry axis."""
+"""Medium: vertical P velocity, Thomsen's parameters, the direction of the symmetry axis, and density."""
 
 from __future__ import annotations
 
@@ -48,6 +48,8 @@ class Medium:
         Angle of the axis from the vertical, radians; on the axes (z, x) from z towards x.
     phi
         Azimuth of the axis from x towards y, radians; 0 unless the model has an axis y.
+    rho
+        Density, kg/m3. A number has no effect: only ratios of densities matter. Others need an isotropic medium.
     """
 
     vp: Quantity
@@ -55,6 +57,7 @@ class Medium:
     delta: Quantity = 0.0
     theta: Quantity = 0.0
     phi: Quantity = 0.0
+    rho: Quantity = 1000.0
 
     @property
     def isotropic(self) -> bool:
@@ -65,6 +68,11 @@ class Medium:
     def vertical(self) -> bool:
         """True if the axis is vertical everywhere, judging by the entries alone."""
         return _is_number(self.theta, 0.0)
+
+    @property
+    def dense(self) -> bool:
+        """True if the density is not a single number."""
+        return callable(self.rho) or np.ndim(self.rho) > 0
 
     @property
     def uniform(self) -> bool:
@@ -91,6 +99,12 @@ class Medium:
                 "waves on one axis are isotropic: they run along z alone",
                 key="fletcher.medium.epsilon",
                 remedy="leave epsilon, delta and theta out",
+            )
+        if self.dense and not self.isotropic:
+            raise CaseError(
+                "a density that varies in an anisotropic medium",
+                key="fletcher.medium.rho",
+                remedy="leave out rho, or epsilon and delta; of a file with all of them, name some quantities",
             )
         for entry in fields(self):
             value = getattr(self, entry.name)
@@ -133,7 +147,9 @@ class Sampler:
             for lo, hi, layer, n in zip(box.lo, box.hi, self.layers, self.shape, strict=True)
         ]
         inside = Box(tuple(int(p[0]) for p in picks), tuple(int(p[-1]) + 1 for p in picks))
-        part = np.asarray(given(inside) if callable(given) else given[inside.slices((0,) * len(self.shape))])
+        part = np.asarray(
+            given(inside) if callable(given) else np.asarray(given)[inside.slices((0,) * len(self.shape))]
+        )
         if part.shape != inside.shape:
             raise CaseError(
                 f"the function for {name} returns an array of shape {part.shape} for a box of shape {inside.shape}",

@@ -35,12 +35,15 @@ from minga.models.waves.boundary import (
     kinds,
     scrambled,
 )
+from minga.models.waves.density import Staggered, density_walls
+from minga.models.waves.density_layers import record_flux_layers
 from minga.models.waves.domain import AXES, Domain, check_shape, check_spacing
 from minga.models.waves.injection import record_advance
 from minga.models.waves.kernels import Equations, Form, Kind
 from minga.models.waves.medium import Medium, Sampler, axis_vector
-from minga.models.waves.receivers import Receivers, record_samples
-from minga.models.waves.source import PointSource, Source
+from minga.models.waves.receivers import Receivers, Taps, record_samples
+from minga.models.waves.sensors import Recorded, Sensors
+from minga.models.waves.source import PlaneSource, PointSource, Source
 from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of
 from minga.models.waves.stencils import Differences, first_weights
 from minga.models.waves.velocity import check_quantities, record_velocities
@@ -59,7 +62,7 @@ UNTRUSTED: Final = (
     "Cpml(experimental=True), in a case {cpml = 12, experimental = true}"
 )
 FORMS: Final = ("fletcher", "selfadjoint")
-UNITS: Final = {"vp2": "m2 s-2"}
+UNITS: Final = {"vp2": "m2 s-2", "rho": "kg m-3"}
 OBSERVED: Final = {
     "largest": ("1", "largest amplitude of p"),
     "receivers": ("1", "samples of p at the receivers"),
@@ -73,6 +76,7 @@ ABOUT: Final = {
     "nz": "z component of the axis of symmetry",
     "ny": "y component of the axis of symmetry",
     "nx": "x component of the axis of symmetry",
+    "rho": "density",
 }
 
 
@@ -163,7 +167,7 @@ class Waves:
         if name == "tau":
             assert self.relaxation is not None
             return self.relaxation.strength(box)
-        if name in ("epsilon", "delta"):
+        if name in ("epsilon", "delta", "rho"):
             return self.sampler.values(name, box)
         axis = axis_vector(self.sampler.values("theta", box), self.sampler.values("phi", box))
         return np.asarray(axis["zyx".index(name[1])], np.float64)
@@ -205,6 +209,63 @@ class Waves:
         if self.increments:
             raise CaseError(f"{what} of second order in time only", key="fletcher.time_order", remedy=remedy)
 
+    def stepping(self, sources: Sequence[Source]) -> Stepping:
+        """Return a time step with its boundaries and sources.
+
+        Parameters
+        ----------
+        sources
+            The sources.
+
+        Returns
+        -------
+        Stepping
+            The step.
+
+        Raises
+        ------
+        CaseError
+            If a source is that of other waves, or lies outside the model.
+        """
+        remedy = "give a list of PointSource() and PlaneSource() of minga.models.waves"
+        if not isinstance(sources, list | tuple):
+            raise CaseError(f"the sources are a {type(sources).__name__}", key="fletcher.sources", remedy=remedy)
+        for number, source in enumerate(sources):
+            if not isinstance(source, PointSource | PlaneSource):
+                raise CaseError(
+                    f"source {number} is a {type(source).__name__}", key=f"fletcher.sources[{number}]", remedy=remedy
+                )
+        return stepping_of(self, sources)
+
+    def sensors(self, receivers: Receivers, record: Sequence[str] = ("p",)) -> Sensors:
+        """Return what receivers record.
+
+        Parameters
+        ----------
+        receivers
+            The receivers.
+        record
+            Quantities: ("p",).
+
+        Returns
+        -------
+        Sensors
+            Their quantities, and the cells that represent them.
+
+        Raises
+        ------
+        CaseError
+            If a receiver lies outside the model, or another quantity is named.
+        """
+        if tuple(record) != ("p",):
+            raise CaseError(
+                f"receivers record {record!r}",
+                key="record",
+                remedy='give ("p",); velocities and stresses are those of elastic waves',
+            )
+        p = self.fields[0]
+        return Sensors((Recorded("p", (p,)),), {p: Taps.of(receivers.placed(self.domain))})
+
     def record_kernel(self, step: Program) -> None:
         """Record the computation of the next waves in the previous slots; a step must then rotate `fields`.
 
@@ -244,7 +305,7 @@ def prepare(
     dt
         Seconds of a step.
     medium
-        Velocity, anisotropy and axis.
+        Velocity, anisotropy and axis, or velocity and density.
     sigma
         Determines the SV velocity, as in `fletcher`.
     order
@@ -281,13 +342,16 @@ def prepare(
     _check_time_order(time_order, faces)
     kind: Kind = "isotropic" if medium.isotropic else "vertical" if medium.vertical else "tilted"
     reach = len(first_weights(order))  # raises for an invalid order
-    _check_faces(faces, kind, form, lengths, reach)
+    least = min(widths)
+    steps = [least / h for h in widths]
+    staggered = Staggered.of(order, steps) if medium.dense else None
+    _check_faces(faces, kind, form, lengths, reach if staggered is None else staggered.reach)
     domain = domain_of(lengths, widths, faces)
     sampler = Sampler(medium, lengths, domain.low)
     divergence = form == "selfadjoint" and kind == "tilted"
     scrambles = bool(kinds(faces, Random))
     if extremes is None:
-        extremes = extremes_of(sampler, widths, order, sigma, divergence=divergence, scrambled=scrambles)
+        extremes = extremes_of(sampler, widths, order, sigma, divergence=divergence, scrambled=scrambles, domain=domain)
     if _trusted(faces) and extremes.delta_above:
         raise CaseError(
             "matched layers (cpml) where delta exceeds epsilon: waves would slowly grow in them",
@@ -298,11 +362,10 @@ def prepare(
     check_step(
         dt, LIMITS[time_order] * extremes.dt_limit / (1.0 if relaxation is None else math.sqrt(relaxation.fastest))
     )
-    least = min(widths)
     equations = Equations(
-        kind, form, domain.axes, Differences.of(order, [least / h for h in widths]),
+        kind, form, domain.axes, Differences.of(order, steps),
         None if math.isinf(sigma) else sigma, (dt / least) * (dt / least),
-        _constants(medium, relaxation, varying=scrambles),
+        _constants(medium, relaxation, varying=scrambles), staggered,
     )  # fmt: skip
     grid = Grid(
         domain.cells,
@@ -318,9 +381,12 @@ def prepare(
         Field(name, grid, dtype, slots=2, boundary=_walls(domain), description=ABOUT[name]) for name in equations.waves
     )
     coefficients = tuple(
-        Field(name, grid, dtype, boundary=wall, unit=UNITS.get(name, "1"), description=ABOUT[name])
+        Field(
+            name, grid, dtype, boundary=density_walls(domain) if name == "rho" else wall,
+            unit=UNITS.get(name, "1"), description=ABOUT[name],
+        )
         for name in equations.stored
-    )
+    )  # fmt: skip
     increments = tuple(
         Field(f"{name}_increment", grid, dtype, boundary=_walls(domain), description=f"increment of {name} by a step")
         for name in (equations.waves if time_order == 4 or relaxation is not None else ())
@@ -435,7 +501,8 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     profiles: Mapping[Field, NDArray[np.float64]] = {}
     record_advance(step, waves, sources)
     if kinds(waves.faces, Cpml):
-        matching = record_tilted_matching if waves.equations.kind == "tilted" else record_matching
+        record = record_matching if waves.equations.staggered is None else record_flux_layers
+        matching = record_tilted_matching if waves.equations.kind == "tilted" else record
         memories, profiles = matching(step, waves, _peak(sources))
     step.rotate(*waves.fields)
     if kinds(waves.faces, Sponge):
@@ -476,8 +543,8 @@ def fletcher(
     dt
         Time step, s.
     medium
-        Velocity, anisotropy and axis (`minga.models.waves.medium`); isotropic media have a single wave field, and
-        neither these nor media with a vertical axis need mixed derivatives.
+        Velocity, anisotropy and axis, or velocity and density (`minga.models.waves.medium`); isotropic media have a
+        single wave field, and neither these nor media with a vertical axis need mixed derivatives.
     sigma
         Sets the SV velocity: vsz2 = vp2 |epsilon - delta| / sigma; above 10 there are no SV waves.
     order

@@ -8,7 +8,7 @@ from typing import Final
 
 from minga.models.waves.source import Source
 from minga.models.waves.stability import Extremes, sampling, two_digits
-from minga.models.waves.stencils import second_weights
+from minga.models.waves.stencils import halfway_weights, second_weights
 
 __all__ = ["dispersion", "dispersion_of", "notes_of", "step_for"]
 
@@ -55,7 +55,13 @@ def notes_of(
 
 
 def dispersion_of(
-    extremes: Extremes, spacing: Sequence[float], dt: float, sources: Sequence[Source], orders: tuple[int, int]
+    extremes: Extremes,
+    spacing: Sequence[float],
+    dt: float,
+    sources: Sequence[Source],
+    orders: tuple[int, int],
+    *,
+    staggered: bool = False,
 ) -> Iterator[tuple[str, str]]:
     """Yield a note on the velocities of waves on the grid, along its coarsest axis; `orders` in space and in time."""
     peak = max((source.wavelet.peak for source in sources if source.wavelet.peak), default=0.0)
@@ -63,13 +69,13 @@ def dispersion_of(
     if not peak or extremes.slowest_p < FEWEST * peak * widest:
         return
     slow, fast = (
-        dispersion(velocity / (peak * widest), velocity * dt / widest, *orders)
+        dispersion(velocity / (peak * widest), velocity * dt / widest, *orders, staggered=staggered)
         for velocity in (extremes.slowest_p, extremes.fastest_p)
     )
     yield "dispersion", f"at {peak:.3g} Hz the slowest P waves are {_percent(slow)}, the fastest {_percent(fast)}"
 
 
-def dispersion(points: float, courant: float, order: int, time_order: int) -> float:
+def dispersion(points: float, courant: float, order: int, time_order: int, *, staggered: bool = False) -> float:
     """Return the relative error of the phase velocity of plane waves along an axis.
 
     Parameters
@@ -82,10 +88,16 @@ def dispersion(points: float, courant: float, order: int, time_order: int) -> fl
         Order of the differences in space.
     time_order
         Order of the steps in time, 2 or 4.
+    staggered
+        Whether differences are staggered, as those of a density that varies.
     """
     turn = 2 * math.pi / points
-    middle, *sides = map(float, second_weights(order))
-    square = -(middle + 2 * sum(w * math.cos(k * turn) for k, w in enumerate(sides, 1)))
+    if staggered:
+        slope = 2 * sum(float(w) * math.sin((k + 0.5) * turn) for k, w in enumerate(halfway_weights(order // 2)))
+        square = slope * slope
+    else:
+        middle, *sides = map(float, second_weights(order))
+        square = -(middle + 2 * sum(w * math.cos(k * turn) for k, w in enumerate(sides, 1)))
     increment = courant * courant * square
     if time_order == 4:
         increment -= increment * increment / 12

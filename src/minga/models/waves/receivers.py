@@ -13,12 +13,12 @@ from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.domain import Domain
-from minga.models.waves.interpolation import Interpolation, Placed, place
+from minga.models.waves.interpolation import Interpolation, Placed, place_all
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
 from minga.space.field import Field, Register
 
-__all__ = ["Receivers", "Taps", "record_samples"]
+__all__ = ["Receivers", "Taps", "record_samples", "spread", "taken"]
 
 Index = tuple[NDArray[np.intp], ...]
 
@@ -42,6 +42,12 @@ class Receivers:
     interpolation: Interpolation = "sinc"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.positions, list | tuple | np.ndarray):
+            raise CaseError(
+                f"the positions of receivers are {self.positions!r}",
+                key="fletcher.receivers.positions",
+                remedy="give a list of one point each, along the axes in metres: [(20.0, 500.0), (20.0, 510.0)]",
+            )
         if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
             raise CaseError(
                 f"receivers record every {self.every!r} steps",
@@ -62,7 +68,7 @@ class Receivers:
         list of Placed
             One entry for each receiver.
         """
-        return [place(point, domain, self.interpolation, "receiver") for point in self.positions]
+        return place_all(self.positions, domain, self.interpolation, "receiver")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,15 +136,29 @@ class Taps:
             Values, f8 of shape (points,).
         """
         found = np.zeros(self.weights.shape[1])
+        self.sample_own(engine, field, found)
+        words = found.view(np.int64)
+        engine.comm.allreduce(words, "sum")  # all ranks but one have the bits of 0
+        return found
+
+    def sample_own(self, engine: Engine, field: Field, found: Floats) -> None:
+        """Store the values of a field at the points in this rank's charge.
+
+        Parameters
+        ----------
+        engine
+            The engine.
+        field
+            The field.
+        found
+            Where the values are stored, f8 of shape (points,).
+        """
         for block in engine.storage.stored(field).blocks.values():
-            mine, at, weights = _taken(self, block.owned, block.box.lo)
+            mine, at, weights = taken(self, block.owned, block.box.lo)
             if len(mine):
                 values = block.array(field.now.index)
                 # `add.accumulate` adds in order; a sum would pair terms depending on their number.
                 found[mine] = np.add.accumulate(weights * values[at], axis=0)[-1]
-        words = found.view(np.int64)
-        engine.comm.allreduce(words, "sum")  # all ranks but one have the bits of 0
-        return found
 
     def inject(self, engine: Engine, fields: Sequence[Field], amounts: Floats) -> None:
         """Add amounts at points to the owned cells of fields: the transpose of `sample`.
@@ -154,13 +174,13 @@ class Taps:
         """
         for field in fields:
             for box, values in engine.blocks(field, write=True):
-                at, which, weights, point = _spread(self, box)
+                at, which, weights, point = spread(self, box)
                 added = np.bincount(which, weights * amounts[point], len(at[0]))
                 values[at] += added.astype(values.dtype)
 
 
 @lru_cache(maxsize=64)
-def _taken(taps: Taps, owned: Box, origin: tuple[int, ...]) -> tuple[NDArray[np.int64], Index, Floats]:
+def taken(taps: Taps, owned: Box, origin: tuple[int, ...]) -> tuple[NDArray[np.int64], Index, Floats]:
     """Return the numbers of the points in a block's charge, their cells in its array, and the weights."""
     low, high = (np.array(x).reshape(-1, 1) for x in (owned.lo, owned.hi))
     mine = np.flatnonzero(((taps.bases >= low) & (taps.bases < high)).all(axis=0))
@@ -168,7 +188,7 @@ def _taken(taps: Taps, owned: Box, origin: tuple[int, ...]) -> tuple[NDArray[np.
 
 
 @lru_cache(maxsize=64)
-def _spread(taps: Taps, box: Box) -> tuple[Index, NDArray[np.int64], Floats, NDArray[np.int64]]:
+def spread(taps: Taps, box: Box) -> tuple[Index, NDArray[np.int64], Floats, NDArray[np.int64]]:
     """Return the distinct cells of a box that represent points; for each tap in it, its cell, weight and point."""
     lo, hi = (np.array(x).reshape(-1, 1, 1) for x in (box.lo, box.hi))
     inside = ((taps.cells >= lo) & (taps.cells < hi)).all(axis=0) & (taps.weights != 0)

@@ -44,7 +44,10 @@ class QuantityFile(BaseModel):
     axes: Annotated[
         str | None, Field(description='order of the file\'s axes, slowest first: axes = "zyx"; z points down')
     ] = None
-    unit: Annotated[str | None, Field(description='for vp "m/s" or "km/s", for angles "degree" or "radian"')] = None
+    unit: Annotated[
+        str | None,
+        Field(description='for vp "m/s" or "km/s", for rho "kg/m3" or "g/cm3", for angles "degree" or "radian"'),
+    ] = None
 
 
 class MediumSettings(BaseModel):
@@ -71,6 +74,10 @@ class MediumSettings(BaseModel):
     phi: Annotated[
         Metres | str | QuantityFile, Field(description="azimuth of the axis from x to y: a number or a file, as for vp")
     ] = 0.0
+    rho: Annotated[
+        Positive | str | QuantityFile,
+        Field(description="density, kg/m3: a number, which has no effect, or a file, for isotropic media"),
+    ] = 1000.0
     angles: Annotated[
         Angles | None, Field(description='unit of theta and phi: angles = "degree" or angles = "radian"')
     ] = None
@@ -84,6 +91,9 @@ class SyntheticSettings(BaseModel):
     synthetic: Annotated[str, Field(description='kind of medium: synthetic = "layered", "salt" or "thrust"')]
     seed: Annotated[int, Field(ge=0, lt=2**63, description="seed of the random medium")] = 1
     anisotropy: Annotated[float, Field(ge=0, le=2, description="factor of epsilon and delta; 0 is isotropic")] = 1.0
+    density: Annotated[
+        bool, Field(description="a density that follows from the velocity, for isotropic media: density = true")
+    ] = False
     depths: Annotated[
         tuple[Annotated[float, Field(ge=0, allow_inf_nan=False)], ...],
         Field(description="depths of the layers' tops at the middle of the model, m, the first one 0"),

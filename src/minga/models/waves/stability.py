@@ -5,7 +5,8 @@ With H1 -> -k1 and H2 -> -k2 the equations of a homogeneous medium have the freq
     [[vpx2 k2 + vsz2 k1, (vpz2 - vsz2) k1], [(vpn2 - vsz2) k2, vpz2 k1 + vsz2 k2]]
 
 and leapfrog is stable if dt * omega <= 2 for all waves on the grid (`minga.models.waves.symbols` has their k1 and k2).
-With coefficients frozen cell by cell, this is taken as the limit for heterogeneous media.
+With coefficients frozen cell by cell, this is taken as the limit for heterogeneous media; where the density varies, see
+`minga.models.waves.density`.
 
 If an eigenvalue is negative or complex, waves grow at any time step: see `grows`.
 """
@@ -23,6 +24,8 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError
+from minga.models.waves.density import largest_sum
+from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats, Sampler, sampled_boxes
 from minga.models.waves.symbols import Corners, corners
 from minga.space.box import Box
@@ -192,6 +195,7 @@ def extremes_of(
     divergence: bool = False,
     scrambled: bool = False,
     sample: bool = False,
+    domain: Domain | None = None,
 ) -> Extremes:
     """Inspect every cell of a medium or, with `sample`, a number of cells that does not grow with the grid.
 
@@ -211,12 +215,14 @@ def extremes_of(
         Whether each velocity may occur together with any epsilon and delta, as in random layers.
     sample
         Whether to inspect a sample only.
+    domain
+        Cells of the model, which a density that varies needs.
 
     Raises
     ------
     CaseError
-        If a velocity is not positive and finite, if 1 + 2 epsilon or 1 + 2 delta is not positive, or if epsilon, delta
-        and sigma let waves grow without limit (`grows`).
+        If a velocity or a density is not positive and finite, if 1 + 2 epsilon or 1 + 2 delta is not positive, or if
+        epsilon, delta and sigma let waves grow without limit (`grows`).
     """
     medium = sampler.medium
     ends = corners(order, tuple(spacing), medium.isotropic or medium.vertical, divergence)
@@ -229,7 +235,12 @@ def extremes_of(
         _check(box, vp, epsilon, delta, sigma)
         for name, value in (("theta", theta), ("phi", phi)):
             _refuse(box, name, value, ~np.isfinite(value), "an angle", "give angles in radians")
-        found2 = _largest(ends, epsilon, delta, sigma, 1.0 if scrambled else np.square(vp))
+        _check_density(box, sampler.values("rho", inside))
+        if medium.dense:
+            assert domain is not None
+            found2 = largest_sum(sampler, domain, box, order, scrambled=scrambled)
+        else:
+            found2 = _largest(ends, epsilon, delta, sigma, 1.0 if scrambled else np.square(vp))
         largest2 = max(largest2, found2)
         across = vp * np.sqrt(1 + 2 * epsilon)
         top = max(top, float(vp.max()))
@@ -240,6 +251,11 @@ def extremes_of(
             shear = min(shear, float(vsz[vsz > 0].min()))
     largest2 *= top * top if scrambled else 1.0
     return Extremes(2 / math.sqrt(largest2), slow, fast, top, None if math.isinf(shear) else shear, above)
+
+
+def _check_density(box: Box, rho: Floats) -> None:
+    bad = ~(np.isfinite(rho) & (rho > 0))
+    _refuse(box, "rho", rho, bad, "a density", "densities are positive numbers, in kg/m3")
 
 
 def _first_cell(shape: Sequence[int]) -> Box:

@@ -1,8 +1,8 @@
-"""Central differences of any even order, and their wavenumbers.
+"""Central and staggered differences of any even order, and their wavenumbers.
 
 A stencil of order 2 m is given by its weights for offsets 1 .. m (weights of a second derivative start with that of
 offset 0). Source of the weights: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids",
-Math. Comp. 51 (1988), in closed form for equal spacing.
+Math. Comp. 51 (1988), in closed form for equal spacing, at cells or halfway between them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from minga.errors import CaseError
 
-__all__ = ["ORDERS", "Differences", "first_weights", "nyquist", "second_weights", "total"]
+__all__ = ["ORDERS", "Differences", "first_weights", "halfway_weights", "nyquist", "second_weights", "total"]
 
 ORDERS: Final = (4, 8, 12, 16)
 
@@ -36,6 +36,18 @@ def second_weights(order: int) -> tuple[Fraction, ...]:
     m = _half(order)
     sides = [2 * _sign(k) * _common(m, k) / k**2 for k in range(1, m + 1)]
     return (-2 * sum(sides, Fraction(0)), *sides)
+
+
+def halfway_weights(pairs: int) -> tuple[Fraction, ...]:
+    """Return the weights c of a first derivative halfway between cells of unit spacing, whose order is 2 pairs.
+
+    The derivative is the sum of c[k - 1] * (u[k] - u[1 - k]) over k = 1 .. pairs.
+    """
+    m = pairs
+    common = Fraction(factorial(2 * m - 1), 4 ** (m - 1) * factorial(m - 1)) ** 2
+    return tuple(
+        _sign(k) * common / ((2 * k - 1) ** 2 * factorial(m + k - 1) * factorial(m - k)) for k in range(1, m + 1)
+    )
 
 
 def nyquist(order: int) -> float:

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 from minga.engine.comm import Comm
 from minga.errors import CaseError
 from minga.models.waves.boundary import Boundary, Cpml, Random, Sponge, faces_of
 from minga.models.waves.domain import axes_of, check_shape, check_spacing
-from minga.models.waves.gradient import Shot, shot_traces
+from minga.models.waves.elastic.medium import ElasticMedium
+from minga.models.waves.elastic.waves import prepare_elastic
 from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Floats, Medium
-from minga.models.waves.model import Waves, prepare
+from minga.models.waves.model import prepare
+from minga.models.waves.shot import AnyWaves, Shot, shot_traces
 from minga.models.waves.survey_cut import cut, moved, part_of
 from minga.models.waves.survey_frame import Frame
 from minga.models.waves.survey_recording import SurveyProgress, record
+from minga.space.box import Box
 
 __all__ = ["Survey", "SurveyProgress"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Survey:
-    """Shots over a medium; other parameters are those of `fletcher`.
+    """Shots over a medium, of acoustic or of elastic waves; other parameters are those of `fletcher` or `elastic`.
 
     Parameters
     ----------
@@ -34,16 +38,18 @@ class Survey:
     dt
         Seconds of a step.
     medium
-        The medium.
+        The medium; an ElasticMedium for elastic waves.
     shots
-        The shots.
+        The shots; all of them record the same quantities.
     boundary
         The boundary of the model and of the grids that are cut out of it.
     aperture
         Metres that the grid of a shot has on either side of its sources and receivers, along all axes but z; None: all
         of the model.
-    order, time_order, form, sigma, dtype
-        As for `fletcher`.
+    order, dtype
+        As for `fletcher` or `elastic`.
+    time_order, form, sigma
+        As for `fletcher`; not for elastic waves.
     records
         Number of each shot in the file (FFID); None: 1, 2, ...
     points
@@ -59,7 +65,7 @@ class Survey:
     shape: Sequence[int]
     spacing: Sequence[float] | float
     dt: float
-    medium: Medium
+    medium: Medium | ElasticMedium
     shots: Sequence[Shot]
     boundary: Boundary = field(default_factory=Sponge)
     aperture: float | None = None
@@ -77,6 +83,9 @@ class Survey:
     def __post_init__(self) -> None:
         if not self.shots:
             raise CaseError("a survey without shots", key="shots", remedy="give at least one")
+        unused = [name for name in ("time_order", "form", "sigma") if self.elastic and _given(self, name)]
+        if unused:
+            raise CaseError(f"elastic waves have no {', '.join(unused)}", key=unused[0], remedy="leave it out")
         if self.aperture is not None and not self.aperture >= 0:
             raise CaseError(f"the aperture is {self.aperture}", key="aperture", remedy="give metres, or None")
         sides = faces_of(self.boundary, len(self.shape))[1:]
@@ -90,10 +99,22 @@ class Survey:
             if not len(shot.receivers.positions):
                 said = f"shot {self.name(number)} has no receivers"
                 raise CaseError(said, key="shots", remedy="give each shot one or more")
+        if len({tuple(shot.record) for shot in self.shots}) > 1:
+            raise CaseError("shots record different quantities", key="shots", remedy="give all of them one record=")
         if len({shot.receivers.every for shot in self.shots}) > 1:
             raise CaseError(
                 "shots have samples at different intervals", key="shots", remedy="give all receivers one every="
             )
+
+    @property
+    def elastic(self) -> bool:
+        """True if the waves are elastic."""
+        return isinstance(self.medium, ElasticMedium)
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Quantities that receivers record."""
+        return tuple(self.shots[0].record)
 
     def name(self, number: int) -> int:
         """Return the number of a shot in files and messages: that of its record if these are given, else from 1.
@@ -110,7 +131,7 @@ class Survey:
         """
         return number + 1 if self.records is None else self.records[number]
 
-    def of(self, number: int) -> tuple[Waves, Shot]:
+    def of(self, number: int) -> tuple[AnyWaves, Shot]:
         """Return the waves of a shot on its part of the model, and the shot with its positions there.
 
         Parameters
@@ -128,14 +149,22 @@ class Survey:
         part = part_of(shot, lengths, widths, self.aperture)
         offset = tuple(lo * h for lo, h in zip(part.lo, widths, strict=True))
         try:
-            waves = prepare(
-                part.shape, widths, dt=self.dt, medium=cut(self.medium, part), sigma=self.sigma, order=self.order,
-                time_order=self.time_order, form=self.form, boundary=self.boundary, dtype=self.dtype,
-            )  # fmt: skip
-            return waves, moved(shot, offset, axes_of(len(lengths)))
+            return self._prepared(part, widths), moved(shot, offset, axes_of(len(lengths)))
         except CaseError as error:
             error.key = f"shots[{number}]"
             raise
+
+    def _prepared(self, part: Box, widths: tuple[float, ...]) -> AnyWaves:
+        """Return the waves on a part of the model."""
+        common: dict[str, Any] = {
+            "dt": self.dt, "order": self.order, "boundary": self.boundary, "dtype": self.dtype
+        }  # fmt: skip
+        medium = cut(self.medium, part)
+        if isinstance(medium, ElasticMedium):
+            return prepare_elastic(part.shape, widths, medium=medium, **common)
+        return prepare(
+            part.shape, widths, medium=medium, sigma=self.sigma, time_order=self.time_order, form=self.form, **common
+        )
 
     def cost(self, number: int) -> int:
         """Return the number of cells on which a shot is computed, without layers.
@@ -154,7 +183,7 @@ class Survey:
         return part_of(self.shots[number], lengths, check_spacing(self.spacing, len(lengths)), self.aperture).size
 
     def traces(self, number: int, samples: int, *, threads: int = 1) -> Floats:
-        """Return the traces of a shot, of shape (samples, receivers).
+        """Return the traces of a shot, of shape (samples, traces), quantity after quantity.
 
         Parameters
         ----------
@@ -217,3 +246,9 @@ class Survey:
         """
         record(self, Path(file), samples, threads, comm, callback, stop)
         return Path(file)
+
+
+def _given(survey: Survey, name: str) -> bool:
+    """Return whether a parameter differs from its default."""
+    (entry,) = (each for each in fields(survey) if each.name == name)
+    return bool(getattr(survey, name) != entry.default)

@@ -1,4 +1,4 @@
-"""Conversion of a case with the tables [fletcher] and [survey] to a Survey."""
+"""Conversion of a case with the tables [fletcher] or [elastic], and [survey], to a Survey."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from minga.case.files import find_file
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
-from minga.models.waves.boundary import faces_of
-from minga.models.waves.case import boundary_of, receivers_of, wavelet_of
-from minga.models.waves.case_medium import FoundMedium, find_medium
-from minga.models.waves.gradient import Shot
+from minga.models.waves.case import receivers_of, wavelet_of
+from minga.models.waves.elastic.settings import ElasticSettings
+from minga.models.waves.elastic.waves import keys_of
 from minga.models.waves.medium import Sampler
-from minga.models.waves.preflight import dispersion_of, notes_of, step_for
+from minga.models.waves.preflight import step_for
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
-from minga.models.waves.source import PointSource
-from minga.models.waves.stability import LIMITS, check_step
+from minga.models.waves.shot import Shot
+from minga.models.waves.stability import check_step
 from minga.models.waves.survey import Survey
 from minga.models.waves.survey_field_data import read_geometry
 from minga.models.waves.survey_frame import Frame, MapPoint, MapShot
 from minga.models.waves.survey_geometry import Point, named_shots, streamer
 from minga.models.waves.survey_settings import SurveySettings
 from minga.models.waves.survey_sps import read_sps
+from minga.models.waves.survey_waves import SurveyWaves, waves_of
 from minga.models.waves.wavelets import Ricker, Signal
 from minga.space.box import Box
 
@@ -44,11 +44,10 @@ _MOST_SAMPLES: Final = 32767
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SurveyCase:
-    """A survey, the samples of its traces, its medium, and notes before it starts."""
+    """A survey, the samples of its traces, and notes before it starts."""
 
     survey: Survey
     samples: int
-    medium: FoundMedium
     notes: tuple[tuple[str, str], ...]
     geometry: Path | None = None
 
@@ -58,13 +57,15 @@ class SurveyCase:
         return self.survey.dt * self.survey.shots[0].receivers.every
 
 
-def make_survey(settings: FletcherSettings, said: SurveySettings, grid: GridSettings, directory: Path) -> SurveyCase:
+def make_survey(
+    settings: FletcherSettings | ElasticSettings, said: SurveySettings, grid: GridSettings, directory: Path
+) -> SurveyCase:
     """Make the survey that a case describes.
 
     Parameters
     ----------
     settings, said, grid
-        The tables [fletcher], [survey] and [grid].
+        The tables [fletcher] or [elastic], [survey] and [grid].
     directory
         The directory of the case.
 
@@ -73,15 +74,11 @@ def make_survey(settings: FletcherSettings, said: SurveySettings, grid: GridSett
     CaseError
         If an entry is invalid.
     """
-    _check_tables(settings, said, grid)
-    found = find_medium(settings, grid.shape, directory)
-    found.medium.check(found.shape)
-    boundary = boundary_of(settings.boundary)
-    sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
-    faces = faces_of(boundary, len(found.shape))
-    extremes = found.extremes(settings.order, sigma, settings.form, faces)
-    limit = LIMITS[settings.time_order] * extremes.dt_limit
-    dt, every = _steps(settings, said, limit)
+    table = "elastic" if isinstance(settings, ElasticSettings) else "fletcher"
+    _check_tables(settings, said, grid, table)
+    found = waves_of(settings, said, grid.shape, directory)
+    with keys_of(table):
+        dt, every = _steps(settings.dt, said, found.limit)
     wavelet = wavelet_of(_whole_delay(said), dt, directory, "survey.wavelet")
     frame = Frame(said.origin, said.bearing, said.datum)
     shots, records, points, notes = _shots(said, found, wavelet, every, frame, directory)
@@ -94,36 +91,27 @@ def make_survey(settings: FletcherSettings, said: SurveySettings, grid: GridSett
             remedy="record shorter traces, or samples at longer intervals",
         )
     survey = Survey(
-        found.shape, found.spacing, dt, found.medium, shots, boundary, said.aperture, settings.order,
-        settings.time_order, settings.form, sigma, settings.dtype, records, points, first, _delay(said, wavelet), frame,
+        found.shape, found.spacing, dt, found.medium, shots, found.boundary, said.aperture, records=records,
+        points=points, first=first, delay=_delay(said, wavelet), frame=frame, **found.options,
     )  # fmt: skip
-    sources = [shots[0].sources[0]]
-    orders = settings.order, settings.time_order
-    divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
-    said_before = [
-        *notes_of(extremes, limit, found.spacing, dt, sources),
-        *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders)),
-        *notes,
-    ]
+    said_before = [*found.notes(dt, [shots[0].sources[0]]), *notes]
     _check_aliasing(said_before)
-    if extremes.slowest_p < _AIR:
+    if found.slowest < _AIR:
         _check_air(survey, found)
     geometry = None if said.segy is None else find_file(said.segy.file, directory, "survey.segy.file")
-    return SurveyCase(survey, samples, found, tuple(said_before), geometry)
+    return SurveyCase(survey, samples, tuple(said_before), geometry)
 
 
-def _check_tables(settings: FletcherSettings, said: SurveySettings, grid: GridSettings) -> None:
+def _check_tables(
+    settings: FletcherSettings | ElasticSettings, said: SurveySettings, grid: GridSettings, table: str
+) -> None:
     if grid.boundary is not None:
-        raise CaseError("the boundary of waves is set in [fletcher]", key="grid.boundary", remedy="write it there")
+        raise CaseError(f"the boundary of waves is set in [{table}]", key="grid.boundary", remedy="write it there")
     for name in ("sources", "receivers", "time"):
         if getattr(settings, name):
             raise CaseError(
-                f"a survey takes its {name} from [survey]", key=f"fletcher.{name}", remedy=f"leave fletcher.{name} out"
+                f"a survey takes its {name} from [survey]", key=f"{table}.{name}", remedy=f"leave {table}.{name} out"
             )
-    if settings.attenuation is not None:
-        raise CaseError(
-            "attenuation in a survey is not supported", key="fletcher.attenuation", remedy="leave the table out"
-        )
     ways = [name for name in _WAYS if getattr(said, name) is not None]
     if len(ways) != 1:
         raise CaseError(
@@ -140,7 +128,7 @@ def _check_tables(settings: FletcherSettings, said: SurveySettings, grid: GridSe
         )
 
 
-def _steps(settings: FletcherSettings, said: SurveySettings, limit: float) -> tuple[float, int]:
+def _steps(given: float | Literal["auto"], said: SurveySettings, limit: float) -> tuple[float, int]:
     """Return the time step, and the number of steps between samples."""
     micro = said.interval * 1e6
     if abs(micro - round(micro)) > 1e-3 or not 1 <= round(micro) <= 65535:
@@ -149,11 +137,11 @@ def _steps(settings: FletcherSettings, said: SurveySettings, limit: float) -> tu
             key="survey.interval",
             remedy="write a whole number of microseconds: interval = 0.002",
         )
-    if settings.dt == "auto":
+    if given == "auto":
         every = max(1, math.ceil(said.interval / step_for(limit) - _TOLERANCE))
         return said.interval / every, every
-    check_step(settings.dt, limit)
-    return settings.dt, max(1, _multiple(said.interval, settings.dt, "survey.interval", "time step"))
+    check_step(given, limit)
+    return given, max(1, _multiple(said.interval, given, "survey.interval", "time step"))
 
 
 def _multiple(length: float, step: float, key: str, what: str = "interval") -> int:
@@ -205,13 +193,13 @@ def _check_aliasing(notes: Sequence[tuple[str, str]]) -> None:
         )
 
 
-def _check_air(survey: Survey, found: FoundMedium) -> None:
+def _check_air(survey: Survey, found: SurveyWaves) -> None:
     """Raise CaseError for sources and receivers in cells whose velocity is that of air."""
     sampler = Sampler(found.medium, found.shape, (0,) * len(found.shape))
     wrong = []
     known: dict[tuple[int, ...], float] = {}
     for number, shot in enumerate(survey.shots):
-        points = [("source", s.position) for s in shot.sources if isinstance(s, PointSource) and s.position]
+        points = [("source", s.position) for s in shot.sources]
         points += [("receiver", tuple(point)) for point in shot.receivers.positions]
         for what, point in points:
             cell = tuple(round(x / h) for x, h in zip(point, found.spacing, strict=True))
@@ -230,22 +218,21 @@ def _check_air(survey: Survey, found: FoundMedium) -> None:
 
 
 def _shots(
-    said: SurveySettings, found: FoundMedium, wavelet: Signal, every: int, frame: Frame, directory: Path
+    said: SurveySettings, found: SurveyWaves, wavelet: Signal, every: int, frame: Frame, directory: Path
 ) -> tuple[list[Shot], list[int] | None, list[float] | None, list[tuple[str, str]]]:
     """Return the shots, their numbers and those of their source points, and notes."""
 
     def shot(source: Point, receivers: Receivers) -> Shot:
-        return Shot([PointSource(source, wavelet, injection=said.injection)], receivers)
+        return Shot([found.source(source, wavelet)], receivers, record=found.record)
 
     if said.tables is not None:
         sources, spread = (
             find_file(getattr(said.tables, name), directory, f"survey.tables.{name}") for name in ("shots", "receivers")
         )
-        named = named_shots(sources, spread, wavelet, said.injection, every=every)
+        named = named_shots(sources, spread, lambda point: found.source(point, wavelet), found.record, every=every)
         shots = [*named.values()]
         _check_axes([p for each in shots for p in each.receivers.positions], found.axes, "survey.tables.receivers")
-        _check_axes([s.position for each in shots for s in each.sources if isinstance(s, PointSource) and s.position],
-                    found.axes, "survey.tables.shots")  # fmt: skip
+        _check_axes([s.position for each in shots for s in each.sources], found.axes, "survey.tables.shots")
         return shots, *_records_of(list(named), sources.name)
     if said.shots is not None:
         line = said.shots

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 
-from minga.models.waves.gradient import Shot
+from minga.models.waves.elastic.medium import ElasticMedium
 from minga.models.waves.medium import Medium, Quantity
-from minga.models.waves.source import PlaneSource, PointSource, Source
+from minga.models.waves.shot import Shot
+from minga.models.waves.source import PlaneSource
 from minga.models.waves.survey_geometry import Point
 from minga.space.box import Box
 
@@ -19,8 +21,9 @@ __all__ = ["cut", "moved", "part_of"]
 def part_of(shot: Shot, lengths: tuple[int, ...], widths: tuple[float, ...], aperture: float | None) -> Box:
     """Return the cells of the model that a shot needs."""
     low, high = [0] * len(lengths), list(lengths)
-    points = [source.position for source in shot.sources if isinstance(source, PointSource)]
-    if aperture is not None and all(isinstance(s, PointSource) for s in shot.sources) and None not in points:
+    planes = any(isinstance(source, PlaneSource) for source in shot.sources)
+    points = [source.position for source in shot.sources]
+    if aperture is not None and not planes and None not in points:
         every = np.array([*points, *shot.receivers.positions], np.float64).reshape(-1, len(lengths))
         for axis in range(1, len(lengths)):
             ends = every[:, axis].min() - aperture, every[:, axis].max() + aperture
@@ -29,7 +32,7 @@ def part_of(shot: Shot, lengths: tuple[int, ...], widths: tuple[float, ...], ape
     return Box(tuple(low), tuple(high))
 
 
-def cut(medium: Medium, part: Box) -> Medium:
+def cut(medium: Medium | ElasticMedium, part: Box) -> Medium | ElasticMedium:
     """Return the part of a medium in a box of its cells."""
 
     def of(entry: Quantity) -> Quantity:
@@ -38,7 +41,7 @@ def cut(medium: Medium, part: Box) -> Medium:
             return lambda box: function(box.shift(part.lo))
         return entry if np.ndim(entry) == 0 else np.asarray(entry)[part.slices((0,) * len(part.lo))]
 
-    return Medium(*(of(getattr(medium, entry.name)) for entry in fields(medium)))
+    return type(medium)(*(of(getattr(medium, entry.name)) for entry in fields(medium)))
 
 
 def moved(shot: Shot, offset: Point, axes: str) -> Shot:
@@ -47,10 +50,10 @@ def moved(shot: Shot, offset: Point, axes: str) -> Shot:
     def shifted(point: Sequence[float]) -> Point:
         return tuple(a - b for a, b in zip(point, offset, strict=True))
 
-    def source(given: Source) -> Source:
+    def source(given: Any) -> Any:
         if isinstance(given, PlaneSource):
             return replace(given, position=given.position - offset[axes.index(given.axis)])
         return given if given.position is None else replace(given, position=shifted(given.position))
 
     receivers = replace(shot.receivers, positions=[shifted(point) for point in shot.receivers.positions])
-    return Shot([source(each) for each in shot.sources], receivers, shot.data)
+    return replace(shot, sources=[source(each) for each in shot.sources], receivers=receivers)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from minga.errors import CaseError
-from minga.models.waves.gradient import Shot
 from minga.models.waves.receivers import Receivers
+from minga.models.waves.shot import Shot
 from minga.models.waves.source import Injection, PointSource
 from minga.models.waves.wavelets import Ricker, Signal
 
@@ -101,13 +101,18 @@ def shots_of_files(
     CaseError
         If a file cannot be read, a number is invalid, or receivers belong to no shot.
     """
-    return [*named_shots(Path(shots), Path(receivers), wavelet, injection, **options).values()]
+    signal = Ricker() if wavelet is None else wavelet
+
+    def source(point: Point) -> PointSource:
+        return PointSource(point, signal, injection=injection)
+
+    return [*named_shots(Path(shots), Path(receivers), source, **options).values()]
 
 
 def named_shots(
-    shots: Path, receivers: Path, wavelet: Signal | None, injection: Injection, **options: Any
+    shots: Path, receivers: Path, source: Callable[[Point], Any], record: Sequence[str] = ("p",), **options: Any
 ) -> dict[str, Shot]:
-    """Return the shots of two tables by their names; see `shots_of_files`."""
+    """Return the shots of two tables by their names, with the `source` of each point; see `shots_of_files`."""
     sources: dict[str, list[Point]] = {}
     for name, point in _read_points(shots):
         sources.setdefault(name, []).append(point)
@@ -117,11 +122,11 @@ def named_shots(
     stray = [name for name in places if name != "*" and name not in sources]
     if stray:
         raise CaseError(f"{receivers}: there is no shot {stray[0]!r} in {shots}", key="receivers")
-    signal = Ricker() if wavelet is None else wavelet
     return {
         name: Shot(
-            [PointSource(point, signal, injection=injection) for point in points],
+            [source(point) for point in points],
             Receivers([*places.get(name, []), *places.get("*", [])], **options),
+            record=record,
         )
         for name, points in sources.items()
     }

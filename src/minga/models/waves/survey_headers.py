@@ -10,12 +10,13 @@ import numpy as np
 from minga.errors import CaseError
 from minga.models.waves.domain import axes_of, check_spacing
 from minga.models.waves.medium import Floats
-from minga.models.waves.source import PointSource
+from minga.models.waves.source import PlaneSource
+from minga.output.traces import codes_of
 
 if TYPE_CHECKING:
     from minga.models.waves.survey import Survey
 
-__all__ = ["headers_of"]
+__all__ = ["about_quantities", "headers_of"]
 
 _CENTIMETRES: Final = 100
 
@@ -38,19 +39,38 @@ def headers_of(survey: Survey, number: int) -> dict[str, Any]:
         return whole.astype("i4")
 
     middle = tuple(n // 2 * h for n, h in zip(survey.shape, check_spacing(survey.spacing, len(axes)), strict=True))
-    points = [s.position or middle for s in shot.sources if isinstance(s, PointSource)] or [(0.0,) * len(axes)]
+    points = [s.position or middle for s in shot.sources if not isinstance(s, PlaneSource)] or [(0.0,) * len(axes)]
     source = {name: along(points[:1], name) for name in "zyx"}
     places = {name: along(list(shot.receivers.positions), name) for name in "zyx"}
     away = np.hypot(places["x"] - source["x"], places["y"] - source["y"])
     signed = np.where(places["x"] < source["x"], -away, away) if len(axes) < 3 else away
     (x, y), (source_x, source_y) = (survey.frame.on_map(found["x"], found["y"]) for found in (places, source))
-    return {
+    found = {
         "x": scaled(x), "y": scaled(y), "elevation": scaled(survey.frame.datum - places["z"]),
         "source_x": scaled(source_x), "source_y": scaled(source_y), "source_depth": scaled(source["z"]),
         "source_elevation": scaled(np.array(survey.frame.datum)), "coordinate_scale": -_CENTIMETRES,
         "elevation_scale": -_CENTIMETRES, "offset": np.rint(signed).astype("i4"), "delay": round(survey.delay * 1e3),
         **_numbers(survey, number),
     }  # fmt: skip
+    if not survey.elastic:
+        return found
+    count, times = len(shot.receivers.positions), len(shot.record)
+    repeated = {name: np.tile(each, times) if np.shape(each) == (count,) else each for name, each in found.items()}
+    return repeated | codes_of([name for name in shot.record for _ in range(count)])
+
+
+def about_quantities(survey: Survey) -> list[str]:
+    """Return lines about what the traces of an elastic survey are; none for acoustic waves."""
+    if not survey.elastic:
+        return []
+    late = [name for name in survey.quantities if name.startswith("v")]
+    half = f"VELOCITIES ARE THOSE HALF A STEP, {500 * survey.dt:g} MS, BEFORE THE TIME"
+    return [
+        "TRACES OF A SHOT: THOSE OF ALL RECEIVERS FOR EACH QUANTITY",
+        f"IN THE ORDER {', '.join(survey.quantities)}",
+        "Z POINTS DOWN: VZ IS POSITIVE WHERE THE GROUND SINKS",
+        *([half] if late else []),
+    ]
 
 
 def _numbers(survey: Survey, number: int) -> dict[str, int]:

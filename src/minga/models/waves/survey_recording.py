@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
@@ -15,12 +16,13 @@ import numpy as np
 from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError, MingaError
 from minga.models.waves.boundary import domain_of, faces_of
-from minga.models.waves.domain import check_shape, check_spacing
-from minga.models.waves.interpolation import doubtful, place
+from minga.models.waves.domain import Domain, check_shape, check_spacing
+from minga.models.waves.elastic.sources import position_of
+from minga.models.waves.interpolation import check_point, doubtful, place
 from minga.models.waves.medium import slabs
-from minga.models.waves.model import stepping_of
-from minga.models.waves.source import PointSource, Source
-from minga.models.waves.survey_headers import headers_of
+from minga.models.waves.shot import Shot
+from minga.models.waves.source import PlaneSource
+from minga.models.waves.survey_headers import about_quantities, headers_of
 from minga.models.waves.wavelets import Wavelet
 from minga.output.segy_survey import SegySurvey
 
@@ -99,21 +101,13 @@ def check_geometry(survey: Survey) -> None:
     found: list[str] = []
     first: CaseError | None = None
     for number, shot in enumerate(survey.shots):
-        sources = [s for s in shot.sources if isinstance(s, PointSource)]
-        points = [(s.position, s.interpolation, "source") for s in sources if s.direction is None]
-        points += [(point, shot.receivers.interpolation, "receiver") for point in shot.receivers.positions]
-        placed = [domain.middle if point is None else point for point, _, _ in points]
-        if all(len(point) == len(lengths) for point in placed):
-            doubts = doubtful(np.array(placed, np.float64).reshape(-1, len(lengths)), domain)
-            points = [each for each, doubt in zip(points, doubts, strict=True) if doubt]
-        places: list[Callable[[], object]] = [
-            partial(place, domain.middle if point is None else point, domain, interpolation, what)
-            for point, interpolation, what in points
-        ]
-        places += [partial(s.placed, domain) for s in sources if s.direction is not None]
-        for located in places:
+        checks = list(_checks(survey, shot, domain))
+        if all(len(point) == len(lengths) for point, _ in checks):
+            doubts = doubtful(np.array([point for point, _ in checks], np.float64).reshape(-1, len(lengths)), domain)
+            checks = [each for each, doubt in zip(checks, doubts, strict=True) if doubt]
+        for _, check in checks:
             try:
-                located()
+                check()
             except CaseError as error:
                 first = first or error
                 found.append(f"shot {survey.name(number)}: {error.message}")
@@ -126,6 +120,36 @@ def check_geometry(survey: Survey) -> None:
             key="survey",
             remedy=first.remedy,
         )
+
+
+def _checks(survey: Survey, shot: Shot, domain: Domain) -> Iterator[tuple[Sequence[float], Callable[[], object]]]:
+    """Yield the points of a shot, and functions that raise CaseError if they are wrong."""
+    find = check_point if survey.elastic else place
+    faces = faces_of(survey.boundary, len(domain.shape))
+    for number, source in enumerate(shot.sources):
+        if isinstance(source, PlaneSource):
+            continue
+        point = domain.middle if source.position is None else source.position
+        if survey.elastic:
+            yield point, partial(position_of, source, domain, faces, number)
+        elif isinstance(source, PointSource) and source.direction is not None:  # it needs cells farther away
+            yield (math.nan,) * len(point), partial(source.placed, domain)
+        else:
+            yield point, partial(place, point, domain, source.interpolation, "source")
+    for point in shot.receivers.positions:
+        yield point, partial(find, point, domain, shot.receivers.interpolation, "receiver")
+
+
+def _check_shot(survey: Survey, number: int) -> None:
+    """Raise CaseError for a shot that cannot be computed, whose positions are inside the model."""
+    waves, shot = survey.of(number)
+    try:
+        waves.stepping(shot.sources)
+        if any(waves.domain.periodic):  # near such ends points have too few cells around them
+            waves.sensors(shot.receivers, shot.record)
+    except CaseError as error:
+        error.key = f"shots[{number}]"
+        raise
 
 
 class _Writer:
@@ -149,12 +173,11 @@ class _Writer:
         try:
             check_geometry(survey)
             for number in range(len(survey.shots)):
-                waves, shot = survey.of(number)
-                stepping_of(waves, shot.sources)
+                _check_shot(survey, number)
                 headers_of(survey, number)
             interval = survey.dt * survey.shots[0].receivers.every
-            text = ["SURVEY BY MINGA", "COORDINATES IN METRES, SCALED BY 100"]
-            counts = [len(shot.receivers.positions) for shot in survey.shots]
+            text = ["SURVEY BY MINGA", "COORDINATES IN METRES, SCALED BY 100", *about_quantities(survey)]
+            counts = [shot.traces for shot in survey.shots]
             self.file = SegySurvey(self.path, counts, self.samples, interval, _described(survey, self.samples), text)
         except MingaError as error:
             return error
@@ -211,14 +234,10 @@ def _described(survey: Survey, samples: int) -> object:
             return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
         return repr(value)
 
-    def wavelet(source: Source) -> object:
-        return digest(source.wavelet.values) if isinstance(source.wavelet, Wavelet) else repr(source.wavelet)
-
-    def where(source: Source) -> object:
-        if isinstance(source, PointSource):
-            alone = source.position, source.interpolation
-            return alone if source.direction is None else (*alone, source.direction)
-        return source.axis, source.position
+    def said(source: Any) -> object:
+        values = source.wavelet.values if isinstance(source.wavelet, Wavelet) else source.wavelet
+        others = {entry.name: repr(getattr(source, entry.name)) for entry in fields(source)}
+        return [type(source).__name__, others | {"wavelet": digest(values)}]
 
     return {
         "samples": samples,
@@ -228,9 +247,11 @@ def _described(survey: Survey, samples: int) -> object:
             for entry in fields(survey)
             if entry.name not in ("medium", "shots")
         },
+        "kind": type(survey.medium).__name__,
         "shots": [
-            [[where(s), wavelet(s), s.injection] for s in shot.sources]
+            [said(source) for source in shot.sources]
             + [list(map(list, shot.receivers.positions)), shot.receivers.every, shot.receivers.interpolation]
+            + list(shot.record)
             for shot in survey.shots
         ],
     }

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from minga.models.waves.elastic.settings import Numbers
 from minga.models.waves.settings import Metres, Position, Positive, WaveletSettings
 
 __all__ = [
@@ -92,7 +93,7 @@ class FieldDataSettings(BaseModel):
 
 
 class SurveySettings(BaseModel):
-    """Table [survey] of a case: shots, receivers and records; the medium is that of [fletcher]."""
+    """Table [survey] of a case: shots, receivers and records; the medium is that of [fletcher] or [elastic]."""
 
     model_config = _STRICT
 
@@ -115,8 +116,16 @@ class SurveySettings(BaseModel):
         WaveletSettings(ricker=15.0)
     )
     injection: Annotated[
-        Literal["physical", "legacy"], Field(description='meaning of amplitudes: "physical" or "legacy"')
+        Literal["physical", "legacy"],
+        Field(description='meaning of amplitudes: "physical" or "legacy" (not of elastic waves)'),
     ] = "physical"
+    force: Annotated[
+        Numbers | None, Field(description="of elastic waves, components of a force along z, y, x or z, x, N")
+    ] = None
+    moment: Annotated[
+        Annotated[tuple[Numbers, ...], Field(min_length=2, max_length=3)] | None,
+        Field(description="of elastic waves, symmetric moment tensor along z, y, x or z, x, N m"),
+    ] = None
     origin: Annotated[tuple[Metres, Metres], Field(description="easting and northing of the model's first cell, m")] = (
         0.0,
         0.0,

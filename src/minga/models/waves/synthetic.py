@@ -3,6 +3,8 @@
 Each is a function of position alone, so that any box of any size can be evaluated by itself, with the same bits on
 every machine. Velocities are typical of the rocks. The symmetry axis is normal to the layers (tilted transverse
 isotropy by deposition), so that theta is the dip of the layers, and phi the direction towards which the normal leans.
+Densities are those of water, or follow from the velocity: rho = 310 vp^(1/4) in SI units (G. H. F. Gardner,
+L. W. Gardner, A. R. Gregory, "Formation velocity and density", Geophysics 39(6), 1974).
 """
 
 from __future__ import annotations
@@ -73,7 +75,7 @@ _LAYERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Synthetic:
-    """A medium defined by formulas: a value per cell of any box for each of QUANTITIES, f4; angles in radians.
+    """A medium defined by formulas: a value per cell of any box for each of its quantities, f4; angles in radians.
 
     Attributes
     ----------
@@ -85,6 +87,8 @@ class Synthetic:
         Function of z, y, x in m that returns all quantities.
     zero
         Quantities that are 0 everywhere.
+    dense
+        Whether it has a density.
     """
 
     kind: str
@@ -92,6 +96,12 @@ class Synthetic:
     spacing: tuple[float, ...]
     of: Formula
     zero: frozenset[str] = frozenset()
+    dense: bool = False
+
+    @property
+    def quantities(self) -> tuple[str, ...]:
+        """Names of the quantities."""
+        return (*QUANTITIES, "rho") if self.dense else QUANTITIES
 
     def values(self, box: Box) -> dict[str, NDArray[np.float32]]:
         """Return all quantities of a box of cells; cell 0 lies at 0 m.
@@ -109,7 +119,13 @@ class Synthetic:
             theta, phi = found["theta"], found["phi"]
             across = portable.sin(theta) * portable.cos(phi)
             found = found | {"theta": arctan2(across, portable.cos(theta)), "phi": np.zeros(())}
-        return {name: np.broadcast_to(found[name], box.shape).astype("f4") for name in QUANTITIES}
+        if self.dense:
+            found = found | {"rho": _density(found["vp"])}
+        return {name: np.broadcast_to(found[name], box.shape).astype("f4") for name in self.quantities}
+
+
+def _density(vp: Floats) -> Floats:
+    return np.where(vp <= _WATER, 1000.0, 310.0 * np.sqrt(np.sqrt(vp)))
 
 
 def synthetic(
@@ -122,6 +138,7 @@ def synthetic(
     dip: float = 0.0,
     azimuth: float = 0.0,
     anisotropy: float = 1.0,
+    density: bool = False,
 ) -> Synthetic:
     """Return a synthetic medium.
 
@@ -137,6 +154,8 @@ def synthetic(
         For ``"layered"``: the layers from the top down, by default five; their dip and its direction in degrees.
     anisotropy
         Factor of epsilon and delta: 0 makes the medium isotropic.
+    density
+        Whether the medium, which must then be isotropic, has a density that follows from the velocity.
 
     Raises
     ------
@@ -166,6 +185,10 @@ def synthetic(
         made = {"salt": _salt, "thrust": _thrust}[kind](lengths, seed)
 
     zero = _zero(kind, layers, dip, anisotropy)
+    if density and "epsilon" not in zero:
+        raise CaseError(
+            "a density in an anisotropic medium", key="density", remedy="make the medium isotropic: anisotropy 0"
+        )
 
     def of(z: Floats, y: Floats, x: Floats) -> dict[str, Floats]:
         values = made(z, y, x)
@@ -173,7 +196,7 @@ def synthetic(
         return values | scaled | dict.fromkeys(zero, np.zeros(()))
 
     flat = frozenset(() if "y" in names else ("phi",))
-    return Synthetic(kind, tuple(map(int, shape)), tuple(map(float, spacing)), of, zero | flat)
+    return Synthetic(kind, tuple(map(int, shape)), tuple(map(float, spacing)), of, zero | flat, density)
 
 
 def _zero(kind: str, layers: Sequence[Layer], dip: float, anisotropy: float) -> frozenset[str]:

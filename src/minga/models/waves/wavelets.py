@@ -16,6 +16,7 @@ from minga.errors import CaseError
 from minga.lang.expr import as_node, cast, where
 from minga.lang.functions import lookup
 from minga.lang.math import exp, sin
+from minga.models.waves.domain import is_number
 from minga.space.field import STEP
 
 __all__ = ["Ormsby", "Ricker", "Signal", "Wavelet"]
@@ -43,10 +44,11 @@ class Ricker:
     amplitude: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.frequency) and self.frequency > 0):
+        if not (is_number(self.frequency) and math.isfinite(self.frequency) and self.frequency > 0):
             raise CaseError(
-                f"the frequency is {self.frequency}", key="fletcher.source.frequency", remedy="give a number of Hz"
+                f"the frequency is {self.frequency!r}", key="fletcher.source.frequency", remedy="give a number of Hz"
             )
+        _check_numbers(delay=0.0 if self.delay is None else self.delay, amplitude=self.amplitude)
 
     @property
     def starts(self) -> float:
@@ -124,15 +126,14 @@ class Ormsby:
     def __post_init__(self) -> None:
         given: Any = self.frequencies
         corners = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
-        known = len(corners) == 4 and all(
-            isinstance(f, int | float) and not isinstance(f, bool) and math.isfinite(f) for f in corners
-        )
+        known = len(corners) == 4 and all(is_number(f) and math.isfinite(f) for f in corners)
         if not known or not 0 <= corners[0] < corners[1] < corners[2] < corners[3]:
             raise CaseError(
                 f"the corner frequencies of an Ormsby wavelet are {given!r}",
                 key="fletcher.source.frequencies",
                 remedy="give four rising numbers of Hz: (5, 10, 40, 60)",
             )
+        _check_numbers(delay=0.0 if self.delay is None else self.delay, amplitude=self.amplitude)
 
     @property
     def starts(self) -> float:
@@ -226,7 +227,10 @@ class Wavelet:
 
     def __post_init__(self) -> None:
         given = self.samples
-        values = _read(Path(given)) if isinstance(given, str | Path) else np.asarray(given, np.float64)
+        try:
+            values = _read(Path(given)) if isinstance(given, str | Path) else np.asarray(given, np.float64)
+        except (TypeError, ValueError):
+            values = np.zeros(0)
         if values.ndim != 1 or not values.size or not np.isfinite(values).all():
             raise CaseError(
                 f"the wavelet has shape {values.shape}"
@@ -274,6 +278,13 @@ Signal = Ricker | Ormsby | Wavelet
 def _step(later: int) -> Any:
     """Return the number of the step, or of one some steps later."""
     return cast(as_node(STEP), "i8") + later if later else as_node(STEP)
+
+
+def _check_numbers(**values: Any) -> None:
+    """Raise CaseError for the first value that is no finite number."""
+    for name, value in values.items():
+        if not (is_number(value) and math.isfinite(value)):
+            raise CaseError(f"the {name} is {value!r}", key=f"fletcher.source.{name}", remedy="give a finite number")
 
 
 def _read(path: Path) -> NDArray[np.float64]:

@@ -11,11 +11,12 @@ from typing import Final
 import numpy as np
 
 from minga.engine.engine import Engine
+from minga.engine.operations import Call, Move, flat
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.solve.adjoint.checkpoints import first_positions, reversed_steps
-from minga.solve.adjoint.frames import Frames
 from minga.solve.adjoint.recording import Recording, record, stored_slots, used_slots
+from minga.solve.adjoint.tape import Folder, Tape
 from minga.space.field import STEP, Field, Register, Slot
 
 __all__ = ["Adjoint", "adjoint"]
@@ -23,9 +24,13 @@ __all__ = ["Adjoint", "adjoint"]
 MEMORY: Final = 1 << 30
 """Bytes that stored states take at most on each rank, by default."""
 
+_MOST_VALUES: Final = 2
+"""Values that reversals need are stored in place of states that take half as many bytes or more."""
+
 Numbers = dict[Register, bool | int | float]
 State = tuple[dict[Slot, list[np.ndarray]], Numbers]
 Visit = Callable[[Engine, int], None] | Program
+Turn = Callable[[Engine], None]
 
 
 def adjoint(step: Program, wrt: Sequence[Field], *, name: str = "adjoint") -> Adjoint:
@@ -116,6 +121,8 @@ class Adjoint:
         observe: Visit | None = None,
         checkpoints: int | None = None,
         memory: int = MEMORY,
+        between: Turn | None = None,
+        disk: Folder = None,
     ) -> None:
         """Compute the adjoints through some steps, from the present state of an engine; collective.
 
@@ -140,71 +147,105 @@ class Adjoint:
             The most states that are stored at once; by default as many as `memory` allows.
         memory
             Bytes of each rank for stored states.
+        between
+            `between(engine)` is called once, after the last call of `observe` and before the first of `seed`.
+        disk
+            Folder of each rank for states that `memory` does not hold; None: steps are computed again instead.
 
         Raises
         ------
         ProgramError
             If the number of steps or of checkpoints is not positive, or a run ends before its last step.
+        RunError
+            If the disk has no room for the states.
         """
         if steps < 1 or (checkpoints is not None and checkpoints < 1):
             raise ProgramError(f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive numbers")
         begin = self._state(engine)
-        if checkpoints is None and self._fit(engine, memory, self._read) >= steps:
-            self._with_all_states(engine, steps, seed, observe)
+        turn = between or (lambda engine: None)
+        run = self._with_values if self._remembers(engine, seed) else self._with_all_states
+        room = self._fit(engine, memory, self._kept(run)) >= steps
+        if not room and self._fit(engine, memory, self._read) >= steps:
+            run, room = self._with_all_states, True
+        if checkpoints is None and (room or disk is not None):
+            run(engine, steps, seed, observe, turn, None if room else disk)
         else:
             most = checkpoints or min(steps, max(1, self._fit(engine, memory, self._slots)))
-            self._with_checkpoints(engine, steps, most, seed, observe)
+            self._with_checkpoints(engine, steps, most, seed, observe, turn)
         self._restore(engine, begin)
 
-    def _with_all_states(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None) -> None:
+    def _remembers(self, engine: Engine, seed: Visit) -> bool:
+        """Return True if the values that reversals need are stored in place of states: seeds must not see these."""
+        found = self.recording.remembered
+        if found is None or not isinstance(seed, Program) or _reads(seed) & set(self.recording.changed):
+            return False
+        values, state = (_bytes(engine, slots) for slots in (found.slots, self._read))
+        return _fit(engine, _MOST_VALUES * state, values) >= 1
+
+    def _kept(self, run: Callable[..., None]) -> Sequence[Slot]:
+        """Return the slots of which a way to run keeps copies."""
+        found = self.recording.remembered
+        return self._read if found is None or run == self._with_all_states else found.slots
+
+    def _with_values(
+        self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn, disk: Folder
+    ) -> None:
+        """Store what reversals need while the steps are made, and make all steps in one loop each way."""
+        found = self.recording.remembered
+        assert found is not None
+        assert isinstance(seed, Program)
+        numbers = (*self.recording.registers, STEP)
+        with Tape(engine, (), numbers, steps) as registers, Tape(engine, found.slots, (), steps, disk) as values:
+            forwards = Program(f"{self.step.name}.remembered")
+            forwards.call(registers.keep())
+            forwards.include(found.step)
+            forwards.call(values.keep(), reads=found.slots)
+            self._all_forwards(engine, forwards, steps, observe)
+            turn(engine)
+            self._clear(engine)
+            backwards = Program(f"{self.step.name}.reversed")
+            backwards.call(registers.restore())
+            backwards.call(values.restore(), writes=found.slots)
+            backwards.include(Program("registers", self.recording.registers_again))
+            backwards.include(found.reverse)
+            backwards.include(seed)
+            engine.run(seed)
+            _run(engine, backwards, steps)
+
+    def _with_all_states(
+        self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn, disk: Folder
+    ) -> None:
         """Keep of every state what its reversal reads, and make all steps in one loop each way."""
-        kept = {slot: Frames(engine, slot, steps) for slot in self._read}
-        numbers: list[Numbers] = []
+        with Tape(engine, self._read, (*self.recording.registers, STEP), steps, disk) as tape:
+            forwards = Program(f"{self.step.name}.kept")
+            forwards.call(tape.keep(), reads=self._read)
+            forwards.include(self.step)
+            self._all_forwards(engine, forwards, steps, observe)
+            turn(engine)
+            self._clear(engine)
+            self._backwards(engine, tape, steps, seed)
 
-        def keep(inner: Engine) -> None:
-            for frames in kept.values():
-                frames.keep(inner, len(numbers))
-            numbers.append(self._numbers(inner))
-
-        forwards = Program(f"{self.step.name}.kept")
-        forwards.call(keep, reads=self._read)
-        forwards.include(self.step)
+    def _all_forwards(self, engine: Engine, forwards: Program, steps: int, observe: Visit | None) -> None:
+        """Make all steps, and let others see them."""
         if observe is None or isinstance(observe, Program):
             if observe is not None:
                 engine.run(observe)
                 forwards.include(observe)
             _run(engine, forwards, steps)
-        else:
-            for n in range(steps):
-                observe(engine, n)
-                _run(engine, forwards)
-            observe(engine, steps)
-        self._clear(engine)
-        self._backwards(engine, kept, numbers, seed)
+            return
+        for n in range(steps):
+            observe(engine, n)
+            _run(engine, forwards)
+        observe(engine, steps)
 
-    def _backwards(self, engine: Engine, kept: Mapping[Slot, Frames], numbers: list[Numbers], seed: Visit) -> None:
+    def _backwards(self, engine: Engine, tape: Tape, steps: int, seed: Visit) -> None:
         """Reverse all steps, whose states are kept."""
-        steps = len(numbers)
-        now: Numbers = {}
-
-        def restore(inner: Engine) -> None:
-            now.clear()
-            now.update(numbers.pop())
-            self._write(inner, now)
-            for frames in kept.values():
-                frames.restore(inner, len(numbers))
-
-        def restore_again(inner: Engine) -> None:
-            self._write(inner, now)
-            for slot in self._disturbed:
-                kept[slot].restore(inner, len(numbers))
-
         backwards = Program(f"{self.step.name}.reversed")
-        backwards.call(restore, writes=self._read)
+        backwards.call(tape.restore(), writes=self._read)
         backwards.include(self.recording.taped)
         backwards.include(self.recording.reverse)
         if self.recording.taped.operations:
-            backwards.call(restore_again, writes=self._disturbed)
+            backwards.call(tape.restore_again(self._disturbed), writes=self._disturbed)
         if isinstance(seed, Program):
             engine.run(seed)
             backwards.include(seed)
@@ -215,10 +256,13 @@ class Adjoint:
             _run(engine, backwards)
             seed(engine, n)
 
-    def _with_checkpoints(self, engine: Engine, steps: int, most: int, seed: Visit, observe: Visit | None) -> None:
+    def _with_checkpoints(
+        self, engine: Engine, steps: int, most: int, seed: Visit, observe: Visit | None, turn: Turn
+    ) -> None:
         """Keep some states, and compute the others again."""
         stored: dict[int, State] = {}
         self._forwards(engine, steps, set(first_positions(steps, most)), stored, observe)
+        turn(engine)
         self._clear(engine)
         _visit(seed, engine, steps)
         for task, number in reversed_steps(steps, most):
@@ -303,10 +347,27 @@ class Adjoint:
 
     def _fit(self, engine: Engine, memory: int, slots: Sequence[Slot]) -> int:
         """Return how many copies of some slots fit in memory on every rank."""
-        size = sum(values.nbytes for slot in slots for _, values in engine.blocks(slot))
-        most = np.array([memory // max(size, 1)], np.int64)
-        engine.comm.allreduce(most, "min")
-        return int(most[0])
+        return _fit(engine, memory, _bytes(engine, slots))
+
+
+def _bytes(engine: Engine, slots: Sequence[Slot]) -> int:
+    """Return the bytes of this rank's values of slots."""
+    return sum(values.nbytes for slot in slots for _, values in engine.blocks(slot))
+
+
+def _fit(engine: Engine, memory: int, size: int) -> int:
+    """Return how many times a number of bytes of each rank fit in memory on every rank."""
+    most = np.array([memory // max(size, 1)], np.int64)
+    engine.comm.allreduce(most, "min")
+    return int(most[0])
+
+
+def _reads(program: Program) -> set[Field]:
+    """Return the fields that the operations of a Program may read."""
+    everything = list(flat(program.operations))
+    found = {slot.field for slot in used_slots(everything)}
+    found |= {slot.field for each in everything if isinstance(each, Call) for slot in (*each.reads, *each.writes)}
+    return found | {each.source.field for each in everything if isinstance(each, Move)}
 
 
 def _visit(visit: Visit, engine: Engine, number: int) -> None:

@@ -21,6 +21,7 @@ from minga.lang.kernel import Kernel
 from minga.lang.types import is_float
 from minga.solve.adjoint.ghosts import beyond
 from minga.solve.adjoint.like import field_like
+from minga.solve.adjoint.remembered import Remembered, remembered
 from minga.solve.adjoint.transposed import Pool, Values, transposed
 from minga.space.boundary import Boundary
 from minga.space.field import Field, Register, Slot
@@ -61,6 +62,10 @@ class Recording:
         Fields that a step stores into, which together with the registers are its state.
     registers
         Registers that a step changes.
+    remembered
+        The step that stores what its reversal needs, and what that is; None if there is no such step.
+    registers_again
+        What makes the registers that `remembered` needs, from those at the beginning of a step.
     """
 
     adjoints: dict[Field, Field]
@@ -69,13 +74,19 @@ class Recording:
     workspace: list[Field]
     changed: list[Field]
     registers: list[Register]
+    remembered: Remembered | None
+    registers_again: list[Operation]
 
 
 @dataclass(slots=True)
 class _Step:
-    """One operation on buffers, with the versions of what it reads and of the registers it uses."""
+    """One operation on buffers, with the versions of what it reads and of the registers it uses.
+
+    `origin` is the operation as the step has it.
+    """
 
     operation: Apply | Let
+    origin: Apply | Let
     reads: dict[Slot, int] = field(default_factory=dict)
     registers: dict[str, int] = field(default_factory=dict)
 
@@ -97,17 +108,16 @@ def record(step: Program, wanted: Sequence[Field], name: str) -> Recording:
     ProgramError
         If an operation has no adjoint here.
     """
-    operations, turns = _on_buffers(step)
+    operations, origins, turns = _on_buffers(step)
     active = _active(operations, turns, wanted)
     check_registers(operations, active)
     fields = dict.fromkeys(slot.field for slot in active)
     adjoints = {item: companion(item, "adjoint") for item in fields}
-    steps, last, registers = _versions(operations)
+    steps, last, registers = _versions(operations, origins)
     pool = Pool(name)
     saved = _saved_registers(steps, registers, name)
-    backwards: list[Operation] = [
-        Rotate((adjoints[f],)) for f in fields for _ in range((f.slots - turns.get(f, 0)) % f.slots)
-    ]
+    renamed = [Rotate((adjoints[f],)) for f in fields for _ in range((f.slots - turns.get(f, 0)) % f.slots)]
+    backwards: list[Operation] = [*renamed]
 
     def adjoint(slot: Slot) -> Slot | None:
         return adjoints[slot.field].slot(slot.index) if slot in active else None
@@ -128,20 +138,35 @@ def record(step: Program, wanted: Sequence[Field], name: str) -> Recording:
             operands = tuple(_on_tape(operand, each.reads, tape) for operand in one.operands)
             backwards.append(replace(one, operands=operands))
     _check_conditions([*forwards, *backwards], operations, active)
+    changed = list(
+        dict.fromkeys(slot.field for each in operations if isinstance(each, Apply) for slot in _stored(each))
+    )
+    undone = [(e.origin, e.operation, m) for e, m in reversals]
+    own = {*adjoints.values(), *pool.fields.values()}
+    found = remembered(step, undone, renamed, set(changed), own, name)
+    again = _taped(steps, set(), used, last, saved, name)[0]
+    if any(isinstance(each, Apply) for each in again):  # a register is reduced from the state
+        found = None
     return Recording(
         adjoints,
         Program(f"{name}.taped", forwards),
         Program(f"{name}.reverse", backwards),
         list(pool.fields.values()),
-        list(dict.fromkeys(slot.field for each in operations if isinstance(each, Apply) for slot in _stored(each))),
+        changed,
         list({r.key: r for each in operations for r in _results(each)}.values()),
+        found,
+        again,
     )
 
 
 # Buffers -------------------------------------------------------------------------------------------------------------
-def _on_buffers(step: Program) -> tuple[list[Apply | Let], dict[Field, int]]:
-    """Return the operations of a step on the slots as named at its beginning, and by how much each field is rotated."""
+def _on_buffers(step: Program) -> tuple[list[Apply | Let], list[Apply | Let], dict[Field, int]]:
+    """Return the operations of a step on the slots as named at its beginning, and as they are recorded.
+
+    The last result tells by how much each field is rotated.
+    """
     found: list[Apply | Let] = []
+    origins: list[Apply | Let] = []
     turns: dict[Field, int] = {}
 
     def buffer(operand: Operand) -> Operand:
@@ -154,8 +179,10 @@ def _on_buffers(step: Program) -> tuple[list[Apply | Let], dict[Field, int]]:
             match each:
                 case Apply():
                     found.append(replace(each, operands=tuple(map(buffer, each.operands))))
+                    origins.append(each)
                 case Let():
                     found.append(each)
+                    origins.append(each)
                 case Rotate():
                     for item in each.fields:
                         turns[item] = turns.get(item, 0) + 1
@@ -168,7 +195,7 @@ def _on_buffers(step: Program) -> tuple[list[Apply | Let], dict[Field, int]]:
                     raise _unsupported(each)
 
     go(step.operations)
-    return found, turns
+    return found, origins, turns
 
 
 def _unsupported(operation: Operation) -> ProgramError:
@@ -327,15 +354,17 @@ def companion(item: Field, kind: str, boundary: Boundary | None = None) -> Field
 
 
 # The tape ------------------------------------------------------------------------------------------------------------
-def _versions(operations: Sequence[Apply | Let]) -> tuple[list[_Step], dict[Slot, int], dict[str, list[Register]]]:
+def _versions(
+    operations: Sequence[Apply | Let], origins: Sequence[Apply | Let]
+) -> tuple[list[_Step], dict[Slot, int], dict[str, list[Register]]]:
     """Return the operations with the versions that they read, the last versions, and the registers that change."""
     slots: dict[Slot, int] = {}
     numbers: dict[str, int] = {}
     changed: dict[str, list[Register]] = {}
     steps = []
-    for each in operations:
+    for each, origin in zip(operations, origins, strict=True):
         reads = {slot: slots.get(slot, 0) for slot in read_slots(each)} if isinstance(each, Apply) else {}
-        steps.append(_Step(each, reads, {key: numbers.get(key, 0) for key in _used(each)}))
+        steps.append(_Step(each, origin, reads, {key: numbers.get(key, 0) for key in _used(each)}))
         for slot in _stored(each) if isinstance(each, Apply) else ():
             slots[slot] = slots.get(slot, 0) + 1
         for register in _results(each):

@@ -189,8 +189,11 @@ class _Transposed:
             stores.append((slot, const(0.0, slot.field.dtype) if total is None else total))
         fields: dict[int, Slot] = {}
         like, region = self._target.field, self.operation.region
-        partial = region != like.grid.points(like.centre) or self.operation.cells.points is not None
-        on = region if partial and not any(like.grid.periodic) else None
+        whole = like.grid.points(like.centre)
+        partial = region != whole or self.operation.cells.points is not None
+        ends = zip(region.lo, region.hi, whole.lo, whole.hi, like.grid.periodic, strict=True)
+        around = all((lo, hi) == (first, last) for lo, hi, first, last, periodic in ends if periodic)
+        on = region if partial and around else None
         for _, weight in there:
             for node, _ in weight:
                 if id(node) not in fields:
@@ -200,8 +203,8 @@ class _Transposed:
                     stores.append((fields[id(node)], node))
         if partial and on is None and fields:
             raise ProgramError(
-                f"the adjoint of {self.operation.label}: it reads neighbours, on a part of a periodic grid",
-                remedy="apply it to the whole grid",
+                f"the adjoint of {self.operation.label}: it reads neighbours, on a part of a periodic axis",
+                remedy="apply it to all cells along the axis",
             )
         numbers = self._locals_of([node for _, node in stores])
         definitions = [self.graph.locals[number] for number in numbers]

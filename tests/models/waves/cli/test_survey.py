@@ -154,7 +154,7 @@ WRONG = [
     (("sea.toml", "--also", "sea.doc"), "ends in .rsf or .zarr"),
     (("sea.toml", "--set", "survey.shots.step=[0.0, 900.0]"), "outside the model"),
     (("sea.toml", "--set", "survey.length=1e9"), "samples of a trace; in SEG-Y"),
-    (("sea.toml", "--set", 'model="pde"'), "needs the model of waves"),
+    (("sea.toml", "--set", 'model="pde"'), "needs a model of waves"),
     (("sea.toml", "--set", "run.steps=3"), "unknown table or key 'run'"),
     (("sea.toml", "--set", "fletcher.dt=0.1"), "above the stability limit"),
 ]

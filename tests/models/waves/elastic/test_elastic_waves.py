@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.examples import examples
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
 from minga.models.waves import (
@@ -246,7 +248,7 @@ def test_sources_of_other_models_are_refused() -> None:
         elastic(
             (20, 20), 10.0, dt=1e-3, medium=ElasticMedium(3000.0, 1700.0, 2200.0), sources=[PointSource((50.0, 50.0))]
         )  # type: ignore[list-item]
-    assert caught.value.key == "elastic.sources"
+    assert caught.value.key == "elastic.sources[0]"
 
 
 def test_a_rigid_wall_is_the_middle_of_a_symmetric_model() -> None:
@@ -410,7 +412,7 @@ def test_the_adjoint_of_a_step_is_exact(name: str) -> None:
         ({"boundary": Free()}, "elastic.boundary.z"),
         ({"boundary": Faces(Sponge(4), x=Free())}, "elastic.boundary.x"),
         ({"boundary": Faces(Sponge(4), y=Free())}, "elastic.boundary.y"),
-        ({"sources": [Explosion((999.0, 0.0))]}, "elastic.source.position"),
+        ({"sources": [Explosion((999.0, 0.0))]}, "elastic.sources[0].position"),
         ({"sources": [Force((50.0, 50.0), (1.0, 0.0, 0.0))]}, "elastic.sources[0].force"),
         ({"sources": [Force((50.0, 50.0), (0.0, 0.0))]}, "elastic.sources[0].force"),
         ({"sources": [Moment((50.0, 50.0), ((0.0, 1.0), (0.0, 0.0)))]}, "elastic.sources[0].moment"),
@@ -420,7 +422,30 @@ def test_the_adjoint_of_a_step_is_exact(name: str) -> None:
         ({"sources": [Explosion((13.0, 50.0))], "boundary": Periodic()}, "elastic.boundary"),
         ({"record": ("vy",)}, "elastic.record"),
         ({"record": "p"}, "elastic.record"),
-        ({"receivers": Receivers([(-1.0, 5.0)])}, "elastic.receiver.position"),
+        ({"receivers": Receivers([(9.0, 5.0), (-1.0, 5.0)])}, "elastic.receivers[1].position"),
+        ({"receivers": Receivers([(9.0, 5.0), 3.0])}, "elastic.receivers[1].position"),
+        ({"receivers": [(9.0, 5.0)]}, "elastic.receivers"),
+        ({"receivers": Receivers([(9.0, 5.0)]), "record": [3]}, "elastic.record"),
+        ({"receivers": Receivers([(9.0, 5.0)]), "record": ["vz", "p", "vz"]}, "elastic.record"),
+        ({"medium": 3000.0}, "elastic.medium"),
+        ({"medium": [3000.0, 1700.0, 2200.0]}, "elastic.medium"),
+        ({"medium": ElasticMedium("vp.npy", 0.0, 1000.0)}, "elastic.medium.vp"),
+        ({"medium": ElasticMedium([[2000.0], [2000.0, 2100.0]], 0.0, 1000.0)}, "elastic.medium.vp"),
+        ({"dt": "auto"}, "elastic.dt"),
+        ({"spacing": "10"}, "elastic.spacing"),
+        ({"spacing": None}, "elastic.spacing"),
+        ({"order": "4"}, "elastic.order"),
+        ({"dtype": "f2"}, "elastic.dtype"),
+        ({"speeds": 3000.0}, "elastic.speeds"),
+        ({"limit": "1"}, "elastic.limit"),
+        ({"boundary": "sponge"}, "elastic.boundary.z"),
+        ({"sources": Explosion()}, "elastic.sources"),
+        ({"sources": [Explosion(), "force"]}, "elastic.sources[1]"),
+        ({"sources": [Explosion(), Explosion((50.0, 50.0), 15.0)]}, "elastic.sources[1].wavelet"),
+        ({"sources": [Explosion(), Explosion(50.0)]}, "elastic.sources[1].position"),
+        ({"sources": [Explosion(), Explosion((50.0, "50"))]}, "elastic.sources[1].position"),
+        ({"sources": [Explosion((50.0, 50.0), interpolation=4)]}, "elastic.sources[0].interpolation"),
+        ({"sources": [Force((50.0, 50.0), "down")]}, "elastic.sources[0].force"),
     ],
 )  # fmt: skip
 def test_wrong_inputs_are_refused(changes: dict[str, Any], key: str) -> None:
@@ -431,6 +456,26 @@ def test_wrong_inputs_are_refused(changes: dict[str, Any], key: str) -> None:
         elastic(**arguments)
     assert caught.value.key == key
     assert caught.value.remedy
+
+
+def test_entries_may_be_nested_lists() -> None:
+    """Lists are arrays."""
+    some = {"shape": SHAPE, "spacing": 10.0, "dt": 5e-4, "boundary": Sponge(4), "order": 4}
+    rows = np.full(SHAPE, 2000.0)
+    listed, array = (elastic(medium=ElasticMedium(each, 0.0, 1000.0), **some) for each in (rows.tolist(), rows))
+    assert np.array_equal(*(model.initial["lambda"](model.grid.box) for model in (listed, array)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Ricker("15"), lambda: Ricker(15.0, [0.1]), lambda: Ricker(15.0, amplitude=None),
+        lambda: Ricker(15.0, math.nan), lambda: Wavelet([[1.0], [2.0, 3.0]]), lambda: Receivers(3.0),
+    ],
+)  # fmt: skip
+def test_wavelets_and_receivers_of_other_types_are_refused(make: Any) -> None:
+    with pytest.raises(CaseError):
+        make()
 
 
 # Cases ---------------------------------------------------------------------------------------------------------------
@@ -493,3 +538,33 @@ def test_wrong_cases_are_refused(tmp_path: Path, changes: dict[str, Any], key: s
     with pytest.raises(CaseError) as caught:
         of_case(tmp_path, SHAPE, **changes)
     assert caught.value.key == key
+
+
+# The example ---------------------------------------------------------------------------------------------------------
+def land(**changes: Any) -> mg.Model:
+    table = tomllib.loads(examples()["land"].read_text())
+    grid = GridSettings(shape=changes.pop("shape", table["grid"]["shape"]))
+    return SPEC.make(validate(SPEC.settings, table["elastic"] | changes, "elastic"), grid, Path())
+
+
+def test_the_example_runs_the_same_on_several_ranks() -> None:
+    ends = {"sponge": 3, "z": ["free", "sponge"]}
+    small: dict[str, Any] = {"shape": (24, 40), "spacing": 10.0, "boundary": ends, "receivers": None}
+    assert_same(run_model(land(**small), 6), run_model(land(**small), 6, ranks=3, halo_depth=2))
+
+
+@pytest.mark.slow
+def test_the_example_shows_a_rayleigh_wave() -> None:
+    """By the root of Rayleigh's equation it runs at 923.74 m/s."""
+    model = land()
+    assert model.steps is not None
+    values = np.asarray(mg.run(model, model.steps, observe=2).receivers.values)
+    times = [2 * model.parameters["dt"] * place_of_peak(values[:, k]) for k in (13, 21)]  # 160 m and 320 m away
+    assert 160.0 / (times[1] - times[0]) == pytest.approx(923.74, rel=0.01)
+
+
+def place_of_peak(trace: np.ndarray) -> float:
+    """The place of the largest value, by a parabola through its neighbours."""
+    k = int(np.argmax(trace))
+    a, b, c = trace[k - 1 : k + 2]
+    return float(k + 0.5 * (a - c) / (a - 2 * b + c))

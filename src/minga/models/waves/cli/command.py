@@ -26,6 +26,7 @@ Spacing = typer.Option(
 )
 Seed = typer.Option("--seed", help="Seed of the random medium.")
 Anisotropy = typer.Option("--anisotropy", help="Factor of epsilon and delta; 0 makes the medium isotropic.")
+Density = typer.Option("--density", help="Add a density that follows from the velocity, if the medium is isotropic.")
 Picture = typer.Option("--picture", metavar="FILE", help="Draw slices through the middle into a .png or .svg file.")
 
 Force = typer.Option("--force", help="Replace an existing picture.")
@@ -48,6 +49,7 @@ def layered(
         float, typer.Option("--azimuth", help="Direction in which the layers rise, in degrees from x towards y.")
     ] = 0.0,
     anisotropy: Annotated[float, Anisotropy] = 1.0,
+    density: Annotated[bool, Density] = False,
     picture: Annotated[Path | None, Picture] = None,
     force: Annotated[bool, Force] = False,
 ) -> None:
@@ -56,7 +58,7 @@ def layered(
 
     layers = command.layers_of(depths, velocities)
     _print(command.make("layered", out, shape, spacing, picture, force, layers=layers, dip=dip, azimuth=azimuth,
-                        anisotropy=anisotropy))  # fmt: skip
+                        anisotropy=anisotropy, density=density))  # fmt: skip
 
 
 @app.command()
@@ -66,13 +68,14 @@ def salt(
     spacing: Annotated[str, Spacing] = "12.5",
     seed: Annotated[int, Seed] = 1,
     anisotropy: Annotated[float, Anisotropy] = 1.0,
+    density: Annotated[bool, Density] = False,
     picture: Annotated[Path | None, Picture] = None,
     force: Annotated[bool, Force] = False,
 ) -> None:
     """Make a medium with a salt body: water, lifted sediments, and a smooth random body of high velocity."""
     from minga.models.waves.cli import medium as command
 
-    _print(command.make("salt", out, shape, spacing, picture, force, seed=seed, anisotropy=anisotropy))
+    _print(command.make("salt", out, shape, spacing, picture, force, seed=seed, anisotropy=anisotropy, density=density))
 
 
 @app.command()
@@ -82,13 +85,16 @@ def thrust(
     spacing: Annotated[str, Spacing] = "12.5",
     seed: Annotated[int, Seed] = 1,
     anisotropy: Annotated[float, Anisotropy] = 1.0,
+    density: Annotated[bool, Density] = False,
     picture: Annotated[Path | None, Picture] = None,
     force: Annotated[bool, Force] = False,
 ) -> None:
     """Make a medium of folded layers thrust over each other along a fault."""
     from minga.models.waves.cli import medium as command
 
-    _print(command.make("thrust", out, shape, spacing, picture, force, seed=seed, anisotropy=anisotropy))
+    _print(
+        command.make("thrust", out, shape, spacing, picture, force, seed=seed, anisotropy=anisotropy, density=density)
+    )
 
 
 @app.command()

@@ -16,7 +16,7 @@ from minga.models.waves.domain import AXES
 from minga.models.waves.media_files import Volume, open_volume, quantities
 from minga.models.waves.media_write import FORMS, write_medium
 from minga.models.waves.medium import slabs
-from minga.models.waves.synthetic import QUANTITIES, Layer, synthetic
+from minga.models.waves.synthetic import Layer, synthetic
 from minga.paths import check_free
 from minga.space.box import Box
 
@@ -44,7 +44,7 @@ def make(
         raise CaseError(f"cannot write {out.name!r}", key="OUT", remedy=f"name a file that ends in {', '.join(FORMS)}")
     medium = synthetic(kind, cells, steps * len(cells) if len(steps) == 1 else steps, **options)
     files = write_medium(medium, out)
-    ranges = dict.fromkeys(QUANTITIES, (math.inf, -math.inf))
+    ranges = dict.fromkeys(medium.quantities, (math.inf, -math.inf))
     for box in slabs(medium.shape):
         for name, values in medium.values(box).items():
             low, high = ranges[name]
@@ -56,7 +56,7 @@ def make(
         f"{kind}, {' x '.join(map(str, medium.shape))} cells of {' x '.join(f'{s:g}' for s in medium.spacing)} m: "
         + (str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more")
     ]
-    units = dict.fromkeys(_ANGLES, "radian") | {"vp": "m/s"}
+    units = dict.fromkeys(_ANGLES, "radian") | {"vp": "m/s", "rho": "kg/m3"}
     lines += [_range(name, *found, units.get(name)) for name, found in ranges.items()]
     if picture is not None:
         lines.append(f"  slices are drawn in {picture}")

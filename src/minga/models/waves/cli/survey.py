@@ -222,7 +222,7 @@ def _finished(request: SurveyRequest, source: Source, found: SurveyCase) -> str:
     if request.also:
         from minga.output.survey_cube import read_cube, write_cube
 
-        cube = read_cube(out)
+        cube = read_cube(out, found.survey.quantities)
         for path in request.also:
             write_cube(path, cube, source.name)
             lines.append(f"  {path}")

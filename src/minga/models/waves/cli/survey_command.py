@@ -12,7 +12,7 @@ __all__ = ["survey"]
 
 
 def survey(
-    case: Annotated[Path, typer.Argument(metavar="CASE.toml", help="A case with the tables [fletcher] and [survey].")],
+    case: Annotated[Path, typer.Argument(metavar="CASE.toml", help="A case of waves with the table [survey].")],
     out: Annotated[
         Path | None,
         typer.Option("-o", "--out", metavar="FILE.sgy", help="The SEG-Y file; by default named like the case."),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from minga.cli.case import Source, arrays_that_fit, find_source, located, merged
 from minga.cli.memory import check_shape
 from minga.errors import CaseError, suggest
+from minga.models.waves.elastic.settings import ElasticSettings
+from minga.models.waves.settings import FletcherSettings
 from minga.models.waves.survey_case import SurveyCase, make_survey
 from minga.models.waves.survey_recording import check_geometry
 from minga.output.disk_space import free_bytes
@@ -17,7 +19,8 @@ from minga.output.segy_survey import unfinished
 
 __all__ = ["bytes_of_file", "check_disk", "facts", "read_survey"]
 
-_TABLES = ("model", "name", "grid", "fletcher", "survey")
+_TABLES = ("model", "name", "grid", "survey")
+_MODELS: Final[dict[str, type[Any]]] = {"fletcher": FletcherSettings, "elastic": ElasticSettings}
 _HEADS, _TRACE = 3600, 240
 
 
@@ -46,32 +49,37 @@ def read_survey(target: str, overrides: Sequence[str]) -> tuple[Source, SurveyCa
 
 def _survey(table: Mapping[str, Any], directory: Path) -> SurveyCase:
     from minga.case.settings import GridSettings
-    from minga.models.waves.settings import FletcherSettings
     from minga.models.waves.survey_settings import SurveySettings
     from minga.schema import validate
 
+    model = str(table.get("model"))
+    if model not in _MODELS:
+        raise CaseError(
+            f"a survey needs a model of waves, not {model!r}",
+            key="model",
+            remedy='write model = "fletcher" or model = "elastic"',
+        )
+    known = (*_TABLES, model)
     for key in table:
-        if key not in _TABLES:
+        if key not in known:
             raise CaseError(
                 f"unknown table or key {key!r}",
                 key=key,
-                suggestion=suggest(key, _TABLES),
-                remedy=f"the case of a survey has {', '.join(_TABLES)}",
+                suggestion=suggest(key, known),
+                remedy=f"the case of a survey has {', '.join(known)}",
             )
-    if table.get("model") != "fletcher":
-        raise CaseError("a survey needs the model of waves", key="model", remedy='write model = "fletcher"')
-    for name in ("fletcher", "survey"):
+    for name in (model, "survey"):
         if not isinstance(table.get(name), Mapping):
             raise CaseError(f"the case has no table [{name}]", key=name, remedy=f"add a table [{name}]")
     grid = validate(GridSettings, table.get("grid", {}), "grid")
     check_shape(grid.shape, least=8)
-    settings = validate(FletcherSettings, table["fletcher"], "fletcher")
+    settings: Any = validate(_MODELS[model], table[model], model)
     return make_survey(settings, validate(SurveySettings, table["survey"], "survey"), grid, directory)
 
 
 def bytes_of_file(found: SurveyCase) -> int:
     """Return the size of the SEG-Y file."""
-    traces = sum(len(shot.receivers.positions) for shot in found.survey.shots)
+    traces = sum(shot.traces for shot in found.survey.shots)
     return _HEADS + traces * (_TRACE + 4 * found.samples)
 
 
@@ -93,7 +101,9 @@ def facts(found: SurveyCase, out: Path) -> Iterator[tuple[str, str]]:
     survey = found.survey
     receivers = [len(shot.receivers.positions) for shot in survey.shots]
     spread = f"{min(receivers)}" if min(receivers) == max(receivers) else f"{min(receivers)} to {max(receivers)}"
-    yield "shots", f"{len(receivers):,} with {spread} receivers, {sum(receivers):,} traces"
+    traces = sum(shot.traces for shot in survey.shots)
+    of = f" of {', '.join(survey.quantities)}" if survey.elastic else ""
+    yield "shots", f"{len(receivers):,} with {spread} receivers{of}, {traces:,} traces"
     every = survey.shots[0].receivers.every
     samples = f"{found.samples:,} samples every {found.interval * 1e3:g} ms, {every} steps"
     yield "records", f"{samples}, from {survey.delay * 1e3:g} ms"

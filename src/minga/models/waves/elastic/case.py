@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
-from minga.models.waves.boundary import domain_of, faces_of
+from minga.models.waves.boundary import Boundary, domain_of, faces_of
 from minga.models.waves.case import boundary_of, receivers_of, wavelet_of
 from minga.models.waves.case_medium import cells_of, check_inside, files_of, spacing_of
-from minga.models.waves.domain import axes_of
+from minga.models.waves.domain import Domain, axes_of
 from minga.models.waves.elastic.layout import components
 from minga.models.waves.elastic.medium import ENTRIES, Coefficients, ElasticMedium, Speeds, speeds_of
-from minga.models.waves.elastic.model import elastic, keys_of
+from minga.models.waves.elastic.model import elastic
 from minga.models.waves.elastic.settings import ElasticSettings, ElasticSourceSettings
 from minga.models.waves.elastic.sources import ElasticSource, Explosion, Force, Moment
 from minga.models.waves.elastic.stability import step_limit
+from minga.models.waves.elastic.waves import keys_of
 from minga.models.waves.media import from_volume
 from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Quantity
-from minga.models.waves.preflight import step_for
+from minga.models.waves.preflight import ENOUGH, FEWEST, step_for
 from minga.models.waves.settings import QuantityFile
+from minga.models.waves.wavelets import Signal
 
-__all__ = ["make"]
+__all__ = ["Inspected", "inspected", "make", "notes_before", "source_of"]
 
 
 def make(settings: ElasticSettings, grid: GridSettings, directory: Path, *, sample: bool = False) -> Model:
@@ -43,15 +45,40 @@ def make(settings: ElasticSettings, grid: GridSettings, directory: Path, *, samp
         return _made(settings, grid, directory, sample)
 
 
-def _made(settings: ElasticSettings, grid: GridSettings, directory: Path, sample: bool) -> Model:
+@dataclass(frozen=True, slots=True, eq=False)
+class Inspected:
+    """Medium, cells and boundary of a case, with what follows from them."""
+
+    medium: ElasticMedium
+    cells: tuple[int, ...]
+    spacing: tuple[float, ...]
+    boundary: Boundary
+    domain: Domain
+    speeds: Speeds
+    limit: float
+
+
+def inspected(
+    settings: ElasticSettings, shape: Sequence[int] | None, directory: Path, *, sample: bool = False
+) -> Inspected:
+    """Return the medium of a case, its extreme velocities and the longest stable time step.
+
+    With `sample` only part of a large medium is inspected, and the time step is an estimate.
+    """
     volumes, keys = files_of(settings.medium, ENTRIES, directory, "elastic.medium")
-    cells = cells_of(grid.shape, volumes, keys)
+    cells = cells_of(shape, volumes, keys)
     spacing = spacing_of(settings.spacing, axes_of(len(cells)), volumes, keys)
     medium = ElasticMedium(**{name: _entry(settings, name, volumes, keys) for name in ENTRIES})
     boundary = boundary_of(settings.boundary)
     domain = domain_of(cells, spacing, faces_of(boundary, len(cells)))
     speeds = speeds_of(medium, cells, sample=sample)
     limit = step_limit(Coefficients(medium, domain, components(domain.axes)), settings.order, sample=sample)
+    return Inspected(medium, cells, spacing, boundary, domain, speeds, limit)
+
+
+def _made(settings: ElasticSettings, grid: GridSettings, directory: Path, sample: bool) -> Model:
+    found = inspected(settings, grid.shape, directory, sample=sample)
+    cells, spacing, domain, speeds, limit = found.cells, found.spacing, found.domain, found.speeds, found.limit
     dt = step_for(limit) if settings.dt == "auto" else settings.dt
     sources = [
         _source(source, f"elastic.sources[{number}]", dt, directory) for number, source in enumerate(settings.sources)
@@ -62,12 +89,12 @@ def _made(settings: ElasticSettings, grid: GridSettings, directory: Path, sample
     if receivers is not None:
         check_inside(cells, spacing, receivers.positions, "elastic.receivers", "a receiver")
     model = elastic(
-        cells, spacing, dt=dt, medium=medium, order=settings.order, boundary=boundary, sources=sources,
+        cells, spacing, dt=dt, medium=found.medium, order=settings.order, boundary=found.boundary, sources=sources,
         receivers=receivers, record=settings.record, dtype=settings.dtype, speeds=speeds, limit=limit,
     )  # fmt: skip
     return replace(
         model,
-        notes=tuple(_notes(speeds, limit, spacing, dt, sources)),
+        notes=tuple(notes_before(speeds, limit, spacing, dt, sources)),
         steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
         window=domain.inside,
     )
@@ -83,18 +110,29 @@ def _entry(settings: ElasticSettings, name: str, volumes: dict[str, Volume], key
 
 
 def _source(settings: ElasticSourceSettings, key: str, dt: float, directory: Path) -> ElasticSource:
-    """Return a source: an explosion, a force or a moment tensor."""
+    """Return a source of a case."""
     wavelet = wavelet_of(settings.wavelet, dt, directory, f"{key}.wavelet")
-    if settings.force is not None and settings.moment is not None:
+    return source_of(settings.position, settings.force, settings.moment, wavelet, key)
+
+
+def source_of(
+    position: tuple[float, ...],
+    force: tuple[float, ...] | None,
+    moment: tuple[tuple[float, ...], ...] | None,
+    wavelet: Signal,
+    key: str,
+) -> ElasticSource:
+    """Return a source: an explosion, a force or a moment tensor."""
+    if force is not None and moment is not None:
         raise CaseError("a source is a force or a moment, not both", key=key, remedy="write two sources")
-    if settings.force is not None:
-        return Force(settings.position, settings.force, wavelet)
-    if settings.moment is not None:
-        return Moment(settings.position, settings.moment, wavelet)
-    return Explosion(settings.position, wavelet)
+    if force is not None:
+        return Force(position, force, wavelet)
+    if moment is not None:
+        return Moment(position, moment, wavelet)
+    return Explosion(position, wavelet)
 
 
-def _notes(
+def notes_before(
     speeds: Speeds, limit: float, spacing: Sequence[float], dt: float, sources: Sequence[ElasticSource]
 ) -> Iterator[tuple[str, str]]:
     """Yield notes before a run as pairs of a label and its text."""
@@ -108,3 +146,5 @@ def _notes(
         slowest = min(speeds.slowest_p, speeds.slowest_s or math.inf)
         points = slowest / (max(peaks) * max(spacing))
         yield "slowest waves", f"{points:.3g} points per wavelength at {max(peaks):.3g} Hz"
+        if points < FEWEST:
+            yield "too coarse", f"for any waves: make the cells or the frequency {ENOUGH / points:.2g} times smaller"

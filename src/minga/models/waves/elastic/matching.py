@@ -20,7 +20,7 @@ from minga.space.box import Box
 from minga.space.field import Field
 
 if TYPE_CHECKING:
-    from minga.models.waves.elastic.model import ElasticWaves
+    from minga.models.waves.elastic.waves import ElasticWaves
 
 __all__ = ["record_layers"]
 

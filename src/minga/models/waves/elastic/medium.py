@@ -64,7 +64,10 @@ class ElasticMedium:
             value = getattr(self, name)
             if callable(value):
                 continue
-            found = np.asarray(value)
+            try:
+                found = np.asarray(value)
+            except ValueError:  # rows of different lengths
+                found = np.asarray(value, object)
             if found.dtype.kind not in "fiu" or found.shape not in ((), shape):
                 raise CaseError(
                     f"{name} is an array of {found.dtype} and shape {found.shape}; the model has shape {shape}",
@@ -143,7 +146,7 @@ class Coefficients:
         """Coefficients that are uniform, judging by the entries of the medium alone."""
         uniform = self.medium.uniform
         first = Box((0,) * len(self.domain.shape), (1,) * len(self.domain.shape))
-        alike = [name for name in self.names if uniform or (name[0] == "b" and _single(self.medium.rho))]
+        alike = [name for name in self.names if uniform or (name[0] == "b" and self.single("rho"))]
         return {name: float(self.values(name, first).flat[0]) for name in alike}
 
     def values(self, name: str, box: Box) -> Floats:
@@ -158,30 +161,59 @@ class Coefficients:
         """
         if name in ("lambda", "mu"):
             return self._modulus(name, box)
-        (component,) = (c for c in self.components.values() if not c.normal and coefficient(c) == name)
-        whole = Box(box.lo, tuple(hi + h for hi, h in zip(box.hi, component.half, strict=True)))
-        values = self._entry("rho", whole) if component.velocity else self._modulus("mu", whole)
-        parts = [
-            values[tuple(slice(o, o + n) for o, n in zip(offsets, box.shape, strict=True))]
-            for offsets in itertools.product(*((0, 1) if h else (0,) for h in component.half))
-        ]
+        offsets = self.offsets(name)
+        velocity = name.startswith("buoyancy")
+        whole = Box(box.lo, tuple(hi + last for hi, last in zip(box.hi, offsets[-1], strict=True)))
+        values = self.entry("rho", whole) if velocity else self._modulus("mu", whole)
+        parts = [values[tuple(slice(o, o + n) for o, n in zip(offset, box.shape, strict=True))] for offset in offsets]
         with np.errstate(divide="ignore"):
-            if component.velocity:
+            if velocity:
                 return np.asarray(len(parts) / reduce(np.add, parts))
             return np.asarray(len(parts) / reduce(np.add, [1.0 / part for part in parts]))
 
-    def _modulus(self, name: str, box: Box) -> Floats:
-        mu = self._entry("rho", box) * np.square(self._entry("vs", box))
-        return mu if name == "mu" else self._entry("rho", box) * np.square(self._entry("vp", box)) - 2.0 * mu
+    def offsets(self, name: str) -> list[tuple[int, ...]]:
+        """Return the cells around its place from whose values a coefficient follows, relative to the cell.
 
-    def _entry(self, name: str, box: Box, axis: int = 0) -> Floats:
-        """Return an entry of the medium on a box that may extend beyond the grid, from some axis on."""
+        Parameters
+        ----------
+        name
+            Its name.
+        """
+        half = next((c.half for c in self.components.values() if not c.normal and coefficient(c) == name), ())
+        return list(itertools.product(*((0, 1) if h else (0,) for h in half or [False] * len(self.domain.shape))))
+
+    def single(self, name: str) -> bool:
+        """Return True if an entry of the medium is one number.
+
+        Parameters
+        ----------
+        name
+            The entry: "vp", "vs" or "rho".
+        """
+        return _single(getattr(self.medium, name))
+
+    def _modulus(self, name: str, box: Box) -> Floats:
+        mu = self.entry("rho", box) * np.square(self.entry("vs", box))
+        return mu if name == "mu" else self.entry("rho", box) * np.square(self.entry("vp", box)) - 2.0 * mu
+
+    def entry(self, name: str, box: Box, axis: int = 0) -> Floats:
+        """Return an entry of the medium on a box that may extend beyond the grid, from some axis on.
+
+        Parameters
+        ----------
+        name
+            The entry: "vp", "vs" or "rho".
+        box
+            The box.
+        axis
+            Number of the first axis along which the box may extend beyond the ends of a periodic grid.
+        """
         if axis == len(box.lo):
             return Sampler(self.medium, self.domain.shape, self.domain.low).values(name, box)
         length = self.domain.cells[axis]
         if not self.domain.periodic[axis] or (box.lo[axis] >= 0 and box.hi[axis] <= length):
-            return self._entry(name, box, axis + 1)
-        planes = [self._entry(name, _plane(box, axis, k % length), axis + 1) for k in range(box.lo[axis], box.hi[axis])]
+            return self.entry(name, box, axis + 1)
+        planes = [self.entry(name, _plane(box, axis, k % length), axis + 1) for k in range(box.lo[axis], box.hi[axis])]
         return np.concatenate(planes, axis=axis)
 
 

@@ -13,9 +13,10 @@ from minga.models.waves.elastic.layout import Component
 from minga.models.waves.elastic.places import place_component
 from minga.models.waves.interpolation import check_point
 from minga.models.waves.receivers import Receivers, Taps
+from minga.models.waves.sensors import Recorded, Sensors
 from minga.space.field import Field, Register
 
-__all__ = ["check_quantities", "record_quantities"]
+__all__ = ["check_quantities", "check_receivers", "record_sensors", "sensors_of"]
 
 
 def check_quantities(quantities: Sequence[str], components: Mapping[str, Component]) -> None:
@@ -29,34 +30,47 @@ def check_quantities(quantities: Sequence[str], components: Mapping[str, Compone
         Components of the waves by name.
     """
     known = ("p", *components)
-    wrong = [name for name in quantities if name not in known]
-    if isinstance(quantities, str) or wrong or not quantities:
+    listed = isinstance(quantities, list | tuple) and all(isinstance(name, str) for name in quantities)
+    if not listed or not set(quantities) <= set(known) or not 0 < len(quantities) == len(set(quantities)):
         raise CaseError(
             f"receivers record {quantities!r}",
             key="elastic.record",
-            remedy=f"give a list of one or more of {', '.join(known)}",
+            remedy=f"give a list of one or more of {', '.join(known)}, each once",
         )
 
 
-def record_quantities(
-    observe: Program,
+def check_receivers(receivers: object) -> None:
+    """Raise CaseError for what are not receivers.
+
+    Parameters
+    ----------
+    receivers
+        What is given as receivers.
+    """
+    if not isinstance(receivers, Receivers):
+        raise CaseError(
+            f"the receivers are a {type(receivers).__name__}",
+            key="elastic.receivers",
+            remedy="give Receivers(...) of minga.models.waves",
+        )
+
+
+def sensors_of(
     receivers: Receivers,
-    quantities: Sequence[str],
+    record: Sequence[str],
     components: Mapping[str, Component],
     fields: Mapping[str, Field],
     domain: Domain,
     faces: Pairs,
-) -> tuple[Register, ...]:
-    """Record the sampling of quantities in a Program; return the registers, quantity after quantity.
+) -> Sensors:
+    """Return what receivers record.
 
     Parameters
     ----------
-    observe
-        The Program.
     receivers
         The receivers.
-    quantities
-        "p", minus the mean of the normal stresses, or names of components.
+    record
+        Quantities: "p", minus the mean of the normal stresses, or names of components.
     components
         Components of the waves by name.
     fields
@@ -65,31 +79,51 @@ def record_quantities(
         Domain of the waves.
     faces
         Boundaries of all faces.
+
+    Raises
+    ------
+    CaseError
+        If a quantity is not known, or a receiver lies outside the model.
     """
-    points = [check_point(p, domain, receivers.interpolation, "receiver") for p in receivers.positions]
+    check_quantities(record, components)
+    check_receivers(receivers)
+    points = [
+        check_point(point, domain, receivers.interpolation, "receiver", number)
+        for number, point in enumerate(receivers.positions)
+    ]
     normal = [name for name, c in components.items() if c.normal]
-    parts = [normal if name == "p" else [name] for name in quantities]
+    parts = {name: normal if name == "p" else [name] for name in record}
     taps = {
-        name: Taps.of(
+        fields[name]: Taps.of(
             [place_component(p, components[name], domain, faces, receivers.interpolation, "receiver") for p in points]
         )
-        for name in dict.fromkeys(name for names in parts for name in names)
+        for name in dict.fromkeys(name for names in parts.values() for name in names)
     }
-    registers = [tuple(Register(f"receivers.{q}.{k}") for k in range(len(points))) for q in quantities]
+    quantities = [
+        Recorded(q, tuple(fields[name] for name in parts[q]), -float(len(normal)) if q == "p" else 1.0) for q in record
+    ]
+    return Sensors(tuple(quantities), taps)
+
+
+def record_sensors(observe: Program, sensors: Sensors) -> tuple[Register, ...]:
+    """Record the sampling of sensors in a Program; return the registers, quantity after quantity.
+
+    Parameters
+    ----------
+    observe
+        The Program.
+    sensors
+        The sensors.
+    """
+    count = sensors.count
+    registers = [Register(f"receivers.{each.name}.{k}") for each in sensors.quantities for k in range(count)]
 
     def sample_receivers(engine: Engine) -> None:
-        found = {name: each.sample(engine, fields[name]) for name, each in taps.items()}
-        for quantity, names, targets in zip(quantities, parts, registers, strict=True):
-            values = found[names[0]]
-            for name in names[1:]:
-                values = values + found[name]
-            if quantity == "p":
-                values = values / -len(names)
-            for register, value in zip(targets, values.tolist(), strict=True):
-                engine.write(register, value)
+        for register, value in zip(registers, sensors.sample(engine).tolist(), strict=True):
+            engine.write(register, value)
 
-    for name, each in taps.items():
-        if each.reach:
-            observe.refresh(fields[name], each.reach)
-    observe.call(sample_receivers, reads=tuple(fields[name] for name in taps))
-    return tuple(register for each in registers for register in each)
+    for field, taps in sensors.taps.items():
+        if taps.reach:
+            observe.refresh(field, taps.reach)
+    observe.call(sample_receivers, reads=tuple(sensors.taps))
+    return tuple(registers)

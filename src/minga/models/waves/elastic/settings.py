@@ -16,11 +16,12 @@ from minga.models.waves.settings import (
     WaveletSettings,
 )
 
-__all__ = ["ElasticMediumSettings", "ElasticSettings", "ElasticSourceSettings"]
+__all__ = ["ElasticMediumSettings", "ElasticSettings", "ElasticSourceSettings", "Numbers"]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
 Numbers = Annotated[tuple[Metres, ...], Field(min_length=2, max_length=3)]
+"""A number for each axis."""
 
 
 class ElasticMediumSettings(BaseModel):

@@ -26,11 +26,12 @@ from minga.models.waves.elastic.layout import Component
 from minga.models.waves.elastic.medium import coefficient
 from minga.models.waves.elastic.places import place_component
 from minga.models.waves.interpolation import Interpolation, check_point
+from minga.models.waves.medium import Floats
 from minga.models.waves.source import add_at
 from minga.models.waves.wavelets import Ricker, Signal, Wavelet
 from minga.space.field import STEP, Field, Register
 
-__all__ = ["ElasticSource", "Explosion", "Force", "Moment", "record_sources"]
+__all__ = ["ElasticSource", "Explosion", "Force", "Moment", "check_sources", "position_of", "record_sources"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +100,29 @@ class Force:
 ElasticSource = Explosion | Moment | Force
 
 
+def check_sources(sources: object) -> None:
+    """Raise CaseError for what are not sources of elastic waves.
+
+    Parameters
+    ----------
+    sources
+        What is given as sources.
+    """
+    remedy = "give a list of Explosion(), Moment() and Force() of minga.models.waves.elastic"
+    if not isinstance(sources, list | tuple):
+        raise CaseError(f"the sources are a {type(sources).__name__}", key="elastic.sources", remedy=remedy)
+    for number, source in enumerate(sources):
+        key = f"elastic.sources[{number}]"
+        if not isinstance(source, Explosion | Moment | Force):
+            raise CaseError(f"source {number} is a {type(source).__name__}", key=key, remedy=remedy)
+        if not callable(getattr(source.wavelet, "value", None)):
+            raise CaseError(
+                f"the wavelet of source {number} is a {type(source.wavelet).__name__}",
+                key=f"{key}.wavelet",
+                remedy="give Ricker(15.0) or Wavelet(...) of minga.models.waves",
+            )
+
+
 def record_sources(
     step: Program,
     sources: Sequence[ElasticSource],
@@ -138,23 +162,10 @@ def record_sources(
     """
     volume = math.prod(domain.spacing)
     for number, source in enumerate(sources):
-        if not isinstance(source, Explosion | Moment | Force):
-            raise CaseError(
-                f"source {number} is a {type(source).__name__}",
-                key="elastic.sources",
-                remedy="give Explosion(), Moment() or Force() of minga.models.waves.elastic",
-            )
         if isinstance(source, Force) is not forces:
             continue
-        place = domain.middle if source.position is None else source.position
-        point = check_point(place, domain, source.interpolation, "source")
-        for component, factor in _parts(source, elasticity, len(domain.axes), f"elastic.sources[{number}]"):
-            if component.normal and isinstance(faces[0][0], Free) and point[0] < 0.5 * domain.spacing[0]:
-                raise CaseError(
-                    f"a source of stress lies at a depth of {point[0]:g} m, on the free surface",
-                    key=f"elastic.sources[{number}].position",
-                    remedy="give a point a cell or more below the surface",
-                )
+        point = position_of(source, domain, faces, number)
+        for component, factor in _parts(source, elasticity, len(domain.axes), number):
             by = fields.get(coefficient(component)) if forces else None
             scale = factor / volume
             if forces:
@@ -163,6 +174,37 @@ def record_sources(
             register = step.let(Register(f"{step.name}.source.{number}.{component.name}"), amount)
             placed = place_component(point, component, domain, faces, source.interpolation, "source")
             add_at(step, placed, [fields[component.name]], register, by)
+
+
+def position_of(source: ElasticSource, domain: Domain, faces: Pairs, number: int = 0) -> tuple[float, ...]:
+    """Return the position of a source, m from the first cell of the model; by default the middle.
+
+    Parameters
+    ----------
+    source
+        The source.
+    domain
+        Domain of the waves.
+    faces
+        Boundaries of all faces.
+    number
+        Number of the source, for errors.
+
+    Raises
+    ------
+    CaseError
+        If it lies outside the model, or normal stress on the free surface, where it is 0.
+    """
+    place = domain.middle if source.position is None else source.position
+    point = check_point(place, domain, source.interpolation, "source", number)
+    on_surface = isinstance(faces[0][0], Free) and point[0] < 0.5 * domain.spacing[0]
+    if on_surface and not isinstance(source, Force) and np.diagonal(_tensor(source, len(point), number)).any():
+        raise CaseError(
+            f"source {number}, a source of stress, lies at a depth of {point[0]:g} m, on the free surface",
+            key=f"elastic.sources[{number}].position",
+            remedy="give a point a cell or more below the surface",
+        )
+    return point
 
 
 def _amount(wavelet: Signal, dt: float, *, forces: bool) -> Any:
@@ -177,38 +219,45 @@ def _amount(wavelet: Signal, dt: float, *, forces: bool) -> Any:
     return where(step > 0, before, 0.0) - after
 
 
-def _parts(source: ElasticSource, elasticity: Elasticity, ndim: int, key: str) -> Iterator[tuple[Component, float]]:
+def _parts(source: ElasticSource, elasticity: Elasticity, ndim: int, number: int) -> Iterator[tuple[Component, float]]:
     """Yield the components to which a source contributes, with their factors."""
     if isinstance(source, Force):
-        direction = _checked(source.direction, (ndim,), "direction", f"{key}.force", "(1.0, 0.0)")
+        key = f"elastic.sources[{number}].force"
+        direction = _checked(source.direction, (ndim,), "direction", number, key, "(1.0, 0.0)")
         for axis in np.flatnonzero(direction):
             yield elasticity.velocity(int(axis)), float(direction[axis])
         return
-    tensor = np.eye(ndim)
-    if isinstance(source, Moment):
-        tensor = _checked(source.tensor, (ndim, ndim), "tensor", f"{key}.moment", "((1.0, 0.0), (0.0, -1.0))")
-        if not np.array_equal(tensor, tensor.T):
-            raise CaseError(
-                f"the moment tensor {tensor.tolist()} is not symmetric",
-                key=f"{key}.moment",
-                remedy="give the same number for both halves: ((0, 1), (1, 0))",
-            )
+    tensor = _tensor(source, ndim, number)
     for a in range(ndim):
         for b in range(a, ndim):
             if tensor[a, b]:
                 yield elasticity.stress(a, b), float(tensor[a, b])
 
 
-def _checked(
-    given: Any, shape: tuple[int, ...], name: str, key: str, example: str
-) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _tensor(source: Explosion | Moment, ndim: int, number: int) -> Floats:
+    """Return the moment tensor of a source."""
+    if isinstance(source, Explosion):
+        return np.eye(ndim)
+    key = f"elastic.sources[{number}].moment"
+    tensor = _checked(source.tensor, (ndim, ndim), "tensor", number, key, "((1.0, 0.0), (0.0, -1.0))")
+    if not np.array_equal(tensor, tensor.T):
+        raise CaseError(
+            f"the moment tensor {tensor.tolist()} of source {number} is not symmetric",
+            key=key,
+            remedy="give the same number for both halves: ((0, 1), (1, 0))",
+        )
+    return tensor
+
+
+def _checked(given: Any, shape: tuple[int, ...], name: str, number: int, key: str, example: str) -> Floats:
+    """Return a direction or a tensor; raise CaseError unless it has a shape and finite values other than 0."""
     try:
         found = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.zeros(0)
     if found.shape != shape or not np.isfinite(found).all() or not found.any():
         raise CaseError(
-            f"the {name} of a source is {given!r}, for a model on {shape[0]} axes",
+            f"the {name} of source {number} is {given!r}, for a model on {shape[0]} axes",
             key=key,
             remedy=f"give finite numbers along the axes, not all of them 0: {example} on z, x",
         )

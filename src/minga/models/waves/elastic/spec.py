@@ -34,6 +34,7 @@ SPEC = ModelSpec(
     make=make,
     make_to_plan=make_to_plan,
     bytes_per_cell=20,
+    examples=("land",),
     description="elastic waves in isotropic media, fluids included",
     grid=("shape", "boundary"),
 )

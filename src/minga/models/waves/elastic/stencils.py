@@ -1,17 +1,13 @@
-"""Staggered differences of any even order, and the images of waves beyond the ends of the grid.
-
-Source of the weights: B. Fornberg, "Generation of finite difference formulas on arbitrarily spaced grids", Math. Comp.
-51 (1988), in closed form for equal spacing and the middle between cells.
-"""
+"""Orders of the staggered differences, and the images of waves beyond the ends of the grid."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from math import factorial
 from typing import Final
 
 from minga.errors import CaseError
+from minga.models.waves.stencils import halfway_weights
 
 __all__ = ["ORDERS", "Image", "even", "extrapolated", "nothing", "odd", "staggered_weights"]
 
@@ -26,18 +22,13 @@ def staggered_weights(order: int) -> tuple[Fraction, ...]:
 
     The derivative is the sum of c[k - 1] * (u[k] - u[1 - k]) over k = 1 .. order / 2.
     """
-    if order not in ORDERS:
+    if not isinstance(order, int) or order not in ORDERS:
         raise CaseError(
             f"there are no staggered differences of order {order!r}",
             key="elastic.order",
             remedy=f"choose one of {', '.join(map(str, ORDERS))}",
         )
-    m = order // 2
-    common = Fraction(factorial(2 * m - 1), 4 ** (m - 1) * factorial(m - 1)) ** 2
-    return tuple(
-        (1 if k % 2 else -1) * common / ((2 * k - 1) ** 2 * factorial(m + k - 1) * factorial(m - k))
-        for k in range(1, m + 1)
-    )
+    return halfway_weights(order // 2)
 
 
 def nothing(_: int) -> Mapping[int, int]:

@@ -1,0 +1,136 @@
+"""Perfectly matched layers where the density varies: memory variables of fluxes and of their divergence.
+
+A layer replaces the flux B D u along its axis by B (D u + psi), and its divergence by D'(B (D u + psi)) + zeta, with
+
+    psi = b psi + a D u,    zeta = b zeta + a D'(B (D u + psi))
+
+where psi lies halfway between cells, as do its a and b (`minga.models.waves.boundary.Cpml`). A step is computed as if
+there were no layer; each layer then adds what its memory variables contribute, up to the cells that psi reaches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.program import Program
+from minga.lang.cell import local
+from minga.lang.kernel import Kernel
+from minga.models.waves.boundary import Cpml
+from minga.models.waves.density import Staggered
+from minga.models.waves.kernels import Equations
+from minga.space.boundary import fixed
+from minga.space.box import Box
+from minga.space.field import Field
+
+if TYPE_CHECKING:
+    from minga.models.waves.model import Waves
+
+__all__ = ["record_flux_layers"]
+
+Profiles = dict[Field, NDArray[np.float64]]
+
+
+def record_flux_layers(step: Program, waves: Waves, frequency: float) -> tuple[tuple[Field, ...], Profiles]:
+    """Record the contributions of matched layers to the next waves, which a step has put in previous slots.
+
+    Parameters
+    ----------
+    step
+        Program of the time step.
+    waves
+        Fields and coefficients of the model, whose density varies.
+    frequency
+        Frequency of the sources, Hz, used by layers that do not name one.
+
+    Returns
+    -------
+    tuple
+        The memory fields, and the coefficients of the layers.
+    """
+    equations, grid = waves.equations, waves.grid
+    staggered = equations.staggered
+    assert staggered is not None
+    (p,), rho = waves.fields, waves.medium[equations.stored.index("rho")]
+    memories: list[Field] = []
+    profiles: Profiles = {}
+    for axis, pair in enumerate(waves.faces):
+        kernels = _psi_kernel(staggered, axis), _zeta_kernel(staggered, axis)
+        correct = _correction_kernel(equations, staggered, axis)
+        for end, face in enumerate(pair):
+            if not isinstance(face, Cpml):
+                continue
+            where = grid.axes[axis] + ("_low", "_high")[end]
+            box = _reached(grid.box, axis, end, face.cells + len(staggered.weights[axis]))
+            psi, zeta = (
+                Field(f"{name}_p_{where}", grid, p.dtype, on=box, boundary=fixed(0.0)) for name in ("psi", "zeta")
+            )
+            own = _profiles(waves, axis, end, face, frequency)
+            half_a, half_b, a, b = own
+            memories += [psi, zeta]
+            profiles |= own
+            step.apply(kernels[0], p, psi, half_a, half_b)
+            step.apply(kernels[1], p, psi, zeta, rho, a, b)
+            step.apply(correct, psi, zeta, p.previous, list(waves.medium), region=box)
+    return tuple(memories), profiles
+
+
+def _psi_kernel(staggered: Staggered, axis: int) -> Kernel:
+    """Return the step of the memory variable of a flux."""
+
+    def cpml_flux(u: Any, psi: Any, a: Any, b: Any) -> None:
+        here = (0,) * len(u.axes)
+        psi[here] = b[0] * psi[here] + a[0] * staggered.slope(u, axis)
+
+    return Kernel(cpml_flux)
+
+
+def _zeta_kernel(staggered: Staggered, axis: int) -> Kernel:
+    """Return the step of the memory variable of the divergence."""
+
+    def cpml_divergence(u: Any, psi: Any, zeta: Any, rho: Any, a: Any, b: Any) -> None:
+        here = (0,) * len(u.axes)
+        flux = local((staggered.slope(u, axis) + psi[here]) * staggered.light(rho, axis))
+        zeta[here] = b[0] * zeta[here] + a[0] * staggered.divergence(flux, axis)
+
+    return Kernel(cpml_divergence)
+
+
+def _correction_kernel(equations: Equations, staggered: Staggered, axis: int) -> Kernel:
+    """Return what the memory variables add to the next wave."""
+    here = equations.differences.here
+    number = equations.stored.index("rho")
+
+    def cpml_flux_correction(psi: Any, zeta: Any, after: Any, medium: Any) -> None:
+        c = equations.coefficients(lambda k: medium[k][here])
+        flux = local(psi[here] * staggered.light(medium[number], axis))
+        after[here] = after[here] + c.rho * c.vp2 * (staggered.divergence(flux, axis) + zeta[here])
+
+    return Kernel(cpml_flux_correction)
+
+
+def _reached(whole: Box, axis: int, end: int, cells: int) -> Box:
+    """Return the box of the cells at an end of an axis."""
+    low, high = list(whole.lo), list(whole.hi)
+    if end:
+        low[axis] = high[axis] - cells
+    else:
+        high[axis] = cells
+    return Box(tuple(low), tuple(high))
+
+
+def _profiles(waves: Waves, axis: int, end: int, face: Cpml, frequency: float) -> Profiles:
+    """Return a and b of a layer half a cell above the cells, then those at the cells."""
+    length, grid = waves.grid.shape[axis], waves.grid
+    chosen = frequency if face.frequency is None else face.frequency
+    found: Profiles = {}
+    for place, shift in (("half", 0.5), ("cell", 0.0)):
+        index = np.arange(length) + shift
+        away: Any = np.maximum(0.0, index - (length - 1 - face.cells) if end else face.cells - index)
+        values = face.coefficients(away, waves.spacing[axis], waves.extremes.fastest_p, waves.dt, chosen)
+        for letter, each in zip("ab", values, strict=True):
+            name = f"cpml_{letter}_{grid.axes[axis]}{('_low', '_high')[end]}_{place}"
+            found[Field(name, grid, waves.fields[0].dtype, axes=(axis,))] = each
+    return found

@@ -1,0 +1,173 @@
+"""Shots: their sources, receivers and data, and the traces that waves leave at the receivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.comm import Comm, SerialComm
+from minga.engine.engine import Engine
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.models.waves.domain import Domain
+from minga.models.waves.medium import Floats
+from minga.models.waves.model import Stepping
+from minga.models.waves.receivers import Receivers
+from minga.models.waves.sensors import Sensors, SensorTable
+from minga.space.cuts import parse_layout
+from minga.space.field import STEP, Field
+from minga.space.grid import Grid
+
+__all__ = ["AnyWaves", "Shot", "ShotRun", "checked_data", "shot_traces"]
+
+
+class AnyWaves(Protocol):
+    """Waves of which shots are computed: `minga.models.waves.Waves` or `minga.models.waves.elastic.ElasticWaves`."""
+
+    @property
+    def grid(self) -> Grid:
+        """Grid with layers at its ends."""
+
+    @property
+    def domain(self) -> Domain:
+        """Cells of the model in the grid."""
+
+    @property
+    def dt(self) -> float:
+        """Seconds of a step."""
+
+    def stepping(self, sources: Sequence[Any]) -> Stepping:
+        """Return a time step with its boundaries and sources."""
+
+    def sensors(self, receivers: Receivers, record: Sequence[str]) -> Sensors:
+        """Return the quantities that receivers record."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shot:
+    """Sources and receivers of a shot, and what was recorded.
+
+    Parameters
+    ----------
+    sources
+        The sources: those of `minga.models.waves`, or of `minga.models.waves.elastic` for elastic waves.
+    receivers
+        The receivers.
+    data
+        Observed samples of shape (samples, traces): data[k] after k * receivers.every steps, the first one at the
+        start. Traces are those of all receivers for the first quantity, then for the next. None: not known yet.
+    record
+        Quantities that receivers record: "p", and for elastic waves also "vz", "vx", "szz" and so on.
+    """
+
+    sources: Sequence[Any]
+    receivers: Receivers
+    data: NDArray[Any] | None = None
+    record: Sequence[str] = ("p",)
+
+    @property
+    def traces(self) -> int:
+        """Number of traces: receivers times quantities."""
+        return len(self.receivers.positions) * len(self.record)
+
+
+def shot_traces(
+    waves: AnyWaves, shot: Shot, samples: int, *, threads: int = 1, comm: Comm | None = None, layout: str = "slabs"
+) -> Floats:
+    """Return the traces of a shot; collective.
+
+    Parameters
+    ----------
+    waves
+        Waves in the medium, from `minga.models.waves.prepare` or `minga.models.waves.elastic.prepare_elastic`.
+    shot
+        The shot, whose data are not used.
+    samples
+        Number of samples, the first of them at the start.
+    threads
+        Threads of each rank.
+    comm
+        Ranks that compute together; None: this process alone.
+    layout
+        Layout of the grid over the ranks.
+
+    Returns
+    -------
+    ndarray
+        Samples, f8 of shape (samples, traces), on all ranks: one trace for each receiver, or for each quantity that
+        the shot records one for each receiver. Velocities of elastic waves are those half a step before the time.
+    """
+    run = ShotRun(waves, shot)
+    with run.engine(threads, comm, layout) as engine:
+        return run.record(engine, run.stepping.step, samples)
+
+
+class ShotRun:
+    """Step and receivers of a shot.
+
+    Parameters
+    ----------
+    waves
+        The waves.
+    shot
+        The shot.
+    """
+
+    def __init__(self, waves: AnyWaves, shot: Shot) -> None:
+        given: Any = shot.receivers
+        if not isinstance(given, Receivers):
+            found = type(given).__name__
+            raise CaseError(f"the receivers of a shot are a {found}", key="shot", remedy="give Receivers(positions)")
+        if not len(shot.receivers.positions):
+            raise CaseError("a shot without receivers", key="shot", remedy="give one or more positions")
+        self.waves, self.shot = waves, shot
+        self.stepping = waves.stepping(shot.sources)
+        self.sensors = waves.sensors(shot.receivers, shot.record)
+
+    def engine(self, threads: int, comm: Comm | None, layout: str) -> Engine:
+        """Return an engine with the state at the start, and 0 in all other fields."""
+        ranks = comm or SerialComm()
+        grid = self.waves.grid
+        engine = Engine({grid: parse_layout(layout, grid.box, ranks.size)}, comm=ranks, threads=threads)
+        for item in self.stepping.fields:
+            for slot in range(item.slots):
+                engine.set(item.slot(slot), self.stepping.initial.get(item.name, 0.0))
+        engine.write(STEP, 0)
+        return engine
+
+    def table(self, samples: int) -> SensorTable:
+        """Return a table for a number of samples, whose positions are steps."""
+        return SensorTable(self.sensors, samples, self.shot.receivers.every)
+
+    def record(self, engine: Engine, step: Program, samples: int, of: Mapping[Field, Field] | None = None) -> Floats:
+        """Return the samples at the receivers while a step is repeated from the present state.
+
+        They are those of fields that stand in for the waves, or of these themselves.
+        """
+        table = self.table(samples)
+        sampling = table.sampling(of)
+        interval = Program("interval")
+        interval.include(step)
+        interval.include(sampling)
+        engine.run(sampling)
+        if table.steps:
+            engine.run(interval, table.steps)
+        return table.traces(engine.comm)
+
+
+def checked_data(shot: Shot) -> Floats:
+    """Return the data of a shot; raise CaseError if they do not match its receivers."""
+    data = np.asarray(shot.data, np.float64) if shot.data is not None else np.zeros((0, 0))
+    if data.ndim != 2 or len(data) < 2 or data.shape[1] != shot.traces:
+        raise CaseError(
+            f"the data have shape {data.shape}, for {len(shot.receivers.positions)} receivers"
+            + (f" of {len(shot.record)} quantities" if len(shot.record) > 1 else ""),
+            remedy="give a row for each sample, two or more, and a column for each receiver (and quantity)",
+        )
+    if not np.isfinite(data).all():
+        raise CaseError("the data have values that are not finite", remedy="mute those traces: set them to 0")
+    return data

@@ -1,0 +1,166 @@
+"""Waves of a survey as its case states them: medium, stable time step, sources and notes, acoustic or elastic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from minga.errors import CaseError
+from minga.models.waves.boundary import Boundary, faces_of
+from minga.models.waves.case import boundary_of
+from minga.models.waves.case_medium import find_medium
+from minga.models.waves.domain import axes_of
+from minga.models.waves.elastic.case import inspected, notes_before, source_of
+from minga.models.waves.elastic.layout import components
+from minga.models.waves.elastic.medium import ElasticMedium
+from minga.models.waves.elastic.receivers import check_quantities
+from minga.models.waves.elastic.settings import ElasticSettings
+from minga.models.waves.elastic.waves import keys_of
+from minga.models.waves.medium import Medium
+from minga.models.waves.preflight import dispersion_of, notes_of
+from minga.models.waves.settings import FletcherSettings
+from minga.models.waves.source import PointSource
+from minga.models.waves.stability import LIMITS
+from minga.models.waves.survey_geometry import Point
+from minga.models.waves.survey_settings import SurveySettings
+from minga.models.waves.wavelets import Signal
+
+__all__ = ["SurveyWaves", "waves_of"]
+
+Notes = list[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SurveyWaves:
+    """Waves of a survey.
+
+    Attributes
+    ----------
+    table
+        Name of their table.
+    medium, shape, spacing, boundary
+        The model.
+    limit
+        The longest stable time step, s.
+    slowest
+        The lowest P velocity, m/s.
+    record
+        Quantities that receivers record.
+    options
+        Further arguments of `Survey`.
+    source
+        Returns a source at a point with a wavelet.
+    notes
+        Returns notes for a time step and sources.
+    """
+
+    table: str
+    medium: Medium | ElasticMedium
+    shape: tuple[int, ...]
+    spacing: tuple[float, ...]
+    boundary: Boundary
+    limit: float
+    slowest: float
+    record: tuple[str, ...]
+    options: Mapping[str, Any]
+    source: Callable[[Point, Signal], Any]
+    notes: Callable[[float, Sequence[Any]], Notes]
+
+    @property
+    def axes(self) -> str:
+        """Names of the axes."""
+        return axes_of(len(self.shape))
+
+
+def waves_of(
+    settings: FletcherSettings | ElasticSettings,
+    said: SurveySettings,
+    shape: Sequence[int] | None,
+    directory: Path,
+) -> SurveyWaves:
+    """Return the waves of a survey.
+
+    Parameters
+    ----------
+    settings
+        The table of the waves.
+    said
+        The table [survey].
+    shape
+        Cells of the model; None: as stated by the medium's files.
+    directory
+        The directory of the case.
+
+    Raises
+    ------
+    CaseError
+        If an entry is invalid.
+    """
+    if isinstance(settings, ElasticSettings):
+        with keys_of("elastic"):
+            return _elastic(settings, said, shape, directory)
+    return _acoustic(settings, said, shape, directory)
+
+
+def _acoustic(
+    settings: FletcherSettings, said: SurveySettings, shape: Sequence[int] | None, directory: Path
+) -> SurveyWaves:
+    """Return acoustic waves."""
+    if settings.attenuation is not None:
+        raise CaseError(
+            "attenuation in a survey is not supported", key="fletcher.attenuation", remedy="leave the table out"
+        )
+    for name in ("force", "moment"):
+        if getattr(said, name) is not None:
+            raise CaseError(
+                f"a {name} is a source of elastic waves", key=f"survey.{name}", remedy='leave it out, or use "elastic"'
+            )
+    found = find_medium(settings, shape, directory)
+    found.medium.check(found.shape)
+    boundary = boundary_of(settings.boundary)
+    sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
+    extremes = found.extremes(settings.order, sigma, settings.form, faces_of(boundary, len(found.shape)))
+    limit = LIMITS[settings.time_order] * extremes.dt_limit
+    divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
+    orders = settings.order, settings.time_order
+
+    def notes(dt: float, sources: Sequence[Any]) -> Notes:
+        more = (
+            ()
+            if divergence
+            else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=found.medium.dense)
+        )
+        return [*notes_of(extremes, limit, found.spacing, dt, sources), *more]
+
+    return SurveyWaves(
+        "fletcher", found.medium, found.shape, found.spacing, boundary, limit, extremes.slowest_p, ("p",),
+        {"order": settings.order, "time_order": settings.time_order, "form": settings.form, "sigma": sigma,
+         "dtype": settings.dtype},
+        lambda point, wavelet: PointSource(point, wavelet, injection=said.injection), notes,
+    )  # fmt: skip
+
+
+def _elastic(
+    settings: ElasticSettings, said: SurveySettings, shape: Sequence[int] | None, directory: Path
+) -> SurveyWaves:
+    """Return elastic waves."""
+    if said.injection != "physical":
+        raise CaseError(
+            f"the injection {said.injection!r} is one of acoustic waves", key="survey.injection", remedy="leave it out"
+        )
+    found = inspected(settings, shape, directory)
+    check_quantities(settings.record, components(axes_of(len(found.cells))))
+
+    def source(point: Point, wavelet: Signal) -> Any:
+        return source_of(point, said.force, said.moment, wavelet, "survey")
+
+    def notes(dt: float, sources: Sequence[Any]) -> Notes:
+        return list(notes_before(found.speeds, found.limit, found.spacing, dt, sources))
+
+    return SurveyWaves(
+        "elastic", found.medium, found.cells, found.spacing, found.boundary, found.limit, found.speeds.slowest_p,
+        settings.record, {"order": settings.order, "dtype": settings.dtype}, source, notes,
+    )  # fmt: skip

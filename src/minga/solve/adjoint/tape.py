@@ -1,0 +1,255 @@
+"""A tape: copies of what the reversal of steps reads, step after step, written and read without Python."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+
+from minga.engine import command as cmd
+from minga.engine.bind import Binder
+from minga.engine.call_kernels import call_functions
+from minga.engine.compiled_call import CompiledCall, move_words
+from minga.engine.engine import Engine
+from minga.engine.exchange import box_place
+from minga.engine.helpers import BoxAddress, Copy, copy_args
+from minga.engine.pages import borrowed, filed
+from minga.engine.storage import LINE, BlockArrays
+from minga.errors import RunError
+from minga.space.box import Box
+from minga.space.field import Register, Slot
+
+__all__ = ["Folder", "Tape"]
+
+Folder = str | os.PathLike[str] | None
+_SLABS: Final = 4
+"""Parts into which each thread's share of a copy is cut."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Track:
+    """Frames of one block of a slot, or of a register, in one piece of memory; `place` holds the present address."""
+
+    frames: np.ndarray
+    place: np.ndarray
+
+    @property
+    def stride(self) -> int:
+        """Bytes from one frame to the next."""
+        return int(self.frames.strides[0])
+
+    def at(self, number: int) -> np.ndarray:
+        """Return a frame."""
+        frame: np.ndarray = self.frames[number]
+        return frame
+
+
+class Tape:
+    """Copies of this rank's cells of slots, and of registers, at successive steps.
+
+    Parameters
+    ----------
+    engine
+        The engine.
+    slots
+        The slots.
+    registers
+        The registers.
+    steps
+        Number of steps.
+    disk
+        Folder of a file that holds the copies; None: memory does.
+
+    Raises
+    ------
+    RunError
+        If the disk of a rank has no room; on all ranks.
+
+    Notes
+    -----
+    It is a context, which provides its memory.
+    """
+
+    def __init__(
+        self, engine: Engine, slots: Sequence[Slot], registers: Sequence[Register], steps: int, disk: Folder = None
+    ) -> None:
+        self.slots = tuple(slots)
+        shapes = {slot: [values.shape for _, values in engine.blocks(slot)] for slot in self.slots}
+        kinds = [(shape, slot.field.dtype) for slot in self.slots for shape in shapes[slot]]
+        kinds += [((1,), register.dtype) for register in registers]
+        sizes = [steps * -(-_strides((steps, *shape), dtype)[0] // LINE) * LINE for shape, dtype in kinds]
+        self._context = ExitStack()
+        memory = self._context.enter_context(_room(engine, sum(sizes) + LINE, disk))
+        starts = np.append(0, np.cumsum(sizes)) + -memory.ctypes.data % LINE
+        tracks = (
+            _track(memory[start : start + size], (steps, *shape), dtype)
+            for start, size, (shape, dtype) in zip(starts, sizes, kinds)
+        )
+        self._position = np.zeros(1, np.int64)
+        self._tracks = {slot: [next(tracks) for _ in shapes[slot]] for slot in self.slots}
+        self._numbers = {register: next(tracks) for register in registers}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self._context.close()
+
+    def keep(self) -> CompiledCall:
+        """Return the function that copies the present values to the end of the tape."""
+
+        def keep(engine: Engine) -> None:
+            number = int(self._position[0])
+            for slot in self.slots:
+                for track, (_, values) in zip(self._tracks[slot], engine.blocks(slot), strict=True):
+                    track.at(number)[...] = values
+            for register, track in self._numbers.items():
+                track.at(number)[...] = engine.read(register)
+            self._move(1)
+
+        def commands(binder: Binder) -> list[cmd.Command]:
+            copies = [Copy(given, own, shape, size) for given, own, shape, size in self._places(binder, self.slots)]
+            streamed = _passed(binder, call_functions().stream_boxes, copies, "keep")
+            copies = [Copy(given, own, (1,), size) for given, own, size in self._numbers_places(binder)]
+            return [*streamed, *_copied(binder, copies, "keep"), self._moved(binder, 1, "keep")]
+
+        return CompiledCall("keep", keep, commands)
+
+    def restore(self) -> CompiledCall:
+        """Return the function that takes the last copies from the tape and makes them the present values again."""
+
+        def restore(engine: Engine) -> None:
+            self._move(-1)
+            self._put(engine, self.slots)
+
+        def commands(binder: Binder) -> list[cmd.Command]:
+            return [self._moved(binder, -1, "restore"), *self._restored(binder, self.slots)]
+
+        return CompiledCall("restore", restore, commands)
+
+    def restore_again(self, slots: Sequence[Slot]) -> CompiledCall:
+        """Return the function that repeats the last restoring, of some slots and of all registers."""
+
+        def restore_again(engine: Engine) -> None:
+            self._put(engine, slots)
+
+        def commands(binder: Binder) -> list[cmd.Command]:
+            return self._restored(binder, slots)
+
+        return CompiledCall("restore again", restore_again, commands)
+
+    # In Python -----------------------------------------------------------------------------------------------------
+    def _move(self, by: int) -> None:
+        for word, bytes_ in self._words(by):
+            word[0] += bytes_
+
+    def _put(self, engine: Engine, slots: Sequence[Slot]) -> None:
+        """Make the copies at the position the present values."""
+        number = int(self._position[0])
+        for slot in slots:
+            for track, (_, values) in zip(self._tracks[slot], engine.blocks(slot, write=True), strict=True):
+                values[...] = track.at(number)
+        for register, track in self._numbers.items():
+            engine.write(register, track.at(number)[0].item())
+
+    # In native code ------------------------------------------------------------------------------------------------
+    def _words(self, by: int) -> list[tuple[np.ndarray, int]]:
+        """Return the words that change when the position does, and by how much."""
+        tracks = [*(track for each in self._tracks.values() for track in each), *self._numbers.values()]
+        return [(self._position, by), *((track.place, by * track.stride) for track in tracks)]
+
+    def _moved(self, binder: Binder, by: int, label: str) -> cmd.Command:
+        return move_words(binder, self._words(by), label)
+
+    def _restored(self, binder: Binder, slots: Sequence[Slot]) -> list[cmd.Command]:
+        copies = [Copy(own, given, shape, size) for given, own, shape, size in self._places(binder, slots)]
+        fetched = _passed(binder, call_functions().fetch_boxes, copies, "restore")
+        copies = [Copy(own, given, (1,), size) for given, own, size in self._numbers_places(binder)]
+        return [*fetched, *_copied(binder, copies, "restore")]
+
+    def _places(
+        self, binder: Binder, slots: Sequence[Slot]
+    ) -> list[tuple[BoxAddress, BoxAddress, tuple[int, ...], int]]:
+        """Return where parts of slots are, and where their copies are; shapes, and bytes of an item."""
+        binder.keep.append(self)
+        found = []
+        for slot in slots:
+            blocks = [b for b in binder.storage.stored(slot.field).blocks.values() if not b.owned.empty]
+            for track, block in zip(self._tracks[slot], blocks, strict=True):
+                parts = _slabs(block, binder.backend.workers)
+                for part in parts:
+                    lead = (part.lo[0] - block.owned.lo[0]) * track.frames.strides[1]
+                    own = BoxAddress(track.place.ctypes.data, lead, track.frames.strides[1:])
+                    found.append((box_place(block, slot, part), own, part.shape, track.frames.itemsize))
+        return found
+
+    def _numbers_places(self, binder: Binder) -> list[tuple[BoxAddress, BoxAddress, int]]:
+        """Return where registers are, where their copies are, and their bytes."""
+        found = []
+        for register, track in self._numbers.items():
+            memory = binder.storage.of(register)
+            given = BoxAddress(binder.control(np.array([binder.address(memory)], np.int64)), 0, memory.strides)
+            found.append((given, BoxAddress(track.place.ctypes.data, 0, memory.strides), memory.itemsize))
+        return found
+
+
+@contextmanager
+def _room(engine: Engine, size: int, disk: Folder) -> Iterator[np.ndarray]:
+    """Lend memory, or that of a file; if a rank has no room for it, all raise RunError."""
+    if disk is None:
+        with borrowed(size) as memory:
+            yield memory
+        return
+    with ExitStack() as context:
+        problem, memory = "", np.zeros(0, np.uint8)
+        try:
+            memory = context.enter_context(filed(size, disk))
+        except OSError as error:
+            problem = f"{error.strerror or error}"
+        failed = np.array([1 if problem else 0], np.int64)
+        engine.comm.allreduce(failed, "sum")
+        if failed[0]:
+            raise RunError(
+                f"adjoint: {size / 1e9:.3g} GB of states do not go to {disk}: {problem or 'another rank has no room'}",
+                remedy="name a folder of a disk with more room, or leave it out: then steps are computed again",
+            )
+        yield memory
+
+
+def _strides(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
+    """Return the strides of an array whose rows begin with lines of the cache."""
+    strides = [np.dtype(dtype).itemsize]
+    for axis in range(len(shape) - 1, 0, -1):
+        stride = strides[0] * shape[axis]
+        strides.insert(0, -(-stride // LINE) * LINE if axis == len(shape) - 1 else stride)
+    return tuple(strides)
+
+
+def _track(memory: np.ndarray, shape: tuple[int, ...], dtype: str) -> _Track:
+    frames = np.ndarray(shape, dtype, memory.data, strides=_strides(shape, dtype))
+    return _Track(frames, np.array([frames.ctypes.data], np.int64))
+
+
+def _slabs(block: BlockArrays, workers: int) -> list[Box]:
+    """Cut the cells of a block along the first axis, so that all workers can copy."""
+    low, high = block.owned.lo[0], block.owned.hi[0]
+    count = 1 if workers == 1 else max(1, min(high - low, _SLABS * workers))
+    ends = [low + (high - low) * k // count for k in range(count + 1)]
+    return [Box((a, *block.owned.lo[1:]), (b, *block.owned.hi[1:])) for a, b in itertools.pairwise(ends)]
+
+
+def _copied(binder: Binder, copies: Sequence[Copy], label: str) -> list[cmd.Command]:
+    if not copies:
+        return []
+    return [binder.backend.helper("copy_boxes", copy_args(copies), len(copies), cmd.Category.CALL, label)]
+
+
+def _passed(binder: Binder, function: int, copies: Sequence[Copy], label: str) -> list[cmd.Command]:
+    """Return the commands of copies between the caches and memory, by a function that knows where memory is."""
+    args = binder.control(copy_args(copies))
+    return [cmd.Kernel(function, args, len(copies), cmd.Category.CALL, label)] if copies else []

@@ -1,0 +1,44 @@
+"""Memory that is lent, and lent again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from minga.engine import pages
+from minga.engine.pages import LEAST, borrowed
+
+
+@pytest.mark.parametrize("size", [1, LEAST - 1, LEAST, LEAST + 12345])
+def test_lent_memory_has_the_size_and_can_be_written(size: int) -> None:
+    with borrowed(size) as memory:
+        assert memory.nbytes == size
+        memory[...] = 7
+        assert (memory == 7).all()
+
+
+def test_no_two_borrowers_share_memory() -> None:
+    with borrowed(LEAST) as one, borrowed(LEAST) as other:
+        assert not np.shares_memory(one, other)
+
+
+def test_the_largest_piece_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pages, "_SPARE", [])
+    if not hasattr(pages.mmap, "MADV_FREE"):
+        pytest.skip("the system cannot take back the pages of memory that is kept")
+    for size in (LEAST, 3 * LEAST, 2 * LEAST):
+        with borrowed(size):
+            pass
+    assert [len(piece) for piece in pages._SPARE] == [3 * LEAST]
+    with borrowed(3 * LEAST) as memory:
+        assert not pages._SPARE
+        address = memory.ctypes.data
+    with borrowed(LEAST) as memory:
+        assert memory.ctypes.data == address
+
+
+def test_memory_is_kept_after_an_error() -> None:
+    with pytest.raises(ValueError, match="stop"), borrowed(5 * LEAST):
+        raise ValueError("stop")
+    with borrowed(5 * LEAST) as memory:
+        memory[-1] = 1
