@@ -21,7 +21,7 @@ from minga.models.waves.elastic.sources import position_of
 from minga.models.waves.interpolation import check_point, doubtful, place
 from minga.models.waves.medium import slabs
 from minga.models.waves.shot import Shot
-from minga.models.waves.source import PlaneSource
+from minga.models.waves.source import PlaneSource, PointSource
 from minga.models.waves.survey_headers import about_quantities, headers_of
 from minga.models.waves.wavelets import Wavelet
 from minga.output.segy_survey import SegySurvey
