@@ -74,7 +74,8 @@ class Problem:
                 for box, values in engine.blocks(adjoint.of[self.out], write=True):
                     values += self.weights[box.slices(self.out.points.lo)]
 
-        with self.engine(comm, ranks) as engine:
+        own = {name: options.pop(name) for name in ("threads", "native") if name in options}
+        with self.engine(comm, ranks, **own) as engine:
             self.set(engine, self.values)
             adjoint.run(engine, self.steps, seed=seed, **options)
             slots = [(item, k) for item in wrt for k in range(item.slots)]

@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -32,12 +33,11 @@ from llvmlite import ir
 
 from minga.engine.emit import Code, Word, load
 from minga.engine.helper_kernels import copying
+from minga.engine.storage import LINE
 from minga.lang.types import DType
 
 __all__ = ["SAMPLE_WORDS", "CallFunctions", "call_functions"]
 
-LINE: Final = 64
-"""Bytes of a line of the cache."""
 AHEAD: Final = 2048
 """Bytes ahead of a copy that are fetched."""
 SAMPLE_WORDS: Final = 18
@@ -89,23 +89,26 @@ def _compiled() -> tuple[CallFunctions, object]:
 
 def _stream_row(code: Code, source: Word, target: Word, size: Word) -> None:
     """Copy a row, whole lines of it past the caches."""
-    whole = size & -LINE
-    kind = ir.VectorType(ir.IntType(32), LINE // 4)
-    with code.loop(whole >> 6) as line:
-        value = code.load_as(source + (line << 6), kind, align=1)
-        stored = code.store_value(value, target + (line << 6), align=LINE)
-        stored.set_metadata("nontemporal", code.function.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
-    code.copy(source + whole, target + whole, size - whole)
+    past = code.function.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+    with _lines(code, source, target, size) as (value, place, _):
+        code.store_value(value, place, align=LINE).set_metadata("nontemporal", past)
 
 
 def _fetch_row(code: Code, source: Word, target: Word, size: Word) -> None:
     """Copy a row, and fetch the memory that follows it ahead."""
+    with _lines(code, source, target, size) as (value, place, origin):
+        code.prefetch(origin + AHEAD)
+        code.store_value(value, place, align=1)
+
+
+@contextmanager
+def _lines(code: Code, source: Word, target: Word, size: Word) -> Iterator[tuple[ir.Value, Word, Word]]:
+    """Give the lines of a row, loaded, with their targets and sources; what is left over is copied."""
     whole = size & -LINE
     kind = ir.VectorType(ir.IntType(32), LINE // 4)
     with code.loop(whole >> 6) as line:
-        place = source + (line << 6)
-        code.prefetch(place + AHEAD)
-        code.store_value(code.load_as(place, kind, align=1), target + (line << 6), align=1)
+        origin = source + (line << 6)
+        yield code.load_as(origin, kind, align=1), target + (line << 6), origin
     code.copy(source + whole, target + whole, size - whole)
 
 

@@ -79,6 +79,13 @@ class _Prepared:
     draws: Apply | None
     """The first operation that draws random numbers."""
 
+    def close(self) -> None:
+        """Release its messages; collective."""
+        if self.native is not None:
+            self.native.close()
+        for channel in self.binding.channels:
+            channel.close()
+
 
 class Engine:
     """Runs Programs over a layout.
@@ -814,11 +821,22 @@ class Engine:
         self._access.between_runs("releases the Program that runs", "do so between runs of Programs")
         self._sent = self.traffic
         for prepared in self._prepared.values():
-            if prepared.native is not None:
-                prepared.native.close()
-            for channel in prepared.binding.channels:
-                channel.close()
+            prepared.close()
         self._prepared.clear()
+
+    def release(self, *programs: Program) -> None:
+        """Release what was prepared for Programs that will not run again; collective.
+
+        Parameters
+        ----------
+        programs
+            The Programs.
+        """
+        self._access.between_runs("releases a Program", "do so between runs of Programs")
+        for key in [key for key in self._prepared if any(key[0] is program for program in programs)]:
+            prepared = self._prepared.pop(key)
+            self._sent = count_sent(prepared.binding.channels, self._sent)
+            prepared.close()
 
     def close(self) -> None:
         """Release messages and threads; the fields stay readable."""

@@ -7,11 +7,13 @@ only in fresh memory, and only for the part of an array that happens to fill som
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import os
 import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -74,10 +76,22 @@ def filed(size: int, folder: str | os.PathLike[str]) -> Iterator[np.ndarray]:
     OSError
         If the folder does not exist or the disk has no room.
     """
+    if not Path(folder).is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", folder)
     with tempfile.TemporaryFile(dir=folder) as file:
-        os.posix_fallocate(file.fileno(), 0, max(size, 1))  # later, a lack of room would end the process
+        _allocate(file.fileno(), max(size, 1))
         memory = mmap.mmap(file.fileno(), max(size, 1))
         yield np.frombuffer(memory, np.uint8)[:size]
+
+
+def _allocate(file: int, size: int) -> None:
+    """Give a file its size, and room for it: a lack of room that is found later would end the process."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+        return
+    zeros = bytes(min(size, HUGE))
+    for start in range(0, size, len(zeros)):
+        os.write(file, zeros[: size - start])
 
 
 @contextlib.contextmanager

@@ -198,7 +198,8 @@ def _banded(binder: Binder, item: Item, first: Stage) -> bool:
             bound = binder.exchange(item.exchange)
             return not (bound.remote or bound.local or bound.pack or bound.unpack)
         case Call(function=CompiledCall() as function):
-            return function.banded is not None and binder.comm.size == 1 and not binder.noting
+            there = all(slot.field.grid == first.apply.grid for slot in (*item.reads, *item.writes))
+            return there and function.banded is not None and binder.comm.size == 1 and not binder.noting
         case Boundaries():
             return item.slot.field.grid == first.apply.grid
         case Stage(apply=apply):
@@ -371,9 +372,16 @@ def _wave(
     progress = np.zeros((columns, words.PROGRESS_WORDS), np.int64)
     bands = first, last, shape[0], left, right, width
     args = np.array([len(calls), *map(binder.address, (table, progress)), libc_address("sched_yield"), *bands])
+    timed = _kernels(calls)[0][1].block
     category, cells = cmd.Category.COMPUTE, sum(kernel.cells for _, kernel in calls)
     return cmd.Kernel(
-        wave_function(), binder.address(args), columns, category, _label(calls), cells=cells, block=calls[0][1].block
+        wave_function(),
+        binder.address(args),
+        columns,
+        category,
+        _label(calls),
+        cells=cells,
+        block=timed,
     )
 
 

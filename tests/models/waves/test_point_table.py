@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.engine import time_blocks
+from minga.engine import bind, time_blocks
 from minga.engine.command import Kernel
+from minga.engine.compiled_call import CompiledCall
 from minga.engine.helpers import wave_function
+from minga.errors import ProgramError
 from minga.models.waves import Receivers
 from minga.models.waves.boundary import Sponge, domain_of, faces_of
 from minga.models.waves.point_table import PointTable
@@ -53,11 +55,28 @@ def run(
         return table.values.copy(), np.array(engine.gather(u)), waves
 
 
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let Programs call the functions that native code takes the place of; the calls are listed."""
+    called: list[str] = []
+    monkeypatch.setattr(bind, "Host", type("NoHost", (), {}))
+    original = CompiledCall.__call__
+
+    def noting(self: CompiledCall, engine: mg.Engine) -> None:
+        called.append(self.label)
+        original(self, engine)
+
+    monkeypatch.setattr(CompiledCall, "__call__", noting)
+    return called
+
+
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_native_code_has_the_bits_of_python(dtype: str) -> None:
+def test_native_code_has_the_bits_of_python(dtype: str, in_python: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    other = run(dtype, True)
+    assert {label: in_python.count(label) for label in in_python} == {"receivers": 6, "residuals": 5}
+    monkeypatch.undo()
     samples, field, _ = run(dtype, True)
     assert samples.all()
-    other = run(dtype, False)
     assert np.array_equal(samples, other[0])
     assert np.array_equal(field, other[1])
 
@@ -82,9 +101,24 @@ def test_blocks_of_rounds_have_the_bits_of_single_rounds(
     assert other[2] >= 2  # both loops have blocks
     assert np.array_equal(samples, other[0])
     assert np.array_equal(field, other[1])
-    plain = run("f4", False, steps=21)
-    assert np.array_equal(samples, plain[0])
-    assert np.array_equal(field, plain[1])
+    interpreted = run("f4", False, steps=21)
+    assert np.array_equal(samples, interpreted[0])
+    assert np.array_equal(field, interpreted[1])
+
+
+def test_points_beyond_the_halo_are_refused() -> None:
+    """A call without a refresh: its points lie near the ends of ranks."""
+    u = mg.Field("u", GRID, "f8", boundary=mg.fixed(0.0))
+    table = PointTable(Taps.of(Receivers(POINTS).placed(DOMAIN)), 1, 1)
+    sampling = mg.Program("sample")
+    sampling.call(table.sampling(u), reads=(u,))
+
+    def body(comm: Any) -> None:
+        with mg.Engine(parse_layout("slabs", GRID.box, 3), grid=GRID, comm=comm) as engine:
+            engine.run(sampling)
+
+    with pytest.raises(ProgramError, match="beyond its halo"):
+        mg.run_virtual(3, body)
 
 
 def test_samples_are_weighted_sums_of_cells() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,9 +14,11 @@ import pytest
 from hypothesis import given, settings
 
 import minga as mg
-from adjoint_problems import PROBLEMS, Problem, problems
-from minga.engine import pages
-from minga.errors import RunError
+from adjoint_problems import GRID, PROBLEMS, Problem, problems
+from minga.engine import bind, pages
+from minga.engine.compiled_call import CompiledCall
+from minga.errors import ProgramError, RunError
+from minga.solve.adjoint import adjoint as adjoint_module
 
 Gradient = Mapping[tuple[mg.Field, int], np.ndarray]
 
@@ -24,15 +27,137 @@ def equal(one: Gradient, other: Gradient) -> bool:
     return all(np.array_equal(one[key], array) for key, array in other.items())
 
 
+@pytest.fixture
+def stored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let steps store values however many there are; what was done is listed."""
+    done: list[str] = []
+    monkeypatch.setattr(adjoint_module, "_MOST_VALUES", 1000)
+    for name in ("_with_values", "_with_all_states", "_with_checkpoints"):
+        original = getattr(adjoint_module.Adjoint, name)
+
+        def noting(self: Any, *rest: Any, name: str = name, original: Any = original) -> None:
+            done.append(name)
+            original(self, *rest)
+
+        monkeypatch.setattr(adjoint_module.Adjoint, name, noting)
+    return done
+
+
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let Programs call the functions that native code takes the place of; the calls are listed."""
+    called: list[str] = []
+    monkeypatch.setattr(bind, "Host", type("NoHost", (), {}))
+    original = CompiledCall.__call__
+
+    def noting(self: CompiledCall, engine: mg.Engine) -> None:
+        called.append(self.label)
+        original(self, engine)
+
+    monkeypatch.setattr(CompiledCall, "__call__", noting)
+    return called
+
+
+def line(cells: int = 103) -> tuple[Problem, list[mg.Field]]:
+    """A step on one axis."""
+
+    @mg.kernel
+    def diffuse(u: Any, k: Any, new: Any) -> None:
+        new[0] = u[0] + 0.1 * k[0] * (u[1] - 2.0 * u[0] + u[-1])
+
+    grid = mg.Grid((cells,))
+    u, k = mg.Field("u", grid, slots=2, boundary=mg.fixed(0.0)), mg.Field("k", grid)
+    step = mg.Program("line")
+    step.apply(diffuse, u, k, u.next)
+    step.rotate(u)
+    return Problem(step, [u, k], u), [u, k]
+
+
+STORING = {"heat": PROBLEMS["heat"], "reaction": PROBLEMS["reaction"], "staggered": PROBLEMS["staggered"], "line": line}
+
+
 @pytest.mark.few(2)
-@pytest.mark.parametrize("name", ["heat", "reaction", "staggered", "corners", "advection"])
-def test_bits_are_those_of_kept_states(name: str) -> None:
-    problem, wrt = PROBLEMS[name]()
+@pytest.mark.parametrize("name", STORING)
+def test_bits_are_those_of_kept_states(name: str, stored: list[str]) -> None:
+    problem, wrt = STORING[name]()
     problem.steps = 5
     expected = problem.gradient(wrt, checkpoints=2)
     assert any(array.any() for array in expected.values())
     assert equal(problem.gradient_by_program(wrt), expected)
     assert equal(problem.gradient_by_program(wrt, memory=1), expected)
+    assert stored == ["_with_checkpoints", "_with_values", "_with_checkpoints"]
+
+
+@pytest.mark.parametrize("name", ["corners", "advection"])
+def test_steps_whose_values_are_needed_elsewhere_keep_states(name: str, stored: list[str]) -> None:
+    problem, wrt = PROBLEMS[name]()
+    assert equal(problem.gradient_by_program(wrt), problem.gradient(wrt, checkpoints=1))
+    assert stored == ["_with_all_states", "_with_checkpoints"]
+
+
+def test_an_operation_that_is_recorded_twice(stored: list[str]) -> None:
+    problem, wrt = PROBLEMS["heat"]()
+    twice = mg.Program("twice")
+    twice.include(problem.step)
+    twice.include(problem.step)
+    problem.step = twice
+    assert equal(problem.gradient_by_program(wrt), problem.gradient(wrt, checkpoints=1))
+    assert stored == ["_with_all_states", "_with_checkpoints"]
+
+
+def test_seeds_find_the_registers_before_the_step(stored: list[str]) -> None:
+    """A seed with a rate that the step changes."""
+    u = mg.Field("u", GRID, slots=2, boundary=mg.fixed(0.0))
+    rate = mg.Register("rate", initial=1.0)
+
+    @mg.kernel
+    def grow(u: Any, new: Any, *, rate: Any) -> None:
+        new[0, 0] = u[0, 0] + 0.1 * rate * u[0, 0] * u[0, 0]
+
+    @mg.kernel
+    def add(target: Any, *, rate: Any) -> None:
+        target[0, 0] = target[0, 0] + rate
+
+    step = mg.Program("step")
+    step.apply(grow, u, u.next, rate=rate)
+    step.rotate(u)
+    step.let(rate, 1.5 * rate)
+    found = []
+    for memory in (1 << 30, 1):
+        adjoint = mg.adjoint(step, [u])
+        seed = mg.Program("seed")
+        seed.apply(add, adjoint.of[u], rate=rate)
+        with mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID) as engine:
+            engine.set(u, 0.3)
+            adjoint.run(engine, 4, seed=seed, memory=memory)
+            found.append(np.array(engine.gather(adjoint.of[u])))
+    assert stored == ["_with_values", "_with_checkpoints"]
+    assert np.array_equal(*found)
+
+
+def test_kernels_that_also_reduce(stored: list[str]) -> None:
+    """What is reduced stays what it was, whatever the numbers of its parameters."""
+    u = mg.Field("u", GRID, slots=2, boundary=mg.fixed(0.0))
+    w = mg.Field("w", GRID)
+
+    @mg.kernel
+    def grow(w: Any, u: Any, new: Any) -> dict[str, Any]:
+        new[0, 0] = u[0, 0] + 0.1 * u[0, 0] * u[0, 0]
+        return {"total": mg.sum(w[0, 0] * w[0, 0])}
+
+    step = mg.Program("step")
+    results = step.apply(grow, w, u, u.next)
+    step.rotate(u)
+    seen: list[float] = []
+    adjoint = mg.adjoint(step, [u])
+    observe = mg.Program("observe")
+    observe.call(lambda engine: seen.append(engine.read(results.total)))
+    with mg.Engine(mg.Layout.single(GRID.box, 1), grid=GRID) as engine:
+        engine.set(u, 0.3)
+        engine.set(w, 2.0)
+        adjoint.run(engine, 3, seed=mg.Program("none"), observe=observe)
+    assert stored == ["_with_values"]
+    assert seen[1:] == [4.0 * GRID.box.size] * 3
 
 
 def test_the_reversal_reads_values_in_place_of_the_state() -> None:
@@ -47,16 +172,32 @@ def test_the_reversal_reads_values_in_place_of_the_state() -> None:
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("options", [{"threads": 3}, {"native": False}])
-def test_bits_do_not_depend_on_threads_or_native_code(options: dict[str, int]) -> None:
-    problem, wrt = PROBLEMS["heat"]()
-    assert equal(problem.gradient_by_program(wrt, **options), problem.gradient(wrt))
+def test_bits_do_not_depend_on_threads_or_native_code(options: dict[str, int], stored: list[str]) -> None:
+    for make in STORING.values():
+        problem, wrt = make()
+        assert equal(problem.gradient_by_program(wrt, **options), problem.gradient(wrt, **options))
+        assert stored[-2:] == ["_with_values", "_with_all_states"]
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("name", ["line", "heat"])
+def test_functions_in_python_have_the_bits_of_native_code(
+    name: str, stored: list[str], in_python: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem, wrt = STORING[name]()
+    by_program, by_hand = problem.gradient_by_program(wrt), problem.gradient(wrt)
+    assert in_python.count("keep") == 3 * problem.steps
+    monkeypatch.undo()
+    assert equal(by_program, problem.gradient_by_program(wrt))
+    assert equal(by_hand, problem.gradient(wrt))
 
 
 @pytest.mark.few(1)
 @pytest.mark.parametrize("ranks", [2, 3])
-def test_bits_do_not_depend_on_ranks(ranks: int) -> None:
+def test_bits_do_not_depend_on_ranks(ranks: int, stored: list[str]) -> None:
     problem, wrt = PROBLEMS["heat"]()
     shared = mg.run_virtual(ranks, lambda comm: problem.gradient_by_program(wrt, comm, ranks))[0]
+    assert stored == ["_with_values"] * ranks
     assert equal(shared, problem.gradient(wrt))
 
 
@@ -66,7 +207,9 @@ def test_bits_do_not_depend_on_ranks(ranks: int) -> None:
 def test_random_steps(problem: tuple[Problem, list[mg.Field]]) -> None:
     found, wrt = problem
     found.steps = 3
-    assert equal(found.gradient_by_program(wrt), found.gradient(wrt, checkpoints=1))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(adjoint_module, "_MOST_VALUES", 1000)
+        assert equal(found.gradient_by_program(wrt), found.gradient(wrt, checkpoints=1))
 
 
 def test_a_seed_that_sees_the_state_gets_it() -> None:
@@ -132,9 +275,9 @@ def test_a_disk_is_used_only_if_memory_is_short(tmp_path: Path) -> None:
     problem, wrt = PROBLEMS["heat"]()
     missing = tmp_path / "missing"
     problem.gradient(wrt, disk=missing)
-    with pytest.raises(RunError, match=r"states do not go to .*missing: No such file") as error:
+    with pytest.raises(RunError, match=r"states do not go to .*missing: there is no such folder") as error:
         problem.gradient(wrt, memory=1, disk=missing)
-    assert "more room" in str(error.value)
+    assert "has room" in str(error.value)
 
 
 def test_a_full_disk_is_told_on_all_ranks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,3 +300,41 @@ def test_a_full_disk_is_told_on_all_ranks(tmp_path: Path, monkeypatch: pytest.Mo
     found = mg.run_virtual(2, body)
     assert sum("No space left on device" in text for text in found) == 1
     assert sum("another rank has no room" in text for text in found) == 1
+
+
+def test_nothing_is_left_of_the_states(tmp_path: Path) -> None:
+    """Neither mappings nor files, however often an engine is used."""
+    problem, wrt = PROBLEMS["heat"]()
+    adjoint = mg.adjoint(problem.step, wrt)
+    with problem.engine() as engine:
+        problem.set(engine, problem.values)
+        for _ in range(3):
+            adjoint.run(engine, problem.steps, seed=mg.Program("none"), memory=1, disk=tmp_path)
+            adjoint.run(engine, problem.steps, seed=lambda engine, n: None, memory=1, disk=tmp_path)
+        gc.collect()
+        maps = Path("/proc/self/maps")
+        assert not maps.exists() or str(tmp_path) not in maps.read_text()
+        assert len({key[0] for key in engine._prepared}) <= 2
+
+
+def test_an_error_leaves_the_state_of_the_beginning() -> None:
+    problem, wrt = PROBLEMS["heat"]()
+    adjoint = mg.adjoint(problem.step, wrt)
+
+    def seed(engine: mg.Engine, n: int) -> None:
+        if n == 2:
+            raise ValueError("stop")
+
+    for memory in (1 << 30, 1):
+        with problem.engine() as engine:
+            problem.set(engine, problem.values)
+            with pytest.raises(ValueError, match="stop"):
+                adjoint.run(engine, problem.steps, seed=seed, memory=memory)
+            assert np.array_equal(np.array(engine.gather(problem.out)), problem.values[problem.out, 0])
+
+
+@pytest.mark.parametrize("steps", [0, 2.0, "3"])
+def test_wrong_numbers_of_steps_are_refused(steps: Any) -> None:
+    problem, wrt = PROBLEMS["heat"]()
+    with problem.engine() as engine, pytest.raises(ProgramError, match="whole numbers"):
+        mg.adjoint(problem.step, wrt).run(engine, steps, seed=mg.Program("none"))

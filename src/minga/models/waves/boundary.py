@@ -189,14 +189,15 @@ class Cpml:
             )
 
     def coefficients(
-        self, away: NDArray[np.int64], spacing: float, fastest: float, dt: float, frequency: float
+        self, away: NDArray[Any], spacing: float, fastest: float, dt: float, frequency: float
     ) -> tuple[Floats, Floats]:
         """Return a and b of cells by their depth: memory = b * memory + a * derivative; a is 0 outside the layer.
 
         Parameters
         ----------
         away
-            Depths in cells, 0 outside the layer.
+            Depths in cells, 0 outside the layer; half a cell beyond its last cell they count as its full depth, since
+            waves of frequency 0 would grow with a slower decay.
         spacing
             Metres between cells.
         fastest
@@ -211,7 +212,7 @@ class Cpml:
         tuple of ndarray
             A and b, f8 of the same shape each.
         """
-        width, share = self.cells * spacing, away / self.cells
+        width, share = self.cells * spacing, np.minimum(away / self.cells, 1.0)
         damping = -3 * fastest * portable.log(self.reflection) / (2 * width) * (share * share)
         slow = math.pi * frequency * (1 - share)
         b = portable.exp(-(damping + slow) * dt)

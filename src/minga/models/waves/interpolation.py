@@ -251,7 +251,8 @@ def taps(place: float, interpolation: Interpolation) -> tuple[int, NDArray[np.in
     if interpolation == "linear":
         cells, weights = np.arange(2), np.array([1 - off, off])
     else:
-        cells, weights = _SINC_CELLS, _SINC[off] if off in _SINC else _sinc(np.array([off]))[0]
+        known = _SINC.get(off)
+        cells, weights = _SINC_CELLS, _sinc(np.array([off]))[0] if known is None else known
     return below, cells + below, weights
 
 

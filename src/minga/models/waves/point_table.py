@@ -14,6 +14,7 @@ from minga.engine.compiled_call import BandedCall, CompiledCall, move_words
 from minga.engine.engine import Engine
 from minga.engine.skew import Touch
 from minga.engine.storage import BlockArrays
+from minga.errors import ProgramError
 from minga.models.waves.medium import Floats
 from minga.models.waves.receivers import Taps, spread, taken
 from minga.space.field import Field
@@ -71,6 +72,7 @@ class PointTable:
             for block in binder.storage.stored(field).blocks.values():
                 mine, at, weights = taken(self.taps, block.owned, block.box.lo)
                 if len(mine):
+                    _check_inside(field, block, at)
                     bases, cells = self.taps.bases[:, mine], self.taps.cells[:, :, mine]
                     away = cells - bases[:, None]
                     slot = _slot(binder, field, block)
@@ -97,7 +99,7 @@ class PointTable:
 
         def inject(engine: Engine) -> None:
             row, rest = divmod(int(position[0]), self.every)
-            if rest == 0 and self.values[row].any():
+            if rest == 0 and row >= 0 and self.values[row].any():
                 self.taps.inject(engine, [field], self.values[row])
             position[0] -= 1
 
@@ -151,6 +153,15 @@ def _compiled(
         return [*kernels, *moved(binder, 1)]
 
     return CompiledCall(label, function, commands, banded, moved)
+
+
+def _check_inside(field: Field, block: BlockArrays, cells: tuple[np.ndarray, ...]) -> None:
+    """Raise ProgramError if a block's arrays lack some cells."""
+    if any(index.min() < 0 or index.max() >= n for index, n in zip(cells, block.box.shape, strict=True)):
+        raise ProgramError(
+            f"the points of a table need cells of {field.name!r} that lie beyond its halo",
+            remedy="refresh the field to the reach of the taps before the call",
+        )
 
 
 def _slot(binder: Binder, field: Field, block: BlockArrays) -> int:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -31,6 +31,7 @@ Numbers = dict[Register, bool | int | float]
 State = tuple[dict[Slot, list[np.ndarray]], Numbers]
 Visit = Callable[[Engine, int], None] | Program
 Turn = Callable[[Engine], None]
+Way = Callable[[Engine, int, Any, Visit | None, Turn, Folder], None]
 
 
 def adjoint(step: Program, wrt: Sequence[Field], *, name: str = "adjoint") -> Adjoint:
@@ -127,8 +128,8 @@ class Adjoint:
         """Compute the adjoints through some steps, from the present state of an engine; collective.
 
         States are stored, and others computed again from them, so that memory does not grow with the number of steps;
-        results do not depend on how many are stored. Afterwards the engine has the state of the beginning again, and
-        the adjoint fields hold the derivatives.
+        results do not depend on how many are stored. Afterwards the engine has the state of the beginning again, also
+        after an error, and the adjoint fields hold the derivatives.
 
         Parameters
         ----------
@@ -150,29 +151,44 @@ class Adjoint:
         between
             `between(engine)` is called once, after the last call of `observe` and before the first of `seed`.
         disk
-            Folder of each rank for states that `memory` does not hold; None: steps are computed again instead.
+            Folder of each rank for states that `memory` does not hold; None, on any rank: steps are computed again
+            instead.
 
         Raises
         ------
         ProgramError
             If the number of steps or of checkpoints is not positive, or a run ends before its last step.
         RunError
-            If the disk has no room for the states.
+            If there is no room for the states.
         """
-        if steps < 1 or (checkpoints is not None and checkpoints < 1):
-            raise ProgramError(f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive numbers")
+        if not all(isinstance(n, int) and n >= 1 for n in (steps, 1 if checkpoints is None else checkpoints)):
+            raise ProgramError(
+                f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive whole numbers"
+            )
         begin = self._state(engine)
         turn = between or (lambda engine: None)
-        run = self._with_values if self._remembers(engine, seed) else self._with_all_states
-        room = self._fit(engine, memory, self._kept(run)) >= steps
-        if not room and self._fit(engine, memory, self._read) >= steps:
-            run, room = self._with_all_states, True
-        if checkpoints is None and (room or disk is not None):
-            run(engine, steps, seed, observe, turn, None if room else disk)
-        else:
+        try:
+            self._through(engine, steps, seed, observe, turn, checkpoints, memory, disk)
+        finally:
+            self._restore(engine, begin)
+
+    def _through(
+        self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn,
+        checkpoints: int | None, memory: int, disk: Folder,
+    ) -> None:  # fmt: skip
+        """Make all steps forwards and backwards, with copies of what they need as far as there is room for it."""
+        ways: list[tuple[Way, Sequence[Slot]]] = [(self._with_all_states, self._read)]
+        if self.recording.remembered is not None and self._remembers(engine, seed):
+            ways.insert(0, (self._with_values, self.recording.remembered.slots))
+        roomy = next((way for way, kept in ways if self._fit(engine, memory, kept) >= steps), None)
+        on_disk = _on_all(engine, disk is not None)
+        if checkpoints is not None or (roomy is None and not on_disk):
             most = checkpoints or min(steps, max(1, self._fit(engine, memory, self._slots)))
             self._with_checkpoints(engine, steps, most, seed, observe, turn)
-        self._restore(engine, begin)
+        elif roomy is not None:
+            roomy(engine, steps, seed, observe, turn, None)
+        else:
+            ways[0][0](engine, steps, seed, observe, turn, disk)
 
     def _remembers(self, engine: Engine, seed: Visit) -> bool:
         """Return True if the values that reversals need are stored in place of states: seeds must not see these."""
@@ -181,11 +197,6 @@ class Adjoint:
             return False
         values, state = (_bytes(engine, slots) for slots in (found.slots, self._read))
         return _fit(engine, _MOST_VALUES * state, values) >= 1
-
-    def _kept(self, run: Callable[..., None]) -> Sequence[Slot]:
-        """Return the slots of which a way to run keeps copies."""
-        found = self.recording.remembered
-        return self._read if found is None or run == self._with_all_states else found.slots
 
     def _with_values(
         self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn, disk: Folder
@@ -208,9 +219,11 @@ class Adjoint:
             backwards.call(values.restore(), writes=found.slots)
             backwards.include(Program("registers", self.recording.registers_again))
             backwards.include(found.reverse)
+            backwards.call(registers.restore_again(()))
             backwards.include(seed)
-            engine.run(seed)
+            _run(engine, seed)
             _run(engine, backwards, steps)
+            engine.release(forwards, backwards)
 
     def _with_all_states(
         self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn, disk: Folder
@@ -224,12 +237,13 @@ class Adjoint:
             turn(engine)
             self._clear(engine)
             self._backwards(engine, tape, steps, seed)
+            engine.release(forwards)
 
     def _all_forwards(self, engine: Engine, forwards: Program, steps: int, observe: Visit | None) -> None:
         """Make all steps, and let others see them."""
         if observe is None or isinstance(observe, Program):
             if observe is not None:
-                engine.run(observe)
+                _run(engine, observe)
                 forwards.include(observe)
             _run(engine, forwards, steps)
             return
@@ -247,14 +261,15 @@ class Adjoint:
         if self.recording.taped.operations:
             backwards.call(tape.restore_again(self._disturbed), writes=self._disturbed)
         if isinstance(seed, Program):
-            engine.run(seed)
+            _run(engine, seed)
             backwards.include(seed)
             _run(engine, backwards, steps)
-            return
-        seed(engine, steps)
-        for n in reversed(range(steps)):
-            _run(engine, backwards)
-            seed(engine, n)
+        else:
+            seed(engine, steps)
+            for n in reversed(range(steps)):
+                _run(engine, backwards)
+                seed(engine, n)
+        engine.release(backwards)
 
     def _with_checkpoints(
         self, engine: Engine, steps: int, most: int, seed: Visit, observe: Visit | None, turn: Turn
@@ -360,6 +375,13 @@ def _fit(engine: Engine, memory: int, size: int) -> int:
     most = np.array([memory // max(size, 1)], np.int64)
     engine.comm.allreduce(most, "min")
     return int(most[0])
+
+
+def _on_all(engine: Engine, condition: bool) -> bool:
+    """Return True if a condition holds on all ranks."""
+    found = np.array([condition], np.int64)
+    engine.comm.allreduce(found, "min")
+    return bool(found[0])
 
 
 def _reads(program: Program) -> set[Field]:

@@ -86,8 +86,8 @@ def remembered(
                 return None
             reverse.append(changed)
     looped = {inner for each in step.operations if isinstance(each, Repeat) for inner in flat(each.body)}
-    if not found.fields or looped & found.stored.keys():
-        return None
+    if not found.fields or any(each in looped or step.operations.count(each) > 1 for each in found.stored):
+        return None  # an operation that is executed twice has values of its own each time
     operations = [found.storing(each) if isinstance(each, Apply) else each for each in step.operations]
     slots = [item.now for item in found.fields]
     return Remembered(Program(f"{step.name}.remembered", operations), Program(f"{name}.reverse", reverse), slots)
@@ -230,7 +230,7 @@ def _assembled(
     stores: Sequence[tuple[int, tuple[int, ...], tuple[int, ...], Node]],
 ) -> tuple[KernelGraph, tuple[Operand, ...]]:  # fmt: skip
     """Return a graph with other stores and the parameters that it uses, slots before constants, and their operands."""
-    roots = [*graph.locals, *(value for *_, value in stores)]
+    roots = [*graph.locals, *(value for *_, value in stores), *(each.value for each in graph.reductions)]
     used = {node.data[0] for node in topological(roots) if node.op == "read"} | {param for param, *_ in stores}
     ranked = sorted(used, key=lambda number: (not isinstance(operands[number], Slot), number))
     order = {number: k for k, number in enumerate(ranked)}
@@ -239,5 +239,6 @@ def _assembled(
     trace.params = [params[number] for number in ranked]
     locals_ = tuple(share(final(node)) for node in graph.locals)
     made = tuple(Store(order[p], strides, offsets, share(final(value))) for p, strides, offsets, value in stores)
-    new = assemble(graph.name, trace, made, graph.reductions, locals_, graph.order, graph.where)
+    reductions = tuple(replace(each, value=share(final(each.value))) for each in graph.reductions)
+    new = assemble(graph.name, trace, made, reductions, locals_, graph.order, graph.where)
     return new, tuple(operands[number] for number in ranked)

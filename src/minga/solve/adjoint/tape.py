@@ -98,6 +98,7 @@ class Tape:
         return self
 
     def __exit__(self, *reason: object) -> None:
+        self._tracks, self._numbers = {}, {}  # whatever still refers to this tape does not keep the memory
         self._context.close()
 
     def keep(self) -> CompiledCall:
@@ -176,7 +177,6 @@ class Tape:
         self, binder: Binder, slots: Sequence[Slot]
     ) -> list[tuple[BoxAddress, BoxAddress, tuple[int, ...], int]]:
         """Return where parts of slots are, and where their copies are; shapes, and bytes of an item."""
-        binder.keep.append(self)
         found = []
         for slot in slots:
             blocks = [b for b in binder.storage.stored(slot.field).blocks.values() if not b.owned.empty]
@@ -184,7 +184,7 @@ class Tape:
                 parts = _slabs(block, binder.backend.workers)
                 for part in parts:
                     lead = (part.lo[0] - block.owned.lo[0]) * track.frames.strides[1]
-                    own = BoxAddress(track.place.ctypes.data, lead, track.frames.strides[1:])
+                    own = BoxAddress(binder.control(track.place), lead, track.frames.strides[1:])
                     found.append((box_place(block, slot, part), own, part.shape, track.frames.itemsize))
         return found
 
@@ -194,29 +194,26 @@ class Tape:
         for register, track in self._numbers.items():
             memory = binder.storage.of(register)
             given = BoxAddress(binder.control(np.array([binder.address(memory)], np.int64)), 0, memory.strides)
-            found.append((given, BoxAddress(track.place.ctypes.data, 0, memory.strides), memory.itemsize))
+            found.append((given, BoxAddress(binder.control(track.place), 0, memory.strides), memory.itemsize))
         return found
 
 
 @contextmanager
 def _room(engine: Engine, size: int, disk: Folder) -> Iterator[np.ndarray]:
     """Lend memory, or that of a file; if a rank has no room for it, all raise RunError."""
-    if disk is None:
-        with borrowed(size) as memory:
-            yield memory
-        return
     with ExitStack() as context:
         problem, memory = "", np.zeros(0, np.uint8)
         try:
-            memory = context.enter_context(filed(size, disk))
-        except OSError as error:
-            problem = f"{error.strerror or error}"
+            memory = context.enter_context(borrowed(size) if disk is None else filed(size, disk))
+        except (OSError, MemoryError, TypeError) as error:
+            problem = str(getattr(error, "strerror", None) or error)
         failed = np.array([1 if problem else 0], np.int64)
         engine.comm.allreduce(failed, "sum")
         if failed[0]:
             raise RunError(
-                f"adjoint: {size / 1e9:.3g} GB of states do not go to {disk}: {problem or 'another rank has no room'}",
-                remedy="name a folder of a disk with more room, or leave it out: then steps are computed again",
+                f"adjoint: {size / 1e9:.3g} GB of states do not go to {disk or 'memory'}: "
+                f"{problem or 'another rank has no room'}",
+                remedy="give less memory=, or disk= with a folder that has room; without, steps are computed again",
             )
         yield memory
 
@@ -236,9 +233,9 @@ def _track(memory: np.ndarray, shape: tuple[int, ...], dtype: str) -> _Track:
 
 
 def _slabs(block: BlockArrays, workers: int) -> list[Box]:
-    """Cut the cells of a block along the first axis, so that all workers can copy."""
+    """Cut the cells of a block into rows along the first axis, so that all workers can copy."""
     low, high = block.owned.lo[0], block.owned.hi[0]
-    count = 1 if workers == 1 else max(1, min(high - low, _SLABS * workers))
+    count = 1 if workers == 1 or block.owned.ndim == 1 else max(1, min(high - low, _SLABS * workers))
     ends = [low + (high - low) * k // count for k in range(count + 1)]
     return [Box((a, *block.owned.lo[1:]), (b, *block.owned.hi[1:])) for a, b in itertools.pairwise(ends)]
 

@@ -147,7 +147,7 @@ class _Transposed:
                 own = here.setdefault(self.adjoints[leaf.data[0]], Weight())
                 for node, factor in weight:
                     own.add(node, factor)
-            else:
+            elif any(factor != 0.0 for _, factor in weight):
                 there.append((leaf, weight))
         if any(leaf.op == "read" and self.adjoints[leaf.data[0]] in stored for leaf, _ in there):
             raise ProgramError(
