@@ -10,6 +10,7 @@ import numpy as np
 from minga.engine.comm import Comm
 from minga.engine.engine import Engine
 from minga.engine.program import Program
+from minga.errors import RunError
 from minga.models.waves.medium import Floats
 from minga.models.waves.point_table import PointTable
 from minga.models.waves.receivers import Taps
@@ -171,10 +172,22 @@ class SensorTable:
         ----------
         comm
             The ranks that have sampled.
+
+        Raises
+        ------
+        RunError
+            If a sample is not finite.
         """
         for table in self.tables.values():
             table.combine(comm)
-        return self.sensors.joined({field: table.values for field, table in self.tables.items()})
+        traces = self.sensors.joined({field: table.values for field, table in self.tables.items()})
+        wrong = np.flatnonzero(~np.isfinite(traces).all(axis=1))
+        if len(wrong):
+            raise RunError(
+                f"the waves have grown without limit: sample {wrong[0]} of {len(traces)} is not finite",
+                remedy="choose a sponge where matched layers (cpml) let waves grow, or a shorter time step",
+            )
+        return traces
 
     def store(self, amounts: Floats) -> None:
         """Store amounts for an injection.
