@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 
-__all__ = ["Gain", "draw_gather", "draw_geometry", "draw_spectrum", "gained"]
+__all__ = ["Gain", "draw_gather", "draw_geometry", "draw_spectrum", "draw_waves", "gained"]
 
 Gain = Literal["none", "power", "agc"]
 GAINS: Final = ("none", "power", "agc")
@@ -139,6 +139,49 @@ def draw_geometry(
     axes.set(xlabel=f"{labels[1]} (m)", ylabel=f"{labels[0]} (m)", title=title)
     axes.legend(loc="lower right", facecolor="0.6")
     figure.colorbar(image, label="vp (m/s)", shrink=0.8)
+    return _png(figure)
+
+
+def draw_waves(
+    planes: Sequence[NDArray[Any]],
+    times: Sequence[float],
+    model: NDArray[Any],
+    ends: Sequence[float],
+    labels: tuple[str, str],
+    title: str,
+    clip: float = 99.5,
+) -> bytes:
+    """Return a PNG of waves at some times over the model, which shows where they are weak.
+
+    Parameters
+    ----------
+    planes
+        Waves on a section at each time.
+    times
+        The times, s.
+    model
+        Velocities on the section, m/s.
+    ends
+        Position of the last cell along both axes of the section, m.
+    labels
+        Names of both axes, that downwards first.
+    title
+        Title of the picture.
+    clip
+        Percentage of the cells that are not clipped.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.2, 2.6 * len(planes)), layout="constrained")
+    extent = (0, ends[1], ends[0], 0)
+    image: Any = None
+    for axes, plane, time in zip(figure.subplots(len(planes), squeeze=False)[:, 0], planes, times, strict=True):
+        loud = float(np.percentile(np.abs(plane), clip)) or float(np.abs(plane).max(initial=0.0)) or 1.0
+        image = axes.imshow(model, cmap="gray", extent=extent, aspect="auto")
+        opaque = np.clip(3.0 * np.abs(plane) / loud, 0.0, 1.0)
+        axes.imshow(plane, cmap="RdBu_r", vmin=-loud, vmax=loud, alpha=opaque, extent=extent, aspect="auto")
+        axes.set(xlabel=f"{labels[1]} (m)", ylabel=f"{labels[0]} (m)", title=f"{title}, {time:.3g} s")
+    figure.colorbar(image, ax=figure.axes, label="vp (m/s)", shrink=0.8)
     return _png(figure)
 
 

@@ -23,9 +23,13 @@ from minga.models.waves import (
     Sponge,
     Survey,
     points_between,
+    prepare,
+    shot_snapshots,
+    shot_traces,
     shots_of_files,
     streamer,
 )
+from minga.models.waves.elastic import ElasticMedium, Explosion, prepare_elastic
 from minga.output import segy_survey
 from minga.output.segy import SegyFile
 
@@ -211,3 +215,22 @@ def test_sources_may_be_dipoles(tmp_path: Path) -> None:
     assert found != written()
     with pytest.raises(CaseError, match="outside the model"):
         dipoles(-30.0).record(tmp_path / "e.sgy", SAMPLES)
+
+
+def test_snapshots_agree_with_traces_and_elastic_ones_are_of_velocities() -> None:
+    """Values at a receiver on a cell after some steps."""
+    elastic = ElasticMedium(2000.0, 1100.0, 2000.0)
+    points = [(40.0, 60.0)]
+    cases = [
+        (prepare((20, 24), 10.0, dt=1e-3, medium=Medium(2000.0), boundary=Sponge(5)), PointSource, ("p",)),
+        (prepare_elastic((20, 24), 10.0, dt=1e-3, medium=elastic, boundary=Sponge(5)), Explosion, ("vz",)),
+    ]
+    for waves, source, record in cases:
+        shot = Shot([source((100.0, 110.0), Ricker(25.0))], Receivers(points), record=record)
+        early, late = shot_snapshots(waves, shot, [40, 90])
+        assert early.shape == late.shape == (20, 24)
+        if record == ("p",):
+            traces = shot_traces(waves, shot, 91)[:, 0]
+            assert (early[4, 6], late[4, 6]) == (traces[40], traces[90])
+        assert early.any()
+        assert not np.array_equal(early, late)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from minga.models.waves.migration import migrate
     from minga.models.waves.model import Waves, fletcher, prepare
     from minga.models.waves.receivers import Receivers, Taps
-    from minga.models.waves.shot import Shot, shot_traces
+    from minga.models.waves.shot import Shot, shot_snapshots, shot_traces
     from minga.models.waves.source import PlaneSource, PointSource, add_sources
     from minga.models.waves.survey import Survey
     from minga.models.waves.survey_frame import Frame
@@ -75,6 +75,7 @@ __all__ = [
     "shot_born",
     "shot_gradient",
     "shot_image",
+    "shot_snapshots",
     "shot_traces",
     "shots_of_files",
     "streamer",

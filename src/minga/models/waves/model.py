@@ -135,6 +135,11 @@ class Waves:
     strength: Field | None = None
 
     @property
+    def shown(self) -> Field:
+        """Field that pictures show: p."""
+        return self.fields[0]
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Cells of the model, without layers."""
         return self.domain.shape

@@ -22,7 +22,7 @@ from minga.space.cuts import parse_layout
 from minga.space.field import STEP, Field
 from minga.space.grid import Grid
 
-__all__ = ["AnyWaves", "Shot", "ShotRun", "checked_data", "shot_traces"]
+__all__ = ["AnyWaves", "Shot", "ShotRun", "checked_data", "shot_snapshots", "shot_traces"]
 
 
 class AnyWaves(Protocol):
@@ -39,6 +39,10 @@ class AnyWaves(Protocol):
     @property
     def dt(self) -> float:
         """Seconds of a step."""
+
+    @property
+    def shown(self) -> Field:
+        """Field that pictures show."""
 
     def stepping(self, sources: Sequence[Any]) -> Stepping:
         """Return a time step with its boundaries and sources."""
@@ -104,6 +108,36 @@ def shot_traces(
     run = ShotRun(waves, shot)
     with run.engine(threads, comm, layout) as engine:
         return run.record(engine, run.stepping.step, samples)
+
+
+def shot_snapshots(waves: AnyWaves, shot: Shot, steps: Sequence[int], *, threads: int = 1) -> list[Floats]:
+    """Return the waves of a shot after some numbers of steps.
+
+    Parameters
+    ----------
+    waves
+        Waves in the medium, as for `shot_traces`.
+    shot
+        The shot; neither its receivers nor its data are used.
+    steps
+        Numbers of steps, in rising order.
+    threads
+        Threads.
+
+    Returns
+    -------
+    list of ndarray
+        p, or for elastic waves the velocity downwards, f8 of the model's shape; one entry for each number.
+    """
+    run, found, now = ShotRun(waves, shot), list[Floats](), 0
+    inside = tuple(slice(low, low + n) for low, n in zip(waves.domain.low, waves.domain.shape, strict=True))
+    with run.engine(threads, None, "slabs") as engine:
+        for number in steps:
+            if number > now:
+                engine.run(run.stepping.step, number - now)
+                now = number
+            found.append(np.array(engine.gather(waves.shown), np.float64)[inside])
+    return found
 
 
 class ShotRun:

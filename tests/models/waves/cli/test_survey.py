@@ -83,7 +83,7 @@ def test_a_survey_with_pictures_and_arrays(here: Path) -> None:
     assert status == 0, err
     assert "3 shots in" in said
     assert (here / "sea.sgy").stat().st_size == 3600 + 15 * 284
-    for name in ("geometry", "gather", "spectrum"):
+    for name in ("geometry", "gather", "spectrum", "waves"):
         assert (here / f"sea-{name}.png").read_bytes().startswith(b"\x89PNG")
     assert b'label2="receiver" unit2="m"' in (here / "sea.rsf").read_bytes()
     with nothing_written(here):

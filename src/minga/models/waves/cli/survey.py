@@ -24,7 +24,7 @@ from minga.view.survey import GAINS
 
 __all__ = ["SurveyRequest", "perform", "survey"]
 
-_PICTURES = ("geometry", "gather", "spectrum")
+_PICTURES = ("geometry", "gather", "spectrum", "waves")
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +235,7 @@ def _draw(request: SurveyRequest, source: Source, found: SurveyCase) -> Sequence
     from minga.models.waves.cli.survey_pictures import pictures
     from minga.output.directory import write_whole
 
-    drawn = pictures(found, request.file(source), source.name, request.gain)
+    drawn = pictures(found, request.file(source), source.name, request.gain, request.threads)
     paths = [request.picture(source, name) for name in _PICTURES]
     for path, content in zip(paths, drawn, strict=True):
         write_whole(path, content)

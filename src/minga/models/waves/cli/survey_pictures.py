@@ -1,4 +1,4 @@
-"""Pictures of a survey that is complete: its geometry over the model, its first gather, and the spectrum of that."""
+"""Pictures of a survey that is complete: its geometry, and the gather, spectrum and waves of a shot."""
 
 from __future__ import annotations
 
@@ -9,16 +9,22 @@ import numpy as np
 
 from minga.models.waves.domain import axes_of, check_spacing
 from minga.models.waves.medium import Sampler
+from minga.models.waves.shot import shot_snapshots
 from minga.models.waves.survey_case import SurveyCase
+from minga.models.waves.survey_cut import part_of
 from minga.output.segy import SegyFile
 from minga.space.box import Box
-from minga.view.survey import Gain, draw_gather, draw_geometry, draw_spectrum
+from minga.view.survey import Gain, draw_gather, draw_geometry, draw_spectrum, draw_waves
 
 __all__ = ["pictures"]
 
 
-def pictures(found: SurveyCase, file: Path, name: str, gain: str) -> tuple[bytes, bytes, bytes]:
-    """Return PNG pictures of the geometry, of the gather in the middle of the survey, and of its spectrum."""
+SHARES = 0.15, 0.35, 0.6
+"""Shares of the record at whose ends waves are drawn."""
+
+
+def pictures(found: SurveyCase, file: Path, name: str, gain: str, threads: int) -> tuple[bytes, bytes, bytes, bytes]:
+    """Return PNG pictures of the geometry, and of the shot in the middle: its gather, its spectrum and its waves."""
     survey = found.survey
     number = len(survey.shots) // 2
     first = sum(shot.traces for shot in survey.shots[:number])
@@ -27,7 +33,35 @@ def pictures(found: SurveyCase, file: Path, name: str, gain: str) -> tuple[bytes
     record = number + 1 if survey.records is None else survey.records[number]
     title = f"{name}, shot {record}" + (f", {survey.quantities[0]}" if survey.elastic else "")
     gather = draw_gather(traces, seconds, f"{title}, gain: {gain}", cast(Gain, gain))
-    return _geometry(found, name), gather, draw_spectrum(traces, found.interval, f"{title}, mean spectrum")
+    spectrum = draw_spectrum(traces, found.interval, f"{title}, mean spectrum")
+    return _geometry(found, name), gather, spectrum, _waves(found, number, f"{name}, shot {record}", threads)
+
+
+def _waves(found: SurveyCase, number: int, title: str, threads: int) -> bytes:
+    """Return a picture of a shot's waves over its part of the model, on the section along x at its source."""
+    survey = found.survey
+    waves, shot = survey.of(number)
+    total = (survey.first + found.samples - 1) * shot.receivers.every
+    steps = [max(1, round(share * total)) for share in SHARES]
+    domain = waves.domain
+    part = part_of(survey.shots[number], tuple(survey.shape), domain.spacing, survey.aperture)
+    low, high = list(part.lo), list(part.hi)
+    planes = shot_snapshots(waves, shot, steps, threads=threads)
+    if len(low) == 3:
+        given = shot.sources[0].position
+        place = given if isinstance(given, tuple) else domain.middle
+        row = min(domain.shape[1] - 1, max(0, round(float(place[1]) / domain.spacing[1])))
+        planes = [plane[:, row] for plane in planes]
+        low[1] += row
+        high[1] = low[1] + 1
+    across = domain.shape[-1] if len(low) > 1 else 1
+    shape = domain.shape[0], across
+    model = Sampler(survey.medium, tuple(survey.shape), (0,) * len(low)).values("vp", Box(tuple(low), tuple(high)))
+    ends = domain.ends[0], domain.ends[-1] if len(low) > 1 else 1.0
+    times = [survey.delay - survey.first * found.interval + step * waves.dt for step in steps]
+    return draw_waves(
+        [plane.reshape(shape) for plane in planes], times, model.reshape(shape), ends, ("z", domain.axes[-1]), title
+    )
 
 
 def _geometry(found: SurveyCase, name: str) -> bytes:

@@ -123,6 +123,11 @@ class ElasticWaves:
 
         return {field.name: of(field.name) for field in self.medium}
 
+    @property
+    def shown(self) -> Field:
+        """Field that pictures show: the velocity downwards."""
+        return self.named["vz"]
+
     def stepping(self, sources: Sequence[ElasticSource]) -> Stepping:
         """Return a time step with its boundaries and sources, as `elastic_stepping` does.
 
