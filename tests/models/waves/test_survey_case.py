@@ -22,6 +22,7 @@ from minga.models.waves.interpolation import doubtful, place
 from minga.models.waves.survey_case import SurveyCase
 from minga.models.waves.survey_field_data import read_geometry
 from minga.models.waves.survey_frame import Frame
+from minga.models.waves.survey_recording import _described
 from minga.models.waves.survey_sps import read_sps
 from minga.output.segy import SegyFile
 from minga.output.survey_cube import read_cube, write_cube
@@ -402,3 +403,20 @@ def test_what_belongs_to_a_single_shot_is_refused(tmp_path: Path) -> None:
     for name, value in (("time", 0.1), ("sources", [{"position": [10.0, 10.0]}])):
         with pytest.raises(CaseError, match=f"takes its {name} from"):
             case(tmp_path, fletcher={name: value}, **BOAT)
+
+
+def test_a_survey_with_attenuation(tmp_path: Path) -> None:
+    """Weaker traces, a shorter limit of the time step, and a file that belongs to this attenuation."""
+    plain = case(tmp_path, **BOAT)
+    found = case(tmp_path, fletcher={"attenuation": {"q": 10.0, "band": [5.0, 50.0]}}, **BOAT)
+    assert found.survey.attenuation is not None
+    assert found.survey.attenuation.q == 10.0
+    one, other = (each.survey.traces(1, 11) for each in (plain, found))
+    assert 0 < np.linalg.norm(one - other) < np.linalg.norm(one)
+    assert _described(plain.survey, 11) != _described(found.survey, 11)
+
+
+@pytest.mark.parametrize("table", [{"record": ["vz"]}, {"density": 1000.0}])
+def test_acoustic_surveys_record_p_only(tmp_path: Path, table: dict[str, Any]) -> None:
+    with pytest.raises(CaseError, match="an acoustic survey records p"):
+        case(tmp_path, fletcher=table, **BOAT)

@@ -16,6 +16,7 @@ from minga.models.waves import (
     Faces,
     Free,
     Medium,
+    PlaneSource,
     PointSource,
     Receivers,
     Release,
@@ -24,6 +25,7 @@ from minga.models.waves import (
     Sponge,
     linearised_shots,
     prepare,
+    shot_traces,
 )
 from minga.models.waves.boundary import Face
 from minga.running.loop import drive
@@ -183,3 +185,20 @@ def test_matched_layers_that_are_no_experiment_are_refused() -> None:
     with pytest.raises(CaseError, match="experimental"):
         Cpml(experimental=1)  # type: ignore[arg-type]
     assert model(experiment).parameters["experimental"] is True
+
+
+def test_shots_are_watched_too() -> None:
+    waves = prepare((60, 60), 10.0, dt=1e-3, medium=BELOW, boundary=Cpml(experimental=True))
+    shot = Shot([PointSource(None, Ricker(15.0))], Receivers([(300.0, 500.0)]))
+    with pytest.raises(RunError, match="waves grow in the experimental matched layer"):
+        shot_traces(waves, shot, 20_000)
+
+
+def test_planes_in_experimental_layers_are_refused() -> None:
+    boundary = Cpml(8, experimental=True)
+    plane = PlaneSource("z", 100.0, Ricker(15.0))
+    with pytest.raises(CaseError, match="plane sources with experimental matched layers"):
+        mg.fletcher((40, 40), 10.0, dt=1e-3, medium=TILTED, boundary=boundary, sources=[plane])
+    waves = prepare((40, 40), 10.0, dt=1e-3, medium=TILTED, boundary=boundary)
+    with pytest.raises(CaseError, match="plane sources with experimental matched layers"):
+        shot_traces(waves, Shot([plane], Receivers([(300.0, 300.0)])), 10)

@@ -13,7 +13,6 @@ import numpy as np
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
-from minga.models.waves.attenuation import Attenuation, relaxation_of, unrelaxed_ratio
 from minga.models.waves.boundary import (
     Boundary,
     Cpml,
@@ -28,7 +27,7 @@ from minga.models.waves.boundary import (
     domain_of,
     faces_of,
 )
-from minga.models.waves.case_medium import FoundMedium, find_medium
+from minga.models.waves.case_medium import FoundMedium, attenuation_of, find_medium
 from minga.models.waves.medium import sampled_boxes
 from minga.models.waves.model import fletcher
 from minga.models.waves.preflight import dispersion_of, notes_of, step_for
@@ -73,10 +72,8 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     found.medium.check(found.shape)
     faces = faces_of(boundary, len(found.shape))
     extremes = found.extremes(settings.order, sigma, settings.form, faces, sample=sample)
-    said, domain = settings.attenuation, domain_of(found.shape, found.spacing, faces)
-    attenuation = None if said is None else Attenuation(said.q, said.band, said.reference, said.frequencies)
-    relaxation = None if attenuation is None else relaxation_of(attenuation, domain)
-    limit = LIMITS[settings.time_order] * extremes.dt_limit / unrelaxed_ratio(relaxation)
+    attenuation = attenuation_of(settings)
+    limit = LIMITS[settings.time_order] * extremes.dt_limit / found.ratio(attenuation, faces)
     dt = step_for(limit) if settings.dt == "auto" else settings.dt
     sources = [_source(source, number, dt, found, directory) for number, source in enumerate(settings.sources)]
     receivers = None if settings.receivers is None else receivers_of(settings.receivers, found.axes)
@@ -110,7 +107,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
             *(_sampled(found) if sample else ()),
         ),
         steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
-        window=domain.inside,
+        window=domain_of(found.shape, found.spacing, faces).inside,
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from minga.case.files import locate
 from minga.errors import CaseError, suggest
+from minga.models.waves.attenuation import Attenuation, relaxation_of, unrelaxed_ratio
 from minga.models.waves.boundary import Pairs, Random, domain_of, kinds
 from minga.models.waves.domain import axes_of
 from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic
@@ -19,7 +20,7 @@ from minga.models.waves.stability import Extremes, extremes_of
 from minga.models.waves.synthetic import QUANTITIES, Layer, synthetic
 from minga.schema import validate
 
-__all__ = ["FoundMedium", "cells_of", "check_inside", "files_of", "find_medium", "spacing_of"]
+__all__ = ["FoundMedium", "attenuation_of", "cells_of", "check_inside", "files_of", "find_medium", "spacing_of"]
 
 KEY = "fletcher.medium"
 ENTRIES = (*QUANTITIES, "rho")
@@ -59,9 +60,21 @@ class FoundMedium:
             domain=domain_of(self.shape, self.spacing, faces),
         )
 
+    def ratio(self, attenuation: Attenuation | None, faces: Pairs) -> float:
+        """Return by how much the fastest waves are faster than without their attenuation."""
+        if attenuation is None:
+            return 1.0
+        return unrelaxed_ratio(relaxation_of(attenuation, domain_of(self.shape, self.spacing, faces)))
+
     def check_inside(self, points: Sequence[Sequence[float]], key: str, what: str) -> None:
         """Raise CaseError for a point, in metres from the first cell, that lies beyond the last cell."""
         check_inside(self.shape, self.spacing, points, key, what)
+
+
+def attenuation_of(settings: FletcherSettings) -> Attenuation | None:
+    """Return the attenuation that a case describes, if it does."""
+    said = settings.attenuation
+    return None if said is None else Attenuation(said.q, said.band, said.reference, said.frequencies)
 
 
 def check_inside(shape: Shape, spacing: Spacing, points: Sequence[Sequence[float]], key: str, what: str) -> None:

@@ -143,7 +143,7 @@ def check_spacing(spacing: Sequence[float] | float, ndim: int) -> tuple[float, .
 
 def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value is one real number."""
-    return isinstance(value, int | float | np.integer | np.floating)
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def folded(values: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:

@@ -52,8 +52,15 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> No
     Raises
     ------
     CaseError
-        If a source lies outside the model, or a legacy source has steps of fourth order.
+        If a source lies outside the model, a legacy source has steps of fourth order, or a dipole lies in a medium
+        whose density varies.
     """
+    if waves.equations.staggered is not None and any(getattr(s, "direction", None) is not None for s in sources):
+        raise CaseError(
+            "a dipole where the density varies: it would not be a force there",
+            key="fletcher.sources.direction",
+            remedy='give a density that is one number, or a force in the model "elastic"',
+        )
     medium = [list(waves.medium)] if waves.medium else []
     now, following = list(waves.fields), [field.previous for field in waves.fields]
     if not waves.increments:

@@ -140,6 +140,37 @@ class Waves:
         return self.fields[0]
 
     @property
+    def experimental(self) -> bool:
+        """True if there are experimental matched layers."""
+        return any(face.experimental for face in kinds(self.faces, Cpml))
+
+    def watch(self, step: Program, sources: Sequence[Source]) -> None:
+        """Record at the end of a step what ends a run when waves grow in experimental layers.
+
+        Parameters
+        ----------
+        step
+            The step.
+        sources
+            The sources.
+
+        Raises
+        ------
+        CaseError
+            If the source is a plane, whose ends lie in the layers.
+        """
+        if not self.experimental:
+            return
+        if any(isinstance(source, PlaneSource) for source in sources):
+            raise CaseError(
+                "plane sources with experimental matched layers: their ends lie in the layers, which are then not "
+                "told from layers in which waves grow",
+                key="fletcher.sources",
+                remedy='choose the boundary "sponge"',
+            )
+        record_watch(step, self, _peak(sources))
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Cells of the model, without layers."""
         return self.domain.shape
@@ -603,9 +634,7 @@ def fletcher(
         boundary=boundary, dtype=dtype, extremes=extremes, section=_section(chosen), attenuation=attenuation,
     )  # fmt: skip
     stepping = stepping_of(waves, chosen)
-    experimental = any(face.experimental for face in kinds(waves.faces, Cpml))
-    if experimental:
-        record_watch(stepping.step, waves, _peak(chosen))
+    waves.watch(stepping.step, chosen)
     observe = Program("observe")
     observables: dict[str, Any] = {"largest": observe.apply(_LARGEST, waves.fields[0])}
     check_quantities(record, density, waves)
@@ -639,7 +668,7 @@ def fletcher(
             "boundary": repr(waves.boundary), "inside": [list(waves.domain.inside.lo), list(waves.domain.inside.hi)],
             "dt_limit": LIMITS[time_order] * waves.extremes.dt_limit / unrelaxed_ratio(waves.relaxation),
             **({} if attenuation is None else {"attenuation": attenuation.said}),
-            **({"experimental": True} if experimental else {}),
+            **({"experimental": True} if waves.experimental else {}),
         },
     )  # fmt: skip
 

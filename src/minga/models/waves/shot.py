@@ -47,6 +47,9 @@ class AnyWaves(Protocol):
     def stepping(self, sources: Sequence[Any]) -> Stepping:
         """Return a time step with its boundaries and sources."""
 
+    def watch(self, step: Program, sources: Sequence[Any]) -> None:
+        """Record at the end of a step what ends a run when waves grow."""
+
     def sensors(self, receivers: Receivers, record: Sequence[str]) -> Sensors:
         """Return the quantities that receivers record."""
 
@@ -72,6 +75,20 @@ class Shot:
     receivers: Receivers
     data: NDArray[Any] | None = None
     record: Sequence[str] = ("p",)
+
+    def __post_init__(self) -> None:
+        given: Any = self.sources
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise CaseError(f"the sources of a shot are {given!r}", key="shot", remedy="give a list of sources")
+        quantities: Any = self.record
+        several = isinstance(quantities, Sequence) and not isinstance(quantities, str) and len(quantities)
+        if not several or not all(isinstance(name, str) for name in quantities):
+            raise CaseError(f"a shot records {quantities!r}", key="shot", remedy='give a list of names: ("p",)')
+        if self.data is not None and not _is_numbers(self.data):
+            raise CaseError(
+                "the data of a shot are not an array of real numbers", key="shot",
+                remedy="give a row for each sample and a column for each trace",
+            )  # fmt: skip
 
     @property
     def traces(self) -> int:
@@ -107,7 +124,7 @@ def shot_traces(
     """
     run = ShotRun(waves, shot)
     with run.engine(threads, comm, layout) as engine:
-        return run.record(engine, run.stepping.step, samples)
+        return run.record(engine, run.watched(), samples)
 
 
 def shot_snapshots(waves: AnyWaves, shot: Shot, steps: Sequence[int], *, threads: int = 1) -> list[Floats]:
@@ -130,14 +147,23 @@ def shot_snapshots(waves: AnyWaves, shot: Shot, steps: Sequence[int], *, threads
         p, or for elastic waves the velocity downwards, f8 of the model's shape; one entry for each number.
     """
     run, found, now = ShotRun(waves, shot), list[Floats](), 0
+    step = run.watched()
     inside = tuple(slice(low, low + n) for low, n in zip(waves.domain.low, waves.domain.shape, strict=True))
     with run.engine(threads, None, "slabs") as engine:
         for number in steps:
             if number > now:
-                engine.run(run.stepping.step, number - now)
+                engine.run(step, number - now)
                 now = number
             found.append(np.array(engine.gather(waves.shown), np.float64)[inside])
     return found
+
+
+def _is_numbers(data: object) -> bool:
+    """Return True for an array of real numbers, or what makes one."""
+    try:
+        return np.asarray(data).dtype.kind in "fiub"
+    except ValueError:  # ragged
+        return False
 
 
 class ShotRun:
@@ -162,6 +188,13 @@ class ShotRun:
         self.stepping = waves.stepping(shot.sources)
         self.sensors = waves.sensors(shot.receivers, shot.record)
 
+    def watched(self) -> Program:
+        """Return the step with what ends a run when waves grow."""
+        step = Program("step")
+        step.include(self.stepping.step)
+        self.waves.watch(step, self.shot.sources)
+        return step
+
     def engine(self, threads: int, comm: Comm | None, layout: str) -> Engine:
         """Return an engine with the state at the start, and 0 in all other fields."""
         ranks = comm or SerialComm()
@@ -175,6 +208,8 @@ class ShotRun:
 
     def table(self, samples: int) -> SensorTable:
         """Return a table for a number of samples, whose positions are steps."""
+        if not isinstance(samples, int | np.integer) or samples < 1:
+            raise CaseError(f"{samples!r} samples", key="samples", remedy="give a whole number, 1 or more")
         return SensorTable(self.sensors, samples, self.shot.receivers.every)
 
     def record(self, engine: Engine, step: Program, samples: int, of: Mapping[Field, Field] | None = None) -> Floats:

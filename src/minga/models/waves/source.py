@@ -26,9 +26,9 @@ from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang.expr import cast
 from minga.lang.functions import index, lookup
-from minga.models.waves.domain import Domain
+from minga.models.waves.domain import Domain, is_number
 from minga.models.waves.interpolation import Interpolation, Placed, place
-from minga.models.waves.wavelets import Ricker, Signal
+from minga.models.waves.wavelets import Ricker, Signal, check_wavelet
 from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
 from minga.space.region import Region
@@ -76,6 +76,7 @@ class PointSource:
 
     def __post_init__(self) -> None:
         _check_injection(self.injection)
+        check_wavelet(self.wavelet, "fletcher")
         if self.direction is None:
             return
         if self.injection == "legacy":
@@ -159,6 +160,15 @@ class PlaneSource:
 
     def __post_init__(self) -> None:
         _check_injection(self.injection)
+        check_wavelet(self.wavelet, "fletcher")
+        if self.axis not in ("z", "y", "x"):
+            raise CaseError(
+                f"a plane source along the axis {self.axis!r}", key="fletcher.source.axis", remedy="choose z, y or x"
+            )
+        if not is_number(self.position) or not math.isfinite(self.position):
+            raise CaseError(
+                f"a plane source at {self.position!r}", key="fletcher.source.position", remedy="give a number of metres"
+            )
 
 
 def _check_injection(injection: object) -> None:

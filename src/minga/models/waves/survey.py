@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from minga.engine.comm import Comm
 from minga.errors import CaseError
+from minga.models.waves.attenuation import Attenuation
 from minga.models.waves.boundary import Boundary, Cpml, Random, Sponge, faces_of
 from minga.models.waves.domain import axes_of, check_shape, check_spacing
 from minga.models.waves.elastic.medium import ElasticMedium
@@ -17,7 +18,7 @@ from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Floats, Medium
 from minga.models.waves.model import prepare
 from minga.models.waves.shot import AnyWaves, Shot, shot_traces
-from minga.models.waves.survey_cut import cut, moved, part_of
+from minga.models.waves.survey_cut import cut, cut_quantity, moved, part_of
 from minga.models.waves.survey_frame import Frame
 from minga.models.waves.survey_recording import SurveyProgress, record
 from minga.space.box import Box
@@ -50,6 +51,8 @@ class Survey:
         As for `fletcher` or `elastic`.
     time_order, form, sigma
         As for `fletcher`; not for elastic waves.
+    attenuation
+        Attenuation of acoustic waves; None: none.
     records
         Number of each shot in the file (FFID); None: 1, 2, ...
     points
@@ -74,6 +77,7 @@ class Survey:
     form: Form = "fletcher"
     sigma: float = 0.75
     dtype: str = "f4"
+    attenuation: Attenuation | None = None
     records: Sequence[int] | None = None
     points: Sequence[float] | None = None
     first: int = 0
@@ -83,7 +87,9 @@ class Survey:
     def __post_init__(self) -> None:
         if not self.shots:
             raise CaseError("a survey without shots", key="shots", remedy="give at least one")
-        unused = [name for name in ("time_order", "form", "sigma") if self.elastic and _given(self, name)]
+        unused = [
+            name for name in ("time_order", "form", "sigma", "attenuation") if self.elastic and _given(self, name)
+        ]
         if unused:
             raise CaseError(f"elastic waves have no {', '.join(unused)}", key=unused[0], remedy="leave it out")
         if self.aperture is not None and not self.aperture >= 0:
@@ -162,9 +168,11 @@ class Survey:
         medium = cut(self.medium, part)
         if isinstance(medium, ElasticMedium):
             return prepare_elastic(part.shape, widths, medium=medium, **common)
+        q = None if self.attenuation is None else cut_quantity(self.attenuation.q, part)
         return prepare(
-            part.shape, widths, medium=medium, sigma=self.sigma, time_order=self.time_order, form=self.form, **common
-        )
+            part.shape, widths, medium=medium, sigma=self.sigma, time_order=self.time_order, form=self.form,
+            attenuation=None if q is None or self.attenuation is None else replace(self.attenuation, q=q), **common,
+        )  # fmt: skip
 
     def cost(self, number: int) -> int:
         """Return the number of cells on which a shot is computed, without layers.

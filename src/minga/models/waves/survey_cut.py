@@ -15,7 +15,7 @@ from minga.models.waves.source import PlaneSource
 from minga.models.waves.survey_geometry import Point
 from minga.space.box import Box
 
-__all__ = ["cut", "moved", "part_of"]
+__all__ = ["cut", "cut_quantity", "moved", "part_of"]
 
 
 def part_of(shot: Shot, lengths: tuple[int, ...], widths: tuple[float, ...], aperture: float | None) -> Box:
@@ -34,14 +34,15 @@ def part_of(shot: Shot, lengths: tuple[int, ...], widths: tuple[float, ...], ape
 
 def cut(medium: Medium | ElasticMedium, part: Box) -> Medium | ElasticMedium:
     """Return the part of a medium in a box of its cells."""
+    return type(medium)(*(cut_quantity(getattr(medium, entry.name), part) for entry in fields(medium)))
 
-    def of(entry: Quantity) -> Quantity:
-        if callable(entry):
-            function = entry
-            return lambda box: function(box.shift(part.lo))
-        return entry if np.ndim(entry) == 0 else np.asarray(entry)[part.slices((0,) * len(part.lo))]
 
-    return type(medium)(*(of(getattr(medium, entry.name)) for entry in fields(medium)))
+def cut_quantity(entry: Quantity, part: Box) -> Quantity:
+    """Return the part of a quantity in a box of its cells."""
+    if callable(entry):
+        function = entry
+        return lambda box: function(box.shift(part.lo))
+    return entry if np.ndim(entry) == 0 else np.asarray(entry)[part.slices((0,) * len(part.lo))]
 
 
 def moved(shot: Shot, offset: Point, axes: str) -> Shot:

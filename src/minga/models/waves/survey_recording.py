@@ -245,8 +245,11 @@ def _described(survey: Survey, samples: int) -> object:
         "survey": {
             entry.name: repr(getattr(survey, entry.name))
             for entry in fields(survey)
-            if entry.name not in ("medium", "shots")
+            if entry.name not in ("medium", "shots", "attenuation")
         },
+        "attenuation": None
+        if survey.attenuation is None
+        else [digest(getattr(survey.attenuation, entry.name)) for entry in fields(survey.attenuation)],
         "kind": type(survey.medium).__name__,
         "shots": [
             [said(source) for source in shot.sources]

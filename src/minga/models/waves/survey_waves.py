@@ -11,7 +11,7 @@ from typing import Any
 from minga.errors import CaseError
 from minga.models.waves.boundary import Boundary, faces_of
 from minga.models.waves.case import boundary_of
-from minga.models.waves.case_medium import find_medium
+from minga.models.waves.case_medium import attenuation_of, find_medium
 from minga.models.waves.domain import axes_of
 from minga.models.waves.elastic.case import inspected, notes_before, source_of
 from minga.models.waves.elastic.layout import components
@@ -109,9 +109,9 @@ def _acoustic(
     settings: FletcherSettings, said: SurveySettings, shape: Sequence[int] | None, directory: Path
 ) -> SurveyWaves:
     """Return acoustic waves."""
-    if settings.attenuation is not None:
+    if settings.record != ("p",) or settings.density is not None:
         raise CaseError(
-            "attenuation in a survey is not supported", key="fletcher.attenuation", remedy="leave the table out"
+            "an acoustic survey records p", key="fletcher.record", remedy='leave "record" and "density" out'
         )
     for name in ("force", "moment"):
         if getattr(said, name) is not None:
@@ -122,8 +122,10 @@ def _acoustic(
     found.medium.check(found.shape)
     boundary = boundary_of(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
-    extremes = found.extremes(settings.order, sigma, settings.form, faces_of(boundary, len(found.shape)))
-    limit = LIMITS[settings.time_order] * extremes.dt_limit
+    faces = faces_of(boundary, len(found.shape))
+    extremes = found.extremes(settings.order, sigma, settings.form, faces)
+    attenuation = attenuation_of(settings)
+    limit = LIMITS[settings.time_order] * extremes.dt_limit / found.ratio(attenuation, faces)
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
     orders = settings.order, settings.time_order
 
@@ -138,7 +140,7 @@ def _acoustic(
     return SurveyWaves(
         "fletcher", found.medium, found.shape, found.spacing, boundary, limit, extremes.slowest_p, ("p",),
         {"order": settings.order, "time_order": settings.time_order, "form": settings.form, "sigma": sigma,
-         "dtype": settings.dtype},
+         "dtype": settings.dtype, "attenuation": attenuation},
         lambda point, wavelet: PointSource(point, wavelet, injection=said.injection), notes,
     )  # fmt: skip
 

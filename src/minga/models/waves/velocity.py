@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from minga.engine.program import Program
 from minga.errors import CaseError
+from minga.models.waves.domain import is_number
 from minga.models.waves.interpolation import place
 from minga.models.waves.receivers import Receivers, record_samples
 from minga.space.field import Register
@@ -36,7 +37,12 @@ def check_quantities(record: Sequence[str], density: float | None, waves: Waves)
         The waves.
     """
     known = ("p", *(f"v{axis}" for axis in waves.domain.axes))
-    if isinstance(record, str) or not record or any(name not in known for name in record):
+    if (
+        isinstance(record, str)
+        or not isinstance(record, Sequence)
+        or not record
+        or any(name not in known for name in record)
+    ):
         raise CaseError(
             f"receivers record {record!r}",
             key="fletcher.record",
@@ -50,12 +56,13 @@ def check_quantities(record: Sequence[str], density: float | None, waves: Waves)
             key="fletcher.record",
             remedy='record "p" there, or choose an isotropic medium or the model "elastic"',
         )
-    if (
-        density is None
-        or isinstance(density, bool)
-        or not isinstance(density, int | float)
-        or not 0 < density < math.inf
-    ):
+    if waves.equations.staggered is not None:
+        raise CaseError(
+            "particle velocities where the density varies",
+            key="fletcher.record",
+            remedy='record "p" there, or choose the model "elastic" with S velocities of 0',
+        )
+    if not is_number(density) or not 0 < density < math.inf:
         raise CaseError(
             f"particle velocities with the density {density!r}",
             key="fletcher.density",

@@ -19,7 +19,7 @@ from minga.lang.math import exp, sin
 from minga.models.waves.domain import is_number
 from minga.space.field import STEP
 
-__all__ = ["Ormsby", "Ricker", "Signal", "Wavelet"]
+__all__ = ["Ormsby", "Ricker", "Signal", "Wavelet", "check_wavelet"]
 
 _SILENT: Final = 1e-3
 """Share of its largest value below which an Ormsby wavelet stays before time 0, unless it has a delay."""
@@ -125,7 +125,7 @@ class Ormsby:
 
     def __post_init__(self) -> None:
         given: Any = self.frequencies
-        corners = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else ()
+        corners = tuple(given) if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str) else ()
         known = len(corners) == 4 and all(is_number(f) and math.isfinite(f) for f in corners)
         if not known or not 0 <= corners[0] < corners[1] < corners[2] < corners[3]:
             raise CaseError(
@@ -133,6 +133,7 @@ class Ormsby:
                 key="fletcher.source.frequencies",
                 remedy="give four rising numbers of Hz: (5, 10, 40, 60)",
             )
+        object.__setattr__(self, "frequencies", tuple(map(float, corners)))
         _check_numbers(delay=0.0 if self.delay is None else self.delay, amplitude=self.amplitude)
 
     @property
@@ -239,6 +240,14 @@ class Wavelet:
                 key="fletcher.source.wavelet",
                 remedy="give one finite number for each step",
             )
+        if self.frequency is not None:
+            known = is_number(self.frequency) and math.isfinite(self.frequency) and self.frequency > 0
+            if not known:
+                raise CaseError(
+                    f"the frequency of a wavelet is {self.frequency!r}",
+                    key="fletcher.source.frequency",
+                    remedy="give a number of Hz, or leave it out",
+                )
         object.__setattr__(self, "values", values)
 
     @property
@@ -278,6 +287,24 @@ Signal = Ricker | Ormsby | Wavelet
 def _step(later: int) -> Any:
     """Return the number of the step, or of one some steps later."""
     return cast(as_node(STEP), "i8") + later if later else as_node(STEP)
+
+
+def check_wavelet(wavelet: object, table: str) -> None:
+    """Raise CaseError for what is no wavelet.
+
+    Parameters
+    ----------
+    wavelet
+        What was given.
+    table
+        Name of the table of the model.
+    """
+    if not callable(getattr(wavelet, "value", None)):
+        raise CaseError(
+            f"the wavelet of a source is {wavelet!r}",
+            key=f"{table}.source.wavelet",
+            remedy="give Ricker(frequency), Ormsby(frequencies) or Wavelet(samples)",
+        )
 
 
 def _check_numbers(**values: Any) -> None:

@@ -256,7 +256,7 @@ def test_what_cannot_be_is_refused() -> None:
     with pytest.raises(CaseError, match="the receivers of a shot are a list"):
         shot_gradient(waves, Shot(SOURCES, [(10.0, 10.0)], np.zeros((16, 1))))  # type: ignore[arg-type]
     for each, source in ((waves, Explosion()), (acoustic, PointSource())):
-        with pytest.raises(CaseError, match="the sources are a"):
+        with pytest.raises(CaseError, match="the sources of a shot are"):
             shot_traces(each, Shot(source, SHOT.receivers), 4)  # type: ignore[arg-type]
     with pytest.raises(CaseError, match="receivers record"):
         shot_traces(acoustic, Shot([PointSource()], SHOT.receivers, record=("vz",)), 4)

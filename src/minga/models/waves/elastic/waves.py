@@ -128,6 +128,17 @@ class ElasticWaves:
         """Field that pictures show: the velocity downwards."""
         return self.named["vz"]
 
+    def watch(self, step: Program, sources: Sequence[ElasticSource]) -> None:
+        """Record nothing: no layers are experimental.
+
+        Parameters
+        ----------
+        step
+            The step.
+        sources
+            The sources.
+        """
+
     def stepping(self, sources: Sequence[ElasticSource]) -> Stepping:
         """Return a time step with its boundaries and sources, as `elastic_stepping` does.
 
