@@ -123,6 +123,13 @@ def _parsed(said: object) -> str | MediumSettings | SyntheticSettings:
         table = {str(key): value for key, value in said.items()}
         if "synthetic" in table:
             return validate(SyntheticSettings, table, KEY)
+        if "density" in table:
+            raise CaseError(
+                f"unknown key '{KEY}.density'",
+                key=f"{KEY}.density",
+                suggestion="rho",
+                remedy='write rho = "rho.npy"; density = true is for synthetic media',
+            )
         return validate(MediumSettings, table, KEY)
     if not isinstance(said, str):
         raise CaseError(f"expected a name or a table, found {said!r}", key=KEY, remedy=FORM)
