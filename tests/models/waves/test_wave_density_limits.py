@@ -30,6 +30,7 @@ from minga.models.waves import (
 )
 from minga.models.waves.boundary import Face
 from minga.models.waves.preflight import dispersion
+from minga.space.box import Box
 from wave_density import oracle, random_medium, traces
 
 
@@ -53,9 +54,24 @@ def test_the_limit_does_not_depend_on_the_parts_inspected(monkeypatch: pytest.Mo
     def limit(cells: int) -> float:
         monkeypatch.setattr("minga.models.waves.medium._SLAB", cells)
         medium = Medium(lambda box: vp[box.slices((0, 0))], rho=lambda box: rho[box.slices((0, 0))])
-        return prepare((21, 19), 10.0, dt=1e-6, medium=medium, boundary=boundary).extremes.dt_limit
+        return prepare((21, 19), 10.0, dt=1e-6, order=4, medium=medium, boundary=boundary).extremes.dt_limit
 
-    assert limit(1) == limit(100) == pytest.approx(limit(1 << 20), rel=1e-14)
+    assert limit(1) == pytest.approx(limit(1 << 20), rel=1e-14)
+    assert limit(300) == pytest.approx(limit(1 << 20), rel=1e-14)
+
+
+def test_wide_planes_are_not_read_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where two planes are as many cells as are inspected at once, the parts are neither thin nor large."""
+    monkeypatch.setattr("minga.models.waves.medium._SLAB", 260)
+    read: list[int] = []
+
+    def rho(box: Box) -> np.ndarray:
+        read.append(box.size)
+        return np.full(box.shape, 1000.0)
+
+    prepare((150, 130), 10.0, dt=1e-6, order=16, medium=Medium(2000.0, rho=rho), boundary=Rigid())
+    assert max(read) <= (60 + 2 * 15) ** 2
+    assert sum(read) < 4 * 150 * 130
 
 
 @pytest.mark.few(1)

@@ -197,13 +197,29 @@ def slabs(shape: tuple[int, ...]) -> Iterator[Box]:
         yield Box((first, *(0 for _ in shape[1:])), (min(first + planes, shape[0]), *shape[1:]))
 
 
-def sampled_boxes(shape: tuple[int, ...], sample: bool) -> list[Box] | Iterator[Box]:
+def blocks(shape: tuple[int, ...], least: int) -> Iterator[Box]:
+    """Yield boxes that cover a grid, each small enough to be inspected at once.
+
+    Those that are cut have `least` cells or more along each axis, but for the last ones: with cells read around them,
+    few are read repeatedly.
+    """
+    sizes = list(shape)
+    for axis, n in enumerate(shape):
+        others = math.prod(sizes) // n
+        sizes[axis] = min(n, max(least, _SLAB // others))
+    for low in itertools.product(*(range(0, n, size) for n, size in zip(shape, sizes, strict=True))):
+        yield Box(low, tuple(min(a + size, n) for a, size, n in zip(low, sizes, shape, strict=True)))
+
+
+def sampled_boxes(shape: tuple[int, ...], sample: bool, least: int = 1) -> list[Box] | Iterator[Box]:
     """Return the boxes of a grid in which a medium is inspected: all of it, or a `sample` of bounded size.
+
+    Boxes around which cells are read have `least` cells or more along each axis, see `blocks`.
 
     The sample of a large grid consists of blocks in rows and columns, including those at its corners.
     """
     if not sample or math.prod(shape) <= _BLOCKS ** len(shape) * _BLOCK ** len(shape):
-        return slabs(shape)
+        return slabs(shape) if least == 1 else blocks(shape, least)
     ends = [sorted({(n - min(n, _BLOCK)) * k // (_BLOCKS - 1) for k in range(_BLOCKS)}) for n in shape]
     lows = itertools.product(*ends)
     return [Box(low, tuple(min(a + _BLOCK, n) for a, n in zip(low, shape, strict=True))) for low in lows]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError
-from minga.models.waves.density import largest_sum
+from minga.models.waves.density import largest_sum, reach_of
 from minga.models.waves.domain import Domain
 from minga.models.waves.medium import HEAVIEST, LIGHTEST, Floats, Sampler, sampled_boxes
 from minga.models.waves.symbols import Corners, corners
@@ -227,7 +227,9 @@ def extremes_of(
     medium = sampler.medium
     ends = corners(order, tuple(spacing), medium.isotropic or medium.vertical, divergence)
     largest2, slow, fast, shear, top, above = 0.0, math.inf, 0.0, math.inf, 0.0, False
-    for box in sampled_boxes(sampler.shape, sample) if not sampler.medium.uniform else (_first_cell(sampler.shape),):
+    least = 4 * reach_of(order) if medium.has_density else 1
+    boxes = (_first_cell(sampler.shape),) if medium.uniform else sampled_boxes(sampler.shape, sample, least)
+    for box in boxes:
         inside = box.shift(sampler.layers)
         vp, epsilon, delta, theta, phi = (
             sampler.values(name, inside) for name in ("vp", "epsilon", "delta", "theta", "phi")
