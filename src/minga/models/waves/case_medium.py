@@ -11,7 +11,7 @@ from minga.case.files import locate
 from minga.errors import CaseError, suggest
 from minga.models.waves.boundary import Pairs, Random, domain_of, kinds
 from minga.models.waves.domain import axes_of
-from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic
+from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic, only_value
 from minga.models.waves.media_files import ENDINGS, Volume, open_volume, quantities
 from minga.models.waves.medium import Medium, Quantity, Sampler
 from minga.models.waves.settings import FORM, FletcherSettings, MediumSettings, QuantityFile, SyntheticSettings
@@ -114,6 +114,9 @@ def find_medium(
             entries[name] = 0.0 if name != "vp" and is_zero(values, cells, sample) else values
         elif given is not None:
             entries[name] = _number(name, float(given), angles)
+    if "rho" in volumes and any(callable(entries.get(name)) or entries.get(name) for name in ("epsilon", "delta")):
+        alike = only_value(entries["rho"], cells, sample)
+        entries["rho"] = entries["rho"] if alike is None else alike
     return FoundMedium(Medium(**entries), cells, spacing)
 
 
@@ -279,6 +282,12 @@ def _number(name: str, value: float, angles: str | None) -> float:
     if name == "vp" and not 100 <= value <= 20000:
         raise CaseError(
             f"{value:g} m/s is not a plausible velocity of a rock", key=key, remedy="give velocities in m/s: vp = 3000"
+        )
+    if name == "rho" and value < 20:
+        raise CaseError(
+            f"{value:g} kg/m3 is not a plausible density of a rock",
+            key=key,
+            remedy="give densities in kg/m3: rho = 2000",
         )
     if name in ("theta", "phi"):
         if value and angles is None:
