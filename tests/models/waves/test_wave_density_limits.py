@@ -116,7 +116,10 @@ def test_attenuation_weakens_reflections_alike() -> None:
 
 @pytest.mark.parametrize("has_density", [True, False])
 def test_matched_layers_reflect_little(has_density: bool) -> None:
-    """What a layer returns along its axis, relative to a rigid wall; the waves are those of a larger model."""
+    """What 12 cells return along their axis, relative to a rigid wall, at 8 cells per wavelength.
+
+    The waves are those of a larger model.
+    """
 
     def waves(cells: int, end: Face) -> np.ndarray:
         rho: Any = np.full(cells, 1500.0) if has_density else 1500.0
