@@ -28,7 +28,7 @@ SHAPE = (14, 17)
 Z, X = np.meshgrid(*(np.arange(float(n)) for n in SHAPE), indexing="ij")
 ENTRIES = {
     "vp": 2000 + 9 * Z + 4 * X, "epsilon": 0.2 + 0.002 * Z, "delta": 0.1 + 0.002 * X, "theta": 0.3 + 0.02 * X,
-    "density": 1.5 + 0.05 * Z - 0.03 * X,
+    "rho": 1.5 + 0.05 * Z - 0.03 * X,
 }  # fmt: skip
 SHOT = Shot(
     [PointSource((33.0, 52.0), Ricker(25.0)), PlaneSource("x", 100.0, Ricker(30.0))],
@@ -43,12 +43,12 @@ PHYSICS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "tilted, free, fourth": (
         ("vp", "epsilon", "delta", "theta"), {"boundary": Faces(Sponge(4), z=(Free(), Rigid())), "time_order": 4}
     ),
-    "dense": (("vp", "density"), {"boundary": Faces(Sponge(4), z=(Free(), Sponge(4)))}),
-    "dense, matched": (
-        ("vp", "density"), {"boundary": Faces(Cpml(5), z=(Free(), Cpml(5)), x=(Rigid(), Cpml(5)))}
+    "density": (("vp", "rho"), {"boundary": Faces(Sponge(4), z=(Free(), Sponge(4)))}),
+    "density, matched": (
+        ("vp", "rho"), {"boundary": Faces(Cpml(5), z=(Free(), Cpml(5)), x=(Rigid(), Cpml(5)))}
     ),
-    "dense, fourth": (("vp", "density"), {"boundary": Faces(Rigid(), x=(Free(), Release())), "time_order": 4}),
-    "dense, attenuated": (("density",), {"boundary": Faces(Sponge(4), x=Release()), "attenuation": Attenuation(30.0)}),
+    "density, fourth": (("vp", "rho"), {"boundary": Faces(Rigid(), x=(Free(), Release())), "time_order": 4}),
+    "density, attenuated": (("rho",), {"boundary": Faces(Sponge(4), x=Release()), "attenuation": Attenuation(30.0)}),
     "self-adjoint": (("vp", "theta"), {"boundary": Sponge(4), "form": "selfadjoint"}),
 }  # fmt: skip
 
@@ -56,12 +56,9 @@ PHYSICS: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
 def prepared(physics: str, entries: dict[str, np.ndarray], dtype: str = "f8") -> Waves:
     wrt, options = PHYSICS[physics]
     known = ("vp", "epsilon", "delta", "theta")
-    if physics == "vertical" or wrt[-1] in ("vp", "density"):
-        known = wrt if wrt != ("density",) else ("vp", "density")
-    first, medium = (
-        Medium(**{"rho" if name == "density" else name: values[name] for name in known})
-        for values in (ENTRIES, entries)
-    )
+    if physics == "vertical" or wrt[-1] in ("vp", "rho"):
+        known = wrt if wrt != ("rho",) else ("vp", "rho")
+    first, medium = (Medium(**{name: values[name] for name in known}) for values in (ENTRIES, entries))
     common: dict[str, Any] = {"dt": 6e-4, "order": 4, "dtype": dtype, **options}
     extremes = prepare(SHAPE, 10.0, medium=first, **common).extremes
     return prepare(SHAPE, 10.0, medium=medium, extremes=extremes, **common)

@@ -296,7 +296,7 @@ def _is_union_tag(part: object) -> bool:
     return isinstance(part, str) and (
         any(c in part for c in "[(")
         or part.removeprefix("constrained-") in ("int", "float", "str", "bool")
-        or part.endswith("Settings")  # the class of a table
+        or part.endswith(("Settings", "File"))  # the class of a table
     )
 
 

@@ -139,6 +139,20 @@ def test_a_density_from_files_is_that_of_python(tmp_path: Path, name: str) -> No
     assert_same(run_model(case, 12), run_model(model, 12, ranks=2))
 
 
+def test_a_density_that_is_the_same_everywhere_has_no_effect_beside_anisotropy(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "medium.zarr", mode="w", zarr_format=3)
+    rho = np.full((16, 20), 2200.0)
+    for name, values in (("vp", rho + 500.0), ("epsilon", rho / 11000.0), ("delta", rho / 22000.0), ("rho", rho)):
+        array = group.create_array(name, shape=rho.shape, dtype="f8", dimension_names=("z", "x"))
+        array[:] = values
+    source = {"position": [50.0, 50.0], "wavelet": {"ricker": 25.0}}
+    case = load(tmp_path, shape=None, medium="medium.zarr", sources=[source])
+    assert [field.name for field in case.fields][:2] == ["p", "q"]
+    group["rho"][3, 4] = 2201.0
+    with pytest.raises(CaseError, match="a density that varies in an anisotropic medium"):
+        load(tmp_path, shape=None, medium="medium.zarr", sources=[source])
+
+
 @pytest.mark.slow
 def test_a_store_says_shape_spacing_and_units(tmp_path: Path) -> None:
     formulas = synthetic("salt", SHAPE, (20.0,) * 3, seed=3)
@@ -193,7 +207,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"medium": {"vp": 3000.0, "theta": 30.0}}, "fletcher.medium.theta", "angles"),
     ({"medium": {"vp": 3000.0, "rho": -1.0}}, "fletcher.medium.rho", "above 0"),
     ({"medium": {"vp": 3000.0, "rho": "zero.npy"}, "boundary": "rigid"}, "fletcher.medium.rho", "(3, 2, 1)"),
-    ({"medium": {"vp": 3000.0, "rho": "present.npy", "epsilon": 0.1}}, "fletcher.medium.rho", "anisotropic"),
+    ({"medium": {"vp": 3000.0, "rho": "varied.npy", "epsilon": 0.1}}, "fletcher.medium.rho", "anisotropic"),
     ({"medium": {"vp": 3000.0, "rho": {"file": "present.npy", "unit": "t"}}}, "fletcher.medium.rho", "g/cm3"),
     ({"medium": {"vp": 3000.0, "thet": 30.0}}, "fletcher.medium.thet", "did you mean 'theta'"),
     ({"medium": {"epsilon": 0.1}}, "fletcher.medium.vp", "missing"),
@@ -205,6 +219,11 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"medium": {"vp": "turned.npy"}}, "fletcher.medium.vp", "axes"),
     ({"medium": {"vp": {"file": "present.npy", "axes": "zzx"}}}, "fletcher.medium.vp", "letters"),
     ({"medium": {"vp": {"file": "present.npy", "unit": "furlongs"}}}, "fletcher.medium.vp", "furlongs"),
+    ({"medium": {"vp": 3000.0, "density": "rho.npy"}}, "fletcher.medium.density", "did you mean 'rho'"),
+    ({"medium": {"vp": 3000.0, "rho": [1000.0, 2000.0]}}, "fletcher.medium.rho", "or a table, found [1000.0"),
+    ({"medium": {"synthetic": "salt", "density": True}}, "fletcher.medium.density", "anisotropy = 0.0"),
+    ({"medium": {"vp": 3000.0, "rho": 2.2}}, "fletcher.medium.rho", "rho = 2000"),
+    ({"medium": {"vp": "present.npy", "rho": "light.npy"}}, "fletcher.medium.rho", 'unit = "g/cm3"'),
     ({"medium": {"synthetic": "slat"}}, "fletcher.medium.synthetic", "did you mean 'salt'"),
     ({"medium": {"synthetic": "salt", "dip": 3.0}}, "fletcher.medium.dip", "salt has no dip"),
     ({"medium": {"synthetic": "layered", "depths": [0.0]}}, "fletcher.medium.velocities", "1 depths"),
@@ -276,6 +295,8 @@ def files(tmp_path: Path) -> Path:
         wrong = vp.copy()
         wrong[cell] = value
         np.save(tmp_path / f"{name}.npy", wrong)
+    np.save(tmp_path / "varied.npy", vp + np.arange(SHAPE[2]))
+    np.save(tmp_path / "light.npy", vp / 1500.0)
     np.save(tmp_path / "small.npy", vp[:5])
     np.save(tmp_path / "turned.npy", vp.T)
     (tmp_path / "one.txt").write_text("0\n1\n0\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -228,6 +229,33 @@ def test_units(tmp_path: Path) -> None:
     for name, unit, text in [("theta", None, "angles ="), ("vp", "mph", "mph"), ("epsilon", "m/s", "unit of epsilon")]:
         with pytest.raises(CaseError, match=text):
             from_volume(name, volume, unit, None, "k")
+
+
+@pytest.mark.parametrize(
+    ("name", "unit", "factor"),
+    [
+        ("vp", "m.s**-1", 1.0), ("vp", "km s^-1", 1e3), ("vp", "KM/S", 1e3), ("rho", "kg m**-3", 1.0),
+        ("rho", "kg.m-3", 1.0), ("rho", "kg/m^3", 1.0), ("rho", "g/cm^3", 1e3), ("rho", "g cm^-3", 1e3),
+        ("rho", "g/cc", 1e3), ("rho", "t/m3", 1e3), ("rho", "kg/l", 1e3), ("rho", "kg/m\N{SUPERSCRIPT THREE}", 1.0),
+    ],
+)  # fmt: skip
+def test_spellings_of_units(tmp_path: Path, name: str, unit: str, factor: float) -> None:
+    """Those of a file and of a case may differ."""
+    volume = volume_of(tmp_path, VALUES / factor)
+    for given, said in ((volume, unit), (replace(volume, unit=unit), None), (replace(volume, unit=unit), unit.upper())):
+        values = from_volume(name, given, said, None, "k")
+        assert callable(values)
+        assert np.allclose(values(BOXES[1]), VALUES[BOXES[1].slices((0, 0, 0))], rtol=1e-6)
+
+
+def test_densities_without_a_unit(tmp_path: Path) -> None:
+    """Gases beside rocks are densities in kg/m3; numbers below 20 alone may be g/cm3."""
+    light = VALUES / 1000
+    with pytest.raises(CaseError, match=r"the largest density is 1\.709 kg/m3"):
+        from_volume("rho", volume_of(tmp_path, light), None, None, "k")
+    assert callable(from_volume("rho", volume_of(tmp_path, light), "kg/m3", None, "k"))
+    light[-1] = 2000.0
+    assert callable(from_volume("rho", volume_of(tmp_path, light), None, None, "k"))
 
 
 def test_a_file_and_a_case_that_contradict(tmp_path: Path) -> None:

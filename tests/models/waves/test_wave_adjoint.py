@@ -25,7 +25,7 @@ MEDIA = {
     "tilted everywhere alike": Medium(somewhere(2000, 3000), 0.24, 0.1, 0.7, 1.0),
     "vertical": Medium(somewhere(2000, 3000), somewhere(0.1, 0.3), somewhere(0, 0.2)),
     "isotropic": Medium(somewhere(2000, 3000)),
-    "dense": Medium(somewhere(2000, 3000), rho=somewhere(1000, 2500)),
+    "density": Medium(somewhere(2000, 3000), rho=somewhere(1000, 2500)),
 }
 CASES = [*((name, "fletcher") for name in MEDIA), ("tilted", "selfadjoint")]
 

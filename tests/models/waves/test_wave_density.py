@@ -216,6 +216,19 @@ def test_sources_and_receivers_can_be_exchanged(options: dict[str, Any]) -> None
     assert rho[a] * there == pytest.approx(rho[b] * back, abs=1e-11 * np.abs(rho[a] * there).max())
 
 
+@pytest.mark.parametrize("place", [95.0, 100.0, 77.4, 118.7])
+def test_sources_near_an_interface_can_be_exchanged(place: float) -> None:
+    """On cells on either side of it at 97.5 m, and between cells four cells from it; sources have eight cells."""
+    rho = np.where(np.arange(60) < 20, 1000.0, 3000.0)
+    places, known = (place, 203.0), Medium(2000.0, rho=rho)
+    there, back = (
+        traces(known, (60,), PointSource((a,), Ricker(25.0)), [(b,)], 400, dt=5e-4, boundary=Rigid())
+        for a, b in (places, places[::-1])
+    )
+    near, far = (rho[round(at / 5.0)] for at in places)
+    assert near * there == pytest.approx(far * back, abs=1e-11 * np.abs(near * there).max())
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("time_order", thinned([2, 4], 4))
 def test_bits_depend_neither_on_ranks_nor_on_threads(time_order: int) -> None:

@@ -174,7 +174,7 @@ def test_the_normalised_misfit_does_not_depend_on_amplitudes() -> None:
     ("options", "said"),
     [
         ({"wrt": ("qp",)}, "there is no quantity 'qp'"),
-        ({"wrt": ("density",)}, "rho is one number"),
+        ({"wrt": ("rho",)}, "rho is one number"),
         ({"wrt": ("epsilon",)}, "epsilon is one number"),
         ({"wrt": ("phi",)}, "phi is one number"),
         ({"misfit": "l1"}, "there is no misfit 'l1'"),

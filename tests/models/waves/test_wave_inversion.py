@@ -149,15 +149,15 @@ def test_a_density_is_found_within_its_bounds() -> None:
 
     def waves(values: Any, shot: Shot) -> Waves:
         boundary = Faces(Sponge(5), z=(Free(), Sponge(5)))
-        medium = Medium(START, rho=values["density"])
+        medium = Medium(START, rho=values["rho"])
         return prepare(SHAPE, 10.0, dt=1e-3, medium=medium, order=4, boundary=boundary)
 
-    known = [Shot(s.sources, s.receivers, shot_traces(waves({"density": true}, s), s, 60)) for s in shots()]
+    known = [Shot(s.sources, s.receivers, shot_traces(waves({"rho": true}, s), s, 60)) for s in shots()]
     mask = (Z > 3).astype(float)
-    inversion = Inversion(known, waves, ("density",), bounds={"density": (1000.0, 2000.0)}, mask=mask)
-    found = inversion.run({"density": rho}, 8)
+    inversion = Inversion(known, waves, ("rho",), bounds={"rho": (1000.0, 2000.0)}, mask=mask)
+    found = inversion.run({"rho": rho}, 8)
     assert found.misfits[-1] < 0.1 * found.misfits[0]
-    values = found.values["density"]
+    values = found.values["rho"]
     assert np.array_equal(values[:4], rho[:4])
     assert values.max() <= 2000.0
     assert np.linalg.norm(values - true) < np.linalg.norm(rho - true)

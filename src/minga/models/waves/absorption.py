@@ -29,9 +29,10 @@ from minga.space.field import Field, Slot
 from minga.space.grid import Grid
 
 if TYPE_CHECKING:
+    from minga.models.waves.elastic.waves import ElasticWaves
     from minga.models.waves.model import Waves
 
-__all__ = ["Profiles", "layer_ends", "layer_profiles", "record_damping", "record_matching"]
+__all__ = ["Profiles", "half_profiles", "layer_ends", "layer_profiles", "record_damping", "record_matching"]
 
 Profiles = dict[Field, NDArray[np.float64]]
 """Fields on one axis, and their values."""
@@ -136,6 +137,38 @@ def layer_profiles(waves: Waves, axis: int, frequency: float) -> Profiles:
     a, b = (_profile(f"cpml_{name}", axis, grid, dtype) for name in "ab")
     values = _matching(waves, waves.faces[axis], grid.shape[axis], waves.spacing[axis], frequency)
     return dict(zip((a, b), values, strict=True))
+
+
+def half_profiles(
+    waves: Waves | ElasticWaves, axis: int, end: int, face: Cpml, fastest: float, frequency: float, *, half: bool
+) -> Profiles:
+    """Return the coefficients a and b of a matched layer of staggered differences, as fields with their values.
+
+    Parameters
+    ----------
+    waves
+        The waves.
+    axis, end
+        Axis of the layer, and 0 or 1 for its low or high end.
+    face
+        The layer.
+    fastest
+        The largest velocity, m/s.
+    frequency
+        Frequency of the sources, Hz, used by a layer that does not name one.
+    half
+        Whether the coefficients are those half a cell above the cells; otherwise those at the cells.
+    """
+    length = waves.grid.shape[axis]
+    places = np.arange(length) + (0.5 if half else 0.0)
+    away: Any = np.maximum(0.0, places - (length - 1 - face.cells) if end else face.cells - places)
+    chosen = frequency if face.frequency is None else face.frequency
+    found = face.coefficients(away, waves.domain.spacing[axis], fastest, waves.dt, chosen)
+    name = f"{waves.grid.axes[axis]}{('_low', '_high')[end]}_{'half' if half else 'cell'}"
+    return {
+        Field(f"cpml_{letter}_{name}", waves.grid, waves.fields[0].dtype, axes=(axis,)): each
+        for letter, each in zip("ab", found, strict=True)
+    }
 
 
 def _matching(

@@ -49,7 +49,7 @@ def shot_born(
         The shot, whose data are not used.
     changes
         Change of each quantity that changes, an array of the model's shape: "vp", "slowness" (1 / vp), "epsilon",
-        "delta", "theta", "phi", "density", "inverse_q" (1 / Q); of elastic waves "vp", "vs", "rho". In the medium
+        "delta", "theta", "phi", "rho", "inverse_q" (1 / Q); of elastic waves "vp", "vs", "rho". In the medium
         itself each of them is an array or a function of a Box.
     samples
         Number of samples, the first of them at the start.

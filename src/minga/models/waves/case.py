@@ -97,13 +97,13 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
         record=settings.record,
         density=settings.density,
     )
-    orders, dense = (settings.order, settings.time_order), found.medium.dense
+    orders, has_density = (settings.order, settings.time_order), found.medium.has_density
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
     return replace(
         model,
         notes=(
             *notes_of(extremes, limit, found.spacing, dt, sources),
-            *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=dense)),
+            *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=has_density)),
             *(_sampled(found) if sample else ()),
         ),
         steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),

@@ -12,7 +12,7 @@ from minga.errors import CaseError, suggest
 from minga.models.waves.attenuation import Attenuation, relaxation_of, unrelaxed_ratio
 from minga.models.waves.boundary import Pairs, Random, domain_of, kinds
 from minga.models.waves.domain import axes_of
-from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic
+from minga.models.waves.media import NAMED, from_volume, is_zero, named_medium, of_synthetic, only_value
 from minga.models.waves.media_files import ENDINGS, Volume, open_volume, quantities
 from minga.models.waves.medium import Medium, Quantity, Sampler
 from minga.models.waves.settings import FORM, FletcherSettings, MediumSettings, QuantityFile, SyntheticSettings
@@ -127,6 +127,9 @@ def find_medium(
             entries[name] = 0.0 if name != "vp" and is_zero(values, cells, sample) else values
         elif given is not None:
             entries[name] = _number(name, float(given), angles)
+    if "rho" in volumes and any(callable(entries.get(name)) or entries.get(name) for name in ("epsilon", "delta")):
+        alike = only_value(entries["rho"], cells, sample)
+        entries["rho"] = entries["rho"] if alike is None else alike
     return FoundMedium(Medium(**entries), cells, spacing)
 
 
@@ -136,6 +139,13 @@ def _parsed(said: object) -> str | MediumSettings | SyntheticSettings:
         table = {str(key): value for key, value in said.items()}
         if "synthetic" in table:
             return validate(SyntheticSettings, table, KEY)
+        if "density" in table:
+            raise CaseError(
+                f"unknown key '{KEY}.density'",
+                key=f"{KEY}.density",
+                suggestion="rho",
+                remedy='write rho = "rho.npy"; density = true is for synthetic media',
+            )
         return validate(MediumSettings, table, KEY)
     if not isinstance(said, str):
         raise CaseError(f"expected a name or a table, found {said!r}", key=KEY, remedy=FORM)
@@ -285,6 +295,12 @@ def _number(name: str, value: float, angles: str | None) -> float:
     if name == "vp" and not 100 <= value <= 20000:
         raise CaseError(
             f"{value:g} m/s is not a plausible velocity of a rock", key=key, remedy="give velocities in m/s: vp = 3000"
+        )
+    if name == "rho" and value < 20:
+        raise CaseError(
+            f"{value:g} kg/m3 is not a plausible density of a rock",
+            key=key,
+            remedy="give densities in kg/m3: rho = 2000",
         )
     if name in ("theta", "phi"):
         if value and angles is None:

@@ -27,7 +27,7 @@ from minga.models.waves.stencils import first_weights, halfway_weights, total
 from minga.space.boundary import Condition, reflect, zero_gradient
 from minga.space.box import Box
 
-__all__ = ["Staggered", "density_walls", "largest_sum"]
+__all__ = ["Staggered", "density_walls", "largest_sum", "reach_of"]
 
 _WALLS: Final = {0: zero_gradient(), -1: reflect("cell"), 1: reflect("edge")}
 """Conditions of the density beyond an end by the mirror of the waves there (`Domain.mirrors`)."""
@@ -54,7 +54,7 @@ class Staggered:
     @property
     def reach(self) -> int:
         """Number of cells to either side that the operator reads."""
-        return 2 * len(self.weights[0]) - 1
+        return reach_of(2 * len(self.weights[0]))
 
     def operator(self, u: Any, rho: Any) -> Any:
         """Return div(1 / rho grad u), times the square of the unit of length; u is a field or a local."""
@@ -95,6 +95,11 @@ def density_walls(domain: Domain) -> Mapping[str | int, tuple[Condition, Conditi
     }
 
 
+def reach_of(order: int) -> int:
+    """Return the number of cells to either side that the operator of an order reads."""
+    return order - 1
+
+
 def largest_sum(sampler: Sampler, domain: Domain, box: Box, order: int, *, scrambled: bool) -> float:
     """Return the largest sum of a row, an upper bound of omega^2, for the cells of a box.
 
@@ -113,7 +118,7 @@ def largest_sum(sampler: Sampler, domain: Domain, box: Box, order: int, *, scram
     """
     weights = [abs(float(w)) for w in halfway_weights(order // 2)]
     reach = len(weights)
-    beyond = 2 * reach - 1
+    beyond = reach_of(order)
     ranges = [
         (lo - beyond * (2 if lo == 0 else 1), hi + beyond * (2 if hi == n else 1))
         for lo, hi, n in zip(box.lo, box.hi, domain.shape, strict=True)

@@ -12,25 +12,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from minga.engine.program import Program
 from minga.lang.cell import local
 from minga.lang.kernel import Kernel
+from minga.models.waves.absorption import Profiles, half_profiles, layer_ends
 from minga.models.waves.boundary import Cpml
 from minga.models.waves.density import Staggered
 from minga.models.waves.kernels import Equations
 from minga.space.boundary import fixed
-from minga.space.box import Box
 from minga.space.field import Field
 
 if TYPE_CHECKING:
     from minga.models.waves.model import Waves
 
 __all__ = ["record_flux_layers"]
-
-Profiles = dict[Field, NDArray[np.float64]]
 
 
 def record_flux_layers(step: Program, waves: Waves, frequency: float) -> tuple[tuple[Field, ...], Profiles]:
@@ -63,11 +58,14 @@ def record_flux_layers(step: Program, waves: Waves, frequency: float) -> tuple[t
             if not isinstance(face, Cpml):
                 continue
             where = grid.axes[axis] + ("_low", "_high")[end]
-            box = _reached(grid.box, axis, end, face.cells + len(staggered.weights[axis]))
+            box = layer_ends(grid, axis, (face.cells + len(staggered.weights[axis]),) * 2)[end]
             psi, zeta = (
                 Field(f"{name}_p_{where}", grid, p.dtype, on=box, boundary=fixed(0.0)) for name in ("psi", "zeta")
             )
-            own = _profiles(waves, axis, end, face, frequency)
+            fastest = waves.extremes.fastest_p
+            own: Profiles = {}
+            for half in (True, False):
+                own |= half_profiles(waves, axis, end, face, fastest, frequency, half=half)
             half_a, half_b, a, b = own
             memories += [psi, zeta]
             profiles |= own
@@ -109,28 +107,3 @@ def _correction_kernel(equations: Equations, staggered: Staggered, axis: int) ->
         after[here] = after[here] + c.rho * c.vp2 * (staggered.divergence(flux, axis) + zeta[here])
 
     return Kernel(cpml_flux_correction)
-
-
-def _reached(whole: Box, axis: int, end: int, cells: int) -> Box:
-    """Return the box of the cells at an end of an axis."""
-    low, high = list(whole.lo), list(whole.hi)
-    if end:
-        low[axis] = high[axis] - cells
-    else:
-        high[axis] = cells
-    return Box(tuple(low), tuple(high))
-
-
-def _profiles(waves: Waves, axis: int, end: int, face: Cpml, frequency: float) -> Profiles:
-    """Return a and b of a layer half a cell above the cells, then those at the cells."""
-    length, grid = waves.grid.shape[axis], waves.grid
-    chosen = frequency if face.frequency is None else face.frequency
-    found: Profiles = {}
-    for place, shift in (("half", 0.5), ("cell", 0.0)):
-        index = np.arange(length) + shift
-        away: Any = np.maximum(0.0, index - (length - 1 - face.cells) if end else face.cells - index)
-        values = face.coefficients(away, waves.spacing[axis], waves.extremes.fastest_p, waves.dt, chosen)
-        for letter, each in zip("ab", values, strict=True):
-            name = f"cpml_{letter}_{grid.axes[axis]}{('_low', '_high')[end]}_{place}"
-            found[Field(name, grid, waves.fields[0].dtype, axes=(axis,))] = each
-    return found

@@ -33,7 +33,7 @@ __all__ = ["QUANTITIES", "Sensitivity", "fields_of", "partials", "quantities", "
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "vp": ("vp2",), "slowness": ("vp2",), "epsilon": ("epsilon",), "delta": ("delta",), "theta": ("nz", "ny", "nx"),
-    "phi": ("ny", "nx"), "density": ("rho",), "inverse_q": ("tau", "vp2"),
+    "phi": ("ny", "nx"), "rho": ("rho",), "inverse_q": ("tau", "vp2"),
 }  # fmt: skip
 
 QUANTITIES: Final = tuple(dict.fromkeys((*_FIELDS, *ENTRIES)))
@@ -111,7 +111,7 @@ def shot_gradient(
         The shot with its data.
     wrt
         Quantities of the medium by whose values to differentiate, each given as an array or a function of a Box:
-        "vp", "slowness" (1 / vp), "epsilon", "delta", "theta", "phi", "density" (at fixed vp), "inverse_q" (1 / Q of
+        "vp", "slowness" (1 / vp), "epsilon", "delta", "theta", "phi", "rho" (at fixed vp), "inverse_q" (1 / Q of
         the attenuation); of elastic waves "vp", "vs", "rho".
     misfit
         "l2", "normalised" or "envelope" (`minga.models.waves.misfits`), or a function of the computed and the observed
@@ -178,7 +178,7 @@ def fields_of(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:
             raise CaseError(f"there is no quantity {name!r}", key="wrt", remedy=f"choose from {', '.join(_FIELDS)}")
         needed = [each for each in _FIELDS[name] if each[1:] not in ("y", "x", "z") or each[1:] in waves.domain.axes]
         if not all(each in known for each in needed) or (name == "phi" and "y" not in waves.domain.axes):
-            entry = {"slowness": "vp", "density": "rho", "inverse_q": "q of the attenuation"}.get(name, name)
+            entry = {"slowness": "vp", "inverse_q": "q of the attenuation"}.get(name, name)
             raise CaseError(
                 f"{entry} is one number, or does not enter the equations",
                 key=f"fletcher.medium.{entry}",
@@ -211,7 +211,7 @@ def partials(name: str, waves: Waves) -> dict[str, Floats | float]:
     Parameters
     ----------
     name
-        "vp", "slowness", "epsilon", "delta", "theta" or "phi".
+        "vp", "slowness", "epsilon", "delta", "theta", "phi", "rho" or "inverse_q".
     waves
         The waves.
 
@@ -230,15 +230,13 @@ def partials(name: str, waves: Waves) -> dict[str, Floats | float]:
         return {"vp2": 2.0 * entry("vp") * relaxed}
     if name == "slowness":
         return {"vp2": -2.0 * entry("vp") ** 3 * relaxed}
-    if name in ("epsilon", "delta"):
+    if name in ("epsilon", "delta", "rho"):
         return {name: 1.0}
     if name == "inverse_q":
         assert waves.relaxation is not None
         q = waves.relaxation.sampler.values("q", whole)
         tau, ratio = waves.relaxation.attenuation.slopes(waves.relaxation.strength(whole), q)
         return {"tau": tau, "vp2": np.square(entry("vp")) * ratio}
-    if name == "density":
-        return {"rho": 1.0}
     theta, phi = entry("theta"), entry("phi")
     parts: dict[str, Floats | float] = {
         "nz": -sine(theta), "ny": cosine(theta) * sine(phi), "nx": cosine(theta) * cosine(phi)

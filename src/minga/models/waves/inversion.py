@@ -76,7 +76,7 @@ class Inversion:
         `minga.models.waves.elastic.prepare_elastic`, with a time step that is stable for all media within the bounds.
     wrt
         Quantities that are varied, arrays in ``values``: "vp", "slowness", "epsilon", "delta", "theta", "phi",
-        "density", "inverse_q" (1 / Q of the attenuation); of elastic waves "vp", "vs", "rho".
+        "rho", "inverse_q" (1 / Q of the attenuation); of elastic waves "vp", "vs", "rho".
     misfit
         "l2", "normalised", "envelope" or a function, as for `shot_gradient`.
     bounds

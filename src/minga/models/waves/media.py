@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.models.waves.media_files import Volume
-from minga.models.waves.medium import Medium, Quantity, sampled_boxes
+from minga.models.waves.medium import Medium, Quantity, sampled_boxes, slabs
 from minga.models.waves.synthetic import Synthetic
 from minga.space.box import Box
 
-__all__ = ["NAMED", "from_volume", "is_zero", "named_medium", "of_synthetic"]
+__all__ = ["NAMED", "from_volume", "is_zero", "named_medium", "of_synthetic", "only_value"]
 
 NAMED: Final = {
     "iso": (3000.0, 0.0, 0.0, 0.0, 0.0),
@@ -30,6 +30,8 @@ NAMED: Final = {
 
 _SLOWEST, _FASTEST = 100.0, 20000.0
 """Bounds of P velocities, m/s; rocks have 300 to 8500, so that only wrong units lie outside the bounds."""
+_HEAVY = 20.0
+"""Bound of densities, kg/m3: those of rocks in g/cm3 and of gases lie below it."""
 
 
 def named_medium(name: str, ndim: int = 3) -> Medium:
@@ -60,6 +62,8 @@ def from_volume(name: str, volume: Volume, unit: str | None, angles: str | None,
     scale = _scale(name, volume.unit, unit, angles, key)
     if name in ("vp", "vs"):
         return lambda box: _checked(volume.values(box) * scale, box, volume.path.name, key)
+    if name == "rho" and volume.unit is None and unit is None:
+        _check_heavy(volume, key)
     return lambda box: volume.values(box) * scale
 
 
@@ -70,24 +74,38 @@ def is_zero(quantity: Quantity, shape: tuple[int, ...], sample: bool = False) ->
     return not np.any(quantity)
 
 
+def only_value(quantity: Quantity, shape: tuple[int, ...], sample: bool = False) -> float | None:
+    """Return the value of a quantity that is equal in all cells, or in a sample of them; None if there are others."""
+    if not callable(quantity):
+        return float(quantity) if np.ndim(quantity) == 0 else None
+    found: set[float] = set()
+    for box in sampled_boxes(shape, sample):
+        values = quantity(box)
+        found |= {float(values.min()), float(values.max())}
+        if len(found) > 1:
+            return None
+    return found.pop()
+
+
 def _scale(name: str, said: str | None, unit: str | None, angles: str | None, key: str) -> float:
     """Return the factor of a file's values; `said` is the file's unit, `unit` and `angles` are the case's."""
     if name in ("vp", "vs"):
-        known = {"m/s": 1.0, "m s-1": 1.0, "m.s-1": 1.0, "m s**-1": 1.0, "km/s": 1e3, "km s-1": 1e3, "km.s-1": 1e3}
+        known = {"m/s": 1.0, "m s-1": 1.0, "km/s": 1e3, "km s-1": 1e3}
         default: str | None = "m/s"
     elif name in ("theta", "phi"):
         known = {"degree": 1, "degrees": 1, "deg": 1, "radian": 2, "radians": 2, "rad": 2}
         known = {word: math.pi / 180 if number == 1 else 1.0 for word, number in known.items()}
         default, unit = None, unit or angles
     elif name == "rho":
-        known = {"kg/m3": 1.0, "kg m-3": 1.0, "g/cm3": 1e3, "g cm-3": 1e3}
+        known = dict.fromkeys(("kg/m3", "kg m-3", "g/l"), 1.0)
+        known |= dict.fromkeys(("g/cm3", "g cm-3", "g/cc", "g/ml", "t/m3", "t m-3", "kg/l", "kg/dm3"), 1e3)
         default = "kg/m3"
     else:
         known, default = {"1": 1.0, "": 1.0}, "1"
     for source, word in (("the file", said), ("the case", unit)):
-        if word is not None and word.strip().lower() not in known:
+        if word is not None and _plain(word) not in known:
             raise CaseError(f"the unit of {name} is {word!r} in {source}, expected {', '.join(known)}", key=key)
-    if said is not None and unit is not None and known[said.strip().lower()] != known[unit.strip().lower()]:
+    if said is not None and unit is not None and known[_plain(said)] != known[_plain(unit)]:
         raise CaseError(
             f"the file says that {name} is in {said}, the case says {unit}", key=key, remedy="make them agree"
         )
@@ -98,7 +116,34 @@ def _scale(name: str, said: str | None, unit: str | None, angles: str | None, ke
             key=key,
             remedy='add angles = "degree" or "radian"',
         )
-    return known[word.strip().lower()]
+    return known[_plain(word)]
+
+
+def _plain(unit: str) -> str:
+    """Return a unit in the one spelling that tables have: "kg m-3" for "kg m**-3", "kg.m^-3" and others."""
+    for sign, other in (
+        ("**", ""),
+        ("^", ""),
+        ("\N{SUPERSCRIPT THREE}", "3"),
+        *((dot, " ") for dot in ".*\N{MIDDLE DOT}"),
+    ):
+        unit = unit.replace(sign, other)
+    return " ".join(unit.lower().split())
+
+
+def _check_heavy(volume: Volume, key: str) -> None:
+    """Raise CaseError for densities of a file without a unit that are those of no rock or liquid, but of gases."""
+    most = 0.0
+    for box in slabs(volume.cells):
+        most = max(most, float(volume.values(box).max()))
+        if not most < _HEAVY:
+            return
+    if most > 0:
+        raise CaseError(
+            f"{volume.path.name}: the largest density is {most:.6g} kg/m3, not that of a rock",
+            key=key,
+            remedy='if it is in g/cm3, add unit = "g/cm3"; for gases, unit = "kg/m3"',
+        )
 
 
 def _checked(values: NDArray[np.float64], box: Box, file: str, key: str) -> NDArray[np.float64]:

@@ -15,13 +15,15 @@ from minga.compile import portable
 from minga.errors import CaseError
 from minga.space.box import Box
 
-__all__ = ["Medium", "Quantity", "Sampler", "axis_vector", "sampled_boxes", "slabs"]
+__all__ = ["Medium", "Quantity", "Sampler", "axis_vector", "check_quantity", "sampled_boxes", "slabs"]
 
 Quantity = float | NDArray[Any] | Callable[[Box], NDArray[Any]]
 """A number, an array of the shape of the model, or a function that returns the values of a Box of the model."""
 
 Floats = NDArray[np.float64]
 
+LIGHTEST, HEAVIEST = 1e-20, 1e20
+"""Bounds of densities, kg/m3, within which their products with squares of velocities and their reciprocals are f4."""
 _SLAB: Final = 1 << 21
 """Number of cells that are inspected together."""
 _BLOCK, _BLOCKS = 16, 8
@@ -70,7 +72,7 @@ class Medium:
         return _is_number(self.theta, 0.0)
 
     @property
-    def dense(self) -> bool:
+    def has_density(self) -> bool:
         """True if the density is not a single number."""
         return callable(self.rho) or np.ndim(self.rho) > 0
 
@@ -88,6 +90,8 @@ class Medium:
         shape
             Cells along each axis.
         """
+        for entry in fields(self):
+            check_quantity(getattr(self, entry.name), shape, f"fletcher.medium.{entry.name}")
         if len(shape) < 3 and not _is_number(self.phi, 0.0):
             raise CaseError(
                 "phi turns the axis of symmetry towards y, an axis that the model lacks",
@@ -100,23 +104,12 @@ class Medium:
                 key="fletcher.medium.epsilon",
                 remedy="leave epsilon, delta and theta out",
             )
-        if self.dense and not self.isotropic:
+        if self.has_density and not self.isotropic:
             raise CaseError(
                 "a density that varies in an anisotropic medium",
                 key="fletcher.medium.rho",
                 remedy="leave out rho, or epsilon and delta; of a file with all of them, name some quantities",
             )
-        for entry in fields(self):
-            value = getattr(self, entry.name)
-            if callable(value):
-                continue
-            found = np.asarray(value)
-            if found.dtype.kind not in "fiu" or found.shape not in ((), shape):
-                raise CaseError(
-                    f"{entry.name} is an array of {found.dtype} and shape {found.shape}; the model has shape {shape}",
-                    key=f"fletcher.medium.{entry.name}",
-                    remedy="give a number, an array of one number a cell, or a function of a Box",
-                )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,12 +140,11 @@ class Sampler:
             for lo, hi, layer, n in zip(box.lo, box.hi, self.layers, self.shape, strict=True)
         ]
         inside = Box(tuple(int(p[0]) for p in picks), tuple(int(p[-1]) + 1 for p in picks))
-        part = np.asarray(
-            given(inside) if callable(given) else np.asarray(given)[inside.slices((0,) * len(self.shape))]
-        )
-        if part.shape != inside.shape:
+        result = given(inside) if callable(given) else _array(given)[inside.slices((0,) * len(self.shape))]
+        part = _array(result)
+        if part.shape != inside.shape or part.dtype.kind not in "fiu":
             raise CaseError(
-                f"the function for {name} returns an array of shape {part.shape} for a box of shape {inside.shape}",
+                f"the function for {name} returns an array of {_said(result, part)} for a box of shape {inside.shape}",
                 key=f"fletcher.medium.{name}",
                 remedy="return one number for each cell of the box: box.lo is its first cell, box.hi one past its last",
             )
@@ -165,6 +157,39 @@ class Sampler:
         return None if callable(given) or np.ndim(given) else float(given)
 
 
+def check_quantity(value: Quantity, shape: tuple[int, ...], key: str) -> None:
+    """Raise CaseError for an entry of a medium that is neither a number nor a function nor an array.
+
+    Parameters
+    ----------
+    value
+        The entry.
+    shape
+        Shape of the model.
+    key
+        Key of the entry in a case, which ends with its name.
+    """
+    found = np.zeros(()) if callable(value) else _array(value)
+    if found.dtype.kind not in "fiu" or found.shape not in ((), shape):
+        raise CaseError(
+            f"{key.rpartition('.')[2]} is an array of {_said(value, found)}; the model has shape {shape}",
+            key=key,
+            remedy="give a number, an array of one number a cell, or a function of a Box",
+        )
+
+
+def _array(given: Any) -> NDArray[Any]:
+    """Return an array: of objects for rows of different lengths, and for values some of which are masked."""
+    try:
+        return np.asarray(given, object if np.ma.is_masked(given) else None)
+    except ValueError:
+        return np.asarray(given, object)
+
+
+def _said(given: Any, found: NDArray[Any]) -> str:
+    return f"{'masked values' if np.ma.is_masked(given) else found.dtype} and shape {found.shape}"
+
+
 def slabs(shape: tuple[int, ...]) -> Iterator[Box]:
     """Yield boxes of whole planes that cover a grid, each small enough to be inspected at once."""
     planes = max(1, _SLAB // math.prod(shape[1:]))
@@ -172,13 +197,29 @@ def slabs(shape: tuple[int, ...]) -> Iterator[Box]:
         yield Box((first, *(0 for _ in shape[1:])), (min(first + planes, shape[0]), *shape[1:]))
 
 
-def sampled_boxes(shape: tuple[int, ...], sample: bool) -> list[Box] | Iterator[Box]:
+def blocks(shape: tuple[int, ...], least: int) -> Iterator[Box]:
+    """Yield boxes that cover a grid, each small enough to be inspected at once.
+
+    Those that are cut have `least` cells or more along each axis, but for the last ones: with cells read around them,
+    few are read repeatedly.
+    """
+    sizes = list(shape)
+    for axis, n in enumerate(shape):
+        others = math.prod(sizes) // n
+        sizes[axis] = min(n, max(least, _SLAB // others))
+    for low in itertools.product(*(range(0, n, size) for n, size in zip(shape, sizes, strict=True))):
+        yield Box(low, tuple(min(a + size, n) for a, size, n in zip(low, sizes, shape, strict=True)))
+
+
+def sampled_boxes(shape: tuple[int, ...], sample: bool, least: int = 1) -> list[Box] | Iterator[Box]:
     """Return the boxes of a grid in which a medium is inspected: all of it, or a `sample` of bounded size.
+
+    Boxes around which cells are read have `least` cells or more along each axis, see `blocks`.
 
     The sample of a large grid consists of blocks in rows and columns, including those at its corners.
     """
     if not sample or math.prod(shape) <= _BLOCKS ** len(shape) * _BLOCK ** len(shape):
-        return slabs(shape)
+        return slabs(shape) if least == 1 else blocks(shape, least)
     ends = [sorted({(n - min(n, _BLOCK)) * k // (_BLOCKS - 1) for k in range(_BLOCKS)}) for n in shape]
     lows = itertools.product(*ends)
     return [Box(low, tuple(min(a + _BLOCK, n) for a, n in zip(low, shape, strict=True))) for low in lows]

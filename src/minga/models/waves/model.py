@@ -380,7 +380,7 @@ def prepare(
     reach = len(first_weights(order))  # raises for an invalid order
     least = min(widths)
     steps = [least / h for h in widths]
-    staggered = Staggered.of(order, steps) if medium.dense else None
+    staggered = Staggered.of(order, steps) if medium.has_density else None
     _check_faces(faces, kind, form, lengths, reach if staggered is None else staggered.reach)
     domain = domain_of(lengths, widths, faces)
     sampler = Sampler(medium, lengths, domain.low)

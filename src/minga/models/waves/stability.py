@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError
-from minga.models.waves.density import largest_sum
+from minga.models.waves.density import largest_sum, reach_of
 from minga.models.waves.domain import Domain
-from minga.models.waves.medium import Floats, Sampler, sampled_boxes
+from minga.models.waves.medium import HEAVIEST, LIGHTEST, Floats, Sampler, sampled_boxes
 from minga.models.waves.symbols import Corners, corners
 from minga.space.box import Box
 
@@ -227,7 +227,9 @@ def extremes_of(
     medium = sampler.medium
     ends = corners(order, tuple(spacing), medium.isotropic or medium.vertical, divergence)
     largest2, slow, fast, shear, top, above = 0.0, math.inf, 0.0, math.inf, 0.0, False
-    for box in sampled_boxes(sampler.shape, sample) if not sampler.medium.uniform else (_first_cell(sampler.shape),):
+    least = 4 * reach_of(order) if medium.has_density else 1
+    boxes = (_first_cell(sampler.shape),) if medium.uniform else sampled_boxes(sampler.shape, sample, least)
+    for box in boxes:
         inside = box.shift(sampler.layers)
         vp, epsilon, delta, theta, phi = (
             sampler.values(name, inside) for name in ("vp", "epsilon", "delta", "theta", "phi")
@@ -236,7 +238,7 @@ def extremes_of(
         for name, value in (("theta", theta), ("phi", phi)):
             _refuse(box, name, value, ~np.isfinite(value), "an angle", "give angles in radians")
         _check_density(box, sampler.values("rho", inside))
-        if medium.dense:
+        if medium.has_density:
             assert domain is not None
             found2 = largest_sum(sampler, domain, box, order, scrambled=scrambled)
         else:
@@ -254,8 +256,8 @@ def extremes_of(
 
 
 def _check_density(box: Box, rho: Floats) -> None:
-    bad = ~(np.isfinite(rho) & (rho > 0))
-    _refuse(box, "rho", rho, bad, "a density", "densities are positive numbers, in kg/m3")
+    bad = ~((rho >= LIGHTEST) & (rho <= HEAVIEST))
+    _refuse(box, "rho", rho, bad, "a density", f"densities are {LIGHTEST:g} to {HEAVIEST:g} kg/m3")
 
 
 def _first_cell(shape: Sequence[int]) -> Box:

@@ -133,7 +133,7 @@ def _acoustic(
         more = (
             ()
             if divergence
-            else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=found.medium.dense)
+            else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=found.medium.has_density)
         )
         return [*notes_of(extremes, limit, found.spacing, dt, sources), *more]
 

@@ -87,7 +87,7 @@ class Synthetic:
         Function of z, y, x in m that returns all quantities.
     zero
         Quantities that are 0 everywhere.
-    dense
+    has_density
         Whether it has a density.
     """
 
@@ -96,12 +96,12 @@ class Synthetic:
     spacing: tuple[float, ...]
     of: Formula
     zero: frozenset[str] = frozenset()
-    dense: bool = False
+    has_density: bool = False
 
     @property
     def quantities(self) -> tuple[str, ...]:
         """Names of the quantities."""
-        return (*QUANTITIES, "rho") if self.dense else QUANTITIES
+        return (*QUANTITIES, "rho") if self.has_density else QUANTITIES
 
     def values(self, box: Box) -> dict[str, NDArray[np.float32]]:
         """Return all quantities of a box of cells; cell 0 lies at 0 m.
@@ -119,7 +119,7 @@ class Synthetic:
             theta, phi = found["theta"], found["phi"]
             across = portable.sin(theta) * portable.cos(phi)
             found = found | {"theta": arctan2(across, portable.cos(theta)), "phi": np.zeros(())}
-        if self.dense:
+        if self.has_density:
             found = found | {"rho": _density(found["vp"])}
         return {name: np.broadcast_to(found[name], box.shape).astype("f4") for name in self.quantities}
 
@@ -187,7 +187,7 @@ def synthetic(
     zero = _zero(kind, layers, dip, anisotropy)
     if density and "epsilon" not in zero:
         raise CaseError(
-            "a density in an anisotropic medium", key="density", remedy="make the medium isotropic: anisotropy 0"
+            "a density in an anisotropic medium", key="density", remedy="make the medium isotropic: anisotropy = 0.0"
         )
 
     def of(z: Floats, y: Floats, x: Floats) -> dict[str, Floats]:

@@ -6,12 +6,10 @@ if there were no layer; each layer then adds what its memory variables contribut
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from minga.engine.program import Program
+from minga.models.waves.absorption import Profiles, half_profiles, layer_ends
 from minga.models.waves.boundary import Cpml, Free
 from minga.models.waves.elastic.kernels import Elasticity, Fields
 from minga.models.waves.elastic.layout import Component
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from minga.models.waves.elastic.waves import ElasticWaves
 
 __all__ = ["record_layers"]
-
-Profiles = dict[Field, NDArray[np.float64]]
 
 
 def record_layers(
@@ -58,14 +54,18 @@ def record_layers(
         for end, face in enumerate(pair):
             if not isinstance(face, Cpml):
                 continue
-            box = _layer(waves.grid.box, axis, end, face.cells)
+            # Values half a cell before the last cell of the model lie in the layer.
+            box = layer_ends(waves.grid, axis, (face.cells, face.cells + 1))[end]
             targets = (
                 equations.named("velocity") if velocities else [equations.velocity(a) for a in range(waves.grid.ndim)]
             )
             for target in targets:
                 source = equations.stress(target.axes[0], axis) if velocities else target
                 known = {f.name: f for f in profiles}
-                for item, values in _profiles(waves, axis, end, face, frequency, half=not source.half[axis]).items():
+                own = half_profiles(
+                    waves, axis, end, face, waves.speeds.fastest_p, frequency, half=not source.half[axis]
+                )
+                for item, values in own.items():
                     if item.name not in known:
                         profiles[item] = values
                 names = {f.name: f for f in profiles}
@@ -125,15 +125,6 @@ def _record_normal(step: Program, waves: ElasticWaves, axis: int, box: Box, fiel
         step.apply(kernel, [fields[name] for name in names], region=region)
 
 
-def _layer(whole: Box, axis: int, end: int, cells: int) -> Box:
-    lo, hi = list(whole.lo), list(whole.hi)
-    if end:
-        lo[axis] = hi[axis] - cells - 1  # values half a cell before the last cell of the model lie in the layer
-    else:
-        hi[axis] = cells
-    return Box(tuple(lo), tuple(hi))
-
-
 def _cut(box: Box, on_surface: bool) -> Box:
     """Return the cells of a box on the free surface, or below it."""
     lo, hi = list(box.lo), list(box.hi)
@@ -142,19 +133,3 @@ def _cut(box: Box, on_surface: bool) -> Box:
     else:
         lo[0] = max(1, lo[0])
     return Box(tuple(lo), tuple(max(a, b) for a, b in zip(lo, hi, strict=True)))
-
-
-def _profiles(waves: ElasticWaves, axis: int, end: int, face: Cpml, frequency: float, *, half: bool) -> Profiles:
-    """Return the coefficients of a layer at the cells or half a cell above them, along its axis."""
-    length = waves.grid.shape[axis]
-    places = np.arange(length) + (0.5 if half else 0.0)
-    away = np.maximum(0.0, places - (length - 1 - face.cells) if end else face.cells - places)
-    chosen = frequency if face.frequency is None else face.frequency
-    values: Any = away
-    found = face.coefficients(values, waves.domain.spacing[axis], waves.speeds.fastest_p, waves.dt, chosen)
-    name = f"{waves.grid.axes[axis]}{('_low', '_high')[end]}_{'half' if half else 'cell'}"
-    dtype = waves.fields[0].dtype
-    return {
-        Field(f"cpml_{letter}_{name}", waves.grid, dtype, axes=(axis,)): each
-        for letter, each in zip("ab", found, strict=True)
-    }

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.models.waves.domain import Domain
 from minga.models.waves.elastic.layout import Component
-from minga.models.waves.medium import Floats, Quantity, Sampler, sampled_boxes
+from minga.models.waves.medium import HEAVIEST, LIGHTEST, Floats, Quantity, Sampler, check_quantity, sampled_boxes
 from minga.space.box import Box
 
 __all__ = ["Coefficients", "ElasticMedium", "Speeds", "speeds_of"]
@@ -61,19 +61,7 @@ class ElasticMedium:
             Cells along each axis.
         """
         for name in ENTRIES:
-            value = getattr(self, name)
-            if callable(value):
-                continue
-            try:
-                found = np.asarray(value)
-            except ValueError:  # rows of different lengths
-                found = np.asarray(value, object)
-            if found.dtype.kind not in "fiu" or found.shape not in ((), shape):
-                raise CaseError(
-                    f"{name} is an array of {found.dtype} and shape {found.shape}; the model has shape {shape}",
-                    key=f"elastic.medium.{name}",
-                    remedy="give a number, an array of one number a cell, or a function of a Box",
-                )
+            check_quantity(getattr(self, name), shape, f"elastic.medium.{name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +90,14 @@ def speeds_of(medium: ElasticMedium, shape: tuple[int, ...], *, sample: bool = F
     for box in sampled_boxes(shape, sample) if not medium.uniform else (Box((0,) * len(shape), (1,) * len(shape)),):
         vp, vs, rho = (sampler.values(name, box) for name in ENTRIES)
         _refuse(box, "vp", vp, ~(np.isfinite(vp) & (vp > 0)), "a P velocity", "it is a positive number, in m/s")
-        _refuse(box, "rho", rho, ~(np.isfinite(rho) & (rho > 0)), "a density", "it is a positive number, in kg/m3")
+        _refuse(
+            box,
+            "rho",
+            rho,
+            ~((rho >= LIGHTEST) & (rho <= HEAVIEST)),
+            "a density",
+            f"it is {LIGHTEST:g} to {HEAVIEST:g} kg/m3",
+        )
         _refuse(
             box, "vs", vs, ~(np.isfinite(vs) & (vs >= 0)), "an S velocity", "it is 0 in fluids and positive elsewhere"
         )
