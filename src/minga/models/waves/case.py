@@ -95,7 +95,6 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
         extremes=extremes,
         attenuation=attenuation,
         record=settings.record,
-        density=settings.density,
     )
     orders, has_density = (settings.order, settings.time_order), found.medium.has_density
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)

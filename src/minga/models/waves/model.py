@@ -566,7 +566,6 @@ def fletcher(
     extremes: Extremes | None = None,
     attenuation: Attenuation | None = None,
     record: Sequence[str] = ("p",),
-    density: float | None = None,
 ) -> Model:
     """Return a model of waves in a tilted transversely isotropic medium, on one to three axes.
 
@@ -608,10 +607,9 @@ def fletcher(
         sources, or steps of fourth order in time.
     record
         What receivers record: "p", and in isotropic media the particle velocities "vz", "vy", "vx", m/s, which are
-        those half a step before the time (`minga.models.waves.velocity`). The observable has the samples of all
-        receivers for the first one, then for the next.
-    density
-        Density of the medium at the receivers, kg/m3, from which velocities follow; p is in Pa then.
+        those half a step before the time (`minga.models.waves.velocity`) and follow from p, in Pa, with the medium's
+        rho, which must be a number. The observable has the samples of all receivers for the first one, then for the
+        next.
 
     Returns
     -------
@@ -637,7 +635,7 @@ def fletcher(
     waves.watch(stepping.step, chosen)
     observe = Program("observe")
     observables: dict[str, Any] = {"largest": observe.apply(_LARGEST, waves.fields[0])}
-    check_quantities(record, density, waves)
+    check_quantities(record, waves)
     step, integrated = stepping.step, dict[Register, float]()
     if receivers is not None and len(receivers.positions):
         placed = receivers.placed(waves.domain) if "p" in record else []
@@ -645,7 +643,7 @@ def fletcher(
         velocities = [name for name in dict.fromkeys(record) if name != "p"]
         if velocities:
             step = Program("step")
-            registers |= record_velocities(step, waves, receivers, velocities, density or 1.0)
+            registers |= record_velocities(step, waves, receivers, velocities)
             step.include(stepping.step)
             integrated = {register: 0.0 for name in velocities for register in registers[name]}
         observables["receivers"] = tuple(register for name in record for register in registers[name])

@@ -241,8 +241,6 @@ class FletcherSettings(BaseModel):
         Positions at which waves are recorded.
     record
         Quantities that receivers record.
-    density
-        Density at the receivers, kg/m3; None: not known.
     attenuation
         Attenuation of the waves; None: none.
     time
@@ -284,7 +282,6 @@ class FletcherSettings(BaseModel):
         tuple[str, ...],
         Field(min_length=1, description='what receivers record; velocities in isotropic media: record = ["p", "vz"]'),
     ] = ("p",)
-    density: Annotated[Positive | None, Field(description="density at the receivers, kg/m3, for velocities")] = None
     attenuation: Annotated[
         AttenuationSettings | None, Field(description="[fletcher.attenuation] q = 50, band = [5, 50]")
     ] = None

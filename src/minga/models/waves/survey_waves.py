@@ -109,10 +109,8 @@ def _acoustic(
     settings: FletcherSettings, said: SurveySettings, shape: Sequence[int] | None, directory: Path
 ) -> SurveyWaves:
     """Return acoustic waves."""
-    if settings.record != ("p",) or settings.density is not None:
-        raise CaseError(
-            "an acoustic survey records p", key="fletcher.record", remedy='leave "record" and "density" out'
-        )
+    if settings.record != ("p",):
+        raise CaseError("an acoustic survey records p", key="fletcher.record", remedy="leave it out")
     for name in ("force", "moment"):
         if getattr(said, name) is not None:
             raise CaseError(

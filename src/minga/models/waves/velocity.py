@@ -7,15 +7,14 @@ transpose of dipoles (`minga.models.waves.source`).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from minga.engine.program import Program
 from minga.errors import CaseError
-from minga.models.waves.domain import is_number
 from minga.models.waves.interpolation import place
 from minga.models.waves.receivers import Receivers, record_samples
+from minga.space.box import Box
 from minga.space.field import Register
 
 if TYPE_CHECKING:
@@ -24,15 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["check_quantities", "record_velocities"]
 
 
-def check_quantities(record: Sequence[str], density: float | None, waves: Waves) -> None:
+def check_quantities(record: Sequence[str], waves: Waves) -> None:
     """Raise CaseError unless receivers can record some quantities.
 
     Parameters
     ----------
     record
         "p", or velocities: "vz", "vy", "vx".
-    density
-        Density, kg/m3, if known.
     waves
         The waves.
     """
@@ -62,16 +59,10 @@ def check_quantities(record: Sequence[str], density: float | None, waves: Waves)
             key="fletcher.record",
             remedy='record "p" there, or choose the model "elastic" with S velocities of 0',
         )
-    if not is_number(density) or not 0 < density < math.inf:
-        raise CaseError(
-            f"particle velocities with the density {density!r}",
-            key="fletcher.density",
-            remedy="give the density of the medium at the receivers, kg/m3: density = 1000",
-        )
 
 
 def record_velocities(
-    step: Program, waves: Waves, receivers: Receivers, names: Sequence[str], density: float
+    step: Program, waves: Waves, receivers: Receivers, names: Sequence[str]
 ) -> dict[str, tuple[Register, ...]]:
     """Record the integration of velocities before a step of the waves; return their registers by name.
 
@@ -85,10 +76,10 @@ def record_velocities(
         The receivers.
     names
         The velocities: "vz", "vy", "vx".
-    density
-        Density, kg/m3.
     """
     found: dict[str, tuple[Register, ...]] = {}
+    origin = (0,) * waves.grid.ndim
+    rho = float(waves.sampler.values("rho", Box(origin, (1,) * waves.grid.ndim))[origin])  # the same in all cells
     for name in names:
         axis = waves.domain.axes.index(name[1])
         placed = [
@@ -96,7 +87,7 @@ def record_velocities(
         ]
         slopes = record_samples(step, waves.fields[0], placed, f"slope.{name}")
         found[name] = tuple(Register(f"receivers.{name}.{number}") for number in range(len(slopes)))
-        factor = -waves.dt / (density * waves.spacing[axis])
+        factor = -waves.dt / (rho * waves.spacing[axis])
         for velocity, slope in zip(found[name], slopes, strict=True):
             step.let(velocity, velocity + slope * factor)
     return found
