@@ -80,7 +80,7 @@ def band_limited(shot: Shot, dt: float, highest: float, lowest: float = 0.0) -> 
         )
         for source in shot.sources
     ]
-    return Shot(sources, shot.receivers, _filtered(data, dt * every, lead, highest, lowest))
+    return replace(shot, sources=sources, data=_filtered(data, dt * every, lead, highest, lowest))
 
 
 def _samples(wavelet: Signal, dt: float, count: int) -> Floats:
