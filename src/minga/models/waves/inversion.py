@@ -78,7 +78,8 @@ class Inversion:
     bounds
         Lowest and highest value of quantities, each a number or an array.
     mask
-        Part of the change of each cell, from 0 to 1: 0 where the medium is known, such as water, and near sources.
+        Factor, from 0 to 1, of the unit in which each cell varies, so that its square is one of changes along the
+        gradient: 0 where the medium is known, such as water, and near sources.
     memory
         Bytes of each rank for states of waves.
     threads

@@ -182,7 +182,7 @@ class Search:
 
     @property
     def mask(self) -> Floats | float:
-        """Part of the change of each cell."""
+        """Factor of the unit of each cell."""
         return 1.0 if self.inversion.mask is None else np.asarray(self.inversion.mask, np.float64)
 
 
