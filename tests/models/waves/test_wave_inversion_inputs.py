@@ -67,7 +67,8 @@ def test_numbers_of_numpy_are_accepted() -> None:
 )  # fmt: skip
 def test_media_that_do_not_fit_are_refused(key: str, options: dict[str, Any], start: Any) -> None:
     given = inversion(**options)
-    for run in (lambda: given.run(start, 1), lambda: run_in_bands(given, start, [(30.0, 1)])):
+    runs = (lambda: given.run(start, 1), lambda: run_in_bands(given, start, [(30.0, 1)]), lambda: given.gradient(start))
+    for run in runs:
         with pytest.raises(CaseError) as error:
             run()
         assert error.value.key == key

@@ -129,9 +129,15 @@ class Inversion:
         -------
         tuple
             The misfit, and an array for each quantity, on all ranks.
+
+        Raises
+        ------
+        CaseError
+            If an array of the medium is missing or cannot be.
         """
         ranks: Any = comm or SerialComm()
-        parts = self.perform("gradient", values, ranks)
+        known = checked_start(self, values)
+        parts = self.perform("gradient", {**values, **known}, ranks)
         total, slopes = ranks.bcast(None if parts is None else summed(parts, self.wrt))
         return total, slopes
 

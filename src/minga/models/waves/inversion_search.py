@@ -213,7 +213,7 @@ def lbfgs(search: Search) -> str:
     if first == 0.0 or size == 0.0:
         return "the gradient is 0"
     # L-BFGS-B begins with a step of length min(1, 1 / |g|) along -g; in variables divided by `unit` it is FIRST.
-    run.unit, run.unit_of_misfit = FIRST * float(np.linalg.norm(slopes)) / size, first
+    run.unit, run.unit_of_misfit = FIRST * float(np.sqrt(total(slopes * slopes))) / size, first
     most = search.left + run.known
     result = minimize(
         run.objective, begin, jac=True, method="L-BFGS-B", bounds=search.bounds(run.unit), callback=run.iterated,
