@@ -103,16 +103,18 @@ def test_preconditioned_changes_go_downhill_and_spare_the_sources() -> None:
             assert float((change * slopes["vp"]).sum()) < 0
             assert found.misfits[1] < found.misfits[0]
             share[f"{method} {weights}"] = float(np.abs(change[near]).sum() / np.abs(change).sum())
-    assert share["l-bfgs illumination"] < 0.8 * share["l-bfgs None"]
-    assert share["gauss-newton illumination"] < 0.8 * share["gauss-newton None"]
+    assert share["l-bfgs illumination"] == pytest.approx(0.41 * share["l-bfgs None"], rel=0.02)
+    assert share["gauss-newton illumination"] == pytest.approx(0.58 * share["gauss-newton None"], rel=0.02)
 
 
 @pytest.mark.slow
 def test_fewer_simulations_reach_a_misfit() -> None:
-    """An anomaly so weak that the problem is nearly linear: the shares are those that Gauss-Newton and L-BFGS reach."""
-    assert needed(0.33, 1, method="gauss-newton", inner=4, damping=1e-6) < needed(0.33, 12)
-    assert needed(0.11, 1, method="gauss-newton", precondition="illumination", damping=1e-6) < needed(0.11, 22)
-    assert needed(0.11, 14, precondition="illumination") < 0.9 * needed(0.11, 22)
+    """An anomaly so weak that the problem is nearly linear: the numbers are those of docs/gradients.md."""
+    assert needed(0.32, 1, method="gauss-newton", inner=4, damping=1e-6) == 30
+    assert needed(0.32, 12) == 40
+    assert needed(0.11, 1, method="gauss-newton", precondition="illumination", damping=1e-6) == 56
+    assert needed(0.11, 22) == 68
+    assert needed(0.11, 14, precondition="illumination") == 50
 
 
 def test_gauss_newton_keeps_bounds_and_masks() -> None:

@@ -17,9 +17,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.engine.comm import Comm
+from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError
 from minga.models.waves.inversion import Inversion, Progress
+from minga.models.waves.inversion_checks import check_run, check_stages, checked_start, is_finite, wrong
 from minga.models.waves.inversion_search import Values
 from minga.models.waves.medium import Floats
 from minga.models.waves.shot import Shot, checked_data
@@ -54,9 +55,13 @@ def band_limited(shot: Shot, dt: float, highest: float, lowest: float = 0.0) -> 
     Raises
     ------
     CaseError
-        If the band is empty, or so low that the data are shorter than the delay.
+        If an argument cannot be, the band is empty, or so low that the data are shorter than the delay.
     """
-    if not 0 <= lowest < highest < math.inf:
+    if not isinstance(shot, Shot):
+        raise wrong("shot", shot, "give a Shot(sources, receivers, data)")
+    if not is_finite(dt) or dt <= 0:
+        raise wrong("dt", dt, "give the seconds of a step: waves.dt")
+    if not (is_finite(lowest) and is_finite(highest) and 0 <= lowest < highest):
         raise CaseError(
             f"the band from {lowest!r} to {highest!r} Hz",
             key="highest",
@@ -80,7 +85,7 @@ def band_limited(shot: Shot, dt: float, highest: float, lowest: float = 0.0) -> 
         )
         for source in shot.sources
     ]
-    return Shot(sources, shot.receivers, _filtered(data, dt * every, lead, highest, lowest))
+    return replace(shot, sources=sources, data=_filtered(data, dt * every, lead, highest, lowest))
 
 
 def _samples(wavelet: Signal, dt: float, count: int) -> Floats:
@@ -142,15 +147,17 @@ def run_in_bands(
     Raises
     ------
     CaseError
-        If there are no stages, or as for `band_limited` and `Inversion.run`.
+        If the stages cannot be, or as for `band_limited` and `Inversion.run`.
     """
-    if not stages:
-        raise CaseError("an inversion without stages", key="stages", remedy="give one or more: [(5.0, 10), (10.0, 10)]")
+    check_stages(stages)
+    check_run(0, file, callback)
+    ranks: Any = comm or SerialComm()
+    path = None if file is None else Path(file)
     found: list[Progress] = []
-    values = start
+    values: Values = checked_start(inversion, start)
     for number, (highest, iterations) in enumerate(stages):
-        shots = [band_limited(shot, inversion.waves(values, shot).dt, highest, lowest) for shot in inversion.shots]
-        path = None if file is None else Path(file)
+        steps = ranks.bcast(inversion.perform("step", values, ranks))
+        shots = [band_limited(shot, dt, highest, lowest) for shot, dt in zip(inversion.shots, steps, strict=True)]
         own = None if path is None else path.with_name(f"{path.stem}-{number}{path.suffix}")
         found.append(replace(inversion, shots=shots).run(values, iterations, file=own, callback=callback, comm=comm))
         values = found[-1].values

@@ -3,8 +3,9 @@
 With r the data minus the traces, J the derivative of the traces by the medium and D the units of the variables, a
 change D x of the medium makes |r - J D x|^2 + w |x|^2 small, where w is the damping times |J D g|^2 / |g|^2 for the
 gradient g. A fixed number of conjugate gradients solves the normal equations; sums are taken in order, so that every
-number of ranks and every library has the same bits. The change is halved until the misfit falls by a sufficient part of
-what its slope says.
+number of ranks and every library has the same bits. Cells at a bound which the gradient would have them cross do not
+change. The change is halved until the misfit falls by a sufficient part of what the gradient says, for the change that
+remains within the bounds.
 
 Source: J. Nocedal, S. J. Wright, Numerical Optimization, 2nd ed., Springer 2006, chapters 3, 5 and 10.
 """
@@ -50,10 +51,10 @@ def gauss_newton(search: Search) -> str:
         search.evaluations += 1
         if not search.misfits:
             search.misfits.append(misfit)
-        change, slope = _solved(search, values, slopes)
-        if slope == 0.0:
+        change = _solved(search, values, slopes)
+        if not any(part.any() for part in change.values()):
             return "the gradient is 0"
-        found = _along(search, values, change, misfit, slope)
+        found = _along(search, values, change, misfit, slopes)
         if found is None:
             return "the misfit falls no further along the change"
         values, misfit = found
@@ -61,13 +62,10 @@ def gauss_newton(search: Search) -> str:
     return "all iterations are done"
 
 
-def _solved(search: Search, values: Values, slopes: Values) -> tuple[dict[str, Floats], float]:
-    """Return the change of the medium that solves the linearised problem, and the slope of the misfit along it."""
+def _solved(search: Search, values: Values, slopes: Values) -> dict[str, Floats]:
+    """Return the change of the medium that solves the linearised problem."""
     inversion = search.inversion
-    unit = search.joined({
-        name: np.broadcast_to(np.asarray(search.mask * search.scale(name)), search.shapes[name])
-        for name in inversion.wrt
-    })  # fmt: skip
+    unit = search.joined({name: search.scale(name) * _free(search, name, values, slopes) for name in inversion.wrt})
     first = -unit * search.joined(slopes)
     rest, direction, x = first, first, np.zeros(len(unit))
     size = start = total(rest * rest)
@@ -85,18 +83,26 @@ def _solved(search: Search, values: Values, slopes: Values) -> tuple[dict[str, F
         rest = rest - step * (sum(products[1:], products[0]) * unit + damping * direction)
         size, before = total(rest * rest), size
         direction = rest + (size / before) * direction
-    return search.split(x * unit), -total(first * x)
+    return search.split(x * unit)
+
+
+def _free(search: Search, name: str, values: Values, slopes: Values) -> Floats:
+    """Return 0 in cells at a bound where the misfit falls outwards, and 1 in others."""
+    low, high = search.inversion.bounds.get(name, (-np.inf, np.inf))
+    held = ((values[name] <= low) & (slopes[name] > 0)) | ((values[name] >= high) & (slopes[name] < 0))
+    return np.where(held, 0.0, 1.0)
 
 
 def _along(
-    search: Search, values: Values, change: dict[str, Floats], misfit: float, slope: float
+    search: Search, values: Values, change: Values, misfit: float, slopes: Values
 ) -> tuple[dict[str, Floats], float] | None:
     """Return the medium after a step along a change, and its misfit; None if it does not fall."""
     share = 1.0
     for _ in range(HALVINGS):
         tried = {name: search.within(name, values[name] + share * change[name]) for name in values}
+        expected = sum(total(slopes[name] * (tried[name] - values[name])) for name in values)
         found = sum(search.ask("misfit", tried), 0.0)
-        if found <= misfit + ENOUGH * share * slope:
+        if found < misfit and found <= misfit + ENOUGH * min(expected, 0.0):
             return tried, found
         share *= 0.5
     return None

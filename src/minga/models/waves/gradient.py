@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from functools import partial
+from typing import Any, Final, Protocol
 
 import numpy as np
 
@@ -191,10 +192,29 @@ def fields_of(waves: Waves, wrt: Sequence[str]) -> dict[str, Field]:
 
 def _misfit(misfit: str | Misfit) -> Misfit:
     if callable(misfit):
-        return misfit
-    if misfit not in MISFITS:
+        return partial(_measured, misfit)
+    if not isinstance(misfit, str) or misfit not in MISFITS:
         raise CaseError(f"there is no misfit {misfit!r}", key="misfit", remedy=f"choose from {', '.join(MISFITS)}")
     return MISFITS[misfit]
+
+
+def _measured(misfit: Misfit, found: Floats, data: Floats) -> tuple[float, Floats]:
+    """Return the misfit and the derivative that a function returns; raise CaseError if they are something else."""
+    result: Any = misfit(found, data)
+    pair = result if isinstance(result, tuple | list) and len(result) == 2 else (None, None)
+    try:
+        number, slopes = (np.asarray(each) for each in pair)
+        right = all(each.dtype.kind in "iuf" and np.isfinite(each).all() for each in (number, slopes))
+    except ValueError:  # rows of different lengths
+        right = False
+    if not right or number.ndim or slopes.shape != found.shape:
+        raise CaseError(
+            f"the function of the misfit returned a {type(result).__name__}, in place of a finite number and a finite "
+            f"array of the shape of the traces, {found.shape}",
+            key="misfit",
+            remedy="return the misfit and its derivative by the computed traces: (0.5 * (r * r).sum(), r)",
+        )
+    return float(number), slopes.astype(np.float64)
 
 
 def _chained(name: str, slopes: Mapping[str, Floats], waves: Waves) -> Floats:

@@ -51,22 +51,22 @@ def shot_illumination(waves: AnyWaves, shot: Shot, samples: int, *, threads: int
             f"the illumination of {type(waves).__name__}", key="precondition", remedy="choose precondition=None"
         )
     run = ShotRun(waves, shot)
-    light = Field("illumination", waves.grid, "f8")
+    illumination = Field("illumination", waves.grid, "f8")
     program = Program("illuminate")
     with program.repeat(max(1, samples - 1) * shot.receivers.every):
         program.include(run.stepping.step)
-        program.apply(_ADD, waves.fields[0], light)
+        program.apply(_ADD, waves.fields[0], illumination)
     with run.engine(threads, None, "slabs") as engine:
-        engine.set(light, 0.0)
+        engine.set(illumination, 0.0)
         engine.run(program)
-        found = engine.gather(light)
+        found = engine.gather(illumination)
     assert found is not None
     return np.asarray(found[waves.domain.inside.slices((0,) * waves.grid.ndim)], np.float64).copy()
 
 
-def _add(p: Any, light: Any) -> None:
+def _add(p: Any, illumination: Any) -> None:
     here = (0,) * len(p.axes)
-    light[here] = light[here] + p[here] * p[here]
+    illumination[here] = illumination[here] + p[here] * p[here]
 
 
 _ADD = Kernel(_add)

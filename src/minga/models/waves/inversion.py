@@ -7,21 +7,20 @@ for: one of TASKS for each of their shots.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
-import numpy as np
 from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, SerialComm
-from minga.errors import CaseError, MingaError
+from minga.errors import CaseError, MingaError, RunError
 from minga.models.waves.born_normal import shot_normal
 from minga.models.waves.gauss_newton import gauss_newton
-from minga.models.waves.gradient import QUANTITIES, shot_gradient
+from minga.models.waves.gradient import sensitivity_of, shot_gradient
 from minga.models.waves.illumination import shot_illumination
+from minga.models.waves.inversion_checks import Method, Preconditioner, check_inversion, check_run, checked_start
 from minga.models.waves.inversion_search import Search, Values, lbfgs, summed
 from minga.models.waves.medium import Floats
 from minga.models.waves.misfits import Misfit, l2
@@ -29,9 +28,6 @@ from minga.models.waves.shot import AnyWaves, Shot, checked_data, shot_traces
 from minga.solve.adjoint.adjoint import MEMORY
 
 __all__ = ["Inversion", "Method", "Preconditioner", "Progress"]
-
-Method = Literal["l-bfgs", "gauss-newton"]
-Preconditioner = Literal["illumination"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +78,8 @@ class Inversion:
     bounds
         Lowest and highest value of quantities, each a number or an array.
     mask
-        Factor of the gradient in each cell: 0 where the medium is known, such as water, and near sources.
+        Factor, from 0 to 1, of the unit in which each cell varies, so that its square is one of changes along the
+        gradient: 0 where the medium is known, such as water, and near sources.
     memory
         Bytes of each rank for states of waves.
     threads
@@ -116,34 +113,7 @@ class Inversion:
     damping: float = 1e-3
 
     def __post_init__(self) -> None:
-        if not self.shots:
-            raise CaseError("an inversion without shots", key="shots", remedy="give at least one, with its data")
-        for name in (*self.wrt, *self.bounds):
-            if name not in QUANTITIES or name not in self.wrt:
-                raise CaseError(
-                    f"{name!r} is not varied" if name in QUANTITIES else f"there is no quantity {name!r}",
-                    key="bounds" if name in self.bounds else "wrt",
-                    remedy=f"choose from {', '.join(QUANTITIES)}",
-                )
-        self._check_method()
-
-    def _check_method(self) -> None:
-        if self.method not in get_args(Method):
-            raise _wrong("method", self.method, f"choose one of {', '.join(get_args(Method))}")
-        if self.precondition not in (None, *get_args(Preconditioner)):
-            raise _wrong("precondition", self.precondition, 'choose "illumination" or None')
-        if not _number(self.floor) or self.floor <= 0:
-            raise _wrong("floor", self.floor, "give a positive number: 1e-2")
-        if not _number(self.damping) or self.damping < 0:
-            raise _wrong("damping", self.damping, "give 0 or a positive number: 1e-3")
-        if isinstance(self.inner, bool) or not isinstance(self.inner, int) or self.inner < 1:
-            raise _wrong("inner", self.inner, "give a whole number, 1 or more")
-        if self.method == "gauss-newton" and self.misfit != "l2":
-            raise CaseError(
-                f"Gauss-Newton with the misfit {self.misfit!r}, which is no sum of squares",
-                key="misfit",
-                remedy='choose misfit = "l2", or method = "l-bfgs"',
-            )
+        check_inversion(self)
 
     def gradient(self, values: Values, comm: Comm | None = None) -> tuple[float, dict[str, Floats]]:
         """Return the misfit of all shots and its gradient, without the mask; collective.
@@ -159,9 +129,15 @@ class Inversion:
         -------
         tuple
             The misfit, and an array for each quantity, on all ranks.
+
+        Raises
+        ------
+        CaseError
+            If an array of the medium is missing or cannot be.
         """
         ranks: Any = comm or SerialComm()
-        parts = self.perform("gradient", values, ranks)
+        known = checked_start(self, values)
+        parts = self.perform("gradient", {**values, **known}, ranks)
         total, slopes = ranks.bcast(None if parts is None else summed(parts, self.wrt))
         return total, slopes
 
@@ -183,16 +159,18 @@ class Inversion:
             The results in the order of the shots on rank 0; None on the others.
         """
         own: Any = []
+        failed: Exception | None = None
+        number = ranks.rank
         try:
             for number in range(ranks.rank, len(self.shots), ranks.size):
                 own.append((number, TASKS[task](self, number, content)))
-        except MingaError as error:
-            own = error
+        except Exception as error:  # whatever it is, the other ranks wait
+            failed, own = error, _told(error, f"shots[{number}]")
         every = ranks.gather(own)
-        failed = [] if every is None else [part for part in every if isinstance(part, MingaError)]
-        problem = ranks.bcast(failed[0] if failed else None)
+        problems = [] if every is None else [part for part in every if isinstance(part, MingaError)]
+        problem = ranks.bcast(problems[0] if problems else None)
         if problem is not None:
-            raise problem
+            raise failed or problem
         if every is None:
             return None
         entries = sorted((entry for part in every for entry in part), key=lambda entry: entry[0])
@@ -220,8 +198,9 @@ class Inversion:
             The most iterations.
         file
             File (.npz) of the medium and the misfits, written after each iteration; if it exists, the inversion resumes
-            from it, and its iterations count. With the same arguments the result then has the bits of a run that was
-            not interrupted: for L-BFGS the file holds all gradients.
+            from it, and its iterations count. The result then has the bits of a run that was not interrupted: for
+            L-BFGS the file holds all gradients. The arguments must be the same, `waves`, `memory`, `threads` and
+            `iterations` aside.
         callback
             Called on rank 0 with the progress after each iteration.
         comm
@@ -235,39 +214,40 @@ class Inversion:
         Raises
         ------
         CaseError
-            If an initial array is missing, or the file belongs to another inversion.
+            If an argument cannot be, or the file is damaged or belongs to another inversion.
         RunError
-            If the file cannot be written.
+            If the file cannot be written, or another rank ends with an error of another kind.
         """
         ranks: Any = comm or SerialComm()
-        known = {name: np.asarray(start[name], np.float64) for name in self.wrt if name in start}
-        if len(known) < len(self.wrt):
-            raise CaseError(f"start has no {set(self.wrt) - set(known)}", key="start", remedy="give an array of each")
+        known = checked_start(self, start)
+        check_run(iterations, file, callback)
         if ranks.rank:
             return self._serve(ranks)
-        path = None if file is None else Path(file)
-        search = Search(self, known, iterations, path, callback, ranks)
-        final: Any = None
+        end: Any = RunError("the inversion was interrupted on rank 0")
         try:
-            final = gauss_newton(search) if self.method == "gauss-newton" else lbfgs(search)
+            search = Search(self, known, iterations, None if file is None else Path(file), callback, ranks)
+            end = gauss_newton(search) if self.method == "gauss-newton" else lbfgs(search)
+        except Exception as error:  # whatever it is, the other ranks wait
+            end = _told(error, "rank 0")
+            raise
         finally:
-            ranks.bcast(("end", final))
-        return search.progress(str(final), ended=True)
+            ranks.bcast(("end", end))
+        return search.progress(end, ended=True)
 
     def _serve(self, ranks: Any) -> Progress:
         """Compute what rank 0 asks for until the search ends."""
-        failed: MingaError | None = None
+        failed: Exception | None = None
         while True:
             task, content = ranks.bcast(None)
             if task == "end":
-                if content is not None:
+                if isinstance(content, str):
                     continue
-                raise failed or CaseError("the inversion ended with an error on rank 0", remedy="see its message")
+                raise failed or content
             if task == "progress":
                 return Progress(*content)
             try:
                 self.perform(task, content, ranks)
-            except MingaError as error:  # rank 0 has it too, and ends the search
+            except Exception as error:  # rank 0 has it too, and ends the search
                 failed = error
 
 
@@ -280,6 +260,13 @@ def _gradient(inversion: Inversion, number: int, values: Values) -> tuple[float,
         threads=inversion.threads,
     )  # fmt: skip
     assert slopes is not None
+    for name, slope in slopes.items():
+        if slope.shape != values[name].shape:
+            raise CaseError(
+                f"{name} has shape {values[name].shape}, and the model of shots[{number}] has {slope.shape}",
+                key="start",
+                remedy="give arrays of the shape of the model, and the same model for all shots",
+            )
     return misfit, slopes
 
 
@@ -299,22 +286,28 @@ def _normal(inversion: Inversion, number: int, content: tuple[Values, Floats]) -
     )
 
 
-def _light(inversion: Inversion, number: int, values: Values) -> Floats:
+def _illumination(inversion: Inversion, number: int, values: Values) -> Floats:
     """Return the illumination by a shot."""
     shot = inversion.shots[number]
     samples = len(checked_data(shot))
     return shot_illumination(inversion.waves(values, shot), shot, samples, threads=inversion.threads)
 
 
+def _step(inversion: Inversion, number: int, values: Values) -> float:
+    """Return the seconds of a step of a shot."""
+    waves = inversion.waves(values, inversion.shots[number])
+    sensitivity_of(waves)  # refuses other objects
+    return waves.dt
+
+
 TASKS: Final[Mapping[str, Callable[[Inversion, int, Any], Any]]] = {
-    "gradient": _gradient, "misfit": _misfit, "normal": _normal, "light": _light,
+    "gradient": _gradient, "misfit": _misfit, "normal": _normal, "illumination": _illumination, "step": _step,
 }  # fmt: skip
 """Functions that compute a task of a shot, from its number and a further argument."""
 
 
-def _number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _wrong(key: str, value: object, remedy: str) -> CaseError:
-    return CaseError(f"the {key} of an inversion is {value!r}", key=key, remedy=remedy)
+def _told(error: Exception, where: str) -> MingaError:
+    """Return an error of any kind as one that other ranks can raise."""
+    if isinstance(error, MingaError):
+        return error
+    return RunError(f"{where} ended with {type(error).__name__}: {error}", remedy="see the traceback of that rank")

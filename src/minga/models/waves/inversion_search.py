@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,9 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.errors import CaseError
+from minga.models.waves.inversion_file import Stored, identity, load, save
 from minga.models.waves.medium import Floats
-from minga.output.directory import appearing
 
 if TYPE_CHECKING:
     from minga.models.waves.inversion import Inversion, Progress
@@ -24,7 +20,7 @@ __all__ = ["Search", "Values", "lbfgs", "summed", "total"]
 FIRST: Final = 0.01
 """Largest relative change of a quantity by the first step of an inversion."""
 
-COSTS: Final[Mapping[str, int]] = {"gradient": 2, "misfit": 1, "normal": 3, "light": 1}
+COSTS: Final[Mapping[str, int]] = {"gradient": 2, "misfit": 1, "normal": 3, "illumination": 1}
 """Simulations of a shot by each task."""
 
 Values = Mapping[str, NDArray[np.float64]]
@@ -47,7 +43,8 @@ def summed(parts: Sequence[tuple[float, dict[str, Floats]]], wrt: Sequence[str])
 class Search:
     """A search of rank 0: its variables, and what is known so far.
 
-    Variables are changes from the start, divided by the largest value of their quantity and by the preconditioner.
+    Variables are changes from the start, divided by the largest value of their quantity, the preconditioner
+    and the mask.
 
     Parameters
     ----------
@@ -76,13 +73,14 @@ class Search:
         self.start = {name: self.within(name, values) for name, values in start.items()}
         self.largest = {name: float(np.abs(values).max()) or 1.0 for name, values in start.items()}
         self.weights: Floats | float = 1.0
-        self.values: dict[str, Floats] = start
+        self.values: Mapping[str, Floats] = dict(self.start)
         self.misfits: list[float] = []
         self.evaluations = self.simulations = 0
         self.history: list[tuple[float, Floats]] = []
-        self.key = self._key(start)
+        self.key = {} if file is None else identity(inversion, start)
         if file is not None and file.exists():
-            self._resume(file)
+            stored = load(file, self.key, self.shapes)
+            self.misfits, self.values, self.history = list(stored.misfits), stored.values, list(stored.history)
 
     @property
     def left(self) -> int:
@@ -126,7 +124,7 @@ class Search:
         self.values = values
         self.misfits.append(misfit)
         if self.file is not None:
-            self._save(self.file)
+            save(self.file, self.key, Stored(self.misfits, self.values, self.history))
         if self.callback is not None:
             self.callback(self.progress())
 
@@ -135,17 +133,17 @@ class Search:
         """Set the preconditioner from the illumination of the initial medium, 1 in the darkest cell."""
         if self.inversion.precondition is None:
             return
-        light = np.zeros(next(iter(self.shapes.values())))
-        for part in self.ask("light", self.start):
-            light = light + part
-        light = light + self.inversion.floor * float(light.max())
-        if not light.max() > 0:
+        illumination = np.zeros(next(iter(self.shapes.values())))
+        for part in self.ask("illumination", self.start):
+            illumination = illumination + part
+        illumination = illumination + self.inversion.floor * float(illumination.max())
+        if not illumination.max() > 0:
             return
-        self.weights = np.sqrt(float(light.min()) / light)
+        self.weights = np.sqrt(float(illumination.min()) / illumination)
 
     def scale(self, name: str) -> Floats | float:
-        """Return the unit of the variables of a quantity."""
-        return self.largest[name] * self.weights
+        """Return the unit of the variables of a quantity in each cell: 0 where the mask is 0."""
+        return self.largest[name] * self.weights * self.mask
 
     def within(self, name: str, values: Floats) -> Floats:
         """Return values within the bounds of a quantity."""
@@ -174,7 +172,8 @@ class Search:
         for name in self.inversion.wrt:
             low, high = self.inversion.bounds.get(name, (-np.inf, np.inf))
             factor = np.broadcast_to(np.asarray(self.scale(name)) * unit, self.shapes[name]).ravel()
-            ends = [(np.asarray(end, np.float64) - self.start[name]).ravel() / factor for end in (low, high)]
+            used = np.where(factor > 0, factor, 1.0)
+            ends = [(np.asarray(end, np.float64) - self.start[name]).ravel() / used for end in (low, high)]
             found += [
                 (float(a) if np.isfinite(a) else None, float(b) if np.isfinite(b) else None)
                 for a, b in zip(*ends, strict=True)
@@ -183,59 +182,8 @@ class Search:
 
     @property
     def mask(self) -> Floats | float:
-        """Factor of the gradient in each cell."""
+        """Factor of the unit of each cell."""
         return 1.0 if self.inversion.mask is None else np.asarray(self.inversion.mask, np.float64)
-
-    # The file ------------------------------------------------------------------------------------------------------
-    def _key(self, start: Values) -> str:
-        """Return a digest of all that determines the search, data and wavelets left out."""
-        inversion = self.inversion
-        found = hashlib.sha256()
-        said = inversion.method, inversion.precondition, inversion.floor, inversion.inner, inversion.damping
-        found.update(repr((said, tuple(inversion.wrt), str(inversion.misfit), len(inversion.shots))).encode())
-        arrays = [start[name] for name in inversion.wrt] + [np.asarray(self.mask)]
-        arrays += [np.asarray(end, np.float64) for name in sorted(inversion.bounds) for end in inversion.bounds[name]]
-        for array in arrays:
-            found.update(np.ascontiguousarray(array, np.float64).tobytes())
-        return found.hexdigest()
-
-    def _save(self, file: Path) -> None:
-        past = {} if not self.history else {
-            "evaluated": np.array([misfit for misfit, _ in self.history]),
-            "gradients": np.stack([slopes for _, slopes in self.history]),
-        }  # fmt: skip
-        with appearing(file) as temporary, temporary.open("wb") as stream:
-            np.savez(
-                stream,
-                allow_pickle=False,
-                misfits=np.array(self.misfits),
-                key=np.array(self.key),
-                **past,
-                **self.values,
-            )
-            stream.flush()
-            os.fsync(stream.fileno())
-
-    def _resume(self, file: Path) -> None:
-        try:
-            with np.load(file, allow_pickle=False) as stored:
-                found = {name: stored[name] for name in stored.files}
-        except (OSError, ValueError, KeyError) as error:
-            raise CaseError(f"cannot read {file}: {error}", key="file", remedy="name another file") from error
-        key, past = str(found.pop("key", "")), [found.pop(name, None) for name in ("evaluated", "gradients")]
-        shapes = {name: array.shape for name, array in found.items() if name != "misfits"}
-        if "misfits" not in found or shapes != self.shapes:
-            raise CaseError(
-                f"{file} is of another inversion: it has {json.dumps({n: list(s) for n, s in shapes.items()})}",
-                key="file",
-                remedy="name another file",
-            )
-        self.misfits = found.pop("misfits").tolist()
-        self.values = {name: array.astype(np.float64) for name, array in found.items()}
-        if key == self.key and past[0] is not None and past[1] is not None:
-            self.history = list(zip(past[0].tolist(), past[1], strict=True))
-        elif key != self.key or self.inversion.method == "l-bfgs":
-            self.start = {name: self.within(name, values) for name, values in self.values.items()}
 
 
 def lbfgs(search: Search) -> str:
@@ -265,7 +213,7 @@ def lbfgs(search: Search) -> str:
     if first == 0.0 or size == 0.0:
         return "the gradient is 0"
     # L-BFGS-B begins with a step of length min(1, 1 / |g|) along -g; in variables divided by `unit` it is FIRST.
-    run.unit, run.unit_of_misfit = FIRST * float(np.linalg.norm(slopes)) / size, first
+    run.unit, run.unit_of_misfit = FIRST * float(np.sqrt(total(slopes * slopes))) / size, first
     most = search.left + run.known
     result = minimize(
         run.objective, begin, jac=True, method="L-BFGS-B", bounds=search.bounds(run.unit), callback=run.iterated,
@@ -292,7 +240,7 @@ class _Lbfgs:
             misfit, slopes = self.past[self.number]
         else:
             misfit, found = summed(search.ask("gradient", search.medium(x)), search.inversion.wrt)
-            slopes = search.joined({name: found[name] * search.mask * search.scale(name) for name in found})
+            slopes = search.joined({name: found[name] * search.scale(name) for name in found})
             search.evaluations += 1
             if search.file is not None:
                 search.history.append((misfit, slopes))
