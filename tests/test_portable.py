@@ -30,6 +30,8 @@ ALLOWED = {
     "solve/fft/convolve.py": ({"math.log2"}, "estimates the time of a convolution"),
     "models/electrodeposition/preflight.py": ({"math.tanh", "math.hypot"}, "notes for people"),
     "models/photodiode/preflight.py": ({"@"}, "notes for people"),
+    "models/waves/frequency_bands.py": ({"np.fft"}, "rounded to twelve digits"),
+    "models/waves/preflight.py": ({"math.sin", "math.cos", "math.asin"}, "notes for people"),
     "models/waves/wavelet_file.py": ({"np.fft"}, "only the place of the largest value is used"),
 }
 """What files may use all the same, and why."""

@@ -97,7 +97,10 @@ def _samples(wavelet: Signal, dt: float, count: int) -> Floats:
 
 
 def _filtered(samples: Floats, dt: float, lead: int, highest: float, lowest: float) -> NDArray[np.float64]:
-    """Return as many samples, filtered along the first axis and later by `lead`."""
+    """Return as many samples, filtered along the first axis and later by `lead`.
+
+    They are rounded to twelve digits of the largest one: libraries differ in further bits.
+    """
     around = [(lead, lead), *[(0, 0)] * (samples.ndim - 1)]
     padded = np.pad(samples, around)
     frequencies = np.fft.rfftfreq(len(padded), dt)
@@ -106,7 +109,9 @@ def _filtered(samples: Floats, dt: float, lead: int, highest: float, lowest: flo
         ratio = (frequencies / lowest) ** (2 * ORDER)
         response = response * ratio / (1.0 + ratio)
     spectrum = np.fft.rfft(padded, axis=0) * response.reshape(-1, *[1] * (samples.ndim - 1))
-    return np.ascontiguousarray(np.fft.irfft(spectrum, len(padded), axis=0)[: len(samples)])
+    found = np.fft.irfft(spectrum, len(padded), axis=0)[: len(samples)]
+    unit = math.ldexp(1.0, math.frexp(float(np.abs(found).max(initial=0.0)))[1])
+    return np.ascontiguousarray(np.round(found / unit, 12) * unit)
 
 
 def run_in_bands(

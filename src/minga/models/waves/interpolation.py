@@ -231,7 +231,10 @@ def _along(
     below, cells, weights = taps(place, interpolation)
     if slope:
         cells = np.arange(cells[0] - len(_SLOPE) // 2, cells[-1] + len(_SLOPE) // 2 + 1)
-        weights = np.convolve(weights, _SLOPE)
+        slopes = np.zeros(len(cells))
+        for number, slope_weight in enumerate(_SLOPE):
+            slopes[number : number + len(weights)] += slope_weight * weights
+        weights = slopes
     layer = domain.low[axis]
     cells = cells + layer
     if len(cells) == 1:

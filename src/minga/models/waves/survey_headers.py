@@ -42,7 +42,7 @@ def headers_of(survey: Survey, number: int) -> dict[str, Any]:
     points = [s.position or middle for s in shot.sources if not isinstance(s, PlaneSource)] or [(0.0,) * len(axes)]
     source = {name: along(points[:1], name) for name in "zyx"}
     places = {name: along(list(shot.receivers.positions), name) for name in "zyx"}
-    away = np.hypot(places["x"] - source["x"], places["y"] - source["y"])
+    away = np.sqrt(np.square(places["x"] - source["x"]) + np.square(places["y"] - source["y"]))
     signed = np.where(places["x"] < source["x"], -away, away) if len(axes) < 3 else away
     (x, y), (source_x, source_y) = (survey.frame.on_map(found["x"], found["y"]) for found in (places, source))
     found = {
