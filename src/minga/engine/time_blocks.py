@@ -131,6 +131,8 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
                 binder.exchange(item.exchange)
     if not _possible(binder, loop, rounds):
         return []
+    if alone:
+        rounds = rounds[: _deepest(binder, rounds)]
     known, levels = _recorded(binder, rounds)
     touches = [found for call, _ in levels.calls if (found := _touch(call)) is not None]
     if len(touches) < len(levels.calls) or not touches or not _separate(_kernels(levels.calls)):
@@ -139,8 +141,8 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
     if not alone and len(known) < len(rounds):
         return []
     depths = None if alone else [len(rounds)]
-    ends = [step.calls for step in known]
-    shapes = _shapes(_kernels(levels.calls), touches, places, ends, binder.backend.workers, binder.comm.size, depths)
+    spreads = [[spread(touches[: step.calls], places[axis], axis) for axis in (0, 1)] for step in known]
+    shapes = _shapes(_kernels(levels.calls), touches, spreads, binder.backend.workers, binder.comm.size, depths)
     cuts = []
     for (rows, columns, depth), usual in shapes.items():
         blocks, length = [], depth
@@ -154,6 +156,22 @@ def bind_blocks(binder: Binder, loop: Loop) -> list[Cut]:
             length = length // 2 if alone and length >= 2 * SHORTEST else 0
         cuts.append(Cut((rows, columns, depth), usual, blocks))
     return cuts
+
+
+def _deepest(binder: Binder, rounds: Sequence[Sequence[Item]]) -> int:
+    """Return the number of rounds that a block may be worth having, as far as two rounds tell; 0 for no block.
+
+    Binding a round takes milliseconds, and blocks have few rounds where cells are large.
+    """
+    known, levels = _recorded(binder, rounds[:2])
+    touches = [found for call, _ in levels.calls if (found := _touch(call)) is not None]
+    if len(touches) < len(levels.calls) or not touches or len(known) < 2:
+        return 0
+    places = [positions(touches, axis) for axis in (0, 1)]
+    one, two = ([spread(touches[: step.calls], places[axis], axis) for axis in (0, 1)] for step in known)
+    spreads = [[a + number * (b - a) for a, b in zip(one, two, strict=True)] for number in range(len(rounds))]
+    shapes = _shapes(_kernels(levels.calls), touches, spreads, binder.backend.workers, 1, None)
+    return max((depth for _, _, depth in shapes), default=0)
 
 
 def _touch(call: KernelCall | BandedCall) -> Touch | None:
@@ -275,8 +293,7 @@ def _separate(calls: Sequence[tuple[KernelCall, cmd.Kernel]]) -> bool:
 def _shapes(
     calls: Sequence[tuple[KernelCall, cmd.Kernel]],
     touches: Sequence[Touch],
-    places: Sequence[Sequence[Position]],
-    ends: Sequence[int],
+    spreads: Sequence[Sequence[int]],
     workers: int,
     ranks: int,
     depths: Sequence[int] | None,
@@ -284,7 +301,6 @@ def _shapes(
     """Return the best rows of a band, number of columns and rounds for each budget: True for those of the L2 cache."""
     lo, hi = (tuple(map(choose, *(getattr(t, end) for t in touches))) for choose, end in ((min, "lo"), (max, "hi")))
     size = tuple(b - a for a, b in zip(lo, hi, strict=True))
-    spreads = [[spread(touches[:end], places[axis], axis) for axis in (0, 1)] for end in ends]
     cell = _bytes(calls, prod(size))
     found: dict[tuple[int, int, int], bool] = {}
     for number, budget in enumerate(budgets(workers * ranks)):

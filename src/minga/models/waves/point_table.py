@@ -33,10 +33,12 @@ class PointTable:
         Number of rows.
     every
         Positions from one row to the next.
+    blocks
+        False if sampling and adding take no part in blocks of rounds, whose preparation takes as long as a short run.
     """
 
-    def __init__(self, taps: Taps, rows: int, every: int) -> None:
-        self.taps, self.every = taps, every
+    def __init__(self, taps: Taps, rows: int, every: int, *, blocks: bool = True) -> None:
+        self.taps, self.every, self.blocks = taps, every, blocks
         self.values: Floats = np.zeros((rows, taps.weights.shape[1]))
 
     @property
@@ -83,7 +85,7 @@ class PointTable:
                     found.append(BandedCall(touch, call_functions().sample(field.dtype), words))
             return found
 
-        return _compiled("receivers", sample, banded, position, 1)
+        return _compiled("receivers", sample, banded, position, 1, blocks=self.blocks)
 
     def injection(self, field: Field) -> CompiledCall:
         """Return a function that adds the row of its position to a field, if it has one, and steps back.
@@ -122,7 +124,7 @@ class PointTable:
                     found.append(BandedCall(touch, call_functions().add(field.dtype), words))
             return found
 
-        return _compiled("residuals", inject, banded, position, -1)
+        return _compiled("residuals", inject, banded, position, -1, blocks=self.blocks)
 
     def _words(
         self, binder: Binder, cells: np.ndarray, args: list[int], position: np.ndarray, later: int
@@ -140,7 +142,7 @@ class PointTable:
 
 def _compiled(
     label: str, function: Callable[[Engine], None], banded: Callable[[Binder, int], list[BandedCall]],
-    position: np.ndarray, step: int,
+    position: np.ndarray, step: int, *, blocks: bool,
 ) -> CompiledCall:  # fmt: skip
     """Return a call whose position moves by a step."""
 
@@ -152,7 +154,7 @@ def _compiled(
         kernels = [cmd.Kernel(c.function, binder.control(c.args), 1, cmd.Category.CALL, label) for c in calls]
         return [*kernels, *moved(binder, 1)]
 
-    return CompiledCall(label, function, commands, banded, moved)
+    return CompiledCall(label, function, commands, banded if blocks else None, moved)
 
 
 def _check_inside(field: Field, block: BlockArrays, cells: tuple[np.ndarray, ...]) -> None:

@@ -125,11 +125,13 @@ class SensorTable:
         Number of rows.
     every
         Positions from one row to the next.
+    blocks
+        As for `PointTable`.
     """
 
-    def __init__(self, sensors: Sensors, rows: int, every: int) -> None:
+    def __init__(self, sensors: Sensors, rows: int, every: int, *, blocks: bool = True) -> None:
         self.sensors = sensors
-        self.tables = {field: PointTable(taps, rows, every) for field, taps in sensors.taps.items()}
+        self.tables = {field: PointTable(taps, rows, every, blocks=blocks) for field, taps in sensors.taps.items()}
 
     @property
     def steps(self) -> int:

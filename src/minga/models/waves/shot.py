@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,10 @@ from minga.space.field import STEP, Field
 from minga.space.grid import Grid
 
 __all__ = ["AnyWaves", "Shot", "ShotRun", "checked_data", "shot_snapshots", "shot_traces"]
+
+
+LONG: Final = 1 << 30
+"""Updates of cells, about a second, from which on the preparation of blocks of rounds is worth its time."""
 
 
 class AnyWaves(Protocol):
@@ -210,7 +215,9 @@ class ShotRun:
         """Return a table for a number of samples, whose positions are steps."""
         if not isinstance(samples, int | np.integer) or samples < 1:
             raise CaseError(f"{samples!r} samples", key="samples", remedy="give a whole number, 1 or more")
-        return SensorTable(self.sensors, samples, self.shot.receivers.every)
+        every = self.shot.receivers.every
+        updates = math.prod(self.waves.grid.shape) * samples * every
+        return SensorTable(self.sensors, samples, every, blocks=updates >= LONG)
 
     def record(self, engine: Engine, step: Program, samples: int, of: Mapping[Field, Field] | None = None) -> Floats:
         """Return the samples at the receivers while a step is repeated from the present state.
