@@ -65,7 +65,7 @@ def _inversion(found: Mapping[str, Any]) -> list[str]:
         "| inversion | seconds for a gradient of all shots | last misfit / first | error of the model, m/s | of data |",
         "|---|---|---|---|---|",
     ]
-    for name in ("minga", "devito"):
+    for name in ("minga", "minga, matched layers", "devito"):
         if name in found:
             part = found[name]
             cells = [
@@ -73,9 +73,10 @@ def _inversion(found: Mapping[str, Any]) -> list[str]:
                 f"{part['errors'][0]:.0f} → {part['errors'][-1]:.0f}", f"{part['data differ by']:.1e}",
             ]  # fmt: skip
             lines.append(f"| {name} | " + " | ".join(cells) + " |")
-    if "ratio" in found:
+    if "ratios" in found:
         differ = f"the gradients of both differ by {found['gradients differ by']:.1e}"
-        lines += ["", f"Devito / minga: {found['ratio']:.2f}. Where no wave comes back from the layers, {differ}."]
+        ratios = ", ".join(f"Devito / {name}: {value:.2f}" for name, value in found["ratios"].items())
+        lines += ["", f"{ratios}. Where no wave comes back from the layers, {differ}."]
     return lines
 
 

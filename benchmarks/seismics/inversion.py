@@ -24,9 +24,11 @@ from minga.models.waves import (
     Receivers,
     Ricker,
     Shot,
+    Sponge,
     prepare,
     shot_traces,
 )
+from minga.models.waves.boundary import Face
 from minga.models.waves.model import Waves
 
 __all__ = ["measure_inversion"]
@@ -39,11 +41,12 @@ Found = Mapping[str, Any]
 def measure_inversion(quick: bool) -> dict[str, Any]:
     """Return misfits, errors of the models and seconds of both programs, and how far data and gradients differ."""
     section = Section.quick() if quick else Section()
-    found = {"minga": _searched(section)}
+    sponge, matched = Sponge(section.sponge), Cpml(section.layer)
+    found = {"minga": _searched(section, sponge), "minga, matched layers": _searched(section, matched)}
     if installed():
         found["devito"] = _devito(section)
     true, mask = section.true().astype(np.float64), section.mask() > 0
-    initial, expected = _error(section.start(), true, mask), _data(section, 4 * section.layer)[0]
+    initial, expected = _error(section.start(), true, mask), _data(section, Cpml(4 * section.layer))[0]
     result: dict[str, Any] = {"section": section.numbers(), "initial error": initial}
     for name, each in found.items():
         result[name] = {
@@ -58,16 +61,16 @@ def measure_inversion(quick: bool) -> dict[str, Any]:
     if "devito" in found:
         result["devito"]["version"] = str(found["devito"]["version"])
         each = {name: result[name]["seconds"] / result[name]["evaluations"] for name in found}
-        result["ratio"] = each["devito"] / each["minga"]
+        result["ratios"] = {name: each["devito"] / each[name] for name in found if name != "devito"}
         inner = Section.inner()
-        search, start = _search(inner)
+        search, start = _search(inner, matched)
         result["gradients differ by"] = _relative(search.gradient(start)[1]["vp"], _devito(inner)["gradient"])
     return result
 
 
-def _waves(section: Section, vp: np.ndarray, layer: int) -> Waves:
+def _waves(section: Section, vp: np.ndarray, boundary: Face) -> Waves:
     return prepare(
-        section.cells, section.spacing, dt=section.dt, medium=Medium(vp), order=section.order, boundary=Cpml(layer)
+        section.cells, section.spacing, dt=section.dt, medium=Medium(vp), order=section.order, boundary=boundary
     )
 
 
@@ -80,29 +83,29 @@ def _shots(section: Section) -> list[Shot]:
     return [Shot([source], receivers) for source in sources]
 
 
-def _data(section: Section, layer: int) -> list[np.ndarray]:
+def _data(section: Section, boundary: Face) -> list[np.ndarray]:
     """Return the traces of all shots in the true medium."""
-    waves = _waves(section, section.true(), layer)
+    waves = _waves(section, section.true(), boundary)
     return [shot_traces(waves, shot, section.steps) for shot in _shots(section)]
 
 
-def _search(section: Section) -> tuple[Inversion, dict[str, np.ndarray]]:
+def _search(section: Section, boundary: Face) -> tuple[Inversion, dict[str, np.ndarray]]:
     """Return the search and its start."""
     shots = [
         Shot(shot.sources, shot.receivers, data)
-        for shot, data in zip(_shots(section), _data(section, section.layer), strict=True)
+        for shot, data in zip(_shots(section), _data(section, boundary), strict=True)
     ]
     bounds = {"vp": (section.lowest, section.highest)}
 
     def waves(values: Mapping[str, np.ndarray], shot: Shot) -> Waves:
-        return _waves(section, values["vp"], section.layer)
+        return _waves(section, values["vp"], boundary)
 
     return Inversion(shots, waves, bounds=bounds, mask=section.mask()), {"vp": section.start()}
 
 
-def _searched(section: Section) -> Found:
+def _searched(section: Section, boundary: Face) -> Found:
     """Return misfits, models, data and the processor's seconds of the search."""
-    search, start = _search(section)
+    search, start = _search(section, boundary)
     search.gradient(start)  # compiles the kernels
     models: list[np.ndarray] = []
     began = time.process_time()

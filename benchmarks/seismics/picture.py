@@ -20,7 +20,7 @@ def draw(section: Section, models: Mapping[str, np.ndarray], found: Mapping[str,
     import matplotlib.pyplot as plt
 
     pictures = {"true": section.true(), "start": section.start(), **models}
-    figure, axes = plt.subplots(3, 2, figsize=(10, 7.2), layout="constrained")
+    figure, axes = plt.subplots(4, 2, figsize=(10, 9.2), layout="constrained")
     height, width = (n * section.spacing / 1e3 for n in section.cells)
     drawn = None
     for panel, (name, values) in zip(axes.flat, pictures.items()):
@@ -28,13 +28,15 @@ def draw(section: Section, models: Mapping[str, np.ndarray], found: Mapping[str,
             values, extent=(0, width, height, 0), vmin=1500, vmax=section.true().max(), cmap="viridis", aspect="auto"
         )
         panel.set(title=name, xlabel="x in km", ylabel="z in km")
-    figure.colorbar(drawn, ax=axes[:2], label="P velocity in m/s", shrink=0.8)
+    for panel in axes.flat[len(pictures) : 6]:
+        panel.remove()
+    figure.colorbar(drawn, ax=axes[:3], label="P velocity in m/s", shrink=0.8)
     for name in models:
-        axes[2, 0].semilogy(found[name]["misfits"], marker=".", label=name)
-        axes[2, 1].plot(found[name]["errors"], marker=".", label=name)
-    axes[2, 0].set(xlabel="iteration", ylabel="misfit / first")
-    axes[2, 1].set(xlabel="iteration", ylabel="error of the model in m/s", ylim=(0, None))
-    for panel in axes[2]:
+        axes[3, 0].semilogy(found[name]["misfits"], marker=".", label=name)
+        axes[3, 1].plot(found[name]["errors"], marker=".", label=name)
+    axes[3, 0].set(xlabel="iteration", ylabel="misfit / first")
+    axes[3, 1].set(xlabel="iteration", ylabel="error of the model in m/s", ylim=(0, None))
+    for panel in axes[3]:
         panel.legend()
         panel.grid(alpha=0.3)
     FILE.parent.mkdir(parents=True, exist_ok=True)

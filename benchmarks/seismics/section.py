@@ -22,8 +22,9 @@ class Section:
     ----------
     cells
         Cells along z and x.
-    layer, damped
-        Cells of minga's matched layers and of Devito's damping layers at each face; 40 are those of its examples.
+    layer, sponge, damped
+        Cells at each face: of minga's matched layers, of its sponges, which leave as large an error of the data as the
+        40 damping layers of Devito's examples, and of these.
     spacing, dt
         Metres between cells; seconds of a step.
     steps
@@ -46,6 +47,7 @@ class Section:
 
     cells: tuple[int, int] = (120, 300)
     layer: int = 10
+    sponge: int = 28
     damped: int = 40
     spacing: float = 20.0
     dt: float = 2e-3
