@@ -30,7 +30,7 @@ def draw(section: Section, models: Mapping[str, np.ndarray], found: Mapping[str,
         panel.set(title=name, xlabel="x in km", ylabel="z in km")
     for panel in axes.flat[len(pictures) : 6]:
         panel.remove()
-    figure.colorbar(drawn, ax=axes[:3], label="P velocity in m/s", shrink=0.8)
+    figure.colorbar(drawn, ax=list(axes.flat[: len(pictures)]), label="P velocity in m/s", shrink=0.8)
     for name in models:
         axes[3, 0].semilogy(found[name]["misfits"], marker=".", label=name)
         axes[3, 1].plot(found[name]["errors"], marker=".", label=name)
