@@ -60,7 +60,7 @@ def test_numbers_of_numpy_are_accepted() -> None:
     [
         ("start", {}, None), ("start", {}, START), ("start", {}, []), ("start", {}, {}), ("start", {}, {"vp": 1900.0}),
         ("start", {}, {"vp": "fast"}), ("start", {}, {"vp": START * NAN}), ("start", {}, {"vp": START.astype(complex)}),
-        ("start", {}, {"vp": RAGGED}), ("start", {"wrt": ("vp", "density")}, {"vp": START, "density": START[1:]}),
+        ("start", {}, {"vp": RAGGED}), ("start", {"wrt": ("vp", "rho")}, {"vp": START, "rho": START[1:]}),
         ("mask", {"mask": np.ones((3, 3))}, {"vp": START}),
         ("bounds", {"bounds": {"vp": (np.ones(3), 2600)}}, {"vp": START}),
     ],
