@@ -117,3 +117,21 @@ def in_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Run the test in an empty directory, where whatever it leaves is visible."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def in_python(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Let Programs call Python functions that native code replaces on the processor; return the labels of the calls."""
+    from minga.engine import bind
+    from minga.engine.compiled_call import CompiledCall
+
+    called: list[str] = []
+    monkeypatch.setattr(bind, "Host", type("NoHost", (), {}))
+    original = CompiledCall.__call__
+
+    def noting(self: CompiledCall, engine: Any) -> None:
+        called.append(self.label)
+        original(self, engine)
+
+    monkeypatch.setattr(CompiledCall, "__call__", noting)
+    return called

@@ -8,6 +8,10 @@ import pytest
 from minga.engine import pages
 from minga.engine.pages import LEAST, borrowed
 
+KEEPS = pytest.mark.skipif(
+    not hasattr(pages.mmap, "MADV_FREE"), reason="memory is kept on systems with MADV_FREE only: run on Linux"
+)
+
 
 @pytest.mark.parametrize("size", [1, LEAST - 1, LEAST, LEAST + 12345])
 def test_lent_memory_has_the_size_and_can_be_written(size: int) -> None:
@@ -22,10 +26,9 @@ def test_no_two_borrowers_share_memory() -> None:
         assert not np.shares_memory(one, other)
 
 
+@KEEPS
 def test_the_largest_piece_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pages, "_SPARE", [])
-    if not hasattr(pages.mmap, "MADV_FREE"):
-        pytest.skip("the system cannot take back the pages of memory that is kept")
     for size in (LEAST, 3 * LEAST, 2 * LEAST):
         with borrowed(size):
             pass
@@ -37,9 +40,8 @@ def test_the_largest_piece_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         assert memory.ctypes.data == address
 
 
+@KEEPS
 def test_memory_is_kept_after_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not hasattr(pages.mmap, "MADV_FREE"):
-        pytest.skip("the system cannot take back the pages of memory that is kept")
     monkeypatch.setattr(pages, "_SPARE", [])
     found: list[int] = []
 

@@ -240,7 +240,7 @@ def test_units(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_spellings_of_units(tmp_path: Path, name: str, unit: str, factor: float) -> None:
-    """Those of a file and of a case may differ."""
+    """A file and a case may spell the same unit differently."""
     volume = volume_of(tmp_path, VALUES / factor)
     for given, said in ((volume, unit), (replace(volume, unit=unit), None), (replace(volume, unit=unit), unit.upper())):
         values = from_volume(name, given, said, None, "k")

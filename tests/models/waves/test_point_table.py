@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 import minga as mg
-from minga.engine import bind, time_blocks
+from minga.engine import time_blocks
 from minga.engine.command import Kernel
-from minga.engine.compiled_call import CompiledCall
 from minga.engine.helpers import wave_function
 from minga.errors import ProgramError
 from minga.models.waves import Receivers
@@ -53,21 +52,6 @@ def run(
         commands = [command for known in engine._prepared.values() for command in known.binding.commands]
         waves = sum(isinstance(c, Kernel) and c.function == wave_function() for c in commands)
         return table.values.copy(), np.array(engine.gather(u)), waves
-
-
-@pytest.fixture
-def in_python(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let Programs call the functions that native code takes the place of; the calls are listed."""
-    called: list[str] = []
-    monkeypatch.setattr(bind, "Host", type("NoHost", (), {}))
-    original = CompiledCall.__call__
-
-    def noting(self: CompiledCall, engine: mg.Engine) -> None:
-        called.append(self.label)
-        original(self, engine)
-
-    monkeypatch.setattr(CompiledCall, "__call__", noting)
-    return called
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])

@@ -140,7 +140,7 @@ def test_waves_are_those_of_the_elastic_model_without_shear() -> None:
 
 @pytest.mark.parametrize("order", [4, 8])
 def test_orders_in_space(order: int) -> None:
-    """Where the density is uniform, errors fall with the order of the differences, and where it is smooth with two."""
+    """Uniform densities converge with the order of the differences, smooth densities with second order."""
 
     def error(cells: int, contrast: float) -> float:
         """The operator of a wave on a periodic axis of length 1, with a density of exp(contrast sin)."""

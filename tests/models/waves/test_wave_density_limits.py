@@ -61,7 +61,7 @@ def test_the_limit_does_not_depend_on_the_parts_inspected(monkeypatch: pytest.Mo
 
 
 def test_wide_planes_are_not_read_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where two planes are as many cells as are inspected at once, the parts are neither thin nor large."""
+    """A limit of two planes of cells yields parts that are neither thin nor large."""
     monkeypatch.setattr("minga.models.waves.medium._SLAB", 260)
     read: list[int] = []
 
@@ -116,7 +116,7 @@ def test_attenuation_weakens_reflections_alike() -> None:
 
 @pytest.mark.parametrize("has_density", [True, False])
 def test_matched_layers_reflect_little(has_density: bool) -> None:
-    """What 12 cells return along their axis, relative to a rigid wall, at 8 cells per wavelength.
+    """Reflection of 12 cells at normal incidence, relative to a rigid wall, at 8 cells per wavelength.
 
     The waves are those of a larger model.
     """

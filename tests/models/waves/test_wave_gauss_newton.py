@@ -82,7 +82,7 @@ def test_the_hessian_is_the_product_of_the_derivative_and_its_transpose(physics:
 
 
 def test_the_illumination_is_the_sum_of_squares() -> None:
-    """Of p at the receivers, which stand on cells here."""
+    """The receivers lie on cells, so that their traces give the sum of the squares of p there."""
     shot = shots()[0]
     traces = shot_traces(waves_of({"vp": START}, shot), shot, 160)
     light = shot_illumination(waves_of({"vp": START}, shot), shot, 160)

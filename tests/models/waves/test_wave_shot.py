@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import minga as mg
-from minga.errors import CaseError
+from minga.errors import CaseError, MingaError
 from minga.models.waves import (
     Attenuation,
     Cpml,
@@ -23,6 +24,9 @@ from minga.models.waves import (
     Survey,
     Wavelet,
     prepare,
+    shot_born,
+    shot_gradient,
+    shot_snapshots,
     shot_traces,
 )
 
@@ -102,3 +106,27 @@ def test_surveys_have_attenuation(tmp_path: Any) -> None:
     assert not np.array_equal(found, plain.traces(1, 80))
     with pytest.raises(CaseError, match="attenuation with matched layers"):
         Survey((16, 60), 10.0, 1e-3, Medium(2000.0), shots, Cpml(4), attenuation=attenuation).traces(0, 5)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda waves, shot: shot_traces(5, shot, 10), "the waves are 5"),  # type: ignore[arg-type]
+        (lambda waves, shot: shot_traces(waves, 5, 10), "a shot is 5"),  # type: ignore[arg-type]
+        (lambda waves, shot: shot_gradient(waves, 5), "a shot is 5"),  # type: ignore[arg-type]
+        (lambda waves, shot: shot_gradient(waves, shot, memory="1G"), "memory of '1G'"),
+        (lambda waves, shot: shot_born(waves, shot, 5, 10), "the changes are 5"),
+        (lambda waves, shot: shot_born(waves, shot, {}, 10), "the changes are {}"),
+        (lambda waves, shot: shot_born(waves, shot, {"vp": "a"}, 10), "not an array of real numbers"),
+        (lambda waves, shot: shot_born(waves, shot, {"vp": np.ones((16, 20), complex)}, 10), "real numbers"),
+        (lambda waves, shot: shot_snapshots(waves, shot, [10, 5]), "snapshots after"),
+        (lambda waves, shot: shot_snapshots(waves, shot, [-1]), "snapshots after"),
+        (lambda waves, shot: shot_snapshots(waves, shot, ["a"]), "snapshots after"),
+        (lambda waves, shot: shot_snapshots(waves, shot, []), "snapshots after"),
+    ],
+)  # fmt: skip
+def test_wrong_arguments_of_shots_are_refused(call: Any, said: str) -> None:
+    waves = prepare((16, 20), 10.0, dt=1e-3, medium=Medium(np.full((16, 20), 2000.0)), boundary=Sponge(4))
+    with pytest.raises(MingaError, match=re.escape(said)) as error:
+        call(waves, Shot(SOURCES, SPREAD, np.zeros((11, 2))))
+    assert error.value.remedy

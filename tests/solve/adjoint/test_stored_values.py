@@ -15,8 +15,7 @@ from hypothesis import given, settings
 
 import minga as mg
 from adjoint_problems import GRID, PROBLEMS, Problem, problems
-from minga.engine import bind, pages
-from minga.engine.compiled_call import CompiledCall
+from minga.engine import pages
 from minga.errors import ProgramError, RunError
 from minga.solve.adjoint import adjoint as adjoint_module
 
@@ -41,21 +40,6 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
         monkeypatch.setattr(adjoint_module.Adjoint, name, noting)
     return done
-
-
-@pytest.fixture
-def in_python(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let Programs call the functions that native code takes the place of; the calls are listed."""
-    called: list[str] = []
-    monkeypatch.setattr(bind, "Host", type("NoHost", (), {}))
-    original = CompiledCall.__call__
-
-    def noting(self: CompiledCall, engine: mg.Engine) -> None:
-        called.append(self.label)
-        original(self, engine)
-
-    monkeypatch.setattr(CompiledCall, "__call__", noting)
-    return called
 
 
 def line(cells: int = 103) -> tuple[Problem, list[mg.Field]]:
@@ -136,7 +120,7 @@ def test_seeds_find_the_registers_before_the_step(stored: list[str]) -> None:
 
 
 def test_kernels_that_also_reduce(stored: list[str]) -> None:
-    """What is reduced stays what it was, whatever the numbers of its parameters."""
+    """A reduction keeps its operands when the kernel gets further parameters."""
     u = mg.Field("u", GRID, slots=2, boundary=mg.fixed(0.0))
     w = mg.Field("w", GRID)
 

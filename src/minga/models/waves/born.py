@@ -18,7 +18,7 @@ from minga.errors import CaseError
 from minga.models.waves.gradient import sensitivity_of, shot_gradient
 from minga.models.waves.medium import Floats
 from minga.models.waves.misfits import Misfit
-from minga.models.waves.shot import AnyWaves, Shot, ShotRun, checked_data
+from minga.models.waves.shot import AnyWaves, Shot, ShotRun, check_shot, checked_data, is_real_array
 from minga.solve.adjoint.adjoint import MEMORY
 from minga.solve.adjoint.tangent import tangent
 
@@ -70,6 +70,9 @@ def shot_born(
     CaseError
         If a quantity is not an array, a change has another shape, or a face has random velocities.
     """
+    check_shot(waves, shot)
+    if not isinstance(changes, Mapping) or not changes:
+        raise CaseError(f"the changes are {changes!r}", key="changes", remedy='give an array for each: {"vp": change}')
     fields = sensitivity_of(waves).fields([*changes])
     found = directions(waves, changes)
     run = ShotRun(waves, shot)
@@ -83,6 +86,12 @@ def shot_born(
 def directions(waves: AnyWaves, changes: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:
     """Return the changes of the fields of the medium on the grid; raise CaseError for those of another shape."""
     shape = waves.domain.shape
+    wrong = next((name for name, change in changes.items() if not is_real_array(change)), None)
+    if wrong is not None:
+        raise CaseError(
+            f"the change of {wrong} is not an array of real numbers", key="changes",
+            remedy=f"give an array of shape {shape}",
+        )  # fmt: skip
     given = {name: np.asarray(change, np.float64) for name, change in changes.items()}
     for name, values in given.items():
         if values.shape != shape or not np.isfinite(values).all():

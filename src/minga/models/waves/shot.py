@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -89,7 +90,7 @@ class Shot:
         several = isinstance(quantities, Sequence) and not isinstance(quantities, str) and len(quantities)
         if not several or not all(isinstance(name, str) for name in quantities):
             raise CaseError(f"a shot records {quantities!r}", key="shot", remedy='give a list of names: ("p",)')
-        if self.data is not None and not _is_numbers(self.data):
+        if self.data is not None and not is_real_array(self.data):
             raise CaseError(
                 "the data of a shot are not an array of real numbers", key="shot",
                 remedy="give a row for each sample and a column for each trace",
@@ -151,6 +152,10 @@ def shot_snapshots(waves: AnyWaves, shot: Shot, steps: Sequence[int], *, threads
     list of ndarray
         p, or for elastic waves the velocity downwards, f8 of the model's shape; one entry for each number.
     """
+    numbers = [-1, *steps] if isinstance(steps, Sequence) else []
+    whole = all(isinstance(number, int | np.integer) for number in numbers)
+    if len(numbers) < 2 or not whole or any(b <= a for a, b in itertools.pairwise(numbers)):
+        raise CaseError(f"snapshots after {steps!r} steps", key="steps", remedy="give rising whole numbers, 0 or more")
     run, found, now = ShotRun(waves, shot), list[Floats](), 0
     step = run.watched()
     inside = tuple(slice(low, low + n) for low, n in zip(waves.domain.low, waves.domain.shape, strict=True))
@@ -163,7 +168,15 @@ def shot_snapshots(waves: AnyWaves, shot: Shot, steps: Sequence[int], *, threads
     return found
 
 
-def _is_numbers(data: object) -> bool:
+def check_shot(waves: object, shot: object) -> None:
+    """Raise CaseError for what are no waves, or is no shot."""
+    if not isinstance(shot, Shot):
+        raise CaseError(f"a shot is {shot!r}", key="shot", remedy="give Shot(sources, receivers)")
+    if not callable(getattr(waves, "stepping", None)):
+        raise CaseError(f"the waves are {waves!r}", key="waves", remedy="give waves from prepare or prepare_elastic")
+
+
+def is_real_array(data: object) -> bool:
     """Return True for an array of real numbers, or what makes one."""
     try:
         return np.asarray(data).dtype.kind in "fiub"
@@ -183,6 +196,7 @@ class ShotRun:
     """
 
     def __init__(self, waves: AnyWaves, shot: Shot) -> None:
+        check_shot(waves, shot)
         given: Any = shot.receivers
         if not isinstance(given, Receivers):
             found = type(given).__name__
@@ -237,6 +251,8 @@ class ShotRun:
 
 def checked_data(shot: Shot) -> Floats:
     """Return the data of a shot; raise CaseError if they do not match its receivers."""
+    if not isinstance(shot, Shot):
+        raise CaseError(f"a shot is {shot!r}", key="shot", remedy="give Shot(sources, receivers, data)")
     data = np.asarray(shot.data, np.float64) if shot.data is not None else np.zeros((0, 0))
     if data.ndim != 2 or len(data) < 2 or data.shape[1] != shot.traces:
         raise CaseError(

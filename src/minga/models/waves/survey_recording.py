@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError, MingaError
 from minga.models.waves.boundary import domain_of, faces_of
+from minga.models.waves.digests import digest
 from minga.models.waves.domain import Domain, check_shape, check_spacing
 from minga.models.waves.elastic.sources import position_of
 from minga.models.waves.interpolation import check_point, doubtful, place
@@ -23,7 +23,6 @@ from minga.models.waves.medium import slabs
 from minga.models.waves.shot import Shot
 from minga.models.waves.source import PlaneSource, PointSource
 from minga.models.waves.survey_headers import about_quantities, headers_of
-from minga.models.waves.wavelets import Wavelet
 from minga.output.segy_survey import SegySurvey
 
 if TYPE_CHECKING:
@@ -224,24 +223,15 @@ class _Writer:
 def _described(survey: Survey, samples: int) -> object:
     """Return what determines the traces of a survey, for the comparison with an unfinished file."""
 
-    def digest(value: Any) -> object:
-        if callable(value):
-            found = hashlib.sha256()
-            for box in slabs(check_shape(list(survey.shape))):
-                found.update(np.ascontiguousarray(value(box)).tobytes())
-            return found.hexdigest()
-        if isinstance(value, np.ndarray):
-            return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
-        return repr(value)
-
-    def said(source: Any) -> object:
-        values = source.wavelet.values if isinstance(source.wavelet, Wavelet) else source.wavelet
-        others = {entry.name: repr(getattr(source, entry.name)) for entry in fields(source)}
-        return [type(source).__name__, others | {"wavelet": digest(values)}]
+    def of(value: Any) -> str:
+        """Digest of a quantity, whose function counts by its values."""
+        if not callable(value):
+            return digest(value)
+        return digest([digest(np.asarray(value(box))) for box in slabs(check_shape(list(survey.shape)))])
 
     return {
         "samples": samples,
-        "medium": {entry.name: digest(getattr(survey.medium, entry.name)) for entry in fields(survey.medium)},
+        "medium": {entry.name: of(getattr(survey.medium, entry.name)) for entry in fields(survey.medium)},
         "survey": {
             entry.name: repr(getattr(survey, entry.name))
             for entry in fields(survey)
@@ -249,12 +239,7 @@ def _described(survey: Survey, samples: int) -> object:
         },
         "attenuation": None
         if survey.attenuation is None
-        else [digest(getattr(survey.attenuation, entry.name)) for entry in fields(survey.attenuation)],
+        else [of(getattr(survey.attenuation, entry.name)) for entry in fields(survey.attenuation)],
         "kind": type(survey.medium).__name__,
-        "shots": [
-            [said(source) for source in shot.sources]
-            + [list(map(list, shot.receivers.positions)), shot.receivers.every, shot.receivers.interpolation]
-            + list(shot.record)
-            for shot in survey.shots
-        ],
+        "shots": [digest([*shot.sources, shot.receivers, list(shot.record)]) for shot in survey.shots],
     }

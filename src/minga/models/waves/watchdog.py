@@ -101,7 +101,7 @@ class _Span:
 
 
 def _layers(waves: Waves) -> Sequence[tuple[str, Box]]:
-    """Return the matched layers: the face in words, and its cells."""
+    """Return the name of the face and the cells of each matched layer."""
     whole = waves.grid.box
     found = []
     for axis, pair in enumerate(waves.faces):

@@ -165,6 +165,8 @@ class Adjoint:
             raise ProgramError(
                 f"adjoint: {steps} steps and {checkpoints} checkpoints", remedy="give positive whole numbers"
             )
+        if not isinstance(memory, int | float) or not memory >= 0:
+            raise ProgramError(f"adjoint: memory of {memory!r}", remedy="give a number of bytes: 1 << 30")
         begin = self._state(engine)
         turn = between or (lambda engine: None)
         try:

@@ -42,7 +42,7 @@ def _waves(found: SurveyCase, number: int, title: str, threads: int) -> bytes:
     survey = found.survey
     waves, shot = survey.of(number)
     total = (survey.first + found.samples - 1) * shot.receivers.every
-    steps = [max(1, round(share * total)) for share in SHARES]
+    steps = sorted({max(1, round(share * total)) for share in SHARES})
     domain = waves.domain
     part = part_of(survey.shots[number], tuple(survey.shape), domain.spacing, survey.aperture)
     low, high = list(part.lo), list(part.hi)
