@@ -18,7 +18,6 @@ from minga.models.waves import (
     Receivers,
     Ricker,
     Sponge,
-    Taps,
     Wavelet,
     add_sources,
     adjoint_fields,
@@ -81,7 +80,7 @@ def model(shape=(60, 24, 100), *, steps=STEPS, frequency=18.0):
     waves = prepare(shape, SPACING, dt=DT, medium=Medium(ABOVE), boundary=Random(12))
     adjoint = adjoint_fields(waves)
     image = mg.Field("image", waves.grid, "f8", description="reflectors")
-    taps = Taps.of(receivers(shape).placed(waves.domain))
+    taps = receivers(shape).taps(waves.domain)
     ricker = Ricker(frequency)
     records = functools.cache(lambda: survey(shape, steps, ricker))  # computed when they are first needed
 

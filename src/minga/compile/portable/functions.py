@@ -26,16 +26,32 @@ _TOGETHER: Final = 1 << 14
 """Numbers that are computed together: intermediate results, which are many, stay in a cache."""
 
 
+_FEW: Final = 1 << 12
+"""Numbers up to which results are remembered: a model is often set up again with the same angles and profiles."""
+
+
 def _values(root: Node, arguments: tuple[Any, ...]) -> Any:
     """Return the values of an expression of scalars `0`, `1`, ...: a float if all arguments are numbers."""
     given = [np.asarray(value, np.float64) for value in arguments]
     shape = np.broadcast_shapes(*(each.shape for each in given))
     lines = [np.broadcast_to(each, shape).reshape(-1) for each in given]
+    small = lines[0].size <= _FEW
+    # Bytes, since 0.0 equals -0.0.
+    found = _known(root, tuple(line.tobytes() for line in lines)).copy() if small else _computed(root, lines)
+    return found.reshape(shape) if shape else float(found[0])
+
+
+@functools.lru_cache(maxsize=512)
+def _known(root: Node, arguments: tuple[bytes, ...]) -> NDArray[np.float64]:
+    return _computed(root, [np.frombuffer(each) for each in arguments])
+
+
+def _computed(root: Node, lines: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     found: NDArray[np.float64] = np.empty(lines[0].size)
     for first in range(0, found.size, _TOGETHER):
         cut = slice(first, first + _TOGETHER)
         found[cut] = evaluated(root, {str(k): line[cut] for k, line in enumerate(lines)})
-    return found.reshape(shape) if shape else float(found[0])
+    return found
 
 
 def _scalar(name: str) -> Node:

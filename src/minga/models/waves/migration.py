@@ -85,7 +85,7 @@ def migrate(
             f"the data have shape {found.shape}, for {len(receivers.positions)} receivers",
             remedy="give a row for each step and a column for each receiver",
         )
-    taps = Taps.of(receivers.placed(waves.domain))
+    taps = receivers.taps(waves.domain)
     image = Field("image", waves.grid, "f8")
     adjoint = adjoint_fields(waves)
     ranks = comm or SerialComm()

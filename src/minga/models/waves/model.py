@@ -41,7 +41,7 @@ from minga.models.waves.domain import AXES, Domain, check_shape, check_spacing
 from minga.models.waves.injection import record_advance
 from minga.models.waves.kernels import Equations, Form, Kind
 from minga.models.waves.medium import Medium, Sampler, axis_vector
-from minga.models.waves.receivers import Receivers, Taps, record_samples
+from minga.models.waves.receivers import Receivers, record_samples
 from minga.models.waves.sensors import Recorded, Sensors
 from minga.models.waves.source import PlaneSource, PointSource, Source
 from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of
@@ -300,7 +300,7 @@ class Waves:
                 remedy='give ("p",); velocities and stresses are those of elastic waves',
             )
         p = self.fields[0]
-        return Sensors((Recorded("p", (p,)),), {p: Taps.of(receivers.placed(self.domain))})
+        return Sensors((Recorded("p", (p,)),), {p: receivers.taps(self.domain)})
 
     def record_kernel(self, step: Program) -> None:
         """Record the computation of the next waves in the previous slots; a step must then rotate `fields`.

@@ -13,7 +13,7 @@ from minga.engine.engine import Engine
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.domain import Domain
-from minga.models.waves.interpolation import Interpolation, Placed, place_all
+from minga.models.waves.interpolation import Interpolation, Placed, check_point, place_all
 from minga.models.waves.medium import Floats
 from minga.space.box import Box
 from minga.space.field import Field, Register
@@ -69,6 +69,22 @@ class Receivers:
             One entry for each receiver.
         """
         return place_all(self.positions, domain, self.interpolation, "receiver")
+
+    def taps(self, domain: Domain) -> Taps:
+        """Return the cells that represent them; raise CaseError for receivers outside the model.
+
+        Parameters
+        ----------
+        domain
+            Domain of the waves.
+
+        Returns
+        -------
+        Taps
+            Their taps, which are remembered: the waves of a shot are often set up again in another medium.
+        """
+        points = tuple(check_point(point, domain, self.interpolation, "receiver") for point in self.positions)
+        return _taps(points, domain, self.interpolation)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,6 +212,11 @@ def spread(taps: Taps, box: Box) -> tuple[Index, NDArray[np.int64], Floats, NDAr
     cells = np.ravel_multi_index(tuple(taps.cells[:, tap, point] - lo[:, :, 0]), box.shape)
     distinct, which = np.unique(cells, return_inverse=True)
     return np.unravel_index(distinct, box.shape), which, taps.weights[tap, point], point
+
+
+@lru_cache(maxsize=64)
+def _taps(points: tuple[tuple[float, ...], ...], domain: Domain, interpolation: Interpolation) -> Taps:
+    return Taps.of(place_all(points, domain, interpolation, "receiver"))
 
 
 def record_samples(
