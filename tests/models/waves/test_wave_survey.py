@@ -30,6 +30,7 @@ from minga.models.waves import (
     streamer,
 )
 from minga.models.waves.elastic import ElasticMedium, Explosion, prepare_elastic
+from minga.models.waves.survey_sharing import shared_out
 from minga.output import segy_survey
 from minga.output.segy import SegyFile
 
@@ -91,6 +92,21 @@ def test_ranks_write_the_same_file(tmp_path: Path, ranks: int) -> None:
     path = tmp_path / "sea.sgy"
     mg.run_virtual(ranks, lambda comm: survey().record(path, SAMPLES, comm=comm))
     assert path.read_bytes() == written()
+
+
+def test_a_slow_rank_leaves_the_file_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = written()
+    seen: list[list[list[int]]] = []
+
+    def uneven(costs: dict[int, int], speeds: object) -> list[list[int]]:
+        seen.append(shared_out(costs, [1.0, 3.0, 1.0]))
+        return seen[-1]
+
+    monkeypatch.setattr("minga.models.waves.survey_recording.shared_out", uneven)
+    path = tmp_path / "sea.sgy"
+    mg.run_virtual(3, lambda comm: survey().record(path, SAMPLES, comm=comm))
+    assert path.read_bytes() == expected
+    assert max(len(own) for own in seen[0]) > 1
 
 
 def test_an_interrupted_survey_goes_on(tmp_path: Path) -> None:

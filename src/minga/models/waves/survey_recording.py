@@ -1,11 +1,11 @@
-"""Recording of a survey: its shots are shared out over ranks, largest first, and rank 0 writes them to one file."""
+"""Recording of a survey: its shots are shared out over ranks, and rank 0 writes them to one file."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,6 +23,7 @@ from minga.models.waves.medium import slabs
 from minga.models.waves.shot import Shot
 from minga.models.waves.source import PlaneSource, PointSource
 from minga.models.waves.survey_headers import about_quantities, headers_of
+from minga.models.waves.survey_sharing import Speeds, shared_out
 from minga.output.segy_survey import SegySurvey
 
 if TYPE_CHECKING:
@@ -68,29 +69,49 @@ def record(
 ) -> bool:
     """Compute the shots that are missing in a file and write them; return False if `stop` has ended that early."""
     ranks: Any = comm or SerialComm()
-    writer = _Writer(survey, path, samples, callback) if ranks.rank == 0 else None
-    left = ranks.bcast(None if writer is None else writer.opened())
-    if isinstance(left, MingaError):
-        raise left
-    # Shots of similar size share a round, so that no rank waits long for others.
-    for first in range(0, len(left), ranks.size):
-        own: Any = None
-        if first + ranks.rank < len(left):
-            number = left[first + ranks.rank]
-            try:
-                own = number, survey.traces(number, samples, threads=threads)
-            except MingaError as error:
-                own = error
-        every = ranks.gather((own, stop is not None and stop()))
+    writer = _Writer(survey, path, samples, callback, ranks.size) if ranks.rank == 0 else None
+    problem = ranks.bcast(None if writer is None else writer.opened())
+    if problem is not None:
+        raise problem
+    while any(shares := ranks.bcast(None if writer is None else writer.shares())):
+        own = _computed(survey, shares[ranks.rank], samples, threads, stop)
+        every = ranks.gather(own)
         failed, ends = ranks.bcast(None if writer is None else writer.take(every or []))
         if failed is not None:
             raise failed
-        if ends and first + ranks.size < len(left):
+        if ends:
             return False
     failed = ranks.bcast(None if writer is None else writer.finish())
     if failed is not None:
         raise failed
     return True
+
+
+@dataclass(slots=True)
+class _Computed:
+    """What a rank has computed in a round."""
+
+    traces: list[tuple[int, Any]] = field(default_factory=list)
+    error: MingaError | None = None
+    seconds: float = 0.0
+    asked: bool = False
+
+
+def _computed(
+    survey: Survey, numbers: Sequence[int], samples: int, threads: int, stop: Callable[[], bool] | None
+) -> _Computed:
+    """Return the traces of some shots: those before an error, or before a request to stop."""
+    found, begun = _Computed(), time.monotonic()
+    try:
+        for number in numbers:
+            found.traces.append((number, survey.traces(number, samples, threads=threads)))
+            if stop is not None and stop():
+                break
+    except MingaError as error:
+        found.error = error
+    found.seconds = time.monotonic() - begun
+    found.asked = stop is not None and stop()
+    return found
 
 
 def check_geometry(survey: Survey) -> None:
@@ -155,19 +176,17 @@ class _Writer:
     """Rank 0's file, whose errors all ranks are told."""
 
     def __init__(
-        self, survey: Survey, path: Path, samples: int, callback: Callable[[SurveyProgress], None] | None
+        self, survey: Survey, path: Path, samples: int, callback: Callable[[SurveyProgress], None] | None, ranks: int
     ) -> None:
         self.survey, self.path, self.samples, self.callback = survey, path, samples, callback
         self.file: SegySurvey | None = None
         self.begun, self.done = time.monotonic(), 0
         self.costs = [survey.cost(number) for number in range(len(survey.shots))]
         self.missing: set[int] = set()
+        self.speeds = Speeds(ranks)
 
-    def opened(self) -> list[int] | MingaError:
-        """Open the file and return the shots that are missing, the largest first; first try all shots.
-
-        So no shot is refused later.
-        """
+    def opened(self) -> MingaError | None:
+        """Open the file after trying all shots, so that none is refused later; return an error."""
         survey = self.survey
         try:
             check_geometry(survey)
@@ -181,25 +200,30 @@ class _Writer:
         except MingaError as error:
             return error
         self.missing = {number for number in range(len(survey.shots)) if number not in self.file.finished}
-        return sorted(self.missing, key=lambda number: (-self.costs[number], number))
+        return None
 
-    def take(self, every: Sequence[Any]) -> tuple[MingaError | None, bool]:
-        """Write what ranks have computed; return the first error, and whether a rank was asked to stop."""
+    def shares(self) -> list[list[int]]:
+        """Return the shots that each rank computes next."""
+        assert self.file is not None
+        left = {number: self.costs[number] for number in self.missing - self.file.finished}
+        return shared_out(left, self.speeds.each())
+
+    def take(self, every: Sequence[_Computed]) -> tuple[MingaError | None, bool]:
+        """Write what ranks have computed; return the first error, and whether to stop before shots that are left."""
         assert self.file is not None
         failed: MingaError | None = None
         try:
-            for entry, _ in every:
-                if isinstance(entry, MingaError):
-                    failed = failed or entry  # the shots of other ranks are kept
-                elif entry is not None:
-                    number, traces = entry
+            for rank, own in enumerate(every):
+                failed = failed or own.error  # the shots of other ranks are kept
+                for number, traces in own.traces:
                     self.file.write(number, traces.T, headers_of(self.survey, number))
                     self.done += 1
+                self.speeds.measured(rank, sum(self.costs[number] for number, _ in own.traces), own.seconds)
         except MingaError as error:
             failed = error
         if failed is None and self.callback is not None and self.done:
             self.callback(self._progress())
-        return failed, any(asked for _, asked in every)
+        return failed, any(own.asked for own in every) and bool(self.missing - self.file.finished)
 
     def _progress(self) -> SurveyProgress:
         assert self.file is not None
