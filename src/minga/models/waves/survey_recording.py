@@ -89,7 +89,7 @@ def record(
 
 @dataclass(slots=True)
 class _Computed:
-    """What a rank has computed in a round."""
+    """Result of a rank in a round."""
 
     traces: list[tuple[int, Any]] = field(default_factory=list)
     error: MingaError | None = None
