@@ -101,6 +101,50 @@ def interdigitated() -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
+def test_a_round_device_of_layers_is_a_device_of_one_axis() -> None:
+    problem = Problem((0.3, 0.7, -1.0), ionisation=False)
+    line, disc = solved(diode(0), problem), solved(diode(4, symmetry="cylinder"), problem)
+    for one, other in zip(line, disc, strict=True):
+        assert other["J"] == pytest.approx(one["J"], rel=1e-11)
+        for column in range(4):
+            found = other["fields"]["potential"][:, column]
+            np.testing.assert_allclose(found, one["fields"]["potential"], rtol=0, atol=1e-11)
+
+
+RINGED: dict[str, Any] = {
+    "symmetry": "cylinder",
+    "width": 24.0,
+    "mesh": {
+        "graded": {"first": "40 nm", "growth": 1.6, "cap": "600 nm"},
+        "across": {"first": "100 nm", "growth": 1.8, "cap": "2 um"},
+    },
+    "contacts": {"anode": {"y": [0.0, 5.0]}, "cathode": "ohmic"},
+    "layers": [
+        {"name": "body", "material": "Si", "thickness": 8.0, "n": 1e15},
+        {"name": "substrate", "material": "Si", "thickness": 1.0, "n": 1e18},
+    ],
+}
+
+
+@pytest.mark.slow
+def test_a_floating_guard_ring_takes_a_potential_of_its_own_and_lowers_the_field() -> None:
+    main = {"name": "main", "x": [0.0, 0.8], "y": [0.0, 6.0], "doping": -1e18}
+    ring = {"name": "ring", "x": [0.0, 0.8], "y": [8.0, 10.0], "doping": -1e18}
+    table = {"bias": [0.0]} | RINGED
+    alone = device_of(read_settings("photodiode", table | {"regions": [main]}), EXAMPLES)
+    ringed = device_of(read_settings("photodiode", table | {"regions": [main, ring]}), EXAMPLES)
+    problem = Problem((-5.0, -20.0), ionisation=False)
+    without, found = solved(alone, problem)[-1], solved(ringed, problem)[-1]
+    assert without["uniformity"] < 1e-12
+    assert found["J"] < 1.2 * without["J"] < 0.0  # carriers generated around the ring
+    assert found["E_max"] < 0.95 * without["E_max"]
+    inside = (1e4 * ringed.nodes[1] > 8.3) & (1e4 * ringed.nodes[1] < 9.7)
+    levels = found["fields"]["hole_level"][2, inside]
+    assert levels.max() - levels.min() < 1e-6
+    assert 1.0 < levels.mean() < 15.0  # V, from the anode's
+
+
+@pytest.mark.slow
 def test_both_contacts_on_one_side() -> None:
     """An interdigitated detector: the current goes down, across and up again, and what enters leaves."""
     there, back = interdigitated()
@@ -134,6 +178,11 @@ def test_iterations_have_the_same_bits_on_any_ranks() -> None:
         assert a["J_lit"] == b["J_lit"]
         assert a["fields"]["potential_lit"].tobytes() == b["fields"]["potential_lit"].tobytes()
         assert a["J_lit"] == pytest.approx(c["J_lit"], rel=1e-9)
+
+
+def test_a_round_device_with_one_axis_is_refused() -> None:
+    with pytest.raises(CaseError, match="a round device with one axis"):
+        diode(0, symmetry="cylinder")
 
 
 def test_a_choice_of_linear_solvers_where_there_is_none() -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from minga.errors import CaseError
-from minga.models.photodiode.structure.constants import CHARGE
+from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.depletion import Depletion, built_in_voltage
 from minga.models.photodiode.structure.device import Device, device_from
 from minga.models.photodiode.structure.ionisation import coefficient, shipped_sets
@@ -176,6 +179,28 @@ def test_two_axes_repeat_the_layers_and_add_regions() -> None:
     assert device.areas[0][1:-1].sum(axis=1) == pytest.approx(5e-4)
     with pytest.raises(CaseError, match="'ring' in a device with one axis"):
         device_from(diode(regions=(ring,)), MESH)
+
+
+def test_a_round_device_is_made_of_rings() -> None:
+    ring = Region("ring", (0.0, 6e-4), (1e-4, 2.5e-4), -1e18)
+    device = device_from(diode(regions=(ring,)), MESH, replace(spaced([5], [1e-4]), radial=True))
+    whole = math.pi * 25e-8
+    assert device.volumes.sum() == pytest.approx(1e-3 * whole)
+    assert device.areas[0][1:-1].sum(axis=1) == pytest.approx(whole)
+    assert device.areas[1][3, 1:-1] == pytest.approx(2 * math.pi * 1e-4 * np.arange(1, 5) * MESH.volumes[3])
+    share = (2.5**2 - 2.0**2) / (3.0**2 - 2.0**2)  # of the third ring's area
+    assert device.doping[0, :4] == pytest.approx(
+        [device.doping[0, 0], -1e18, share * -1e18 + (1 - share) * device.doping[0, 0], device.doping[0, 0]]
+    )
+
+
+@pytest.mark.parametrize(("cells", "expected"), [(10, 2.8639449e-12), (20, 2.8367796e-12), (40, 2.8293677e-12)])
+def test_the_capacitance_between_two_cylinders(cells: int, expected: float) -> None:
+    """Of radii 1 and 10 um, in silicon: 2.8268240e-12 F/cm, approached with the square of the spacing."""
+    mesh = uniform(9e-4, cells + 1)
+    rings = replace(mesh, nodes=mesh.nodes + 1e-4, faces=mesh.faces + 1e-4, radial=True)
+    found = 11.7 * VACUUM / (rings.lengths / rings.openings[1:-1]).sum()
+    assert found == pytest.approx(expected, rel=2e-8)
 
 
 def test_a_schottky_contact_has_the_metals_carriers() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -171,7 +172,20 @@ def _placed(positions: Sequence[float], length: float) -> Mesh:
 
 
 def across_of(settings: PhotodiodeSettings) -> Mesh | None:
-    """Return the columns along y; None for a device with one axis."""
+    """Return the columns along y, or along the radius; None for a device with one axis."""
+    across = _columns(settings)
+    if settings.symmetry == "plane":
+        return across
+    if across is None:
+        raise CaseError(
+            "a round device with one axis",
+            key="photodiode.symmetry",
+            remedy='write width = "10 um", its radius, and columns = 40, or leave symmetry out',
+        )
+    return replace(across, radial=True)
+
+
+def _columns(settings: PhotodiodeSettings) -> Mesh | None:
     if settings.mesh.across is not None:
         return _graded_across(settings, settings.mesh.across)
     if (settings.width is None) != (settings.columns is None):

@@ -256,6 +256,8 @@ class PhotodiodeSettings(BaseModel):
         Rows of equal height, equally spaced or given nodes, or spacings that grow from the layer boundaries.
     width, columns
         Extent and nodes of a second axis, y.
+    symmetry
+        "plane", or "cylinder" if y is the distance from the axis of a round device, and the width its radius.
     bias
         Voltages of the anode relative to the cathode, one per step of the run.
     current
@@ -289,6 +291,10 @@ class PhotodiodeSettings(BaseModel):
         Place | None, Field(gt=0, json_schema_extra={"unit": "um"}, description='extent along y: width = "10 um"')
     ] = None
     columns: Annotated[int | None, Field(ge=1, description="nodes along y: columns = 40")] = None
+    symmetry: Annotated[
+        Literal["plane", "cylinder"],
+        Field(description='"cylinder": a round device, of which y is the distance from the axis and width the radius'),
+    ] = "plane"
     temperature: Annotated[
         float,
         Field(

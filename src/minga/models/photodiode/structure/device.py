@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,6 @@ from minga.space.grid import Grid
 __all__ = ["Device", "Terminal", "device_from"]
 
 Floats = NDArray[np.float64]
-
-_WHOLE: Final = 1 - 1e-9  # a fraction of a volume that differs from 1 by round-off only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,18 +61,19 @@ class Device:
     Parameters
     ----------
     grid
-        Axes ("x",) or ("x", "y") in um; x runs from the anode to the cathode. Cell faces lie half-way between nodes, so
+        Axes ("x",) or ("x", "y") in um; x runs from the anode to the cathode, and y across, or from the axis of a round
+        device outwards. Cell faces lie half-way between nodes, so
         on an uneven mesh a node is not exactly at the centre of its cell.
     nodes
         Positions along each axis in cm, f8 of shape (N,) each.
     volumes
-        Volumes of the nodes in cm (cm2 with two axes).
+        Volumes of the nodes in cm (cm2 with two axes, cm3 of a round device).
     lengths
         Distances between nodes along each axis in cm, f8 of shape (N + 1,): entry i lies between nodes i - 1 and i; the
         first and the last entry repeat their neighbours.
     areas
-        Cross sections of the edges along each axis, of the shape of the edges: 1 with one axis, and 0 on the outermost
-        edges, which carry no flux.
+        Cross sections of the edges along each axis, of the shape of the edges: 1 with one axis, cm with two, cm2 of a
+        round device, and 0 on the outermost edges, which carry no flux.
     permittivity
         Relative permittivity.
     doping
@@ -221,7 +220,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
     return Device(
         grid=_grid(mesh, across),
         nodes=(mesh.nodes,) if across is None else (mesh.nodes, across.nodes),
-        volumes=mesh.volumes if across is None else np.outer(mesh.volumes, across.volumes),
+        volumes=mesh.volumes if across is None else np.outer(mesh.volumes, across.sections),
         lengths=(_lengths(mesh),) if across is None else (_lengths(mesh), _lengths(across)),
         areas=_areas(mesh, across),
         doping=doping,
@@ -272,13 +271,9 @@ def _lengths(mesh: Mesh) -> Floats:
 
 
 def _areas(mesh: Mesh, across: Mesh | None) -> tuple[Floats, ...]:
-    inside = np.ones(mesh.nodes.size + 1)
-    inside[[0, -1]] = 0.0
     if across is None:
-        return (inside,)
-    between = np.ones(across.nodes.size + 1)
-    between[[0, -1]] = 0.0
-    return np.outer(inside, across.volumes), np.outer(mesh.volumes, between)
+        return (mesh.openings,)
+    return np.outer(mesh.openings, across.sections), np.outer(mesh.volumes, across.openings)
 
 
 def _generation(stack: Stack, columns: LayerProperties, mesh: Mesh) -> Floats:
@@ -300,7 +295,7 @@ def _with_region(
             key="photodiode.regions",
             remedy="give the device a width and columns, or leave the region out",
         )
-    inside = np.outer(_shares(mesh, region.x), _shares(across, region.y))
+    inside = np.outer(mesh.shares(region.x), across.shares(region.y))
     if not inside.any():
         raise CaseError(
             f"no node lies in region {region.name!r}",
@@ -308,14 +303,6 @@ def _with_region(
             remedy="make it larger, or move it into the device",
         )
     return doping + inside * (region.doping - doping), impurities + inside * (abs(region.doping) - impurities)
-
-
-def _shares(mesh: Mesh, span: tuple[float, float]) -> Floats:
-    """Return the fraction of each node's volume that lies between two positions, 0 to 1."""
-    below, above = mesh.halves
-    low, high = np.maximum(mesh.nodes - below, span[0]), np.minimum(mesh.nodes + above, span[1])
-    shares = (high - low).clip(0.0) / mesh.volumes
-    return np.where(shares > _WHOLE, 1.0, np.where(shares < 1 - _WHOLE, 0.0, shares))
 
 
 def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None) -> Terminal:

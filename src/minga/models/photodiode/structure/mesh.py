@@ -7,9 +7,11 @@ of 5 um resolves a spacing of 0.1 nm to 11 digits only.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,8 @@ from numpy.typing import NDArray
 __all__ = ["Mesh", "graded", "placed", "spaced", "uniform"]
 
 Floats = NDArray[np.float64]
+
+_WHOLE: Final = 1 - 1e-9  # a fraction of a cell that differs from 1 by round-off only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,11 +36,14 @@ class Mesh:
     faces
         Ends of the cells that represent the nodes, f8 of shape (N + 1,): half-way between nodes, and at the ends of the
         device.
+    radial
+        True if positions are distances from the axis of a round device.
     """
 
     nodes: Floats
     lengths: Floats
     faces: Floats
+    radial: bool = False
 
     @property
     def volumes(self) -> Floats:
@@ -50,6 +57,29 @@ class Mesh:
         halves = 0.5 * self.lengths
         first, last = self.nodes[0] - self.faces[0], self.faces[-1] - self.nodes[-1]
         return np.concatenate(([first], halves)), np.concatenate((halves, [last]))
+
+    @property
+    def sections(self) -> Floats:
+        """Cross section of each node's cell for what flows past along another axis: its extent, or that of a ring."""
+        if not self.radial:
+            return self.volumes
+        squares = math.pi * np.square(self.faces)
+        return squares[1:] - squares[:-1]
+
+    @property
+    def openings(self) -> Floats:
+        """Extent of each face for what flows through it, f8 of shape (N + 1,): 0 at the ends, 1 or a circle inside."""
+        inside = 2.0 * math.pi * self.faces if self.radial else np.ones(self.faces.size)
+        inside[[0, -1]] = 0.0
+        return inside
+
+    def shares(self, span: tuple[float, float]) -> Floats:
+        """Return the fraction of each node's cell that lies between two positions, 0 to 1."""
+        below, above = self.halves
+        low, high = np.maximum(self.nodes - below, span[0]), np.minimum(self.nodes + above, span[1])
+        part = (high - low).clip(0.0)
+        shares = part * (high + low) * math.pi / self.sections if self.radial else part / self.volumes
+        return np.where(shares > _WHOLE, 1.0, np.where(shares < 1 - _WHOLE, 0.0, shares))
 
 
 def _mesh(nodes: Floats, lengths: Floats, start: float, end: float) -> Mesh:
