@@ -17,7 +17,7 @@ from typing import Any
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.derivative import derivative
-from minga.lang.expr import Node, where
+from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.coefficients import NodeCoefficients
 from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues, recombination
@@ -51,7 +51,7 @@ class Block:
 
 
 def node_equations(ndim: int, ionising: bool) -> Kernel:
-    """Return the kernel of right sides and blocks, and of the largest residual over its diagonal (kT/q) with its place.
+    """Return the kernel of right sides, blocks, and the largest residual over its coefficients (kT/q) with its place.
 
     The arguments are sequences of fields: `couplings` has one per axis; `edges` has the fields of EdgeValues for each
     axis; `lower` and `upper` have the entries selected by `pattern` for each axis, row by row; `diagonal` has nine,
@@ -102,7 +102,9 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
             right[i][here] = where(held, 0.0, -balance[i])
             for j in range(3):
                 diagonal[3 * i + j][here] = where(held, 1.0 if i == j else 0.0, own.get(i, j))
-            share = where(held, 0.0, mg.abs(balance[i] / own.get(i, i)))
+            # Over the whole row: pairs made by a current of many carriers round to as many digits as the current.
+            row_sum = sum((mg.abs(value) for (k, _), value in own.entries.items() if k == i), as_node(0.0))
+            share = where(held, 0.0, mg.abs(balance[i]) / row_sum)
             worst = share if worst is None else mg.max(worst, share)
         assert worst is not None
         return {"largest": mg.max(worst), "place": mg.argmax(worst)}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Final
 
 from minga.engine.engine import Engine
 from minga.errors import RunError
@@ -11,7 +13,10 @@ from minga.models.photodiode.solver.gummel import Gummel
 from minga.models.photodiode.solver.linear import unsolved_words
 from minga.models.photodiode.structure.device import Device
 
-__all__ = ["breakdown_words", "explainer", "place_words"]
+__all__ = ["breakdown_words", "explainer", "floating_layers", "place_words"]
+
+NEAR_BREAKDOWN: Final = 20.0
+"""Multiplication of the current from which on a failure is put down to breakdown."""
 
 
 def place_words(device: Device, node: int) -> str:
@@ -38,22 +43,52 @@ def explainer(biasing: Biasing) -> Callable[[Engine], RunError | None]:
                 f"{1e3 * biasing.problem.smallest_step:g} mV the last correction is still {change:.3g} kT/q, the "
                 f"residual {residual:.3g}",
                 where=place_words(device, int(engine.read(track.place))),
-                remedy=_remedy(engine, track) + unsolved_words(engine, track.equations.lines),
+                remedy=(_about_floating(device) or _remedy(engine, track))
+                + unsolved_words(engine, track.equations.lines),
             )
         return None
 
     return explain
 
 
+def floating_layers(device: Device) -> list[str]:
+    """Return the names of doped layers that junctions part from both contacts, on one axis."""
+    if device.grid.ndim > 1:
+        return []
+    signs = [1 if device.doping[(layer.first + layer.last) // 2] > 0.0 else -1 for layer in device.layers]
+    turns = [k for k in range(1, len(signs)) if signs[k] != signs[k - 1]]
+    return [layer.name for layer in device.layers[turns[0] : turns[-1]]] if len(turns) > 2 else []
+
+
+def _about_floating(device: Device) -> str:
+    """Return the remedy for a device with floating layers; "" for others."""
+    floating = floating_layers(device)
+    if not floating:
+        return ""
+    several = len(floating) > 1
+    return (
+        f"the {'layers' if several else 'layer'} {', '.join(map(repr, floating))} between junctions "
+        f"{'float' if several else 'floats'}: the potential there depends on currents far below those of the rest, and "
+        "the curve of such a device may turn back, as that of a thyristor; leave out the junctions that the "
+        "device does not need"
+    )
+
+
 def _remedy(engine: Engine, track: Track) -> str:
     """Return the remedy appropriate to the method."""
+    inverse = float(engine.read(track.inverse)) if track.ionisation else 1.0
+    gain = 1.0 / inverse if inverse > 0.0 else math.inf
     if not isinstance(track.newton, Gummel):
+        if gain > NEAR_BREAKDOWN:
+            return (
+                f"ionisation multiplies the current by {gain:.3g} here, and a little more voltage makes it grow "
+                "without bound: end the range of voltages here, or impose currents (photodiode.current)"
+            )
         return (
             "check the doping and the mesh there: a doping step needs closely spaced nodes, and a layer "
             "several of them; or allow more iterations (photodiode.limit)"
         )
-    inverse = float(engine.read(track.inverse)) if track.ionisation else 1.0
-    multiplied = f" (here ionisation multiplies the current by {1.0 / inverse:.3g})" if 0.0 < inverse < 0.95 else ""
+    multiplied = f" (here ionisation multiplies the current by {gain:.3g})" if 1.05 < gain < math.inf else ""
     return (
         'write scheme = "newton": Gummel\'s iteration converges very slowly or not at all where carriers and '
         f"potential are strongly coupled, as under light, at high currents and near breakdown{multiplied}"

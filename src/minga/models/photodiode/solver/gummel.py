@@ -118,7 +118,7 @@ class Gummel:
 
     @property
     def residual(self) -> Register:
-        """Residual of the equations over their diagonal, kT/q."""
+        """Residual of the equations over their coefficients, kT/q."""
         return self.newton.residual
 
     @property

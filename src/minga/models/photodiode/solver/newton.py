@@ -33,6 +33,12 @@ Readers = Sequence[CellReader]
 
 LARGEST_STEP: Final = 5.0
 """Largest correction, kT/q."""
+ROUND_OFF: Final = 1e-12
+"""Residual that is round-off, kT/q."""
+INSENSITIVE: Final = 1e-3
+"""Largest correction, kT/q, of levels that hardly matter: of a layer between barriers that no current can charge."""
+STILL: Final = 4
+"""Iterations with residuals of round-off after which such corrections count as those of a solution."""
 NEVER: Final = 1e30
 """Stands for a change before the first iteration, kT/q."""
 WILD: Final = 1e12
@@ -48,7 +54,7 @@ class Newton:
     ionisation
         Whether impact ionisation is included.
     tolerance
-        Tolerance of corrections, and of residuals over their diagonal, kT/q.
+        Tolerance of corrections, and of residuals over their coefficients, kT/q.
     limit
         Largest number of iterations.
     linear
@@ -172,14 +178,17 @@ class Newton:
 
     def solve(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
         """Record the iteration, starting from the contents of `state`, contacts included."""
-        over = Register(f"{self.name} over", "i8")
+        over, still = (Register(f"{self.name} {what}", "i8") for what in ("over", "still"))
         program.let(self.iterations, 0)
         program.let(self.change, NEVER)
         program.let(over, 0)
+        program.let(still, 0)
         found = (self.change <= self.tolerance) & (self.residual <= self.tolerance)
+        found = found | ((still >= STILL) & (self.change <= INSENSITIVE))
         lost = (self.iterations >= self.limit) | ~(self.change <= NEVER) | ~(self.residual < WILD)
         with program.repeat(until=over > 0):
             self.evaluate(program, state, bias, light)
+            program.let(still, where(self.residual <= ROUND_OFF, still + 1, 0))
             program.let(over, where(found | lost, 1, 0))
             with program.when(over == 0):
                 self.lines.setup(program)

@@ -48,7 +48,7 @@ class Problem:
     scheme
         "newton": all equations together; "gummel": one after the other; "pointwise": node by node.
     tolerance
-        Tolerance, kT/q, of the Newton corrections of all potentials and of all residuals over their diagonal.
+        Tolerance, kT/q, of the Newton corrections of all potentials and of all residuals over their coefficients.
     limit
         Largest number of corrections before an attempt is given up and repeated with a shorter step of the voltage.
     first_step, largest_step, smallest_step
