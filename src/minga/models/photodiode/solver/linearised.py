@@ -1,0 +1,159 @@
+"""Equations of a device linearised about a solution, for small oscillations: kernels over edges and nodes.
+
+An oscillation multiplies exp(i w t). Its amplitudes are complex: three unknowns at each node, in kT/q, as in
+`minga.models.photodiode.solver.physics`; fields hold the three real parts, then the three imaginary ones. With the
+equations F(u, V, G) - dQ/dt = 0, the charge Q being n V in the electron balance and -p V in that of holes, they are
+
+    (F_u - i w Q_u) du = -(F_V - i w Q_V) dV - F_G dG
+
+The bias enters through the hole level alone, which is measured from the anode, and through the contacts. Contacts store
+nothing. Sums over an edge, whose terms are large and nearly cancel, are as if in twice the precision (T. Ogita,
+S. M. Rump, S. Oishi, SIAM J. Sci. Comput. 26, 2005), so that the current is the same on all edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.elementary import exact_product
+from minga.lang.expr import Node, where
+from minga.lang.kernel import Kernel
+from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL, Block, sources
+from minga.models.photodiode.solver.coefficients import ANODE, CATHODE, NodeCoefficients
+from minga.models.photodiode.solver.physics import EdgeValues, Flux
+
+__all__ = ["PLACES", "applied", "corrected", "edge_currents", "residual", "slopes", "terminal_current"]
+
+Readers = Sequence[CellReader]
+
+PLACES = ((ELECTRONS, POTENTIAL), (ELECTRONS, ELECTRONS), (HOLES, POTENTIAL), (HOLES, HOLES))
+"""Entries of -Q_u in the block of a node."""
+
+
+def _slopes(
+    state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, storage: Readers,
+    net: Readers, *, bias: Node, light: Node,
+) -> None:  # fmt: skip
+    node = NodeCoefficients(*(item[0] for item in numbers))
+    own = Block()
+    split = (state[HOLES][0] - state[ELECTRONS][0]) + bias
+    sources(own, [n[0]], node, split, n[0], p[0], light, [item[0] for item in activities])
+    free = node.contact == 0
+    for (row, column), item in zip(PLACES, storage, strict=True):
+        stored = own.get(POTENTIAL, row)
+        item[0] = where(free, stored if row == column else -stored, 0.0)
+    for column in range(3):
+        net[column][0] = own.get(HOLES, column)
+
+
+slopes = Kernel(_slopes, name="slopes of a node")
+"""Kernel of the entries of -Q_u at `PLACES`, and of the derivatives of V (R - G) by the three unknowns."""
+
+
+def exact_sum(terms: Sequence[tuple[Any, Any]]) -> Node:
+    """Return the sum of products, computed in twice the precision and then rounded."""
+    total, lost = exact_product(*terms[0])
+    for a, b in terms[1:]:
+        product, error = exact_product(a, b)
+        before, total = total, total + product
+        moved = total - before
+        lost = lost + (((before - (total - moved)) + (product - moved)) + error)
+    return total + lost
+
+
+def _edge_currents(x: Readers, edges: Readers, coupling: CellReader, out: Readers, *, voltage: Node) -> None:
+    values = EdgeValues.of([item[0] for item in edges])
+    count = len(out) // 2
+    for part in range(2):
+        (phi_low, phi), (n_low, n), (p_low, p) = ((x[3 * part + k][-1], x[3 * part + k][0]) for k in range(3))
+        bias = [voltage] if part == 0 else []
+
+        def flux(of: Flux, low: Node, high: Node, shift: list[Node]) -> Node:
+            return exact_sum([
+                (of.potential_low, phi_low), (of.potential_high, phi), (of.fermi_low, low), (of.fermi_high, high),
+                *((slope, by) for by in shift for slope in (of.fermi_low, of.fermi_high)),
+            ])  # fmt: skip
+
+        found = [flux(values.electrons, n_low, n, []), flux(values.holes, p_low, p, bias), -coupling[0] * (phi - phi_low)]
+        if values.pairs:
+            slopes = values.pairs[1:]
+            terms = list(zip(slopes, (phi_low, n_low, p_low, phi, n, p), strict=True))
+            found.append(exact_sum([*terms, *((slope, by) for by in bias for slope in (slopes[2], slopes[5]))]))
+        for k, value in enumerate(found):
+            out[part * count + k][0] = value
+
+
+edge_currents = Kernel(_edge_currents, name="oscillating currents")
+"""Kernel of the oscillations on the inner edges: electron and hole flux over q, displacement over q, pairs."""
+
+
+def _residual(
+    x: Readers, currents: Readers, storage: Readers, net: Readers, generation: CellReader, volume: CellReader,
+    contact: CellReader, right: Readers, *, frequency: Node, voltage: Node, light: Node,
+) -> None:  # fmt: skip
+    count, held = len(currents) // 2, contact[0] != 0
+    stored_n, stored_p = storage[1][0], storage[3][0]
+    unknowns = [[x[3 * part + k][0] for k in range(3)] for part in range(2)]
+    unknowns[0][HOLES] = unknowns[0][HOLES] + voltage
+    electrons = [stored_n * (phi - n) for phi, n, _ in unknowns]
+    holes = [stored_p * (p - phi) for phi, _, p in unknowns]
+    rising_n, rising_p = ((-frequency * im, frequency * re) for re, im in (electrons, holes))
+    for part, (phi, n, p) in enumerate(unknowns):
+        through, back = ([item[at] for item in currents[part * count : (part + 1) * count]] for at in (1, 0))
+        recombined = net[0][0] * phi + net[1][0] * n + net[2][0] * p
+        if part == 0:
+            recombined = recombined - volume[0] * generation[0] * light
+        if count > 3:
+            recombined = recombined - (through[3] + back[3])
+        balance = (
+            (back[2] - through[2]) + (holes[part] - electrons[part]),
+            (through[0] - back[0]) - recombined - rising_n[part],
+            (through[1] - back[1]) + recombined + rising_p[part],
+        )
+        for k in range(3):
+            right[3 * part + k][0] = where(held, 0.0, -balance[k])
+
+residual = Kernel(_residual, name="residual of an oscillation")
+"""Kernel of the right sides for a correction of the oscillation; they are 0 at contacts."""
+
+
+
+
+def _applied(x: Readers, contact: CellReader, *, voltage: Node) -> None:
+    anode, cathode = contact[0] == ANODE, contact[0] == CATHODE
+    x[POTENTIAL][0] = where(anode, voltage, 0.0)
+    x[ELECTRONS][0] = where(anode, voltage, 0.0)
+    x[HOLES][0] = where(cathode, -voltage, 0.0)
+    for item in x[3:]:
+        item[0] = 0.0 * voltage
+
+
+applied = Kernel(_applied, name="oscillating contacts")
+"""Kernel of the first guess: contacts follow the voltage, and nothing else moves."""
+
+
+def _corrected(x: Readers, change: Readers) -> None:
+    for item, by in zip(x, change, strict=True):
+        item[0] = item[0] + by[0]
+
+
+corrected = Kernel(_corrected, name="correction of an oscillation")
+"""Kernel that adds a correction."""
+
+
+def _terminal_current(currents: Readers, coupling: CellReader, *, frequency: Node) -> dict[str, Reduced]:
+    count, found = len(currents) // 2, {}
+    (n_re, p_re, d_re), (n_im, p_im, d_im) = ([item[0] for item in currents[k * count : k * count + 3]] for k in (0, 1))
+    share = 1.0 / coupling[0]
+    whole = {"re": (n_re + p_re) - frequency * d_im, "im": (n_im + p_im) + frequency * d_re}
+    for part, carried in (("re", n_re + p_re), ("im", n_im + p_im)):
+        found[part] = mg.sum(share * carried)
+        found[f"least_{part}"], found[f"most_{part}"] = mg.min(whole[part]), mg.max(whole[part])
+    return found | {"length": mg.sum(share)}
+
+
+terminal_current = Kernel(_terminal_current, name="oscillating terminal current")
+"""Kernel of the sums of Ramo and Shockley over the inner edges, and of the extremes of the whole current."""
