@@ -17,6 +17,7 @@ from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES, Pictures, record_observables
 from minga.models.photodiode.solver.probes import middle_edge
 from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.solver.spectrum import check_spectrum, spectra_of, spectrum_table
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.units import units_of
@@ -59,6 +60,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
         If the problem cannot be solved as stated.
     """
     check_linear(problem.linear, device.grid, problem.scheme)
+    check_spectrum(device, problem)
     if problem.scheme == "pointwise":
         return pointwise(device, problem)
     coefficients = Coefficients(device)
@@ -85,7 +87,12 @@ def photodiode(device: Device, problem: Problem) -> Model:
     biasing = Biasing(coefficients, problem, tracks, _middle(device), capacitance)
     step, observe = Program("step"), Program("observe")
     biasing.record(step)
+    spectra = spectra_of(device, problem, main)
+    for spectrum in spectra:
+        spectrum.record(step)
     observables, columns = record_observables(observe, biasing)
+    for spectrum in spectra:
+        observables |= spectrum.observed
     pictures = [Pictures(track) for track in main]
     for item in pictures:
         item.record(step, biasing)
@@ -102,6 +109,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
             *worked,
             *biasing.terminal.sums,
             *(() if capacitance is None else capacitance.fields),
+            *(item for spectrum in spectra for item in spectrum.fields),
             *coefficients.fields,
         ),
         step=step,
@@ -115,7 +123,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
         steps=problem.steps,
         explain=explainer(biasing),
         over=Over(tracks[0].broken, breakdown_words(biasing)) if problem.ionisation else None,
-        tables={"iv": columns},
+        tables={"iv": columns, **spectrum_table(problem, spectra)},
         former={}
         if capacitance is None
         else {old: new for old, new in RENAMED_OBSERVABLES.items() if new in observables},
