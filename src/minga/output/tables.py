@@ -28,9 +28,7 @@ def tables_of(model: Model, series: Series) -> dict[str, list[dict[str, Any]]]:
     seen = series.as_dict()
     rows = [k for k, step in enumerate(series.steps) if step > 0]
     return {
-        name: [
-            row for k in rows for row in _rows({column: seen[column][k] for column in columns if column in seen})
-        ]
+        name: [row for k in rows for row in _rows({column: seen[column][k] for column in columns if column in seen})]
         for name, columns in model.tables.items()
     }
 

@@ -66,9 +66,7 @@ class ShiftedLines:
         k, put = self.lines.unknowns, object.__setattr__
 
         def declare(what: str, count: int) -> tuple[Field, ...]:
-            return tuple(
-                Field(f"{self.name} {what} {n}", self.lines.grid, boundary=fixed(0.0)) for n in range(count)
-            )
+            return tuple(Field(f"{self.name} {what} {n}", self.lines.grid, boundary=fixed(0.0)) for n in range(count))
 
         put(self, "storage", declare("storage", len(self.places)))
         put(self, "factors", declare("factor", 2 * k * k))
@@ -151,7 +149,8 @@ def factorisation(ndim: int, axis: int, pattern: Pattern, places: tuple[tuple[in
         found: list[list[Any]] = []
         for j in range(k):
             column: list[Any] = [
-                Complex(zero, zero) if entry is None else Complex(entry[here], zero) for entry in (row[j] for row in high)
+                Complex(zero, zero) if entry is None else Complex(entry[here], zero)
+                for entry in (row[j] for row in high)
             ]
             found.append(backward(made, forward(made, column)))
         _store([found[j][i] for i in range(k) for j in range(k)], ratio, here)

@@ -83,18 +83,33 @@ def _series(directory: RunDirectory) -> dict[str, Any]:
 
 
 def _over_observable(drawing: Drawing, over: str, series: Mapping[str, Any], unit: str) -> Drawn | None:
-    """Return a drawing of observables after each step, without those of the state before the first step."""
+    """Return a drawing of observables after each step, without those of the state before the first step.
+
+    Of observables that are lists, those after the last step are drawn.
+    """
     steps = np.asarray(series.get(_STEP, ()), np.float64)
-    places = np.asarray(series.get(over, ()), np.float64)
-    if steps.size != places.size or np.unique(places[steps > 0]).size < 2:
+    listed = any(isinstance(value, list) for value in series.get(over, ())[-1:])
+
+    def values_of(name: str) -> Floats:
+        found = series.get(name, ())
+        values = np.array((found[-1] if found else ()) if listed else found, np.float64)
+        if listed:
+            return values
+        return values[steps > 0] if values.size == steps.size else values[:0]
+
+    places = values_of(over)
+    if np.unique(places).size < 2:
         return None
-    curves = []
-    for label, name in drawing.lines.items():
-        values = np.array(series.get(name, ()), np.float64)
-        if values.size == steps.size:
-            curves.append((label, *_ascending(places[steps > 0], values[steps > 0], drawing)))
     label = over if unit == "1" else f"{over} ({unit})"
-    return Drawn(drawing, label, "", tuple(curves)) if curves else None
+    if drawing.logarithmic_over:
+        places, label = np.log10(places), f"log10 {label}"
+    curves = []
+    for name_shown, name in drawing.lines.items():
+        values = values_of(name)
+        if values.size == places.size:
+            curves.append((name_shown, *_ascending(places, values, drawing)))
+    when = _state(drawing, int(steps[-1]), series) if listed else ""
+    return Drawn(drawing, label, when, tuple(curves)) if curves else None
 
 
 def _over_axis(drawing: Drawing, reader: FrameReader, series: Mapping[str, Any]) -> Drawn | None:

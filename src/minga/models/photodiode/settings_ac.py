@@ -49,7 +49,9 @@ class AcSettings(BaseModel):
 
     frequencies: Annotated[
         tuple[Frequency, ...] | FrequencyRange,
-        Field(json_schema_extra={"unit": "Hz"}, description='frequencies = ["1 MHz", "1 GHz"], or {from, to, per_decade}'),
+        Field(
+            json_schema_extra={"unit": "Hz"}, description='frequencies = ["1 MHz", "1 GHz"], or {from, to, per_decade}'
+        ),
     ] = FrequencyRange(start=1e6, to=1e11, per_decade=10)
     area: Annotated[Area | None, _AREA] = None
     load: Annotated[Resistance | None, _LOAD] = None
@@ -67,9 +69,7 @@ class CvSettings(BaseModel):
 
     model_config = _STRICT
 
-    frequency: Annotated[
-        Frequency, Field(json_schema_extra={"unit": "Hz"}, description='frequency = "1 MHz"')
-    ] = 1e6
+    frequency: Annotated[Frequency, Field(json_schema_extra={"unit": "Hz"}, description='frequency = "1 MHz"')] = 1e6
 
 
 class NoiseSettings(BaseModel):
@@ -78,4 +78,6 @@ class NoiseSettings(BaseModel):
     model_config = _STRICT
 
     area: Annotated[Area | None, _AREA] = None
-    load: Annotated[Resistance | None, Field(gt=0, json_schema_extra=_LOAD.json_schema_extra, description=_LOAD.description)] = None
+    load: Annotated[
+        Resistance | None, Field(gt=0, json_schema_extra=_LOAD.json_schema_extra, description=_LOAD.description)
+    ] = None

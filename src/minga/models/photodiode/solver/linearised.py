@@ -77,7 +77,11 @@ def _edge_currents(x: Readers, edges: Readers, coupling: CellReader, out: Reader
                 *((slope, by) for by in shift for slope in (of.fermi_low, of.fermi_high)),
             ])  # fmt: skip
 
-        found = [flux(values.electrons, n_low, n, []), flux(values.holes, p_low, p, bias), -coupling[0] * (phi - phi_low)]
+        found = [
+            flux(values.electrons, n_low, n, []),
+            flux(values.holes, p_low, p, bias),
+            -coupling[0] * (phi - phi_low),
+        ]
         if values.pairs:
             slopes = values.pairs[1:]
             terms = list(zip(slopes, (phi_low, n_low, p_low, phi, n, p), strict=True))
@@ -116,10 +120,9 @@ def _residual(
         for k in range(3):
             right[3 * part + k][0] = where(held, 0.0, -balance[k])
 
+
 residual = Kernel(_residual, name="residual of an oscillation")
 """Kernel of the right sides for a correction of the oscillation; they are 0 at contacts."""
-
-
 
 
 def _applied(x: Readers, contact: CellReader, *, voltage: Node) -> None:

@@ -96,9 +96,7 @@ class Spectrum:
         """Registers by the name of the observable; with a single frequency per voltage those of "cv" are numbers."""
         single = self.problem.mode == "cv"
         end = suffix(self.track.curve)
-        found: Observed = {
-            f"{name}{end}": items[0] if single else items for name, items in self.by_frequency.items()
-        }
+        found: Observed = {f"{name}{end}": items[0] if single else items for name, items in self.by_frequency.items()}
         if not single:
             found["f"] = self.frequencies
         return found | {f"{name}{end}": item.found for name, item in self.bandwidths.items()}
