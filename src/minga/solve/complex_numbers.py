@@ -35,7 +35,7 @@ class Complex:
         return Complex(self.re - other.re, self.im - other.im) if _both(other) else Complex(self.re - other, self.im)
 
     def __rsub__(self, other: Any) -> Complex:
-        return -self + other
+        return Complex(other - self.re, -self.im)
 
     def __mul__(self, other: Any) -> Complex:
         if not _both(other):
@@ -49,7 +49,7 @@ class Complex:
         largest = mg.max(mg.abs(self.re), mg.abs(self.im))
         re, im = self.re / largest, self.im / largest
         size = (re * re + im * im) * largest
-        return Complex(re / size, -im / size) * other
+        return Complex(other * re / size, -other * im / size)
 
     @property
     def square(self) -> Any:

@@ -2,7 +2,8 @@
 
     L_i x_{i-1} + (D_i + i w S_i) x_i + U_i x_{i+1} = b_i,      L, D, S, U real, of k x k; x and b complex, of k numbers
 
-The method is that of :mod:`minga.solve.block_tridiagonal`, whose matrix the system shares: one factorisation for each w.
+The method is that of :mod:`minga.solve.block_tridiagonal`, whose matrix the system shares. Each w takes a factorisation
+of its own.
 """
 
 from __future__ import annotations

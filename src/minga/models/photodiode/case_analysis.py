@@ -80,8 +80,8 @@ def _check_number(count: int, key: str) -> None:
 
 def _circuit(options: AcSettings | NoiseSettings, table: str) -> Circuit | None:
     """Return the circuit around the device; None without an area."""
-    given = {name: getattr(options, name, None) for name in _CIRCUIT}
-    given = {name: value for name, value in given.items() if value is not None}
+    found = ((name, getattr(options, name, None)) for name in _CIRCUIT)
+    given: dict[str, float] = {name: value for name, value in found if value is not None}
     if options.area is not None:
         return Circuit(options.area, **given)
     if given:

@@ -57,7 +57,7 @@ def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[
 def _spectra(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:
     """Yield drawings of small-signal quantities over frequency or, with a single frequency, over V."""
     for title, name, over, unit, logarithmic in _SPECTRA:
-        lines = {curve: f"{name}{suffix(curve)}" for curve in curves if f"{name}{suffix(curve)}" in seen}
+        lines: dict[str, str] = {c: f"{name}{suffix(c)}" for c in curves if f"{name}{suffix(c)}" in seen}
         if over == "f" and "f" not in seen:
             yield Drawing(title, lines, over="V", unit=unit, logarithmic=logarithmic)
         elif over == "f":
@@ -65,7 +65,9 @@ def _spectra(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:
                 title, lines, over="f", unit=unit, logarithmic=logarithmic, state=("V", "V"), logarithmic_over=True
             )
         else:
-            for curve, line in lines.items():
-                yield Drawing(
-                    f"{title}, {curve}", {"": line}, over=f"{over}{suffix(curve)}", unit=unit, state=("V", "V")
-                )
+            for curve in curves:
+                if curve in lines:
+                    horizontal = f"{over}{suffix(curve)}"
+                    yield Drawing(
+                        f"{title}, {curve}", {curve: lines[curve]}, over=horizontal, unit=unit, state=("V", "V")
+                    )

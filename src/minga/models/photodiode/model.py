@@ -7,6 +7,7 @@ from typing import Any, Final
 from minga.engine.model import Model, Over
 from minga.engine.program import Program
 from minga.models.photodiode.pointwise.scheme import pointwise
+from minga.models.photodiode.solver.analysis import analyses_of, check_analysis, tables_of_analyses
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.capacitance import Capacitance
 from minga.models.photodiode.solver.coefficients import Coefficients
@@ -17,7 +18,6 @@ from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES, Pictures, record_observables
 from minga.models.photodiode.solver.probes import middle_edge
 from minga.models.photodiode.solver.problem import Problem
-from minga.models.photodiode.solver.spectrum import check_spectrum, spectra_of, spectrum_table
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.units import units_of
@@ -60,7 +60,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
         If the problem cannot be solved as stated.
     """
     check_linear(problem.linear, device.grid, problem.scheme)
-    check_spectrum(device, problem)
+    check_analysis(device, problem)
     if problem.scheme == "pointwise":
         return pointwise(device, problem)
     coefficients = Coefficients(device)
@@ -87,12 +87,12 @@ def photodiode(device: Device, problem: Problem) -> Model:
     biasing = Biasing(coefficients, problem, tracks, _middle(device), capacitance)
     step, observe = Program("step"), Program("observe")
     biasing.record(step)
-    spectra = spectra_of(device, problem, main)
-    for spectrum in spectra:
-        spectrum.record(step)
+    analyses = analyses_of(device, problem, main)
+    for analysis in analyses:
+        analysis.record(step)
     observables, columns = record_observables(observe, biasing)
-    for spectrum in spectra:
-        observables |= spectrum.observed
+    for analysis in analyses:
+        observables |= analysis.observed
     pictures = [Pictures(track) for track in main]
     for item in pictures:
         item.record(step, biasing)
@@ -109,7 +109,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
             *worked,
             *biasing.terminal.sums,
             *(() if capacitance is None else capacitance.fields),
-            *(item for spectrum in spectra for item in spectrum.fields),
+            *(item for analysis in analyses for item in analysis.fields),
             *coefficients.fields,
         ),
         step=step,
@@ -123,7 +123,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
         steps=problem.steps,
         explain=explainer(biasing),
         over=Over(tracks[0].broken, breakdown_words(biasing)) if problem.ionisation else None,
-        tables={"iv": columns, **spectrum_table(problem, spectra)},
+        tables={"iv": columns, **tables_of_analyses(problem, analyses)},
         former={}
         if capacitance is None
         else {old: new for old, new in RENAMED_OBSERVABLES.items() if new in observables},

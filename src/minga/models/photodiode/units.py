@@ -29,6 +29,11 @@ _OF_A_CURVE: Final = {
     "f3dB_transit": ("Hz", "bandwidth without a load"),
     "f3dB_RC": ("Hz", "bandwidth of the circuit for currents that follow the light at once"),
     "f3dB": ("Hz", "bandwidth of the device in its circuit"),
+    "F": ("1", "excess noise factor of the photocurrent"),
+    "M_local": ("1", "mean gain of the photocurrent from the profile of the ionisation coefficients"),
+    "S_shot": ("A2/Hz", "spectral density of the noise of the multiplied current"),
+    "S_thermal": ("A2/Hz", "spectral density of the noise of the load"),
+    "NEP": ("W/Hz^0.5", "noise-equivalent power"),
 }
 _ALL: Final = {
     "V": ("V", "voltage of the anode over the cathode"),

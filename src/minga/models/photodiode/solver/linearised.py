@@ -40,17 +40,19 @@ def _slopes(
     node = NodeCoefficients(*(item[0] for item in numbers))
     own = Block()
     split = (state[HOLES][0] - state[ELECTRONS][0]) + bias
-    sources(own, [n[0]], node, split, n[0], p[0], light, [item[0] for item in activities])
+    balance: list[Any] = []
+    sources(own, balance, node, split, n[0], p[0], light, [item[0] for item in activities])
     free = node.contact == 0
     for (row, column), item in zip(PLACES, storage, strict=True):
         stored = own.get(POTENTIAL, row)
         item[0] = where(free, stored if row == column else -stored, 0.0)
     for column in range(3):
         net[column][0] = own.get(HOLES, column)
+    net[3][0] = where(free, balance[-1], 0.0)
 
 
 slopes = Kernel(_slopes, name="slopes of a node")
-"""Kernel of the entries of -Q_u at `PLACES`, and of the derivatives of V (R - G) by the three unknowns."""
+"""Kernel of the entries of -Q_u at `PLACES`, of V (R - G), and of its derivatives by the three unknowns."""
 
 
 def exact_sum(terms: Sequence[tuple[Any, Any]]) -> Node:
@@ -68,26 +70,29 @@ def _edge_currents(x: Readers, edges: Readers, coupling: CellReader, out: Reader
     values = EdgeValues.of([item[0] for item in edges])
     count = len(out) // 2
     for part in range(2):
-        (phi_low, phi), (n_low, n), (p_low, p) = ((x[3 * part + k][-1], x[3 * part + k][0]) for k in range(3))
+        low, high = ([x[3 * part + k][at] for k in range(3)] for at in (-1, 0))
         bias = [voltage] if part == 0 else []
-
-        def flux(of: Flux, low: Node, high: Node, shift: list[Node]) -> Node:
-            return exact_sum([
-                (of.potential_low, phi_low), (of.potential_high, phi), (of.fermi_low, low), (of.fermi_high, high),
-                *((slope, by) for by in shift for slope in (of.fermi_low, of.fermi_high)),
-            ])  # fmt: skip
-
         found = [
-            flux(values.electrons, n_low, n, []),
-            flux(values.holes, p_low, p, bias),
-            -coupling[0] * (phi - phi_low),
+            varied(values.electrons, low, high, ELECTRONS, []),
+            varied(values.holes, low, high, HOLES, bias),
+            -coupling[0] * (high[POTENTIAL] - low[POTENTIAL]),
         ]
         if values.pairs:
-            slopes = values.pairs[1:]
-            terms = list(zip(slopes, (phi_low, n_low, p_low, phi, n, p), strict=True))
-            found.append(exact_sum([*terms, *((slope, by) for by in bias for slope in (slopes[2], slopes[5]))]))
+            by = values.pairs[1:]
+            terms = list(zip(by, (*low, *high), strict=True))
+            found.append(exact_sum([*terms, *((by[end + HOLES], v) for v in bias for end in (0, 3))]))
         for k, value in enumerate(found):
             out[part * count + k][0] = value
+
+
+def varied(flux: Flux, low: Sequence[Node], high: Sequence[Node], carrier: int, bias: Sequence[Node]) -> Node:
+    """Return the variation of a flux with the unknowns of both nodes and, for holes, with the bias."""
+    slopes = (flux.fermi_low, flux.fermi_high)
+    return exact_sum([
+        (flux.potential_low, low[POTENTIAL]), (flux.potential_high, high[POTENTIAL]),
+        (flux.fermi_low, low[carrier]), (flux.fermi_high, high[carrier]),
+        *((slope, voltage) for voltage in bias for slope in slopes),
+    ])  # fmt: skip
 
 
 edge_currents = Kernel(_edge_currents, name="oscillating currents")

@@ -75,7 +75,7 @@ class SmallSignal:
     currents
         Oscillating currents of the edges: electrons, holes, displacement and, with ionisation, pairs; both parts.
     net
-        Derivatives of V (R - G) with respect to the three unknowns.
+        Derivatives of V (R - G) with respect to the three unknowns, and V (R - G).
     frequency
         Angular frequency, 1/s.
     admittance, response
@@ -101,7 +101,7 @@ class SmallSignal:
         put(self, "x", tuple(Field(f"{name} {k}", grid, boundary=fixed(0.0)) for k in range(6)))
         put(self, "right", tuple(Field(f"{name} right {k}", grid, boundary=fixed(0.0)) for k in range(6)))
         put(self, "currents", tuple(Field(f"{name} current {k}", grid, centre="x") for k in range(count)))
-        put(self, "net", tuple(Field(f"{name} net {k}", grid) for k in range(3)))
+        put(self, "net", tuple(Field(f"{name} net {k}", grid) for k in range(4)))
         put(self, "frequency", Register(f"{name} frequency"))
         put(self, "admittance", Answer(f"{name} admittance"))
         put(self, "response", Answer(f"{name} response"))

@@ -11,7 +11,6 @@ import numpy as np
 
 from minga.engine.engine import Engine
 from minga.engine.program import Program
-from minga.errors import CaseError
 from minga.lang import functions as mg
 from minga.lang.elementary import atan2
 from minga.lang.expr import Node, as_node, where
@@ -20,13 +19,10 @@ from minga.models.photodiode.solver.biasing import Track
 from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Problem, suffix
 from minga.models.photodiode.solver.small_signal import Answer, SmallSignal
-from minga.models.photodiode.structure.constants import CHARGE
-from minga.models.photodiode.structure.device import Device
-from minga.models.photodiode.structure.optics import photon_energy
 from minga.solve.complex_numbers import Complex
 from minga.space.field import Field, Register
 
-__all__ = ["Spectrum", "check_spectrum", "spectra_of", "spectrum_table"]
+__all__ = ["Spectrum"]
 
 Observed = dict[str, Register | tuple[Register, ...]]
 
@@ -93,13 +89,18 @@ class Spectrum:
 
     @property
     def observed(self) -> Observed:
-        """Registers by the name of the observable; with a single frequency per voltage those of "cv" are numbers."""
-        single = self.problem.mode == "cv"
-        end = suffix(self.track.curve)
-        found: Observed = {f"{name}{end}": items[0] if single else items for name, items in self.by_frequency.items()}
-        if not single:
-            found["f"] = self.frequencies
+        """Registers by the name of the observable; with mode "cv" one of each quantity."""
+        single, end = self.problem.mode == "cv", suffix(self.track.curve)
+        found: Observed = {} if single else {"f": self.frequencies}
+        found |= {f"{name}{end}": items[0] if single else items for name, items in self.by_frequency.items()}
         return found | {f"{name}{end}": item.found for name, item in self.bandwidths.items()}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Observables in the table of the mode."""
+        single, end = self.problem.mode == "cv", suffix(self.track.curve)
+        shown = OF_VOLTAGE if single else tuple(self.by_frequency)
+        return *(() if single else ("f",)), *(f"{name}{end}" for name in shown)
 
     def record(self, program: Program) -> None:
         """Record the analysis of the present solution; without one, all quantities are NaN."""
@@ -208,52 +209,3 @@ def _relative(value: Complex, whole: Register) -> Complex:
     """Return a number over a real one; 0 for 0 / 0."""
     inverse = where(whole == 0.0, 0.0, 1.0 / where(whole == 0.0, 1.0, whole))
     return value * inverse
-
-
-def spectra_of(device: Device, problem: Problem, tracks: tuple[Track, ...]) -> tuple[Spectrum, ...]:
-    """Return the recorders of a problem; none without frequencies."""
-    if not problem.frequencies:
-        return ()
-    power = _power(device) if problem.mode == "ac" else None
-    return tuple(Spectrum(track, problem, power) for track in tracks)
-
-
-def check_spectrum(device: Device, problem: Problem) -> None:
-    """Raise CaseError for a problem whose device or scheme small-signal analysis does not cover."""
-    if not problem.frequencies:
-        return
-    if device.grid.ndim > 1:
-        raise CaseError(
-            f"mode = {problem.mode!r} of a device with two axes",
-            key="photodiode.mode",
-            remedy="leave width, columns and regions out: small-signal analysis covers devices with one axis",
-        )
-    if problem.scheme == "pointwise":
-        raise CaseError(
-            f"mode = {problem.mode!r} with the pointwise scheme",
-            key="photodiode.scheme",
-            remedy='write scheme = "newton"',
-        )
-
-
-def spectrum_table(problem: Problem, spectra: tuple[Spectrum, ...]) -> dict[str, tuple[str, ...]]:
-    """Return the columns of the table named after the mode; empty without frequencies."""
-    if not spectra:
-        return {}
-    single = problem.mode == "cv"
-    names = [
-        f"{name}{suffix(item.track.curve)}"
-        for item in spectra for name in item.by_frequency if not single or name in OF_VOLTAGE
-    ]  # fmt: skip
-    return {problem.mode: ("V", *(() if single else ("f",)), *names)}
-
-
-def _power(device: Device) -> float | None:
-    """Return the power of the light, W/cm2; 0 if it is not known, None if nothing is generated."""
-    if not (device.generation * device.volumes).any():
-        return None
-    if device.light is None:
-        return 0.0
-    if device.light.flux is None:
-        return device.light.power
-    return device.light.flux * photon_energy(device.light.wavelength) * CHARGE
