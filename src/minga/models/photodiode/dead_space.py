@@ -5,8 +5,8 @@ square numbers of carriers, z and z2, that an electron born at x becomes, and y 
 
     z(x) = exp(-integral of a from x* to W) + integral from x* of (2 z + y)(s) a exp(-integral of a from x* to s) ds
 
-and the same kernel with 2 z2 + y2 + 4 z y + 2 z^2 for z2; y and y2 are mirrored. They are solved as linear systems, with
-exact integrals of linear functions times exponentials.
+and the same kernel with 2 z2 + y2 + 4 z y + 2 z^2 for z2; y and y2 are mirrored. They are solved as linear systems,
+with exact integrals of linear functions times exponentials.
 """
 
 from __future__ import annotations

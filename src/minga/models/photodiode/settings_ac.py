@@ -28,8 +28,8 @@ class FrequencyRange(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
-    start: Annotated[Frequency, Field(alias="from", description='Hz: from = "1 MHz"')]
-    to: Annotated[Frequency, Field(description='Hz: to = "100 GHz"')]
+    start: Annotated[Frequency, Field(alias="from", json_schema_extra={"unit": "Hz"}, description='Hz: from = "1 MHz"')]
+    to: Annotated[Frequency, Field(json_schema_extra={"unit": "Hz"}, description='Hz: to = "100 GHz"')]
     per_decade: Annotated[int, Field(ge=1, le=1000, description="frequencies per decade: per_decade = 10")] = 10
 
 

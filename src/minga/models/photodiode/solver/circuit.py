@@ -13,7 +13,7 @@ __all__ = ["Circuit"]
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """What a photodiode drives: a series resistance, then a pad to ground in parallel with the load.
+    """A series resistance, and after it the capacitance of a pad in parallel with the load.
 
     Parameters
     ----------
