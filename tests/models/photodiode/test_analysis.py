@@ -55,6 +55,10 @@ def test_frequencies_and_circuits_of_a_case() -> None:
         ({"mode": "ac", "ac": {"frequencies": "often"}}, "photodiode.ac.frequencies"),
         ({"mode": "ac", "ac": {"frequencies": {"from": 1e9, "to": 1e6}}}, "exchange the two ends"),
         ({"mode": "ac", "ac": {"frequencies": {"from": 1.0, "to": 1e9, "per_decade": 200}}}, "up to 1,000 frequencies"),
+        (
+            {"mode": "ac", "ac": {"frequencies": {"from": 1.0, "too": 2.0}}},
+            "unknown key 'photodiode.ac.frequencies.too'",
+        ),
         ({"mode": "ac", "ac": {"load": 50.0}}, "load without the area of the device"),
         ({"mode": "ac", "ac": {"area": 0.0}}, "photodiode.ac.area"),
         ({"mode": "ac", "ac": {"area": 1e-5, "series": -1.0}}, "photodiode.ac.series"),

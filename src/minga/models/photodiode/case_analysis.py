@@ -8,7 +8,7 @@ from typing import Any, Final
 from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.settings import PhotodiodeSettings
-from minga.models.photodiode.settings_ac import AcSettings, CvSettings, FrequencyRange, NoiseSettings
+from minga.models.photodiode.settings_ac import AcSettings, CvSettings, FrequencySettings, NoiseSettings
 from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import MOST_FREQUENCIES
 
@@ -50,7 +50,7 @@ def analysis_of(settings: PhotodiodeSettings) -> dict[str, Any]:
 def _frequencies(options: AcSettings) -> tuple[float, ...]:
     """Return the frequencies, Hz."""
     given, key = options.frequencies, "photodiode.ac.frequencies"
-    if not isinstance(given, FrequencyRange):
+    if not isinstance(given, FrequencySettings):
         if not given:
             raise CaseError("frequencies is an empty list", key=key, remedy='write frequencies = ["1 MHz", "1 GHz"]')
         _check_number(len(given), key)

@@ -126,7 +126,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
         tables={"iv": columns, **tables_of_analyses(problem, analyses)},
         former={}
         if capacitance is None
-        else {old: new for old, new in RENAMED_OBSERVABLES.items() if new in observables},
+        else {old: new for old, new in RENAMED_OBSERVABLES.items() if new in observables and old not in observables},
         hierarchies=tuple(item for newton in newtons.values() for item in hierarchies_of(newton.lines)),
     )
 

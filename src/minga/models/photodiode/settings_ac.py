@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from minga.models.photodiode.quantities import quantity
 
-__all__ = ["AcSettings", "CvSettings", "FrequencyRange", "NoiseSettings"]
+__all__ = ["AcSettings", "CvSettings", "FrequencySettings", "NoiseSettings"]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 
@@ -23,7 +23,7 @@ _AREA = Field(json_schema_extra={"unit": "cm2"}, description='area of the device
 _LOAD = Field(json_schema_extra={"unit": "ohm"}, description="load resistance, ohm: load = 50.0")
 
 
-class FrequencyRange(BaseModel):
+class FrequencySettings(BaseModel):
     """Frequencies at equal ratios, both ends included: `{from = "1 MHz", to = "100 GHz", per_decade = 10}`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -48,11 +48,11 @@ class AcSettings(BaseModel):
     model_config = _STRICT
 
     frequencies: Annotated[
-        tuple[Frequency, ...] | FrequencyRange,
+        tuple[Frequency, ...] | FrequencySettings,
         Field(
             json_schema_extra={"unit": "Hz"}, description='frequencies = ["1 MHz", "1 GHz"], or {from, to, per_decade}'
         ),
-    ] = FrequencyRange(start=1e6, to=1e11, per_decade=10)
+    ] = FrequencySettings(start=1e6, to=1e11, per_decade=10)
     area: Annotated[Area | None, _AREA] = None
     load: Annotated[Resistance | None, _LOAD] = None
     series: Annotated[

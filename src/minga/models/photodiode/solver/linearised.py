@@ -1,8 +1,9 @@
 """Equations of a device linearised about a solution, for small oscillations: kernels over edges and nodes.
 
 An oscillation multiplies exp(i w t). Its amplitudes are complex: three unknowns at each node, in kT/q, as in
-`minga.models.photodiode.solver.physics`; fields hold the three real parts, then the three imaginary ones. With the
-equations F(u, V, G) - dQ/dt = 0, the charge Q being n V in the electron balance and -p V in that of holes, they are
+`minga.models.photodiode.solver.physics`; fields hold the three real parts, then the three imaginary ones, and then what
+is left of each beyond the digits of the first six. With the equations F(u, V, G) - dQ/dt = 0, the charge Q being n V in
+the electron balance and -p V in that of holes, they are
 
     (F_u - i w Q_u) du = -(F_V - i w Q_V) dV - F_G dG
 
@@ -28,6 +29,8 @@ from minga.models.photodiode.solver.physics import EdgeValues, Flux
 __all__ = ["PLACES", "applied", "corrected", "edge_currents", "residual", "slopes", "terminal_current"]
 
 Readers = Sequence[CellReader]
+Sum = tuple[Any, Any]
+"""A number as the unevaluated sum of two."""
 
 PLACES = ((ELECTRONS, POTENTIAL), (ELECTRONS, ELECTRONS), (HOLES, POTENTIAL), (HOLES, HOLES))
 """Entries of -Q_u in the block of a node."""
@@ -55,44 +58,63 @@ slopes = Kernel(_slopes, name="slopes of a node")
 """Kernel of the entries of -Q_u at `PLACES`, of V (R - G), and of its derivatives by the three unknowns."""
 
 
-def exact_sum(terms: Sequence[tuple[Any, Any]]) -> Node:
-    """Return the sum of products, computed in twice the precision and then rounded."""
-    total, lost = exact_product(*terms[0])
-    for a, b in terms[1:]:
-        product, error = exact_product(a, b)
-        before, total = total, total + product
-        moved = total - before
-        lost = lost + (((before - (total - moved)) + (product - moved)) + error)
+def unknowns(x: Readers, part: int, at: int) -> list[Sum]:
+    """Return the three unknowns of a node, real parts (0) or imaginary ones (1)."""
+    return [(x[3 * part + k][at], x[6 + 3 * part + k][at]) for k in range(3)]
+
+
+def exact_sum(terms: Sequence[tuple[Any, Sum]], factors: Sequence[Any] = (), by: Any = None) -> Node:
+    """Return the sum of numbers times unknowns, and of `factors` times `by`, in twice the precision, then rounded."""
+    (first, (value, small)), *rest = terms
+    total, lost = exact_product(first, value)
+    lost = lost + first * small
+    for a, (high, low) in [*rest, *((a, (by, None)) for a in factors)]:
+        product, error = exact_product(a, high)
+        total, rounded = two_sum(total, product)
+        lost = lost + (rounded + error)
+        if low is not None:
+            lost = lost + a * low
     return total + lost
+
+
+def two_sum(a: Node, b: Node) -> Sum:
+    """Return a sum and its rounding error (D. E. Knuth)."""
+    total = a + b
+    moved = total - a
+    return total, (a - (total - moved)) + (b - moved)
+
+
+def minus(a: Sum, b: Sum) -> Node:
+    """Return the difference of two unknowns, which may be large and nearly equal."""
+    return (a[0] - b[0]) + (a[1] - b[1])
 
 
 def _edge_currents(x: Readers, edges: Readers, coupling: CellReader, out: Readers, *, voltage: Node) -> None:
     values = EdgeValues.of([item[0] for item in edges])
     count = len(out) // 2
     for part in range(2):
-        low, high = ([x[3 * part + k][at] for k in range(3)] for at in (-1, 0))
-        bias = [voltage] if part == 0 else []
+        low, high = unknowns(x, part, -1), unknowns(x, part, 0)
+        by = voltage if part == 0 else None
         found = [
-            varied(values.electrons, low, high, ELECTRONS, []),
-            varied(values.holes, low, high, HOLES, bias),
-            -coupling[0] * (high[POTENTIAL] - low[POTENTIAL]),
+            varied(values.electrons, low, high, ELECTRONS, None),
+            varied(values.holes, low, high, HOLES, by),
+            -coupling[0] * minus(high[POTENTIAL], low[POTENTIAL]),
         ]
         if values.pairs:
-            by = values.pairs[1:]
-            terms = list(zip(by, (*low, *high), strict=True))
-            found.append(exact_sum([*terms, *((by[end + HOLES], v) for v in bias for end in (0, 3))]))
+            slopes = values.pairs[1:]
+            moved = (slopes[HOLES], slopes[3 + HOLES]) if by is not None else ()
+            found.append(exact_sum(list(zip(slopes, (*low, *high), strict=True)), moved, by))
         for k, value in enumerate(found):
             out[part * count + k][0] = value
 
 
-def varied(flux: Flux, low: Sequence[Node], high: Sequence[Node], carrier: int, bias: Sequence[Node]) -> Node:
+def varied(flux: Flux, low: Sequence[Sum], high: Sequence[Sum], carrier: int, voltage: Node | None) -> Node:
     """Return the variation of a flux with the unknowns of both nodes and, for holes, with the bias."""
-    slopes = (flux.fermi_low, flux.fermi_high)
-    return exact_sum([
+    terms = [
         (flux.potential_low, low[POTENTIAL]), (flux.potential_high, high[POTENTIAL]),
         (flux.fermi_low, low[carrier]), (flux.fermi_high, high[carrier]),
-        *((slope, voltage) for voltage in bias for slope in slopes),
-    ])  # fmt: skip
+    ]  # fmt: skip
+    return exact_sum(terms, () if voltage is None else (flux.fermi_low, flux.fermi_high), voltage)
 
 
 edge_currents = Kernel(_edge_currents, name="oscillating currents")
@@ -105,14 +127,17 @@ def _residual(
 ) -> None:  # fmt: skip
     count, held = len(currents) // 2, contact[0] != 0
     stored_n, stored_p = storage[1][0], storage[3][0]
-    unknowns = [[x[3 * part + k][0] for k in range(3)] for part in range(2)]
-    unknowns[0][HOLES] = unknowns[0][HOLES] + voltage
-    electrons = [stored_n * (phi - n) for phi, n, _ in unknowns]
-    holes = [stored_p * (p - phi) for phi, _, p in unknowns]
+    # Charges: of holes with the bias first, which the potential nearly cancels on the side of the anode.
+    electrons, holes, recombinations = [], [], []
+    for part, bias in enumerate((voltage, 0.0 * voltage)):
+        phi, n, p = unknowns(x, part, 0)
+        electrons.append(stored_n * minus(phi, n))
+        holes.append(stored_p * (((bias - phi[0]) + p[0]) + (p[1] - phi[1])))
+        level = (p[0] + bias) + p[1]
+        recombinations.append(net[0][0] * (phi[0] + phi[1]) + net[1][0] * (n[0] + n[1]) + net[2][0] * level)
     rising_n, rising_p = ((-frequency * im, frequency * re) for re, im in (electrons, holes))
-    for part, (phi, n, p) in enumerate(unknowns):
+    for part, recombined in enumerate(recombinations):
         through, back = ([item[at] for item in currents[part * count : (part + 1) * count]] for at in (1, 0))
-        recombined = net[0][0] * phi + net[1][0] * n + net[2][0] * p
         if part == 0:
             recombined = recombined - volume[0] * generation[0] * light
         if count > 3:
@@ -144,8 +169,9 @@ applied = Kernel(_applied, name="oscillating contacts")
 
 
 def _corrected(x: Readers, change: Readers) -> None:
-    for item, by in zip(x, change, strict=True):
-        item[0] = item[0] + by[0]
+    for high, low, by in zip(x[:6], x[6:], change, strict=True):
+        total, error = two_sum(high[0], by[0])
+        high[0], low[0] = two_sum(total, low[0] + error)
 
 
 corrected = Kernel(_corrected, name="correction of an oscillation")

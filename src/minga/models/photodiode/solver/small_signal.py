@@ -71,7 +71,7 @@ class SmallSignal:
     Attributes
     ----------
     x, right
-        Oscillation and right side, six fields each: real parts, then imaginary ones.
+        Oscillation, as `linearised` has it, and right side: real parts, then imaginary ones.
     currents
         Oscillating currents of the edges: electrons, holes, displacement and, with ionisation, pairs; both parts.
     net
@@ -98,7 +98,7 @@ class SmallSignal:
         assert isinstance(equations.lines, BlockLines)
         count = 8 if equations.ionisation else 6
         put(self, "lines", ShiftedLines(equations.lines, PLACES, f"{name} lines"))
-        put(self, "x", tuple(Field(f"{name} {k}", grid, boundary=fixed(0.0)) for k in range(6)))
+        put(self, "x", tuple(Field(f"{name} {k}", grid) for k in range(12)))
         put(self, "right", tuple(Field(f"{name} right {k}", grid, boundary=fixed(0.0)) for k in range(6)))
         put(self, "currents", tuple(Field(f"{name} current {k}", grid, centre="x") for k in range(count)))
         put(self, "net", tuple(Field(f"{name} net {k}", grid) for k in range(4)))
