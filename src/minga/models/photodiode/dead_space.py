@@ -32,7 +32,7 @@ class DeadSpaceNoise:
     Electrons injected at the first node are `gain[0]` and `excess[0]`, holes injected at the last one `gain[-1]` and
     `excess[-1]`.
 
-    Attributes
+    Parameters
     ----------
     gain
         Mean gain.

@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 class LocalNoise:
     """Gain and noise of a multiplying region.
 
-    Attributes
+    Parameters
     ----------
     profile
         M(x) at the nodes, f8 of shape (N,).

@@ -63,7 +63,7 @@ def unknowns(x: Readers, part: int, at: int) -> list[Sum]:
     return [(x[3 * part + k][at], x[6 + 3 * part + k][at]) for k in range(3)]
 
 
-def exact_sum(terms: Sequence[tuple[Any, Sum]], factors: Sequence[Any] = (), by: Any = None) -> Node:
+def exact_sum(terms: Sequence[tuple[Any, Sum]], factors: Sequence[Any] = (), by: Any = None) -> Any:
     """Return the sum of numbers times unknowns, and of `factors` times `by`, in twice the precision, then rounded."""
     (first, (value, small)), *rest = terms
     total, lost = exact_product(first, value)
@@ -84,7 +84,7 @@ def two_sum(a: Node, b: Node) -> Sum:
     return total, (a - (total - moved)) + (b - moved)
 
 
-def minus(a: Sum, b: Sum) -> Node:
+def minus(a: Sum, b: Sum) -> Any:
     """Return the difference of two unknowns, which may be large and nearly equal."""
     return (a[0] - b[0]) + (a[1] - b[1])
 
@@ -108,7 +108,7 @@ def _edge_currents(x: Readers, edges: Readers, coupling: CellReader, out: Reader
             out[part * count + k][0] = value
 
 
-def varied(flux: Flux, low: Sequence[Sum], high: Sequence[Sum], carrier: int, voltage: Node | None) -> Node:
+def varied(flux: Flux, low: Sequence[Sum], high: Sequence[Sum], carrier: int, voltage: Node | None) -> Any:
     """Return the variation of a flux with the unknowns of both nodes and, for holes, with the bias."""
     terms = [
         (flux.potential_low, low[POTENTIAL]), (flux.potential_high, high[POTENTIAL]),
