@@ -58,11 +58,11 @@ def check_analysis(device: Device, problem: Problem) -> None:
     """Raise CaseError for a device or scheme that the mode does not cover."""
     if problem.mode == "iv":
         return
-    if device.grid.ndim > 1:
+    if problem.mode == "noise" and device.grid.ndim > 1:
         raise CaseError(
-            f"mode = {problem.mode!r} of a device with two axes",
+            'mode = "noise" of a device with two axes',
             key="photodiode.mode",
-            remedy="leave width, columns and regions out: this mode covers devices with one axis",
+            remedy="leave width, columns and regions out: the noise of multiplication is that of devices with one axis",
         )
     if problem.scheme == "pointwise":
         raise CaseError(

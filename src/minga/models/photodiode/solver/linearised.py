@@ -14,6 +14,7 @@ S. M. Rump, S. Oishi, SIAM J. Sci. Comput. 26, 2005), so that the current is the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,8 +26,11 @@ from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL, Block, sources
 from minga.models.photodiode.solver.coefficients import ANODE, CATHODE, NodeCoefficients
 from minga.models.photodiode.solver.physics import EdgeValues, Flux
+from minga.solve.laplacian import step
 
-__all__ = ["PLACES", "applied", "corrected", "edge_currents", "residual", "slopes", "terminal_current"]
+__all__ = [
+    "PLACES", "applied", "contact_currents", "corrected", "edge_currents", "residual", "slopes", "terminal_current",
+]  # fmt: skip
 
 Readers = Sequence[CellReader]
 Sum = tuple[Any, Any]
@@ -36,29 +40,32 @@ PLACES = ((ELECTRONS, POTENTIAL), (ELECTRONS, ELECTRONS), (HOLES, POTENTIAL), (H
 """Entries of -Q_u in the block of a node."""
 
 
-def _slopes(
-    state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, storage: Readers,
-    net: Readers, *, bias: Node, light: Node,
-) -> None:  # fmt: skip
-    node = NodeCoefficients(*(item[0] for item in numbers))
-    own = Block()
-    split = (state[HOLES][0] - state[ELECTRONS][0]) + bias
-    balance: list[Any] = []
-    sources(own, balance, node, split, n[0], p[0], light, [item[0] for item in activities])
-    free = node.contact == 0
-    for (row, column), item in zip(PLACES, storage, strict=True):
-        stored = own.get(POTENTIAL, row)
-        item[0] = where(free, stored if row == column else -stored, 0.0)
-    for column in range(3):
-        net[column][0] = own.get(HOLES, column)
-    net[3][0] = where(free, balance[-1], 0.0)
+@functools.cache
+def slopes(ndim: int) -> Kernel:
+    """Return the kernel of the entries of -Q_u at `PLACES`, of V (R - G), and of its derivatives by the unknowns."""
+    here = (0,) * ndim
+
+    def slopes_of(
+        state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, storage: Readers,
+        net: Readers, *, bias: Node, light: Node,
+    ) -> None:  # fmt: skip
+        node = NodeCoefficients(*(item[here] for item in numbers))
+        own = Block()
+        split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
+        balance: list[Any] = []
+        sources(own, balance, node, split, n[here], p[here], light, [item[here] for item in activities])
+        free = node.contact == 0
+        for (row, column), item in zip(PLACES, storage, strict=True):
+            stored = own.get(POTENTIAL, row)
+            item[here] = where(free, stored if row == column else -stored, 0.0)
+        for column in range(3):
+            net[column][here] = own.get(HOLES, column)
+        net[3][here] = where(free, balance[-1], 0.0)
+
+    return Kernel(slopes_of, name="slopes of a node")
 
 
-slopes = Kernel(_slopes, name="slopes of a node")
-"""Kernel of the entries of -Q_u at `PLACES`, of V (R - G), and of its derivatives by the three unknowns."""
-
-
-def unknowns(x: Readers, part: int, at: int) -> list[Sum]:
+def unknowns(x: Readers, part: int, at: tuple[int, ...]) -> list[Sum]:
     """Return the three unknowns of a node, real parts (0) or imaginary ones (1)."""
     return [(x[3 * part + k][at], x[6 + 3 * part + k][at]) for k in range(3)]
 
@@ -89,23 +96,33 @@ def minus(a: Sum, b: Sum) -> Any:
     return (a[0] - b[0]) + (a[1] - b[1])
 
 
-def _edge_currents(x: Readers, edges: Readers, coupling: CellReader, out: Readers, *, voltage: Node) -> None:
-    values = EdgeValues.of([item[0] for item in edges])
-    count = len(out) // 2
-    for part in range(2):
-        low, high = unknowns(x, part, -1), unknowns(x, part, 0)
-        by = voltage if part == 0 else None
-        found = [
-            varied(values.electrons, low, high, ELECTRONS, None),
-            varied(values.holes, low, high, HOLES, by),
-            -coupling[0] * minus(high[POTENTIAL], low[POTENTIAL]),
-        ]
-        if values.pairs:
-            slopes = values.pairs[1:]
-            moved = (slopes[HOLES], slopes[3 + HOLES]) if by is not None else ()
-            found.append(exact_sum(list(zip(slopes, (*low, *high), strict=True)), moved, by))
-        for k, value in enumerate(found):
-            out[part * count + k][0] = value
+@functools.cache
+def edge_currents(ndim: int, axis: int) -> Kernel:
+    """Return the kernel of the oscillations on the inner edges along an axis.
+
+    Its results are electron and hole flux and displacement over q and, with ionisation, pairs: real parts first.
+    """
+    here, below = (0,) * ndim, step(ndim, axis, -1)
+
+    def currents(x: Readers, edges: Readers, coupling: CellReader, out: Readers, *, voltage: Node) -> None:
+        values = EdgeValues.of([item[here] for item in edges])
+        count = len(out) // 2
+        for part in range(2):
+            low, high = unknowns(x, part, below), unknowns(x, part, here)
+            by = voltage if part == 0 else None
+            found = [
+                varied(values.electrons, low, high, ELECTRONS, None),
+                varied(values.holes, low, high, HOLES, by),
+                -coupling[here] * minus(high[POTENTIAL], low[POTENTIAL]),
+            ]
+            if values.pairs:
+                slopes = values.pairs[1:]
+                moved = (slopes[HOLES], slopes[3 + HOLES]) if by is not None else ()
+                found.append(exact_sum(list(zip(slopes, (*low, *high), strict=True)), moved, by))
+            for k, value in enumerate(found):
+                out[part * count + k][here] = value
+
+    return Kernel(currents, name=f"oscillating currents across axis {axis}")
 
 
 def varied(flux: Flux, low: Sequence[Sum], high: Sequence[Sum], carrier: int, voltage: Node | None) -> Any:
@@ -117,65 +134,76 @@ def varied(flux: Flux, low: Sequence[Sum], high: Sequence[Sum], carrier: int, vo
     return exact_sum(terms, () if voltage is None else (flux.fermi_low, flux.fermi_high), voltage)
 
 
-edge_currents = Kernel(_edge_currents, name="oscillating currents")
-"""Kernel of the oscillations on the inner edges: electron and hole flux over q, displacement over q, pairs."""
+@functools.cache
+def residual(ndim: int) -> Kernel:
+    """Return the kernel of the right sides for a correction of the oscillation; they are 0 at contacts.
+
+    `currents` are those of all axes, one after the other.
+    """
+    here = (0,) * ndim
+
+    def missing(
+        x: Readers, currents: Readers, storage: Readers, net: Readers, generation: CellReader, volume: CellReader,
+        contact: CellReader, right: Readers, *, frequency: Node, voltage: Node, light: Node,
+    ) -> None:  # fmt: skip
+        held, stored_n, stored_p = contact[here] != 0, storage[1][here], storage[3][here]
+        # Charges: of holes with the bias first, which the potential nearly cancels on the side of the anode.
+        electrons, holes, lost = [], [], []
+        for part, bias in enumerate((voltage, 0.0 * voltage)):
+            phi, n, p = unknowns(x, part, here)
+            electrons.append(stored_n * minus(phi, n))
+            holes.append(stored_p * (((bias - phi[0]) + p[0]) + (p[1] - phi[1])))
+            level = (p[0] + bias) + p[1]
+            lost.append(net[0][here] * (phi[0] + phi[1]) + net[1][here] * (n[0] + n[1]) + net[2][here] * level)
+        rising_n, rising_p = ((-frequency * im, frequency * re) for re, im in (electrons, holes))
+        lost[0] = lost[0] - volume[here] * generation[here] * light
+        size = len(currents) // ndim
+        for part in range(2):
+            leaving: list[Any] = [0.0, 0.0, 0.0]
+            for axis in range(ndim):
+                own = currents[axis * size : (axis + 1) * size][part * size // 2 : (part + 1) * size // 2]
+                through, back = ([item[at] for item in own] for at in (step(ndim, axis, 1), here))
+                leaving = [one + (a - b) for one, a, b in zip(leaving, through, back, strict=False)]
+                if size > 6:
+                    lost[part] = lost[part] - (through[3] + back[3])
+            balance = (
+                (holes[part] - electrons[part]) - leaving[2],
+                leaving[0] - lost[part] - rising_n[part],
+                leaving[1] + lost[part] + rising_p[part],
+            )
+            for k in range(3):
+                right[3 * part + k][here] = where(held, 0.0, -balance[k])
+
+    return Kernel(missing, name="residual of an oscillation")
 
 
-def _residual(
-    x: Readers, currents: Readers, storage: Readers, net: Readers, generation: CellReader, volume: CellReader,
-    contact: CellReader, right: Readers, *, frequency: Node, voltage: Node, light: Node,
-) -> None:  # fmt: skip
-    count, held = len(currents) // 2, contact[0] != 0
-    stored_n, stored_p = storage[1][0], storage[3][0]
-    # Charges: of holes with the bias first, which the potential nearly cancels on the side of the anode.
-    electrons, holes, recombinations = [], [], []
-    for part, bias in enumerate((voltage, 0.0 * voltage)):
-        phi, n, p = unknowns(x, part, 0)
-        electrons.append(stored_n * minus(phi, n))
-        holes.append(stored_p * (((bias - phi[0]) + p[0]) + (p[1] - phi[1])))
-        level = (p[0] + bias) + p[1]
-        recombinations.append(net[0][0] * (phi[0] + phi[1]) + net[1][0] * (n[0] + n[1]) + net[2][0] * level)
-    rising_n, rising_p = ((-frequency * im, frequency * re) for re, im in (electrons, holes))
-    for part, recombined in enumerate(recombinations):
-        through, back = ([item[at] for item in currents[part * count : (part + 1) * count]] for at in (1, 0))
-        if part == 0:
-            recombined = recombined - volume[0] * generation[0] * light
-        if count > 3:
-            recombined = recombined - (through[3] + back[3])
-        balance = (
-            (back[2] - through[2]) + (holes[part] - electrons[part]),
-            (through[0] - back[0]) - recombined - rising_n[part],
-            (through[1] - back[1]) + recombined + rising_p[part],
-        )
-        for k in range(3):
-            right[3 * part + k][0] = where(held, 0.0, -balance[k])
+@functools.cache
+def applied(ndim: int) -> Kernel:
+    """Return the kernel of the first guess: contacts follow the voltage, and nothing else moves."""
+    here = (0,) * ndim
+
+    def apply(x: Readers, contact: CellReader, *, voltage: Node) -> None:
+        anode, cathode = contact[here] == ANODE, contact[here] == CATHODE
+        x[POTENTIAL][here] = where(anode, voltage, 0.0)
+        x[ELECTRONS][here] = where(anode, voltage, 0.0)
+        x[HOLES][here] = where(cathode, -voltage, 0.0)
+        for item in x[3:]:
+            item[here] = 0.0 * voltage
+
+    return Kernel(apply, name="oscillating contacts")
 
 
-residual = Kernel(_residual, name="residual of an oscillation")
-"""Kernel of the right sides for a correction of the oscillation; they are 0 at contacts."""
+@functools.cache
+def corrected(ndim: int) -> Kernel:
+    """Return the kernel that adds a correction."""
+    here = (0,) * ndim
 
+    def correct(x: Readers, change: Readers) -> None:
+        for high, low, by in zip(x[:6], x[6:], change, strict=True):
+            total, error = two_sum(high[here], by[here])
+            high[here], low[here] = two_sum(total, low[here] + error)
 
-def _applied(x: Readers, contact: CellReader, *, voltage: Node) -> None:
-    anode, cathode = contact[0] == ANODE, contact[0] == CATHODE
-    x[POTENTIAL][0] = where(anode, voltage, 0.0)
-    x[ELECTRONS][0] = where(anode, voltage, 0.0)
-    x[HOLES][0] = where(cathode, -voltage, 0.0)
-    for item in x[3:]:
-        item[0] = 0.0 * voltage
-
-
-applied = Kernel(_applied, name="oscillating contacts")
-"""Kernel of the first guess: contacts follow the voltage, and nothing else moves."""
-
-
-def _corrected(x: Readers, change: Readers) -> None:
-    for high, low, by in zip(x[:6], x[6:], change, strict=True):
-        total, error = two_sum(high[0], by[0])
-        high[0], low[0] = two_sum(total, low[0] + error)
-
-
-corrected = Kernel(_corrected, name="correction of an oscillation")
-"""Kernel that adds a correction."""
+    return Kernel(correct, name="correction of an oscillation")
 
 
 def _terminal_current(currents: Readers, coupling: CellReader, *, frequency: Node) -> dict[str, Reduced]:
@@ -190,4 +218,27 @@ def _terminal_current(currents: Readers, coupling: CellReader, *, frequency: Nod
 
 
 terminal_current = Kernel(_terminal_current, name="oscillating terminal current")
-"""Kernel of the sums of Ramo and Shockley over the inner edges, and of the extremes of the whole current."""
+"""Kernel of the sums of Ramo and Shockley over the inner edges of one axis, and of the extremes of the whole current."""
+
+
+def _contact_currents(currents: Readers, contact: CellReader, *, frequency: Node) -> dict[str, Reduced]:
+    size = len(currents) // 2
+    count, here = size // 2, (0, 0)
+    parts: list[Any] = [0.0, 0.0]
+    for axis in range(2):
+        own = currents[axis * size : (axis + 1) * size]
+        for at, sign in ((step(2, axis, 1), 1.0), (here, -1.0)):
+            (n_re, p_re, d_re), (n_im, p_im, d_im) = (
+                [item[at] for item in own[k * count : k * count + 3]] for k in (0, 1)
+            )
+            parts[0] = parts[0] + sign * ((n_re + p_re) - frequency * d_im)
+            parts[1] = parts[1] + sign * ((n_im + p_im) + frequency * d_re)
+    return {
+        f"{name}_{part}": mg.sum(where(contact[here] == kind, value, 0.0))
+        for name, kind in (("anode", ANODE), ("cathode", CATHODE))
+        for part, value in zip(("re", "im"), parts, strict=True)
+    }
+
+
+contact_currents = Kernel(_contact_currents, name="oscillating currents of contacts")
+"""Kernel of the whole current that leaves each contact, with two axes."""
