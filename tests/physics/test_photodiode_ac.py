@@ -186,3 +186,37 @@ def test_capacitance_over_voltage() -> None:
         assert row["C"] == pytest.approx(JUNCTION[row["V"]][3], rel=1e-7)
         assert row["C_quasistatic"] == pytest.approx(row["C"], rel=2e-3)
         assert row["C_quasistatic"] != row["C"]
+
+
+@pytest.mark.slow
+def test_two_axes_are_one_where_nothing_varies_across() -> None:
+    plane = device("si-1", width=2.0, columns=3)
+    rows = spectra(plane, (0.0, -1.0, 0.5), (100.0, 1e9))
+    for row, volts in zip(rows, (0.0, -1.0, 0.5), strict=True):
+        expected = np.array(SILICON[volts])
+        assert [row["C"][0], row["C"][1]] == pytest.approx(expected[[1, 3]].tolist(), rel=1e-7)
+        assert [row["G"][0], row["G"][1]] == pytest.approx(expected[[0, 2]].tolist(), rel=1e-6)
+        assert max(row["ac_uniformity"]) < 1e-9
+
+
+@pytest.mark.slow
+def test_an_oscillation_that_bends_around_a_contact() -> None:
+    """A coarse planar diode, on any number of ranks: the slope of the steady curve, and dQ/dV in reverse bias."""
+    plane = device("planar", mesh={"graded": {"first": "60 nm", "growth": 1.6, "cap": "300 nm"},
+                                   "across": {"first": "200 nm", "growth": 1.8, "cap": "2 um"}})  # fmt: skip
+    problem = Problem(
+        (0.0, -2.0), ("dark", "lit"), ionisation=False, mode="ac", frequencies=(1.0, 1e10), quasistatic_capacitance=True
+    )
+    one, three = (solved(plane, problem, ranks=ranks) for ranks in (1, 3))
+    for name, value in one[-1].items():
+        if name != "fields":
+            assert np.array_equal(np.asarray(three[-1][name]), np.asarray(value), equal_nan=True), name
+    step = 2e-3
+    bias = tuple(-2.0 + k * step for k in (-2, -1, 1, 2))
+    rows = solved(plane, Problem(bias, ("lit",), ionisation=False, tolerance=1e-10))
+    j = [item["J_lit"] for item in rows]
+    slope = (8.0 * (j[2] - j[1]) - (j[3] - j[0])) / (12.0 * step)
+    assert one[-1]["G_lit"][0] == pytest.approx(slope, rel=1e-6)
+    assert one[-1]["C"][0] == pytest.approx(one[-1]["C_quasistatic"], rel=1e-3)
+    assert max(one[-1]["ac_uniformity"]) < 1e-9
+    assert 0.0 < one[-1]["H"][1] < one[-1]["H"][0] <= 1.0

@@ -65,9 +65,7 @@ class ShiftedPlanes:
         k = len(self.coupling)
         none = (False,) * k
         doubled = (*((*row, *none) for row in self.coupling), *((*none, *row) for row in self.coupling))
-        made = tuple(
-            Field(f"{self.name} storage {n}", self.grid, boundary=fixed(0.0)) for n in range(len(self.places))
-        )
+        made = tuple(Field(f"{self.name} storage {n}", self.grid, boundary=fixed(0.0)) for n in range(len(self.places)))
         object.__setattr__(self, "storage", made)
         object.__setattr__(self, "solver", sparse(self.grid, 2 * k, doubled, self.name, keep=True))
 

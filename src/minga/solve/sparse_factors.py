@@ -82,6 +82,7 @@ def _solved(
     """Return the solution, of shape (k, rows, columns); `known` has the factors of the last matrix, or is empty."""
     scale = scales(structure.parts, values, matrix.unknowns, matrix.grid.shape)
     made = structure.matrix(values, scale)
+    solve: Callable[[Floats], Floats] | None
     if known and np.array_equal(known[0][0], made.data):
         solve = known[0][1]
     else:

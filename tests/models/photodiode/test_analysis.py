@@ -100,7 +100,7 @@ def test_devices_that_are_not_covered_are_refused() -> None:
     )
     ac = Problem((0.0,), mode="ac", frequencies=(1e6,))
     with pytest.raises(CaseError, match="a device with two axes"):
-        photodiode(planar, ac)
+        photodiode(planar, Problem((0.0,), mode="noise"))
     with pytest.raises(CaseError, match="with the pointwise scheme"):
         photodiode(line, replace(ac, scheme="pointwise"))
     with pytest.raises(CaseError, match="without light"):

@@ -218,7 +218,7 @@ def _terminal_current(currents: Readers, coupling: CellReader, *, frequency: Nod
 
 
 terminal_current = Kernel(_terminal_current, name="oscillating terminal current")
-"""Kernel of the sums of Ramo and Shockley over the inner edges of one axis, and of the extremes of the whole current."""
+"""Kernel of the sums of Ramo and Shockley over the inner edges of one axis, and of extremes of the whole current."""
 
 
 def _contact_currents(currents: Readers, contact: CellReader, *, frequency: Node) -> dict[str, Reduced]:

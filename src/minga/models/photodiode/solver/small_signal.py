@@ -1,9 +1,9 @@
 """Small-signal analysis about a solution: admittance and photoresponse at any frequency.
 
-The linearised equations of `linearised` are solved by block elimination, and refined with residuals in twice the
-precision until the current is the same on all edges. With one axis, the current of the terminals follows from those of the
-edges by the theorem of Ramo and Shockley, which holds exactly for the discrete equations; with two axes it is the whole
-current that leaves the anode:
+The linearised equations of `linearised` are solved by block elimination or, with two axes, sparse factors, and refined
+with residuals in twice the precision until the current is the same on all edges. With two axes the answer is the whole
+current that leaves the anode. With one axis it follows from the currents of the edges by the theorem of Ramo and
+Shockley, which holds exactly for the discrete equations:
 
     dJ = sum of w_e d(Jn + Jp)_e + i w Cg dV,     w_e = Cg h_e / eps_e,     Cg = 1 / sum of h_e / eps_e
 """
@@ -123,8 +123,8 @@ class SmallSignal:
         state, light = track.state, 1.0 if track.curve == "lit" else 0.0
         track.equations.evaluate(program, state.now, state.bias, light)
         program.apply(
-            slopes(c.device.grid.ndim), state.now, track.equations.n, track.equations.p, track.equations.activities, row(c.nodes),
-            self.lines.storage, self.net, bias=state.bias, light=light,
+            slopes(c.device.grid.ndim), state.now, track.equations.n, track.equations.p, track.equations.activities,
+            row(c.nodes), self.lines.storage, self.net, bias=state.bias, light=light,
         )  # fmt: skip
 
     def factorise(self, program: Program, frequency: Any) -> None:
@@ -152,8 +152,8 @@ class SmallSignal:
             program.let(before, answer.uniformity)
             with program.when(over == 0):
                 program.apply(
-                    residual(ndim), self.x, self.currents, self.lines.storage, self.net, c.nodes.generation, c.nodes.volume,
-                    c.nodes.contact, self.right, frequency=self.frequency, voltage=voltage, light=light,
+                    residual(ndim), self.x, self.currents, self.lines.storage, self.net, c.nodes.generation,
+                    c.nodes.volume, c.nodes.contact, self.right, frequency=self.frequency, voltage=voltage, light=light,
                 )  # fmt: skip
                 self.lines.solve(program, self.right, self.right)
                 program.apply(corrected(ndim), self.x, self.right)
