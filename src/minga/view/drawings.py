@@ -19,7 +19,7 @@ from minga.output.store import FrameReader
 from minga.output.variables import DRAWINGS, QUANTITIES
 from minga.view.curves import curves_figure
 
-__all__ = ["Drawn", "draw_all", "drawn_of"]
+__all__ = ["Drawn", "draw_all", "drawn_of", "over_observable"]
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def drawn_of(directory: RunDirectory) -> list[Drawn]:
         drawn = (
             _over_axis(drawing, reader, series)
             if drawing.over is None
-            else _over_observable(drawing, drawing.over, series, units.get(drawing.over, {}).get("units", "1"))
+            else over_observable(drawing, drawing.over, series, units.get(drawing.over, {}).get("units", "1"))
         )
         if drawn is not None:
             found.append(drawn)
@@ -82,7 +82,7 @@ def _series(directory: RunDirectory) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _over_observable(drawing: Drawing, over: str, series: Mapping[str, Any], unit: str) -> Drawn | None:
+def over_observable(drawing: Drawing, over: str, series: Mapping[str, Any], unit: str) -> Drawn | None:
     """Return a drawing of observables after each step, without those of the state before the first step.
 
     Of observables that are lists, those after the last step are drawn.

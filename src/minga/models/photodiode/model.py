@@ -40,7 +40,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
 
     Observables: V, J and J_lit (A/cm2), gain, C_quasistatic and C_quasistatic_lit (dQ/dV, F/cm2), uniformity, E_max
     (V/cm), M (the current divided by the current that remains without the pairs made by ionisation), iterations,
-    E_<layer> (V/cm, in the middle of the layer), punch_through and breakdown (V).
+    E_<layer> (V/cm, in the middle of the layer), punch_through and breakdown (V); and those of `problem.mode`.
 
     Parameters
     ----------

@@ -92,20 +92,22 @@ class Noise:
         c = equations.coefficients
         signal.linearise(program)
         self._rates(program, c)
-        intensity = Register(f"{self.track.name} noise intensity")
+        intensity, direction = (Register(f"{self.track.name} noise {item}") for item in ("intensity", "direction"))
         program.call_global(
             _noise_of(c.device.lengths[0][1:-1]),
             reads=[
                 *self.rates, c.nodes.generation, c.nodes.volume, equations.edges[0].electrons.value,
-                equations.edges[0].holes.value, signal.net[3],
+                equations.edges[0].holes.value, signal.net[3], self.track.state.potential.now,
             ],
-            writes=[self.found["M_local"], self.found["F"], intensity],
+            writes=[self.found["M_local"], self.found["F"], intensity, direction],
         )  # fmt: skip
         circuit = self.problem.circuit
         if circuit is None:
             return
         # In equilibrium and forward bias, currents of both directions cancel, but their noise does not.
-        shot = where(self.track.state.bias < 0.0, 2.0 * CHARGE * CHARGE * circuit.area * intensity, math.nan)
+        shot = where(
+            self.track.state.bias * direction < 0.0, 2.0 * CHARGE * CHARGE * circuit.area * intensity, math.nan
+        )
         heat = 4.0 * BOLTZMANN * c.device.temperature / circuit.load if circuit.load > 0.0 else math.nan
         program.let(self.found["S_shot"], shot)
         program.let(self.found["S_thermal"], heat)
@@ -140,19 +142,25 @@ def _coefficients(pieces: tuple[Pieces, Pieces]) -> Kernel:
     return Kernel(coefficients, name="ionisation coefficients")
 
 
-def _noise_of(lengths: Floats) -> Callable[..., tuple[float, float, float]]:
+def _noise_of(lengths: Floats) -> Callable[..., tuple[float, float, float, float]]:
     """Return the function of profiles that a Program calls."""
-    inner = slice(1, -1)
 
     def noise(
-        alpha: Floats, beta: Floats, generation: Floats, volume: Floats, electrons: Floats, holes: Floats, net: Floats
-    ) -> tuple[float, float, float]:
-        """Return gain and excess noise factor of the light, and the intensity of the noise of the whole current."""
-        rates = alpha[inner], beta[inner], lengths
-        light = local_noise(*rates, generation * volume)
-        primary = np.maximum(-net, 0.0)
-        primary[0] += max(-float(electrons[1]), 0.0)
-        primary[-1] += max(-float(holes[-2]), 0.0)
-        return light.gain, light.excess, local_noise(*rates, primary).intensity
+        alpha: Floats, beta: Floats, generation: Floats, volume: Floats, electrons: Floats, holes: Floats, net: Floats,
+        potential: Floats,
+    ) -> tuple[float, float, float, float]:  # fmt: skip
+        """Return gain and excess noise factor of the light, the intensity of the whole noise, and a direction.
+
+        The direction is that in which electrons drift where the field is strongest: 1 towards larger x, -1 smaller x.
+        """
+        field = np.diff(potential) / lengths
+        sign = 1.0 if field[np.argmax(np.abs(field))] >= 0.0 else -1.0
+        way = slice(None, None, int(sign))
+        rates = alpha[1:-1][way], beta[1:-1][way], lengths[way]
+        light = local_noise(*rates, (generation * volume)[way])
+        primary = np.maximum(-net, 0.0)[way]
+        primary[0] += max(-sign * float(electrons[1:-1][way][0]), 0.0)
+        primary[-1] += max(-sign * float(holes[1:-1][way][-1]), 0.0)
+        return light.gain, light.excess, local_noise(*rates, primary).intensity, sign
 
     return noise
