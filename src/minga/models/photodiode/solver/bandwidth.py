@@ -20,12 +20,13 @@ __all__ = ["Bandwidth"]
 FIRST: Final = 1.0
 """Frequency at which the search begins, Hz."""
 FACTOR: Final = 10.0
+"""Ratio of frequencies until the response is smaller."""
 HIGHEST: Final = 1e16
 """Frequency beyond which there is none, Hz."""
 LOWEST: Final = 1e-4
+"""Frequency at which the search ends if the response is smaller already at the first one, Hz."""
 TOLERANCE: Final = 1e-10
 """Tolerance of the square of the response, relative to its value at low frequencies."""
-HALF: Final = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,13 +51,13 @@ class Bandwidth:
 
     def record(self, program: Program, square: Callable[[Program, Register], Any]) -> None:
         """Record the search; `square` records the response at a frequency and returns its relative square."""
-        search, goal = Search(f"{self.name} search", TOLERANCE), -HALF
+        search, goal = Search(f"{self.name} search", TOLERANCE), -0.5
         value, target = Register(f"{self.name} value"), Register(f"{self.name} target")
         search.begin(program, goal)  # type: ignore[arg-type]
         program.let(self.frequency, FIRST)
         program.let(target, FIRST)
         program.let(value, 0.0)
-        beyond = (target > HIGHEST) | (target < LOWEST)
+        beyond = ~((target <= HIGHEST) & (target >= LOWEST))  # also if it is NaN
         with program.repeat(until=search.met(value) | beyond):
             program.let(self.frequency, target)
             program.let(value, -square(program, self.frequency))
