@@ -134,6 +134,27 @@ def test_response_and_bandwidth_of_a_pin_diode() -> None:
 
 
 @pytest.mark.slow
+def test_bandwidths_in_a_circuit() -> None:
+    """Against formulas of complex numbers, at the frequencies that were found."""
+    made, circuit = absorbing_pin(), Circuit(1e-5, 40.0, 15.0, 3e-14)
+    (row,) = spectra(made, (-5.0,), (1.0,), ("lit",), circuit=circuit)
+    found = tuple(row[f"{name}_lit"] for name in ("f3dB_transit", "f3dB_RC", "f3dB"))
+    (row,) = spectra(made, (-5.0,), (1.0, *found), ("lit",), circuit=circuit)
+    w = 2.0 * np.pi * np.array(row["f"])
+    device_admittance = circuit.area * (np.array(row["G_lit"]) + 1j * w * np.array(row["C_lit"]))
+    load = 1.0 / (1.0 / circuit.load + 1j * w * circuit.pad)
+    # The current of the load: a current divider, after the device has been loaded by series resistance and load.
+    passed = np.abs(load / circuit.load / (1.0 + device_admittance * (circuit.series + load)))
+    passed /= passed[0]
+    assert passed * row["H_lit"] == pytest.approx(np.array(row["H_load_lit"]), rel=1e-9)
+    half = np.sqrt(0.5)
+    assert row["H_lit"][1] == pytest.approx(half, rel=1e-8)
+    assert passed[2] == pytest.approx(half, rel=1e-8)
+    assert row["H_load_lit"][3] == pytest.approx(half, rel=1e-8)
+    assert found[2] < min(found[:2])
+
+
+@pytest.mark.slow
 def test_response_to_slow_light_is_the_difference_of_steady_currents() -> None:
     made, change = replace(absorbing_pin(), light=Light(1550.0, power=1.0)), 1e-3
     more, less = (

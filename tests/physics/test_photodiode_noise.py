@@ -123,9 +123,12 @@ APD = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(APD))
 def test_noise_of_an_avalanche_photodiode(name: str) -> None:
-    table, circuit = APD[name], Circuit(1e-5)
+    table, circuit, made = APD[name], Circuit(1e-5), apd(5, name)
     problem = Problem((0.0, *table), ("dark", "lit"), gain=True, mode="noise", circuit=circuit)
-    rows = solved(apd(5, name), problem)
+    rows = solved(made, problem)
+    assert made.light is not None
+    assert made.light.flux is not None
+    power = made.light.flux * 6.62607015e-34 * 2.99792458e17 / made.light.wavelength
     for row, (current_gain, gain, excess) in zip(rows[1:], table.values(), strict=True):
         assert row["gain"] == pytest.approx(current_gain, rel=1e-6)
         for end in ("", "_lit"):
@@ -136,6 +139,9 @@ def test_noise_of_an_avalanche_photodiode(name: str) -> None:
         light = 2.0 * charge * abs(primary) * row["gain"] ** 2 * row["F"]
         assert row["S_shot_lit"] - row["S_shot"] == pytest.approx(light, rel=5e-3)
         assert row["S_thermal"] == pytest.approx(4.0 * 1.380649e-23 * 300.0 / 50.0, rel=1e-12)
+        responsivity = (row["J"] - row["J_lit"]) / power
+        noise = math.sqrt(row["S_shot"] + row["S_thermal"])
+        assert row["NEP"] == pytest.approx(noise / responsivity, rel=5e-3)
 
 
 @pytest.mark.slow
