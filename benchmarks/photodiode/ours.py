@@ -46,12 +46,12 @@ def solve(device: Device, problem: Problem, times: int = 1) -> dict[str, Any]:
     # A step's Program is bound twice: for fields as they are set, and as a step leaves them. The second time is at the
     # first voltage once more, where nothing is to be solved, and does not count.
     model = photodiode(device, replace(problem, bias=(problem.bias[0], *problem.bias)))
-    runs = (_run(model, problem.steps + 1) for _ in range(times))
+    runs = (run(model, problem.steps + 1) for _ in range(times))
     rows, seconds = min((([first, *rest], a + sum(b)) for (first, _, *rest), (a, _, *b) in runs), key=itemgetter(1))
     return {"rows": rows, "seconds": seconds}
 
 
-def _run(model: Model, steps: int) -> tuple[list[dict[str, Any]], list[float]]:
+def run(model: Model, steps: int) -> tuple[list[dict[str, Any]], list[float]]:
     """From equilibrium, after compilation: observables and seconds of each step."""
     assert model.observe is not None
     rows, seconds = [], []
@@ -65,5 +65,8 @@ def _run(model: Model, steps: int) -> tuple[list[dict[str, Any]], list[float]]:
             if not outcome.ok:
                 raise RuntimeError(str(model.explain(engine) if model.explain else outcome))
             engine.run(model.observe)
-            rows.append({name: engine.read(item) for name, item in model.observables.items()})
+            rows.append({
+                name: [engine.read(one) for one in item] if isinstance(item, tuple) else engine.read(item)
+                for name, item in model.observables.items()
+            })  # fmt: skip
     return rows, seconds

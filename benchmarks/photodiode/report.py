@@ -11,11 +11,13 @@ from benchmarks.page import tables
 
 ENOUGH_DIGITS, ENOUGH_SPEED, LONGEST = 9, 10.0, 2.0
 """Equal digits; times as fast as DEVSIM in extended precision; seconds of the example's curve."""
+ENOUGH_OF_C = 8
+"""Equal digits of small-signal capacitances, which DEVSIM solves for in double precision."""
 
 
 def markdown(content: Mapping[str, Any]) -> str:
     """All parts that were measured."""
-    parts = tables(content, (("digits", _digits), ("speed", _speed), ("loop", _loop)))
+    parts = tables(content, (("digits", _digits), ("speed", _speed), ("loop", _loop), ("ac", _ac)))
     lines = [f"{in_a_line(content)}.", *parts]
     if reached := list(targets(content)):
         lines += ["", "| target | found | limit | |", "|---|---|---|---|"]
@@ -41,6 +43,33 @@ def targets(content: Mapping[str, Any]) -> Iterator[tuple[str, float, str, bool]
         whole = found["whole"]
         name = f"{whole['rows']} rows, `cook`, both curves: seconds"
         yield name, whole["seconds"], f"≤ {LONGEST:g}", whole["seconds"] <= LONGEST
+    if found := content.get("ac"):
+        yield from _of_spectra(found)
+
+
+def _of_spectra(found: Mapping[str, Any]) -> Iterator[tuple[str, float, str, bool]]:
+    """The same of small-signal analysis."""
+    for name in ("extended", "double"):
+        ratio = found["seconds"][name] / found["seconds"]["minga"]
+        yield f"a frequency: times as fast, {name}", ratio, f"≥ {ENOUGH_SPEED:g}", ratio >= ENOUGH_SPEED
+    fewest = min(row["digits_C"] for row in found["rows"])
+    yield "fewest equal digits of C", fewest, f"≥ {ENOUGH_OF_C}", fewest >= ENOUGH_OF_C
+
+
+def _ac(found: Mapping[str, Any]) -> Iterator[str]:
+    seconds = ", ".join(
+        f"{1e3 * value:.3g} ms in {'minga' if name == 'minga' else f'DEVSIM, {name} precision'}"
+        for name, value in found["seconds"].items()
+    )
+    yield f"Small-signal admittance of SI-1, processor time a frequency: {seconds}. Equal digits:"
+    yield ""
+    yield "| V | Hz | G, S/cm2 | of DEVSIM | C, F/cm2 | equal digits of C |"
+    yield "|---|---|---|---|---|---|"
+    for row in found["rows"]:
+        yield (
+            f"| {row['V']:g} | {row['f']:g} | {row['G']:.6g} | {row['G_devsim']:.6g} | {row['C']:.9g} "
+            f"| {row['digits_C']} |"
+        )
 
 
 def _digits(found: Mapping[str, Any]) -> Iterator[str]:

@@ -27,7 +27,7 @@ def test_the_page_shows_what_is_stored() -> None:
     report = module("report")
     assert report.markdown(content) in (ROOT / "docs" / "performance.md").read_text(), "run `make bench-photodiode`"
     found = list(report.targets(content))
-    assert len(found) == 6
+    assert len(found) == 9
     assert all(met for *_, met in found)
     assert all(row["same_bits"] for row in content["loop"]["rows"])
 
@@ -86,6 +86,20 @@ def test_without_the_peer(tmp_path: Path) -> None:
     assert module("peer").version(tmp_path / "python") is None
     assert module("peer").version(Path(sys.executable)) is None
     assert "DEVSIM was not installed" in module("report").markdown(frame() | {"digits": None, "devsim": None})
+
+
+@pytest.mark.slow
+def test_spectra_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands for DEVSIM here knows the capacitances at 0 V."""
+    peer, spectra = module("peer"), module("spectra")
+    points = [{"f": f, "G": 1e-7, "C": c, "seconds": 5e-3} for f, c in zip(spectra.SEEN, (7.28663176e-8, 1.0, 1.0))]
+    script = tmp_path / "peer.py"
+    script.write_text(f"print('...')\nprint({json.dumps(json.dumps({'rows': [{'V': 0.0, 'spectrum': points}]}))})")
+    monkeypatch.setattr(peer, "SPECTRA", script)
+    found = spectra.measure_spectra(True, Path(sys.executable))
+    assert [row["digits_C"] >= 8 for row in found["rows"]] == [True, False, False]
+    assert found["seconds"]["double"] == 5e-3
+    assert "| 0 | 100 | 1.5392e-07 | 1e-07 | 7.28663176e-08 |" in module("report").markdown(frame() | {"ac": found})
 
 
 @pytest.mark.slow

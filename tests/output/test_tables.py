@@ -44,3 +44,10 @@ def test_what_is_not_finite_is_left_empty() -> None:
 def test_columns_are_observables() -> None:
     with pytest.raises(mg.ProgramError, match="table 'squares' of \\['cube'\\], which are not among its observables"):
         counting({"squares": ("n", "cube")})
+
+
+def test_lists_have_a_row_for_each_entry() -> None:
+    series = Series()
+    series.add(1, None, {"n": 0.5, "square": [3.0, math.nan]})
+    rows = tables_of(counting({"squares": ("n", "square")}), series)
+    assert rows == {"squares": [{"n": 0.5, "square": 3.0}, {"n": 0.5, "square": None}]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,53 @@ def apd(coarsen: int = 1, ionisation: str = "cook", charge: float | None = None,
     return device_of(read_settings("photodiode", merged(table, changes)), EXAMPLES)
 
 
+def graded_half(length: float, cap: float, first: float) -> Floats:
+    """Positions from 0 to `length`, whose distances grow by 1.1 from `first` up to `cap`, scaled to end there."""
+    found, step = [0.0], first
+    while found[-1] < length * (1.0 - 1e-12):
+        found.append(found[-1] + step)
+        step = min(1.1 * step, cap)
+    return np.array(found) * (length / found[-1])
+
+
+def junction(tau: float = 1e-8) -> Device:
+    """Device AC-1: a silicon p+n diode of 101 um."""
+    left, right = graded_half(1.0, 0.02, 1e-3), graded_half(100.0, 0.2, 1e-3)
+    positions = np.concatenate((1.0 - left[::-1], 1.0 + right[1:]))
+    layers = [
+        {"name": name, "material": "Si", "thickness": thick, "tau_n": tau, "tau_p": tau, **doping}
+        for name, thick, doping in (("p", 1.0, {"p": 1e18}), ("n", 100.0, {"n": 1e15}))
+    ]
+    table = {
+        "bias": [0.0], "recombination": ["srh"], "contacts": {"anode": "ohmic", "cathode": "ohmic"},
+        "mesh": {"positions": [float(f"{value:.15g}") for value in positions]}, "layers": layers,
+    }  # fmt: skip
+    return device_of(read_settings("photodiode", table), EXAMPLES)
+
+
+def absorbing_pin() -> Device:
+    """Device PIN-A: 1e20 pairs in the middle layer, of InGaAs with speeds that saturate at 1e7 cm/s."""
+    parts = [np.concatenate((graded_half(0.5 * t, 0.01, 5e-4), t - graded_half(0.5 * t, 0.01, 5e-4)[-2::-1]))
+             for t in (0.5, 1.0, 0.5)]  # fmt: skip
+    positions = np.concatenate((parts[0], 0.5 + parts[1][1:], 1.5 + parts[2][1:]))
+    layers = [
+        {"name": name, "material": "InGaAs", "thickness": t, "tau_n": 1e-7, "tau_p": 1e-7, **doping}
+        for name, t, doping in (("p", 0.5, {"p": 1e18}), ("i", 1.0, {"n": 1e15}), ("n", 0.5, {"n": 1e18}))
+    ]
+    table = {
+        "bias": [0.0], "recombination": ["srh"], "contacts": {"anode": "ohmic", "cathode": "ohmic"},
+        "mesh": {"positions": [float(f"{value:.15g}") for value in positions]}, "layers": layers,
+    }  # fmt: skip
+    made = device_of(read_settings("photodiode", table), EXAMPLES)
+    x, ones = 1e4 * made.nodes[0], np.ones(made.grid.shape)
+    faces = np.concatenate(([0.0], 0.5 * (x[1:] + x[:-1]), [2.0]))
+    share = (np.minimum(faces[1:], 1.5) - np.maximum(faces[:-1], 0.5)).clip(0.0) / np.diff(faces)
+    return replace(
+        made, generation=1e20 * share, field_mobility=True, velocity_n=1e7 * ones, velocity_p=1e7 * ones,
+        exponent_n=ones, exponent_p=ones,
+    )  # fmt: skip
+
+
 def solved(device: Device, problem: Problem, *, ranks: int = 1, threads: int = 1) -> list[dict[str, float]]:
     """Observables after each step of a run, until it is over; with the state's bits as `state` on one rank."""
     model = photodiode(device, problem)
@@ -79,7 +127,10 @@ def solved(device: Device, problem: Problem, *, ranks: int = 1, threads: int = 1
                     raise AssertionError(model.explain(engine))
                 assert model.observe is not None
                 engine.run(model.observe)
-                row: dict[str, Any] = {name: engine.read(r) for name, r in model.observables.items()}  # type: ignore[arg-type]
+                row: dict[str, Any] = {
+                    name: [engine.read(one) for one in item] if isinstance(item, tuple) else engine.read(item)
+                    for name, item in model.observables.items()
+                }
                 row["fields"] = {name: engine.gather(model.field(name)) for name in model.output}
                 rows.append(row)
                 if model.over is not None and engine.read(model.over.register):

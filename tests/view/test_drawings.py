@@ -12,7 +12,7 @@ import minga as mg
 from minga.engine.drawing import Drawing, Span
 from minga.errors import ProgramError
 from minga.output.directory import RunDirectory
-from minga.view.drawings import draw_all, drawn_of
+from minga.view.drawings import draw_all, drawn_of, over_observable
 from minga.view.pictures import draw_run
 from minga.view.report.drawings import drawing_charts
 
@@ -95,3 +95,19 @@ def test_a_drawing_of_what_there_is_not_is_refused() -> None:
 
 def test_a_drawing_survives_json() -> None:
     assert Drawing.of(PROFILES.as_dict()) == PROFILES
+
+
+def test_lists_are_drawn_after_the_last_step() -> None:
+    series = {
+        "step": [0, 1, 2], "V": [None, 0.0, -1.0], "f": [[0.0, 0.0], [1.0, 100.0], [1.0, 100.0]],
+        "C": [[0.0, 0.0], [3.0, 2.0], [5.0, 4.0]], "J": [0.0, 1.0, 2.0],
+    }  # fmt: skip
+    drawing = Drawing("C", {"dark": "C", "missing": "G", "number": "J"}, "f", state=("V", "V"), logarithmic_over=True)
+    drawn = over_observable(drawing, "f", series, "Hz")
+    assert drawn is not None
+    assert (drawn.over, drawn.when) == ("log10 f (Hz)", "-1 V")
+    ((label, places, values),) = drawn.curves
+    assert label == "dark"
+    assert places.tolist() == [0.0, 2.0]
+    assert values.tolist() == [5.0, 4.0]
+    assert over_observable(drawing, "f", {"step": []}, "Hz") is None

@@ -38,7 +38,7 @@ class Drawing:
         Curves by label: names of fields after the last step, or of observables.
     over
         The observable on the horizontal axis; None: the axis `along`, for fields. Fields are sampled in the middle of
-        their other axes.
+        their other axes. If observables are lists, such as spectra, those after the last step are drawn.
     along
         The axis of fields.
     unit
@@ -48,7 +48,10 @@ class Drawing:
     spans
         Named parts of the axis `along`.
     state
-        An observable and its unit that identify the state of the fields instead of the step: ("V", "V").
+        An observable and its unit that identify the state of fields and lists instead of the step: ("V", "V").
+    logarithmic_over
+        Whether the decimal logarithm of the observable `over`, whose values are then positive, is on the horizontal
+        axis.
     """
 
     title: str
@@ -59,6 +62,7 @@ class Drawing:
     logarithmic: bool = False
     spans: tuple[Span, ...] = ()
     state: tuple[str, str] | None = None
+    logarithmic_over: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the drawing as plain data for JSON, which `of` reads.

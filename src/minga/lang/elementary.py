@@ -385,7 +385,7 @@ def log2(value: object) -> Node:
     def of(x: Node) -> Node:
         high, low, exponent = _log_in_parts(x)
         inverse, rest = const(_hex("0x1.71547652b82fep+0"), "f8"), const(_hex("0x1.777d0ffda0d24p-56"), "f8")
-        product, error = _product(high, inverse)
+        product, error = exact_product(high, inverse)
         mantissa = product + (error + (high * rest + low * inverse))
         return logarithm_specials(x, x, exponent + mantissa, F8)
 
@@ -409,7 +409,7 @@ def log10(value: object) -> Node:
 
     def of(x: Node) -> Node:
         high, low = _log_sum(x)
-        product, error = _product(high, const(inverse[0], "f8"))
+        product, error = exact_product(high, const(inverse[0], "f8"))
         result = product + (error + (high * const(inverse[1], "f8") + low * const(inverse[0], "f8")))
         return logarithm_specials(x, x, result, F8)
 
@@ -434,7 +434,7 @@ def _log_in_parts(x: Node) -> tuple[Node, Node, Node]:
     below = _TWO + t
     below_rest = (_TWO - below) + t
     s = t / below
-    product, error = _product(s, below)
+    product, error = exact_product(s, below)
     s_rest = (((t - product) - error) - s * below_rest) / below
     z = s * s
     cubic = z * s * polynomial(z, _LOG)
@@ -460,7 +460,7 @@ def _pow(x: Node, y: Node) -> Node:
     inside = (size > _ZERO) & (size < const(math.inf, "f8"))
     high, low = _log_sum(where(inside, size, _ONE))
     bounded = where(abs(y) > const(2.0**70, "f8"), _with_sign(const(2.0**70, "f8"), y), y)
-    product, error = _product(high, bounded)
+    product, error = exact_product(high, bounded)
     rest = error + low * bounded
     total = product + rest
     left = (product - total) + rest
@@ -712,7 +712,7 @@ def _with_sign(size: Node, of: Node) -> Node:
     return bitcast(bitcast(size, "u8") | sign_bit, "f8")
 
 
-def _product(a: Node, b: Node) -> tuple[Node, Node]:
+def exact_product(a: Node, b: Node) -> tuple[Node, Node]:
     """Return a product and its rounding error exactly, by Dekker's splitting (Numerische Mathematik 18, 1971)."""
     result = a * b
     a_high, b_high = _high_half(a), _high_half(b)

@@ -1,4 +1,7 @@
-"""Tables of observables, such as current over voltage: a row for each step, in the result and as ``NAME.csv``."""
+"""Tables of observables, such as current over voltage: a row for each step, in the result and as ``NAME.csv``.
+
+If observables in a table are lists, such as spectra, a step has a row for each entry; numbers are repeated.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,23 @@ def tables_of(model: Model, series: Series) -> dict[str, list[dict[str, Any]]]:
     seen = series.as_dict()
     rows = [k for k, step in enumerate(series.steps) if step > 0]
     return {
-        name: [{column: seen[column][k] for column in columns if column in seen} for k in rows]
+        name: [row for k in rows for row in _rows({column: seen[column][k] for column in columns if column in seen})]
         for name, columns in model.tables.items()
     }
+
+
+def _rows(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of a step: one, or one for each entry of lists, the longest of which determines the number."""
+    lists = [len(value) for value in values.values() if isinstance(value, list)]
+    if not lists:
+        return [dict(values)]
+    return [
+        {
+            name: (value[k] if k < len(value) else None) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        for k in range(max(lists))
+    ]
 
 
 def write_tables(directory: RunDirectory, model: Model, tables: Tables) -> None:

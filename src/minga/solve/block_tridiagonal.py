@@ -182,7 +182,7 @@ def backward(factor: Sequence[Sequence[Node]], column: list[Node]) -> list[Node]
     return found
 
 
-def _decomposed(block: list[list[Node]]) -> list[list[Node]]:
+def decomposed(block: list[list[Node]]) -> list[list[Node]]:
     """L and U of a block in its place, with 1/U on the diagonal."""
     k = len(block)
     made = [list(row) for row in block]
@@ -209,7 +209,7 @@ def factorisation(ndim: int, axis: int, pattern: Pattern) -> Kernel:
                     for j in range(k):
                         if any(row[j] for row in pattern):
                             block[i][j] = block[i][j] - entry[here] * ratio[m * k + j][below]
-        made = _decomposed(block)
+        made = decomposed(block)
         for i in range(k):
             for j in range(k):
                 factors[i * k + j][here] = made[i][j]

@@ -33,6 +33,8 @@ __all__ = ["Structure", "dissection", "factorised", "sparse"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Known = tuple[Floats, Callable[[Floats], Floats]]
+"""Entries of a matrix, and what solves its systems."""
 
 LEAF: Final = 9
 """Number of cells below which a part is not worth dissecting."""
@@ -40,7 +42,7 @@ SMALL_PIVOT: Final = 1e-6
 """Fraction of the largest entry in its column below which a diagonal entry is not used as a pivot."""
 
 
-def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse") -> Direct:
+def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse", *, keep: bool = False) -> Direct:
     """Return a direct solver for grids of two axes, by sparse factors in the order of nested dissection.
 
     The attribute `five_point` of the solver declares the fields of the matrix.
@@ -55,6 +57,8 @@ def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse") -
         Which entries of the blocks beside the diagonal exist: k rows of k booleans.
     name
         The beginning of the names of all fields.
+    keep
+        Whether factors are kept for further right sides of the same matrix.
 
     Returns
     -------
@@ -64,16 +68,26 @@ def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse") -
     matrix = FivePoint(grid, unknowns, coupling, name)
     structure = functools.cache(lambda: Structure.of(matrix))  # on rank 0 alone, once it is needed
 
+    known: list[Known] = []
+
     def solved(values: Mapping[Field, Floats], right: Sequence[Floats]) -> Floats:
-        return _solved(matrix, structure(), values, right)
+        return _solved(matrix, structure(), values, right, known if keep else [])
 
     return Direct(matrix, solved, "solve_sparse")
 
 
-def _solved(matrix: FivePoint, structure: Structure, values: Mapping[Field, Floats], right: Sequence[Floats]) -> Floats:
-    """Return the solution, of shape (k, rows, columns)."""
+def _solved(
+    matrix: FivePoint, structure: Structure, values: Mapping[Field, Floats], right: Sequence[Floats], known: list[Known]
+) -> Floats:
+    """Return the solution, of shape (k, rows, columns); `known` has the factors of the last matrix, or is empty."""
     scale = scales(structure.parts, values, matrix.unknowns, matrix.grid.shape)
-    solve = structure.solver(structure.matrix(values, scale))
+    made = structure.matrix(values, scale)
+    solve: Callable[[Floats], Floats] | None
+    if known and np.array_equal(known[0][0], made.data):
+        solve = known[0][1]
+    else:
+        solve = structure.solver(made)
+        known[:] = [] if solve is None else [(made.data, solve)]
     b: Floats = scale * np.stack(right)
     if solve is None or not np.isfinite(b).all():
         return np.full((matrix.unknowns, *matrix.grid.shape), np.nan)

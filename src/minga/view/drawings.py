@@ -19,7 +19,7 @@ from minga.output.store import FrameReader
 from minga.output.variables import DRAWINGS, QUANTITIES
 from minga.view.curves import curves_figure
 
-__all__ = ["Drawn", "draw_all", "drawn_of"]
+__all__ = ["Drawn", "draw_all", "drawn_of", "over_observable"]
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def drawn_of(directory: RunDirectory) -> list[Drawn]:
         drawn = (
             _over_axis(drawing, reader, series)
             if drawing.over is None
-            else _over_observable(drawing, drawing.over, series, units.get(drawing.over, {}).get("units", "1"))
+            else over_observable(drawing, drawing.over, series, units.get(drawing.over, {}).get("units", "1"))
         )
         if drawn is not None:
             found.append(drawn)
@@ -82,19 +82,34 @@ def _series(directory: RunDirectory) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _over_observable(drawing: Drawing, over: str, series: Mapping[str, Any], unit: str) -> Drawn | None:
-    """Return a drawing of observables after each step, without those of the state before the first step."""
+def over_observable(drawing: Drawing, over: str, series: Mapping[str, Any], unit: str) -> Drawn | None:
+    """Return a drawing of observables after each step, without those of the state before the first step.
+
+    Of observables that are lists, those after the last step are drawn.
+    """
     steps = np.asarray(series.get(_STEP, ()), np.float64)
-    places = np.asarray(series.get(over, ()), np.float64)
-    if steps.size != places.size or np.unique(places[steps > 0]).size < 2:
+    listed = any(isinstance(value, list) for value in series.get(over, ())[-1:])
+
+    def values_of(name: str) -> Floats:
+        found = series.get(name, ())
+        values = np.array((found[-1] if found else ()) if listed else found, np.float64)
+        if listed:
+            return values
+        return values[steps > 0] if values.size == steps.size else values[:0]
+
+    places = values_of(over)
+    if np.unique(places).size < 2:
         return None
-    curves = []
-    for label, name in drawing.lines.items():
-        values = np.array(series.get(name, ()), np.float64)
-        if values.size == steps.size:
-            curves.append((label, *_ascending(places[steps > 0], values[steps > 0], drawing)))
     label = over if unit == "1" else f"{over} ({unit})"
-    return Drawn(drawing, label, "", tuple(curves)) if curves else None
+    if drawing.logarithmic_over:
+        places, label = np.log10(places), f"log10 {label}"
+    curves = []
+    for name_shown, name in drawing.lines.items():
+        values = values_of(name)
+        if values.size == places.size:
+            curves.append((name_shown, *_ascending(places, values, drawing)))
+    when = _state(drawing, int(steps[-1]), series) if listed else ""
+    return Drawn(drawing, label, when, tuple(curves)) if curves else None
 
 
 def _over_axis(drawing: Drawing, reader: FrameReader, series: Mapping[str, Any]) -> Drawn | None:

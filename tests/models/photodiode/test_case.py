@@ -18,7 +18,7 @@ from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.photodiode.case import device_of, pointwise_options
 
-DEVICES = ("apd", "msm", "pin-inp", "planar", "si-1")
+DEVICES = ("apd", "msm", "pin-ac", "pin-inp", "planar", "si-1")
 
 
 def example_model(name: str, grid: dict[str, Any] | None = None, **changes: Any) -> Model:
@@ -32,7 +32,7 @@ def example_model(name: str, grid: dict[str, Any] | None = None, **changes: Any)
 @pytest.mark.parametrize("name", DEVICES)
 def test_examples_are_devices(name: str) -> None:
     model = example_model(name)
-    assert model.steps == {"apd": 31, "msm": 25, "pin-inp": 47, "planar": 3, "si-1": 9}[name]
+    assert model.steps == {"apd": 31, "msm": 25, "pin-ac": 2, "pin-inp": 47, "planar": 3, "si-1": 9}[name]
     assert model.tables["iv"][:2] == ("V", "J")
     titles = [drawing.title for drawing in model.presentation.drawings]
     assert titles[0] == "Current density"

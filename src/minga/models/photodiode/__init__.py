@@ -10,23 +10,31 @@ from typing import TYPE_CHECKING
 from minga.lazy import attach
 
 if TYPE_CHECKING:
+    from minga.models.photodiode.dead_space import DeadSpaceNoise, dead_space_noise
     from minga.models.photodiode.model import photodiode
+    from minga.models.photodiode.noise import LocalNoise, local_noise
     from minga.models.photodiode.pointwise.setup import Pointwise
+    from minga.models.photodiode.solver.circuit import Circuit
     from minga.models.photodiode.solver.problem import Problem
     from minga.models.photodiode.structure.device import Device, Terminal, device_from
     from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack
 
 __all__ = [
+    "Circuit",
     "Contact",
+    "DeadSpaceNoise",
     "Device",
     "Layer",
     "Light",
+    "LocalNoise",
     "Pointwise",
     "Problem",
     "Region",
     "Stack",
     "Terminal",
+    "dead_space_noise",
     "device_from",
+    "local_noise",
     "photodiode",
 ]
 

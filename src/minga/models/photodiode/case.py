@@ -12,6 +12,7 @@ from minga.engine.model import Model
 from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
+from minga.models.photodiode.case_analysis import analysis_of
 from minga.models.photodiode.case_layers import device_of
 from minga.models.photodiode.drawings import drawings_of
 from minga.models.photodiode.preflight import notes_of
@@ -128,5 +129,6 @@ def problem_of(settings: PhotodiodeSettings) -> Problem:
         quasistatic_capacitance=settings.quasistatic_capacitance,
         scheme=settings.scheme,
         linear=settings.linear,
+        **analysis_of(settings),
         **options,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from minga.engine.drawing import Drawing, Span
 from minga.engine.model import Model
@@ -13,6 +13,17 @@ from minga.models.photodiode.structure.device import Device
 __all__ = ["drawings_of"]
 
 _LEVELS = ("Ec", "Ev", "Fn", "Fp")
+
+
+_SPECTRA = (
+    ("Conductance", "G", "f", "S/cm2", True),
+    ("Capacitance", "C", "f", "F/cm2", False),
+    ("Impedance, Nyquist", "Z_im", "Z_re", "ohm cm2", False),
+    ("Response", "H", "f", "1", True),
+    ("Response with load", "H_load", "f", "1", True),
+    ("Phase of the response", "H_phase", "f", "rad", False),
+)
+"""Title, quantity, horizontal quantity, unit, and whether the vertical axis is logarithmic."""
 
 
 def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[Drawing, ...]:
@@ -26,6 +37,7 @@ def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[
         found.append(Drawing("Gain", {"gain": "gain"}, over="V", unit="M"))
     lines = {c: f"C_quasistatic{suffix(c)}" for c in curves if f"C_quasistatic{suffix(c)}" in seen}
     found.append(Drawing("Quasi-static capacitance", lines, over="V", unit="F/cm2"))
+    found += _spectra(seen, curves)
     state: Curve = "lit" if "lit" in curves else "dark"
     end = suffix(state)
     field = "field" if device.grid.ndim == 1 else f"field_{device.grid.axes[0]}"
@@ -40,3 +52,22 @@ def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[
             at = ("V", "V") if "V" in seen else None
             found.append(Drawing(words, names, unit=unit, logarithmic=logarithmic, spans=spans, state=at))
     return tuple(d for d in found if d.lines)
+
+
+def _spectra(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:
+    """Yield drawings of small-signal quantities over frequency or, with a single frequency, over V."""
+    for title, name, over, unit, logarithmic in _SPECTRA:
+        lines: dict[str, str] = {c: f"{name}{suffix(c)}" for c in curves if f"{name}{suffix(c)}" in seen}
+        if over == "f" and "f" not in seen:
+            yield Drawing(title, lines, over="V", unit=unit, logarithmic=logarithmic)
+        elif over == "f":
+            yield Drawing(
+                title, lines, over="f", unit=unit, logarithmic=logarithmic, state=("V", "V"), logarithmic_over=True
+            )
+        else:
+            for curve in curves:
+                if curve in lines:
+                    horizontal = f"{over}{suffix(curve)}"
+                    yield Drawing(
+                        f"{title}, {curve}", {curve: lines[curve]}, over=horizontal, unit=unit, state=("V", "V")
+                    )

@@ -7,6 +7,7 @@ from typing import Any, Final
 from minga.engine.model import Model, Over
 from minga.engine.program import Program
 from minga.models.photodiode.pointwise.scheme import pointwise
+from minga.models.photodiode.solver.analysis import analyses_of, check_analysis, tables_of_analyses
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.capacitance import Capacitance
 from minga.models.photodiode.solver.coefficients import Coefficients
@@ -39,7 +40,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
 
     Observables: V, J and J_lit (A/cm2), gain, C_quasistatic and C_quasistatic_lit (dQ/dV, F/cm2), uniformity, E_max
     (V/cm), M (the current divided by the current that remains without the pairs made by ionisation), iterations,
-    E_<layer> (V/cm, in the middle of the layer), punch_through and breakdown (V).
+    E_<layer> (V/cm, in the middle of the layer), punch_through and breakdown (V); and those of `problem.mode`.
 
     Parameters
     ----------
@@ -59,6 +60,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
         If the problem cannot be solved as stated.
     """
     check_linear(problem.linear, device.grid, problem.scheme)
+    check_analysis(device, problem)
     if problem.scheme == "pointwise":
         return pointwise(device, problem)
     coefficients = Coefficients(device)
@@ -85,7 +87,12 @@ def photodiode(device: Device, problem: Problem) -> Model:
     biasing = Biasing(coefficients, problem, tracks, _middle(device), capacitance)
     step, observe = Program("step"), Program("observe")
     biasing.record(step)
+    analyses = analyses_of(device, problem, main)
+    for analysis in analyses:
+        analysis.record(step)
     observables, columns = record_observables(observe, biasing)
+    for analysis in analyses:
+        observables |= analysis.observed
     pictures = [Pictures(track) for track in main]
     for item in pictures:
         item.record(step, biasing)
@@ -102,6 +109,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
             *worked,
             *biasing.terminal.sums,
             *(() if capacitance is None else capacitance.fields),
+            *(item for analysis in analyses for item in analysis.fields),
             *coefficients.fields,
         ),
         step=step,
@@ -115,10 +123,10 @@ def photodiode(device: Device, problem: Problem) -> Model:
         steps=problem.steps,
         explain=explainer(biasing),
         over=Over(tracks[0].broken, breakdown_words(biasing)) if problem.ionisation else None,
-        tables={"iv": columns},
+        tables={"iv": columns, **tables_of_analyses(problem, analyses)},
         former={}
         if capacitance is None
-        else {old: new for old, new in RENAMED_OBSERVABLES.items() if new in observables},
+        else {old: new for old, new in RENAMED_OBSERVABLES.items() if new in observables and old not in observables},
         hierarchies=tuple(item for newton in newtons.values() for item in hierarchies_of(newton.lines)),
     )
 

@@ -27,6 +27,12 @@ def notes_of(device: Device, problem: Problem) -> Notes:
         yield "built-in voltage", f"{built_in_voltage(device):.5f} V"
         yield from _depletion(device, problem)
     yield from _solved(device, problem)
+    if problem.frequencies:
+        first, last = min(problem.frequencies), max(problem.frequencies)
+        yield (
+            "frequencies",
+            f"{len(problem.frequencies)}, {first:g} to {last:g} Hz" if last > first else f"{first:g} Hz",
+        )
 
 
 def _layers(device: Device) -> Notes:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
+from minga.models.photodiode.settings_ac import AcSettings, CvSettings, NoiseSettings
 
 __all__ = [
     "BIAS_FORM",
@@ -270,6 +271,8 @@ class PhotodiodeSettings(BaseModel):
         Compute dQ/dV, F/cm2: the additional charge at a slightly larger voltage.
     materials
         Material file of the user, beside the case.
+    mode
+        Analysis at each voltage; its options are in the table of the same name.
     """
 
     model_config = _STRICT
@@ -353,6 +356,13 @@ class PhotodiodeSettings(BaseModel):
         Field(description='for two axes: linear = "auto", or "rows", "sparse" or "krylov"'),
     ] = "auto"
     pointwise: Annotated[PointwiseSettings | None, Field(description='[photodiode.pointwise] across = "block"')] = None
+    mode: Annotated[
+        Literal["iv", "cv", "ac", "noise"],
+        Field(description='what is computed at each voltage: mode = "iv", "cv", "ac" or "noise"'),
+    ] = "iv"
+    ac: Annotated[AcSettings | None, Field(description='[photodiode.ac] frequencies = ["1 MHz", "1 GHz"]')] = None
+    cv: Annotated[CvSettings | None, Field(description='[photodiode.cv] frequency = "1 MHz"')] = None
+    noise: Annotated[NoiseSettings | None, Field(description='[photodiode.noise] area = "100 um2"')] = None
     tolerance: Annotated[
         float | None,
         Field(gt=0, lt=1, json_schema_extra={"unit": "kT/q"}, description="tolerance of the unknowns, kT/q"),

@@ -27,6 +27,7 @@ SPEC = ModelSpec(
     make=make,
     examples=(
         "pin-inp",
+        "pin-ac",
         "apd",
         "msm",
         "planar",

@@ -15,14 +15,18 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from minga.errors import CaseError
+from minga.models.photodiode.solver.circuit import Circuit
 
-__all__ = ["CURVES", "Curve", "Linear", "Problem", "Scheme", "suffix"]
+__all__ = ["CURVES", "Curve", "Linear", "Mode", "Problem", "Scheme", "suffix"]
 
 Curve = Literal["dark", "lit"]
 Scheme = Literal["newton", "gummel", "pointwise"]
 Linear = Literal["auto", "rows", "sparse", "krylov"]
+Mode = Literal["iv", "cv", "ac", "noise"]
 
 CURVES: Final[tuple[Curve, ...]] = ("dark", "lit")
+MOST_FREQUENCIES: Final = 1000
+"""Largest number of frequencies in one run."""
 
 
 def suffix(curve: Curve) -> str:
@@ -63,6 +67,13 @@ class Problem:
         Whether to compute dQ/dV of each curve.
     linear
         Solver of linear systems with two axes, see `minga.models.photodiode.solver.linear`.
+    mode
+        Analysis at each voltage: "iv": none; "cv": small-signal capacitance and conductance at one frequency; "ac":
+        admittance and photoresponse at all `frequencies`; "noise": excess noise of the multiplication.
+    frequencies
+        Frequencies of "cv" and "ac", Hz.
+    circuit
+        Circuit around the device, for bandwidths and noise; None: none.
     """
 
     bias: tuple[float, ...] = ()
@@ -80,6 +91,9 @@ class Problem:
     current: tuple[float, ...] = ()
     quasistatic_capacitance: bool = False
     linear: Linear = "auto"
+    mode: Mode = "iv"
+    frequencies: tuple[float, ...] = ()
+    circuit: Circuit | None = None
 
     def __post_init__(self) -> None:
         if self.bias and self.current:
@@ -104,6 +118,24 @@ class Problem:
             raise CaseError("gain requires both curves", key="photodiode.curves", remedy='curves = ["dark", "lit"]')
         if self.gain and not self.ionisation:
             raise CaseError("gain requires ionisation", key="photodiode.ionisation", remedy="set it to true")
+        self._check_frequencies()
+
+    def _check_frequencies(self) -> None:
+        """Raise CaseError for frequencies that the mode does not take, or that are not positive."""
+        most = {"cv": 1, "ac": MOST_FREQUENCIES}.get(self.mode, 0)
+        if not min(most, 1) <= len(self.frequencies) <= most:
+            raise CaseError(
+                f"{len(self.frequencies)} frequencies in mode {self.mode!r}",
+                key="photodiode.ac.frequencies",
+                remedy=f'"cv" takes one frequency, "ac" 1 to {most if most > 1 else MOST_FREQUENCIES}, others none',
+            )
+        for value in self.frequencies:
+            if not 0.0 < value < float("inf"):
+                raise CaseError(
+                    f"a frequency of {value:g} Hz",
+                    key="photodiode.ac.frequencies",
+                    remedy='give positive numbers in Hz, or with a unit: "1 MHz"',
+                )
 
     @property
     def steps(self) -> int:

@@ -1,0 +1,89 @@
+"""Analyses of a solution at each voltage: the recorders of a problem's mode, their observables and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.models.photodiode.solver.biasing import Track
+from minga.models.photodiode.solver.noise import Noise
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.solver.spectrum import Spectrum
+from minga.models.photodiode.structure.constants import CHARGE
+from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.optics import photon_energy
+from minga.space.field import Field, Register
+
+__all__ = ["Analysis", "analyses_of", "check_analysis", "tables_of_analyses"]
+
+
+class Analysis(Protocol):
+    """Recorder of an analysis of one curve."""
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields, for a Model."""
+
+    @property
+    def observed(self) -> Mapping[str, Register | tuple[Register, ...]]:
+        """Registers by the name of the observable."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Observables in the table of the mode."""
+
+    def record(self, program: Program) -> None:
+        """Record the analysis of the present solution."""
+
+
+def analyses_of(device: Device, problem: Problem, tracks: tuple[Track, ...]) -> tuple[Analysis, ...]:
+    """Return the recorders of the mode, one for each curve; none for I-V curves."""
+    power = _power(device)
+    if problem.mode in ("ac", "cv"):
+        return tuple(Spectrum(track, problem, power if problem.mode == "ac" else None) for track in tracks)
+    if problem.mode == "noise":
+        return tuple(Noise(track, problem, power or 0.0) for track in tracks)
+    return ()
+
+
+def tables_of_analyses(problem: Problem, analyses: tuple[Analysis, ...]) -> dict[str, tuple[str, ...]]:
+    """Return the columns of the table named after the mode; empty without analyses."""
+    columns = tuple(dict.fromkeys(name for item in analyses for name in item.columns))
+    return {problem.mode: ("V", *columns)} if analyses else {}
+
+
+def check_analysis(device: Device, problem: Problem) -> None:
+    """Raise CaseError for a device or scheme that the mode does not cover."""
+    if problem.mode == "iv":
+        return
+    if problem.mode == "noise" and device.grid.ndim > 1:
+        raise CaseError(
+            'mode = "noise" of a device with two axes',
+            key="photodiode.mode",
+            remedy="leave width, columns and regions out: the noise of multiplication is that of devices with one axis",
+        )
+    if problem.scheme == "pointwise":
+        raise CaseError(
+            f"mode = {problem.mode!r} with the pointwise scheme",
+            key="photodiode.scheme",
+            remedy='write scheme = "newton"',
+        )
+    if problem.mode == "noise" and _power(device) is None:
+        raise CaseError(
+            'mode = "noise" without light',
+            key="photodiode.light",
+            remedy="write [photodiode.light] with a wavelength and a power: F is that of a photocurrent",
+        )
+
+
+def _power(device: Device) -> float | None:
+    """Return the power of the light, W/cm2; 0 if it is not known, None if nothing is generated."""
+    if not (device.generation * device.volumes).any():
+        return None
+    if device.light is None:
+        return 0.0
+    if device.light.flux is None:
+        return device.light.power
+    return device.light.flux * photon_energy(device.light.wavelength) * CHARGE

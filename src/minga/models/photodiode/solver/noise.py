@@ -1,0 +1,166 @@
+"""Excess noise of a curve after each voltage, from the profile of its solution; see `minga.models.photodiode.noise`.
+
+F is that of the pairs which the light generates. The noise of the whole current follows from the same profile with all
+pairs that are generated, by light or traps, and with the minority carriers that contacts emit. It is that of
+reverse-biased devices, whose carriers are collected before they recombine. The responsivity of the noise-equivalent
+power is that of a small change of the light about the solution.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader
+from minga.lang.expr import as_node, where
+from minga.lang.kernel import Kernel
+from minga.models.photodiode.noise import local_noise
+from minga.models.photodiode.solver.biasing import Track
+from minga.models.photodiode.solver.coefficients import Coefficients, Pieces
+from minga.models.photodiode.solver.physics import WEAKEST, fields_of, filled, ionisation_coefficient
+from minga.models.photodiode.solver.problem import Problem, suffix
+from minga.models.photodiode.solver.small_signal import SmallSignal
+from minga.models.photodiode.structure.constants import BOLTZMANN, CHARGE
+from minga.space.field import Field, Register
+
+__all__ = ["Noise"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Noise:
+    """Recorder of the noise of a curve.
+
+    Attributes
+    ----------
+    power
+        Power of the light, W/cm2; 0 if it is not known.
+    rates
+        Ionisation coefficients of electrons and holes on the edges, 1/cm.
+    found
+        Registers by the name of the observable.
+    """
+
+    track: Track
+    problem: Problem
+    power: float
+    signal: SmallSignal = field(init=False)
+    rates: tuple[Field, Field] = field(init=False)
+    found: dict[str, Register] = field(init=False)
+
+    def __post_init__(self) -> None:
+        name, grid, put = self.track.name, self.track.state.grid, object.__setattr__
+        put(self, "signal", SmallSignal(self.track))
+        put(self, "rates", tuple(Field(f"{name} rate of {c}", grid, centre="x") for c in ("electrons", "holes")))
+        names = ["F", "M_local"]
+        if self.problem.circuit is not None:
+            names += ["S_shot", "S_thermal", *(["NEP"] if self.power > 0.0 else [])]
+        put(self, "found", {item: Register(f"{name} noise {item}") for item in names})
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields, for a Model."""
+        return *self.signal.fields, *self.rates
+
+    @property
+    def observed(self) -> dict[str, Register]:
+        """Registers by the name of the observable, with the suffix of the curve."""
+        return {f"{name}{suffix(self.track.curve)}": register for name, register in self.found.items()}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Observables in the table of the mode."""
+        return tuple(self.observed)
+
+    def record(self, program: Program) -> None:
+        """Record the analysis of the present solution; without one, all quantities are NaN."""
+        for register in self.found.values():
+            program.let(register, math.nan)
+        with program.when((self.track.failed == 0) & (self.track.broken == 0)):
+            self._record(program)
+
+    def _record(self, program: Program) -> None:
+        signal, equations = self.signal, self.track.equations
+        c = equations.coefficients
+        signal.linearise(program)
+        self._rates(program, c)
+        intensity, direction = (Register(f"{self.track.name} noise {item}") for item in ("intensity", "direction"))
+        program.call_global(
+            _noise_of(c.device.lengths[0][1:-1]),
+            reads=[
+                *self.rates, c.nodes.generation, c.nodes.volume, equations.edges[0].electrons.value,
+                equations.edges[0].holes.value, signal.net[3], self.track.state.potential.now,
+            ],
+            writes=[self.found["M_local"], self.found["F"], intensity, direction],
+        )  # fmt: skip
+        circuit = self.problem.circuit
+        if circuit is None:
+            return
+        # In equilibrium and forward bias, currents of both directions cancel, but their noise does not.
+        shot = where(
+            self.track.state.bias * direction < 0.0, 2.0 * CHARGE * CHARGE * circuit.area * intensity, math.nan
+        )
+        heat = 4.0 * BOLTZMANN * c.device.temperature / circuit.load if circuit.load > 0.0 else math.nan
+        program.let(self.found["S_shot"], shot)
+        program.let(self.found["S_thermal"], heat)
+        if "NEP" in self.found:
+            signal.factorise(program, as_node(0.0))
+            signal.solve(program, signal.response)
+            responsivity = mg.abs(as_node(signal.response.re)) / self.power
+            program.let(self.found["NEP"], mg.sqrt(self.found["S_shot"] + heat) / responsivity)
+
+    def _rates(self, program: Program, c: Coefficients) -> None:
+        """Record the ionisation coefficients on the edges; 0 without ionisation."""
+        if not self.track.ionisation:
+            return
+        pieces = c.ionising[0]
+        models = [item for part in pieces for item in fields_of(part)]
+        edges = self.track.equations.inner(0)
+        program.apply(
+            _coefficients(pieces), self.track.state.potential.now, c.edges[0].slope, models, self.rates, region=edges
+        )
+
+
+def _coefficients(pieces: tuple[Pieces, Pieces]) -> Kernel:
+    """Return the kernel of ionisation coefficients."""
+
+    def coefficients(potential: CellReader, slope: CellReader, models: Sequence[CellReader], out: Any) -> None:
+        strength = mg.max(mg.abs(potential[0] - potential[-1]) * slope[0], WEAKEST)
+        rest = list(models)
+        for template, item in zip(pieces, out, strict=True):
+            own = filled(template, rest, (0,))
+            item[0] = ionisation_coefficient(own, strength) if own.a else strength * 0.0
+
+    return Kernel(coefficients, name="ionisation coefficients")
+
+
+def _noise_of(lengths: Floats) -> Callable[..., tuple[float, float, float, float]]:
+    """Return the function of profiles that a Program calls."""
+
+    def noise(
+        alpha: Floats, beta: Floats, generation: Floats, volume: Floats, electrons: Floats, holes: Floats, net: Floats,
+        potential: Floats,
+    ) -> tuple[float, float, float, float]:  # fmt: skip
+        """Return gain and excess noise factor of the light, the intensity of the whole noise, and a direction.
+
+        The direction is that in which electrons drift where the field is strongest: 1 towards larger x, -1 smaller x.
+        """
+        field = np.diff(potential) / lengths
+        sign = 1.0 if field[np.argmax(np.abs(field))] >= 0.0 else -1.0
+        way = slice(None, None, int(sign))
+        rates = alpha[1:-1][way], beta[1:-1][way], lengths[way]
+        light = local_noise(*rates, (generation * volume)[way])
+        primary = np.maximum(-net, 0.0)[way]
+        primary[0] += max(-sign * float(electrons[1:-1][way][0]), 0.0)
+        primary[-1] += max(-sign * float(holes[1:-1][way][-1]), 0.0)
+        return light.gain, light.excess, local_noise(*rates, primary).intensity, sign
+
+    return noise
