@@ -61,7 +61,13 @@ def test_the_case_is_right(tmp_path: Path) -> None:
 
 
 LIGHT = {"wavelength": 1550.0, "power": 1e-3}
+COHERENT = LIGHT | {"optics": "transfer-matrix"}
 SLOPE = "photodiode.layers[1]"
+FILES = {
+    "down.csv": "nm,n,k\n600,2.0,0.0\n500,2.0,0.0\n",
+    "short.csv": "# mine\n400 2.0 0.1\n500 2.1 0.0\n",
+    "bad.csv": "400 1.5\n",
+}
 
 WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     (f"{SLOPE}.begin", {"begin": 0.9}, {}, "'absorber' overlaps layer 'top': it begins at 0.9 um.*ends at 1 um"),
@@ -82,7 +88,26 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     (f"{SLOPE}.n", {"n": float("nan")}, {}, "is NaN; expected a finite number|finite"),
     (f"{SLOPE}.n", {"n": -1e15}, {}, "a number of at least 0 .1/cm3."),
     ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 1900.0}}, "no layer absorbs light of 1900"),
-    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 850.0}}, "'top': the absorption of InP"),
+    ("photodiode.light.wavelength", {"material": "InGaAsP"}, {"light": LIGHT | {"wavelength": 850.0}},
+     "'absorber': the absorption of InGaAsP at 850 nm is unknown"),
+    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 200.0}},
+     "'top': the absorption of InP at 200 nm is unknown; it is known from 206.6 to"),
+    ("photodiode.light.wavelength", None, {"light": COHERENT | {"wavelength": 200.0}}, "'top'.*InP.*from 206.6 to 2"),
+    ("photodiode.layers", {"material": "InGaAsP"}, {"light": COHERENT},
+     "'absorber': the refractive index of InGaAsP is unknown"),
+    ("photodiode.light.coatings", None, {"light": LIGHT | {"coatings": [{"thickness": 0.1, "index": 2.0}]}},
+     "coatings of a device whose optics are 'beer-lambert'"),
+    ("photodiode.light.coatings[0].thickness", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 0.0, "index": 2.0}]}}, "a number above 0"),
+    ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 0.1, "index": "SiN"}]}}, "there is no refractive index 'SiN'"),
+    ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 0.1, "index": "down.csv"}]}}, "line 3 of down.csv: 500 nm after 600 nm"),
+    ("photodiode.light.wavelength", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 0.1, "index": "short.csv"}]}}, "coating 1: .*'short' is known from 400 to 500 nm, not at 1550"),
+    ("photodiode.light.wavelength", None, {"light": COHERENT | {"backing": "short.csv"}}, "backing: .*'short'"),
+    (f"{SLOPE}.index", {"index": "bad.csv"}, {}, "line 1 of bad.csv: expected three numbers, found '400 1.5'"),
+    (f"{SLOPE}.index[0]", {"index": [-1.0, 0.0]}, {}, "layer 'absorber'"),
     ("photodiode.light.power", None, {"light": {"wavelength": 1550.0}}, "neither power nor flux"),
     ("photodiode.curves", None, {"curves": ["dark", "lit"]}, "a lit curve, but there is no light"),
     ("photodiode.bias[1]", None, {"bias": [0.0, -5000.0]}, "-5000 V across 2.5 um is a mean field"),
@@ -137,7 +162,8 @@ tau_p = { value = 1e-6, source = "mine" }
 
 @pytest.mark.parametrize(("key", "layer", "changes", "said"), WRONG)
 def test_wrong_input(tmp_path: Path, key: str, layer: Any, changes: dict[str, Any], said: str) -> None:
-    (tmp_path / "ge.toml").write_text(GE)
+    for name, text in ({"ge.toml": GE} | FILES).items():
+        (tmp_path / name).write_text(text)
     with pytest.raises(CaseError, match=said) as caught:
         make(tmp_path, layer, **changes)
     assert caught.value.key == key
@@ -329,7 +355,8 @@ COUNTS_AND_RATIOS = {
     "LayerSettings.rows", "GradedSettings.growth", "MeshSettings.coarsen", "MeshSettings.nodes",
     "PointwiseSettings.segments", "PointwiseSettings.inner_sweeps", "PointwiseSettings.weight",
     "PointwiseSettings.limit", "PointwiseSettings.growth", "PointwiseSettings.expected", "PhotodiodeSettings.columns",
-    "PhotodiodeSettings.limit",
+    "PhotodiodeSettings.limit", "LayerSettings.index", "CoatingSettings.index", "LightSettings.ambient",
+    "LightSettings.backing",
 }  # fmt: skip
 
 

@@ -20,8 +20,9 @@ from minga.models.photodiode.settings import (
 )
 from minga.models.photodiode.structure.composition import quaternary
 from minga.models.photodiode.structure.device import Device, device_from
+from minga.models.photodiode.structure.indices import Index, IndexSaid, index_of
 from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
-from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Side, Stack
+from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Side, Stack
 
 __all__ = ["device_of", "materials_of", "stack_of"]
 
@@ -77,7 +78,9 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
     """Return the complete structure of the device except for its mesh."""
     materials = materials_of(settings, directory)
     names = _names(settings)
-    layers = tuple(_layer(k, entry, names[k], materials, settings) for k, entry in enumerate(settings.layers))
+    layers = tuple(
+        _layer(k, entry, names[k], materials, settings, directory) for k, entry in enumerate(settings.layers)
+    )
     _check_positions(settings, layers)
     _check_regions(settings, layers)
     return Stack(
@@ -85,7 +88,7 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         contacts=_contacts(settings),
         regions=tuple(Region(r.name, r.x, r.y, r.doping) for r in settings.regions),
         temperature=_temperature(settings, layers),
-        light=_light(settings.light),
+        light=_light(settings.light, directory),
         statistics=settings.statistics,
         mobility=settings.mobility,
         recombination=settings.recombination,
@@ -107,7 +110,12 @@ def _names(settings: PhotodiodeSettings) -> list[str]:
 
 
 def _layer(
-    k: int, entry: LayerSettings, name: str, materials: Mapping[str, Material], settings: PhotodiodeSettings
+    k: int,
+    entry: LayerSettings,
+    name: str,
+    materials: Mapping[str, Material],
+    settings: PhotodiodeSettings,
+    directory: Path,
 ) -> Layer:
     key = f"photodiode.layers[{k}]"
     material = _material(entry, name, key, materials)
@@ -122,6 +130,7 @@ def _layer(
         {item: value for item in _CHANGES if (value := getattr(entry, item)) is not None},
         entry.ionisation,
         None if entry.doping is not None else (donors[0] + acceptors[0], donors[1] + acceptors[1]),
+        _index(entry.index, directory, f"{key}.index"),
     )
     _check_doping(layer, donors, acceptors, key)
     return layer
@@ -291,16 +300,39 @@ def _temperature(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> flo
     return settings.temperature
 
 
-def _light(settings: LightSettings | None) -> Light | None:
+def _index(said: IndexSaid | None, directory: Path, key: str) -> Index | None:
+    return None if said is None else index_of(said, directory, key)
+
+
+def _light(settings: LightSettings | None, directory: Path) -> Light | None:
     if settings is None:
         return None
+    for name in ("coatings", "ambient", "backing"):
+        if settings.optics != "transfer-matrix" and name in settings.model_fields_set:
+            raise CaseError(
+                f"{name} of a device whose optics are {settings.optics!r}, which reflect nothing",
+                key=f"photodiode.light.{name}",
+                remedy='leave it out, or write optics = "transfer-matrix"',
+            )
     if (settings.power is None) == (settings.flux is None):
         raise CaseError(
             "neither power nor flux of the light" if settings.power is None else "both power and flux of the light",
             key="photodiode.light.power",
             remedy='write power = "1 mW/cm2", or flux = 7.8e15',
         )
-    return Light(settings.wavelength, settings.power or 0.0, settings.flux, settings.side)
+    return Light(
+        settings.wavelength,
+        settings.power or 0.0,
+        settings.flux,
+        settings.side,
+        settings.optics,
+        tuple(
+            Coating(index_of(entry.index, directory, f"photodiode.light.coatings[{k}].index"), entry.thickness)
+            for k, entry in enumerate(settings.coatings)
+        ),
+        1.0 if settings.ambient is None else settings.ambient,
+        _index(settings.backing, directory, "photodiode.light.backing"),
+    )
 
 
 def _ionisation(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:

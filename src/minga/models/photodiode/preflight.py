@@ -11,6 +11,7 @@ from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.depletion import Depletion, built_in_voltage, column, debye_lengths
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.illumination import Illumination
 
 __all__ = ["notes_of"]
 
@@ -93,6 +94,19 @@ def _light(device: Device, problem: Problem) -> Notes:
     lit = "" if "lit" in problem.curves else "; no curve is lit"
     source = f"{device.light.wavelength:g} nm from the {device.light.side}'s side, absorbed in {', '.join(names)}"
     yield "light", f"{source}: primary photocurrent {current:.4g} A/cm2{lit}"
+    if device.illumination is not None:
+        yield "optics", _optics(device, device.illumination)
+
+
+def _optics(device: Device, light: Illumination) -> str:
+    """Return where the light goes, in per cent."""
+    films = [(f"coating {k + 1}", share) for k, share in enumerate(light.coatings)]
+    layers = [(layer.name, share) for layer, share in zip(device.layers, light.layers, strict=True)]
+    absorbed = [f"{100 * share:.3g} % in {name}" for name, share in films + layers if share > 0.0]
+    return (
+        f"{100 * light.reflected:.3g} % reflected, {100 * light.transmitted:.3g} % transmitted, "
+        f"absorbed: {', '.join(absorbed)}"
+    )
 
 
 def _heights(device: Device) -> np.ndarray:

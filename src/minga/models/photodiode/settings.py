@@ -8,6 +8,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
+from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings
+from minga.models.photodiode.structure.indices import IndexSaid
 
 __all__ = [
     "BIAS_FORM",
@@ -88,6 +90,7 @@ class LayerSettings(BaseModel):
             description="absorption coefficient of the light, 1/cm: absorption = 6100.0",
         ),
     ] = None
+    index: Annotated[IndexSaid | None, Field(description=INDEX_FORM)] = None
     ionisation: Annotated[str | None, Field(description='coefficient set: ionisation = "umebu", or "none"')] = None
 
 
@@ -148,6 +151,18 @@ class LightSettings(BaseModel):
     ] = None
     wavelength: Annotated[Wavelength, Field(json_schema_extra={"unit": "nm"}, description="nm: wavelength = 1550.0")]
     side: Annotated[Literal["cathode", "anode"], Field(description="illuminated side")] = "cathode"
+    optics: Annotated[
+        Literal["beer-lambert", "transfer-matrix"],
+        Field(description='optics = "beer-lambert", or "transfer-matrix" with reflection and interference'),
+    ] = "beer-lambert"
+    coatings: tuple[CoatingSettings, ...] = ()
+    ambient: Annotated[
+        Positive | None, Field(description="refractive index of the medium the light comes from: ambient = 1.0")
+    ] = None
+    backing: Annotated[
+        IndexSaid | None,
+        Field(description='refractive index behind the far side, by default the last layer\'s: backing = "Au"'),
+    ] = None
 
 
 class GradedSettings(BaseModel):

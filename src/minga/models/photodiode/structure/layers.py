@@ -196,10 +196,11 @@ def _absorption(stack: Stack, materials: Sequence[Material], numbers: Numbers) -
     found = np.zeros(len(materials))
     if stack.light is None:
         return found
-    for row, (material, k) in enumerate(zip(materials, numbers, strict=True)):
-        layer = stack.layers[k]
-        given = layer.changes.get("absorption")
-        found[row] = absorption_of(material, stack.light.wavelength, layer.name) if given is None else given
+    known: dict[tuple[int, Material], float] = {}
+    for row, key in enumerate(zip(numbers.tolist(), materials, strict=True)):
+        if key not in known:
+            known[key] = absorption_of(stack.layers[key[0]], key[1], stack.light.wavelength)
+        found[row] = known[key]
     return found
 
 

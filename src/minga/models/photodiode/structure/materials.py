@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minga.errors import CaseError
+from minga.models.photodiode.structure.indices import Index, IndexSaid, index_of
 from minga.models.photodiode.structure.ionisation import IonisationSet, SetSettings
 from minga.schema import validate
 
@@ -87,7 +88,9 @@ class Material:
     caughey_thomas_n, caughey_thomas_p, saturation
         Parameters of the mobility models, if known.
     absorption
-        Absorption of light, if the material absorbs.
+        Absorption of light, where it differs from that of the index.
+    index
+        Refractive index, if known.
     ionisation
         Set of ionisation coefficients, or the name of one.
     varshni
@@ -116,6 +119,7 @@ class Material:
     caughey_thomas_p: CaugheyThomas | None = None
     saturation: Saturation | None = None
     absorption: Absorption | None = None
+    index: Index | None = None
     ionisation: str | IonisationSet | None = None
     varshni: tuple[float, float] | None = None
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
@@ -209,6 +213,9 @@ class _MaterialSettings(BaseModel):
     caughey_thomas_p: _CaugheyThomas | None = None
     saturation: _Saturation | None = None
     absorption: _Absorption | None = None
+    index: Annotated[
+        IndexSaid | None, Field(description='n, [n, k], a shipped table or a file of nm, n, k: index = "Si"')
+    ] = None
     varshni: _Varshni | None = None
     ionisation: Annotated[
         str | SetSettings | None,
@@ -216,8 +223,8 @@ class _MaterialSettings(BaseModel):
     ] = None
 
 
-def _material(name: str, table: Mapping[str, Any], key: str) -> Material:
-    said = validate(_MaterialSettings, table, key, thing="a file of materials")
+def _material(name: str, table: Mapping[str, Any], directory: Path) -> Material:
+    said = validate(_MaterialSettings, table, name, thing="a file of materials")
     values: dict[str, Any] = {"name": name}
     sources: dict[str, str] = {}
     for item in fields(Material):
@@ -239,6 +246,9 @@ def _material(name: str, table: Mapping[str, Any], key: str) -> Material:
                 found = (found.alpha, found.beta)
         if found is not None:
             values[item.name] = found
+    if said.index is not None:
+        index = values["index"] = index_of(said.index, directory, f"{name}.index")
+        sources |= {"index": index.source} if index.source else {}
     return Material(**values, sources=sources)
 
 
@@ -262,7 +272,7 @@ def read_materials(path: Path) -> dict[str, Material]:
                 where=str(path),
                 remedy="write a table for each material: [Ge] gap = 0.66 ...",
             )
-    return {name: _material(name, table, name) for name, table in tables.items()}
+    return {name: _material(name, table, path.parent) for name, table in tables.items()}
 
 
 @cache

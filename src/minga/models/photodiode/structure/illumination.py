@@ -1,0 +1,116 @@
+"""Fate of the light: what a device reflects, transmits and absorbs, and in which of its nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.models.photodiode.structure.mesh import Mesh
+from minga.models.photodiode.structure.optics import film_of, generation_of, uncovered
+from minga.models.photodiode.structure.stack import Light, Stack
+from minga.models.photodiode.structure.transfer_matrix import Film, Waves, waves_in
+
+__all__ = ["Illumination", "illumination_of"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Illumination:
+    """The light of one wavelength, as fractions of the incident photons.
+
+    Parameters
+    ----------
+    reflected, transmitted
+        Fractions that leave the device on the light's side and on the far side.
+    coatings
+        Fractions absorbed in the coatings, from the outside inwards.
+    layers
+        Fractions absorbed in the layers, from the anode to the cathode.
+    nodes
+        Fractions absorbed in the volumes of the nodes along x, f8 of shape (N,).
+    """
+
+    reflected: float
+    transmitted: float
+    coatings: tuple[float, ...]
+    layers: tuple[float, ...]
+    nodes: Floats
+
+
+def illumination_of(
+    stack: Stack, light: Light, mesh: Mesh, absorption: Floats, numbers: NDArray[np.int64]
+) -> Illumination:
+    """Return where the light goes.
+
+    Parameters
+    ----------
+    stack
+        Structure of the device.
+    light
+        The light.
+    mesh
+        Mesh along x.
+    absorption
+        Absorption coefficient at the nodes, 1/cm; used without interference.
+    numbers
+        Layers of the nodes.
+
+    Raises
+    ------
+    CaseError
+        If the refractive index of a layer or a coating is unknown at the wavelength.
+    """
+    if light.optics == "transfer-matrix":
+        return _coherent(stack, light, mesh)
+    below, above = mesh.halves
+    pairs = generation_of(1.0, absorption, below, above, from_high=light.side == "cathode")
+    nodes = pairs * mesh.volumes
+    layers = tuple(float(nodes[numbers == k].sum()) for k in range(len(stack.layers)))
+    return Illumination(0.0, max(1.0 - sum(layers), 0.0), (), layers, nodes)
+
+
+def _coherent(stack: Stack, light: Light, mesh: Mesh) -> Illumination:
+    layers = stack.layers[::-1] if light.side == "cathode" else stack.layers
+    coatings = [_coating(k, light) for k in range(len(light.coatings))]
+    films = [film_of(layer, light.wavelength) for layer in layers]
+    beyond = (films[-1].n, films[-1].k)
+    if light.backing is not None:
+        if not light.backing.covers(light.wavelength):
+            raise uncovered("backing", light.backing, light.wavelength)
+        beyond = light.backing.at(light.wavelength)
+    waves = waves_in(light.ambient, [*coatings, *films], beyond, light.wavelength)
+    absorbed = waves.absorbed
+    nodes = _in_nodes(waves, len(coatings), mesh, from_high=light.side == "cathode")
+    inside = absorbed[len(coatings) :]
+    return Illumination(
+        waves.reflected,
+        waves.transmitted,
+        absorbed[: len(coatings)],
+        inside[::-1] if light.side == "cathode" else inside,
+        nodes,
+    )
+
+
+def _coating(number: int, light: Light) -> Film:
+    coating = light.coatings[number]
+    if not coating.index.covers(light.wavelength):
+        raise uncovered(f"coating {number + 1}", coating.index, light.wavelength)
+    return Film(*coating.index.at(light.wavelength), coating.thickness)
+
+
+def _in_nodes(waves: Waves, first: int, mesh: Mesh, *, from_high: bool) -> Floats:
+    """Return what each node's volume absorbs: the difference of the power at its two faces."""
+    films = waves.films[first:]
+    tops = np.concatenate(([0.0], np.cumsum([film.thickness for film in films])))
+    faces = mesh.faces - mesh.faces[0]
+    depths = (faces[-1] - faces)[::-1] if from_high else faces
+    number = np.searchsorted(tops[1:-1], depths, side="right")
+    power = np.empty(depths.size)
+    for k, film in enumerate(films):
+        here = number == k
+        power[here] = waves.power(first + k, (depths[here] - tops[k]).clip(0.0, film.thickness))
+    absorbed = (power[:-1] - power[1:]).clip(0.0)
+    return absorbed[::-1] if from_high else absorbed
