@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
@@ -22,9 +23,10 @@ from minga.models.photodiode.structure.composition import quaternary
 from minga.models.photodiode.structure.device import Device, device_from
 from minga.models.photodiode.structure.indices import Index, IndexSaid, index_of
 from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
+from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Side, Stack
 
-__all__ = ["device_of", "materials_of", "stack_of"]
+__all__ = ["device_of", "materials_of", "mesh_of_case", "stack_of"]
 
 _CHANGES: Final = ("tau_n", "tau_p", "mobility_n", "mobility_p", "absorption")
 _ALLOY: Final = "InGaAsP"
@@ -47,15 +49,21 @@ def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
         If the table is inconsistent; the error names the key and the layer.
     """
     stack = stack_of(settings, directory)
-    check_size(settings, stack.layers)
-    device = device_from(stack, mesh_of(settings, stack.layers), across_of(settings))
-    if settings.light is not None and not device.generation.any():
+    lit = stack if _is_lit(settings) else replace(stack, light=None)
+    device = device_from(lit, mesh_of_case(settings, stack), across_of(settings))
+    if device.light is not None and not device.generation.any():
         raise CaseError(
-            f"no layer absorbs light of {settings.light.wavelength:g} nm",
+            f"no layer absorbs light of {device.light.wavelength:g} nm",
             key="photodiode.light.wavelength",
             remedy="choose a shorter wavelength, or write absorption = 6100.0 (1/cm) in the layer that absorbs",
         )
     return device
+
+
+def mesh_of_case(settings: PhotodiodeSettings, stack: Stack) -> Mesh:
+    """Return the mesh of a case along x; CaseError if it is too large or does not fit the layers."""
+    check_size(settings, stack.layers)
+    return mesh_of(settings, stack.layers)
 
 
 def materials_of(settings: PhotodiodeSettings, directory: Path) -> dict[str, Material]:
@@ -88,7 +96,7 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         contacts=_contacts(settings),
         regions=tuple(Region(r.name, r.x, r.y, r.doping) for r in settings.regions),
         temperature=_temperature(settings, layers),
-        light=_light(settings.light, directory),
+        light=_light(settings, directory),
         statistics=settings.statistics,
         mobility=settings.mobility,
         recombination=settings.recombination,
@@ -304,35 +312,50 @@ def _index(said: IndexSaid | None, directory: Path, key: str) -> Index | None:
     return None if said is None else index_of(said, directory, key)
 
 
-def _light(settings: LightSettings | None, directory: Path) -> Light | None:
-    if settings is None:
+def _is_lit(settings: PhotodiodeSettings) -> bool:
+    """Return whether the light belongs to the state of the device, and not only to its quantum efficiency."""
+    return settings.mode != "qe" or "lit" in (settings.curves or ())
+
+
+def _light(settings: PhotodiodeSettings, directory: Path) -> Light | None:
+    said = settings.light
+    if said is None:
         return None
     for name in ("coatings", "ambient", "backing"):
-        if settings.optics != "transfer-matrix" and name in settings.model_fields_set:
+        if said.optics != "transfer-matrix" and name in said.model_fields_set:
             raise CaseError(
-                f"{name} of a device whose optics are {settings.optics!r}, which reflect nothing",
+                f"{name} of a device whose optics are {said.optics!r}, which reflect nothing",
                 key=f"photodiode.light.{name}",
                 remedy='leave it out, or write optics = "transfer-matrix"',
             )
+    if _is_lit(settings):
+        _check_light(said)
+    return Light(
+        said.wavelength or math.inf,
+        said.power or 0.0,
+        said.flux,
+        said.side,
+        said.optics,
+        tuple(
+            Coating(index_of(entry.index, directory, f"photodiode.light.coatings[{k}].index"), entry.thickness)
+            for k, entry in enumerate(said.coatings)
+        ),
+        1.0 if said.ambient is None else said.ambient,
+        _index(said.backing, directory, "photodiode.light.backing"),
+    )
+
+
+def _check_light(settings: LightSettings) -> None:
+    if settings.wavelength is None:
+        raise CaseError(
+            "'wavelength' is missing", key="photodiode.light.wavelength", remedy="write it in nm: wavelength = 1550.0"
+        )
     if (settings.power is None) == (settings.flux is None):
         raise CaseError(
             "neither power nor flux of the light" if settings.power is None else "both power and flux of the light",
             key="photodiode.light.power",
             remedy='write power = "1 mW/cm2", or flux = 7.8e15',
         )
-    return Light(
-        settings.wavelength,
-        settings.power or 0.0,
-        settings.flux,
-        settings.side,
-        settings.optics,
-        tuple(
-            Coating(index_of(entry.index, directory, f"photodiode.light.coatings[{k}].index"), entry.thickness)
-            for k, entry in enumerate(settings.coatings)
-        ),
-        1.0 if settings.ambient is None else settings.ambient,
-        _index(settings.backing, directory, "photodiode.light.backing"),
-    )
 
 
 def _ionisation(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:

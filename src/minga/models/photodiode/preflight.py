@@ -11,19 +11,20 @@ from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.depletion import Depletion, built_in_voltage, column, debye_lengths
 from minga.models.photodiode.structure.device import Device
-from minga.models.photodiode.structure.illumination import Illumination
+from minga.models.photodiode.structure.illumination import Illumination, Spectrum
 
 __all__ = ["notes_of"]
 
 Notes = Iterator[tuple[str, str]]
 
 
-def notes_of(device: Device, problem: Problem) -> Notes:
+def notes_of(device: Device, problem: Problem, spectrum: Spectrum | None = None) -> Notes:
     """Yield the notes as pairs of a label and its text."""
     yield from _layers(device)
     yield from _temperature(device, problem)
     yield from _mesh(device)
     yield from _light(device, problem)
+    yield from _spectrum(device, spectrum)
     if all(t.kind == "ohmic" for t in device.terminals):
         yield "built-in voltage", f"{built_in_voltage(device):.5f} V"
         yield from _depletion(device, problem)
@@ -96,6 +97,17 @@ def _light(device: Device, problem: Problem) -> Notes:
     yield "light", f"{source}: primary photocurrent {current:.4g} A/cm2{lit}"
     if device.illumination is not None:
         yield "optics", _optics(device, device.illumination)
+
+
+def _spectrum(device: Device, spectrum: Spectrum | None) -> Notes:
+    """Yield the wavelengths of quantum efficiencies, and where the light goes at the one that is absorbed most."""
+    if spectrum is None:
+        return
+    absorbed = [sum(item.layers) for item in spectrum.illuminations]
+    best = int(np.argmax(absorbed))
+    count, first, last = len(absorbed), min(spectrum.wavelengths), max(spectrum.wavelengths)
+    yield "wavelengths", f"{count}, {first:g} to {last:g} nm" if count > 1 else f"{first:g} nm"
+    yield f"at {spectrum.wavelengths[best]:g} nm", _optics(device, spectrum.illuminations[best])
 
 
 def _optics(device: Device, light: Illumination) -> str:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings
+from minga.models.photodiode.settings_qe import QeSettings
 from minga.models.photodiode.structure.indices import IndexSaid
 
 __all__ = [
@@ -149,7 +150,10 @@ class LightSettings(BaseModel):
         Positive | None,
         Field(json_schema_extra={"unit": "1/cm2s"}, description="photons per cm2 and second, instead of the power"),
     ] = None
-    wavelength: Annotated[Wavelength, Field(json_schema_extra={"unit": "nm"}, description="nm: wavelength = 1550.0")]
+    wavelength: Annotated[
+        Wavelength | None,
+        Field(json_schema_extra={"unit": "nm"}, description='nm: wavelength = 1550.0; only mode = "qe" may omit it'),
+    ] = None
     side: Annotated[Literal["cathode", "anode"], Field(description="illuminated side")] = "cathode"
     optics: Annotated[
         Literal["beer-lambert", "transfer-matrix"],
@@ -263,6 +267,10 @@ class PhotodiodeSettings(BaseModel):
 
     Attributes
     ----------
+    mode
+        What is solved for: "iv", currents over voltages, or "qe", quantum efficiencies over wavelengths.
+    qe
+        Wavelengths of mode "qe".
     layers
         Layers from the anode to the cathode.
     contacts
@@ -287,6 +295,8 @@ class PhotodiodeSettings(BaseModel):
 
     model_config = _STRICT
 
+    mode: Annotated[Literal["iv", "qe"], Field(description='mode = "iv" or "qe"')] = "iv"
+    qe: Annotated[QeSettings | None, Field(description="[photodiode.qe] wavelengths = [500.0, 700.0]")] = None
     layers: Annotated[
         tuple[LayerSettings, ...],
         Field(

@@ -61,6 +61,8 @@ class Problem:
         Current densities, A/cm2, instead of `bias`: each step finds the voltage of the next one, for one curve.
     quasistatic_capacitance
         Whether to compute dQ/dV of each curve.
+    repeats
+        Number of steps at each voltage, for example one for each wavelength.
     linear
         Solver of linear systems with two axes, see `minga.models.photodiode.solver.linear`.
     """
@@ -80,6 +82,7 @@ class Problem:
     current: tuple[float, ...] = ()
     quasistatic_capacitance: bool = False
     linear: Linear = "auto"
+    repeats: int = 1
 
     def __post_init__(self) -> None:
         if self.bias and self.current:
@@ -107,5 +110,5 @@ class Problem:
 
     @property
     def steps(self) -> int:
-        """Number of steps of the run: voltages or currents."""
-        return len(self.bias or self.current)
+        """Number of steps of the run: voltages or currents, times `repeats`."""
+        return len(self.bias or self.current) * self.repeats

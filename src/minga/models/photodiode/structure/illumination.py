@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.models.photodiode.structure.layers import absorption_at, layer_numbers, materials_at
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.optics import film_of, generation_of, uncovered
 from minga.models.photodiode.structure.stack import Light, Stack
 from minga.models.photodiode.structure.transfer_matrix import Film, Waves, waves_in
 
-__all__ = ["Illumination", "illumination_of"]
+__all__ = ["Illumination", "Spectrum", "illumination_of", "spectrum_of"]
 
 Floats = NDArray[np.float64]
 
@@ -38,6 +40,32 @@ class Illumination:
     coatings: tuple[float, ...]
     layers: tuple[float, ...]
     nodes: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spectrum:
+    """The light in a device at several wavelengths, nm."""
+
+    wavelengths: tuple[float, ...]
+    illuminations: tuple[Illumination, ...]
+
+
+def spectrum_of(stack: Stack, light: Light, mesh: Mesh, wavelengths: Sequence[float]) -> Spectrum:
+    """Return where light of each wavelength goes; all else is that of `light`.
+
+    Raises
+    ------
+    CaseError
+        If an optical property of a layer or a coating is unknown at a wavelength.
+    """
+    numbers, _ = layer_numbers(stack.layers, mesh)
+    materials = materials_at(stack, mesh, numbers)
+    found = []
+    for wavelength in wavelengths:
+        coloured = replace(light, wavelength=wavelength)
+        absorption = absorption_at(stack, coloured, materials, numbers)
+        found.append(illumination_of(stack, coloured, mesh, absorption, numbers))
+    return Spectrum(tuple(wavelengths), tuple(found))
 
 
 def illumination_of(
