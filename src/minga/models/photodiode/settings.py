@@ -70,6 +70,10 @@ class LayerSettings(BaseModel):
         float | tuple[float, float] | None,
         Field(description=f"share of arsenic in InGaAsP: y = 0.6, or [0.2, 0.8], {_GRADING}"),
     ] = None
+    x: Annotated[
+        float | tuple[float, float] | None,
+        Field(description=f"share of Al in AlGaAs and InAlAs, of Ga in InGaAs: x = 0.3, or [0.1, 0.3], {_GRADING}"),
+    ] = None
     tau_n: Annotated[
         Positive | None, Field(json_schema_extra={"unit": "s"}, description="lifetime of electrons, s: tau_n = 1e-9")
     ] = None

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from minga.errors import CaseError
 from minga.models.photodiode.structure.indices import Index, IndexSaid, index_of
 from minga.models.photodiode.structure.ionisation import IonisationSet, SetSettings
+from minga.models.photodiode.structure.vurgaftman import alloys
 from minga.schema import validate
 
 __all__ = ["Absorption", "CaugheyThomas", "Material", "Saturation", "read_materials", "shipped_materials"]
@@ -95,6 +96,8 @@ class Material:
         Set of ionisation coefficients, or the name of one.
     varshni
         (alpha in eV/K, beta in K) of Eg(T) = Eg(0) - alpha T^2/(T + beta), if known.
+    alloy
+        Name and composition of an alloy whose gap depends on the temperature as `structure.vurgaftman` says.
     sources
         Source of each value, by the name of the attribute.
     """
@@ -122,6 +125,7 @@ class Material:
     index: Index | None = None
     ionisation: str | IonisationSet | None = None
     varshni: tuple[float, float] | None = None
+    alloy: tuple[str, float] | None = None
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
@@ -188,7 +192,7 @@ class _Absorption(_Cited):
 
 class _Varshni(_Cited):
     alpha: Annotated[Positive, Field(description="eV/K")]
-    beta: Annotated[Positive, Field(description="K")]
+    beta: Annotated[NotNegative, Field(description="K")]
 
 
 class _MaterialSettings(BaseModel):
@@ -217,6 +221,9 @@ class _MaterialSettings(BaseModel):
         IndexSaid | None, Field(description='n, [n, k], a shipped table or a file of nm, n, k: index = "Si"')
     ] = None
     varshni: _Varshni | None = None
+    x: Annotated[float | None, Field(ge=0, le=1, description="composition of AlGaAs, InGaAs or InAlAs: x = 0.48")] = (
+        None
+    )
     ionisation: Annotated[
         str | SetSettings | None,
         Field(description='ionisation = "cook", or {electrons = [{a = ..., b = ...}], holes = [{a = ..., b = ...}]}'),
@@ -246,10 +253,18 @@ def _material(name: str, table: Mapping[str, Any], directory: Path) -> Material:
                 found = (found.alpha, found.beta)
         if found is not None:
             values[item.name] = found
+    if said.x is not None:
+        values["alloy"] = _alloy(name, said.x)
     if said.index is not None:
         index = values["index"] = index_of(said.index, directory, f"{name}.index")
         sources |= {"index": index.source} if index.source else {}
     return Material(**values, sources=sources)
+
+
+def _alloy(name: str, x: float) -> tuple[str, float]:
+    if name not in alloys():
+        raise CaseError(f"{name} has no x", key=f"{name}.x", remedy=f"leave it out; {', '.join(alloys())} have one")
+    return name, x
 
 
 def read_materials(path: Path) -> dict[str, Material]:
