@@ -10,7 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
+from minga.models.photodiode.preflight import notes_of
+from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import device_from
+from minga.models.photodiode.structure.illumination import spectrum_of
 from minga.models.photodiode.structure.indices import Index, index_of, read_index, shipped_index, shipped_names
 from minga.models.photodiode.structure.materials import shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced
@@ -123,7 +126,7 @@ def test_nitride_on_silicon(wavelength: int, reflected: float, collected: float)
     silicon = shipped_index("Si").at(wavelength)
     waves = waves_in(1.0, (Film(2.0, 0.0, 117.5 * NM), Film(*silicon, 1e-2)), silicon, wavelength)
     assert waves.reflected == pytest.approx(reflected, abs=1e-8)
-    first, last = waves.power(1, np.array([0.5e-4, 10.5e-4]))
+    first, last = waves.power(np.array([1, 1]), np.array([0.5e-4, 10.5e-4]))
     assert first - last == pytest.approx(collected, abs=1e-6)
     assert whole(waves) == pytest.approx(1.0, abs=1e-12)
 
@@ -201,6 +204,19 @@ def test_pairs_are_made_where_the_power_decreases(mesh: str, side: str) -> None:
         assert total + sum(device.illumination.coatings) == pytest.approx(1.0, abs=1e-12)
 
 
+def test_a_mesh_too_coarse_for_the_light_is_reported() -> None:
+    layers = (Layer("p", MATERIALS["Si"], 5e-4, (-1e17, -1e17)), Layer("n", MATERIALS["Si"], 5e-4, (1e17, 1e17)))
+    stack = Stack(layers, ENDS, light=Light(450.0, power=1e-3, side="anode"))
+    notes = dict(notes_of(device_from(stack, spaced([10, 10], [5e-5, 5e-5])), Problem(bias=(0.0,), curves=("lit",))))
+    depth = shipped_index("Si").absorption(450.0) * 5e-5
+    assert (
+        f"{100 * (depth / (1 - np.exp(-depth)) - 1):.2g} % too large: refine the mesh where the light enters"
+        in notes["light"]
+    )
+    fine = dict(notes_of(device_from(stack, spaced([2000, 2000], [2.5e-7] * 2)), Problem(bias=(0.0,), curves=("lit",))))
+    assert "too large" not in fine["light"]
+
+
 def test_a_matched_stack_decays_as_beer_and_lambert_say() -> None:
     stack = lit("anode")
     layers = tuple(replace(layer, index=Index("same", (3.5,), (0.05,))) for layer in stack.layers)
@@ -210,3 +226,18 @@ def test_a_matched_stack_decays_as_beer_and_lambert_say() -> None:
     alpha = 4 * np.pi * 0.05 / 1550e-7
     faces = MESHES["astride"].faces
     assert device.generation * device.volumes / 1e16 == pytest.approx(-np.diff(np.exp(-alpha * faces)), rel=1e-3)
+
+
+@pytest.mark.parametrize("side", ["anode", "cathode"])
+def test_a_spectrum_without_interference_conserves_photons_on_any_mesh(side: str) -> None:
+    stack = replace(lit("anode"), light=None)
+    layers = tuple(replace(layer, index=None, changes={"absorption": 2e4}) for layer in stack.layers)
+    light = Light(500.0, side=side)  # type: ignore[arg-type]
+    for mesh in MESHES.values():
+        spectrum = spectrum_of(replace(stack, layers=layers), light, mesh, (500.0, 600.0))
+        for item in spectrum.illuminations:
+            assert sum(item.layers) + item.transmitted == pytest.approx(1.0, abs=1e-14)
+            assert item.transmitted == pytest.approx(np.exp(-4.0), rel=1e-12)
+            first = item.nodes[0] if side == "anode" else item.nodes[-1]
+            edge = mesh.volumes[0] if side == "anode" else mesh.volumes[-1]
+            assert first == pytest.approx(1 - np.exp(-2e4 * edge), rel=1e-12)

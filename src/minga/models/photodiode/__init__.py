@@ -14,20 +14,27 @@ if TYPE_CHECKING:
     from minga.models.photodiode.pointwise.setup import Pointwise
     from minga.models.photodiode.solver.problem import Problem
     from minga.models.photodiode.structure.device import Device, Terminal, device_from
-    from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack
+    from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
+    from minga.models.photodiode.structure.indices import Index
+    from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Stack
 
 __all__ = [
+    "Coating",
     "Contact",
     "Device",
+    "Illumination",
+    "Index",
     "Layer",
     "Light",
     "Pointwise",
     "Problem",
     "Region",
+    "Spectrum",
     "Stack",
     "Terminal",
     "device_from",
     "photodiode",
+    "spectrum_of",
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)

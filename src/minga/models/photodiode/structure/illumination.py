@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile import portable
 from minga.models.photodiode.structure.layers import absorption_at, layer_numbers, materials_at
 from minga.models.photodiode.structure.mesh import Mesh
-from minga.models.photodiode.structure.optics import film_of, generation_of, uncovered
+from minga.models.photodiode.structure.optics import film_of, uncovered
 from minga.models.photodiode.structure.stack import Light, Stack
 from minga.models.photodiode.structure.transfer_matrix import Film, Waves, waves_in
 
@@ -44,14 +46,38 @@ class Illumination:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spectrum:
-    """The light in a device at several wavelengths, nm."""
+    """The light in a device at several wavelengths.
+
+    Parameters
+    ----------
+    wavelengths
+        Wavelengths, nm.
+    illuminations
+        Where the light of each goes.
+    """
 
     wavelengths: tuple[float, ...]
     illuminations: tuple[Illumination, ...]
 
 
 def spectrum_of(stack: Stack, light: Light, mesh: Mesh, wavelengths: Sequence[float]) -> Spectrum:
-    """Return where light of each wavelength goes; all else is that of `light`.
+    """Return where light of each wavelength goes.
+
+    Parameters
+    ----------
+    stack
+        Structure of the device.
+    light
+        The light; its wavelength does not matter.
+    mesh
+        Mesh along x.
+    wavelengths
+        Wavelengths, nm.
+
+    Returns
+    -------
+    Spectrum
+        The light in the device.
 
     Raises
     ------
@@ -93,11 +119,12 @@ def illumination_of(
     """
     if light.optics == "transfer-matrix":
         return _coherent(stack, light, mesh)
-    below, above = mesh.halves
-    pairs = generation_of(1.0, absorption, below, above, from_high=light.side == "cathode")
-    nodes = pairs * mesh.volumes
-    layers = tuple(float(nodes[numbers == k].sum()) for k in range(len(stack.layers)))
-    return Illumination(0.0, max(1.0 - sum(layers), 0.0), (), layers, nodes)
+    # Each node's volume takes its share of what reaches it, so that the shares and what is left add up to 1.
+    depths = (absorption * mesh.volumes)[:: -1 if light.side == "cathode" else 1]
+    before = np.concatenate(([0.0], np.cumsum(depths)))
+    nodes = (portable.exp(-before[:-1]) * -portable.expm1(-depths))[:: -1 if light.side == "cathode" else 1]
+    layers = tuple(math.fsum(nodes[numbers == k].tolist()) for k in range(len(stack.layers)))
+    return Illumination(0.0, float(portable.exp(-before[-1])), (), layers, nodes)
 
 
 def _coherent(stack: Stack, light: Light, mesh: Mesh) -> Illumination:
@@ -136,9 +163,7 @@ def _in_nodes(waves: Waves, first: int, mesh: Mesh, *, from_high: bool) -> Float
     faces = mesh.faces - mesh.faces[0]
     depths = (faces[-1] - faces)[::-1] if from_high else faces
     number = np.searchsorted(tops[1:-1], depths, side="right")
-    power = np.empty(depths.size)
-    for k, film in enumerate(films):
-        here = number == k
-        power[here] = waves.power(first + k, (depths[here] - tops[k]).clip(0.0, film.thickness))
+    inside = np.minimum((depths - tops[number]).clip(0.0), np.diff(tops)[number])
+    power = waves.power(first + number, inside)
     absorbed = (power[:-1] - power[1:]).clip(0.0)
     return absorbed[::-1] if from_high else absorbed

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ __all__ = ["Film", "Waves", "waves_in"]
 
 Floats = NDArray[np.float64]
 Complex = tuple[Any, Any]
+_ONE: Final[Complex] = (1.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +58,25 @@ class Waves:
     films: tuple[Film, ...]
     _ambient: float
     _wavelength: float
-    _forward: tuple[Complex, ...]  # at the beginning of each film
-    _ratios: tuple[Complex, ...]  # backward over forward wave at the end of each film
+    _forward: Complex  # at the beginning of each film
+    _backward: Complex  # at the end of each film
 
     @property
     def absorbed(self) -> tuple[float, ...]:
         """Power absorbed in each film."""
-        ends = [self.power(j, np.array([0.0, film.thickness])) for j, film in enumerate(self.films)]
-        return tuple(float(first - last) for first, last in ends)
+        numbers, ends = np.arange(len(self.films), dtype=np.int64), _columns(self.films)[2]
+        lost = self.power(numbers, np.zeros(len(self.films))) - self.power(numbers, ends)
+        return tuple(lost.tolist())
 
-    def power(self, film: int, depths: Floats) -> Floats:
-        """Return the power that flows at depths (cm) below the beginning of a film."""
-        of = self.films[film]
-        if of.k == 0.0:
-            depths = np.zeros_like(depths)  # the same everywhere, without round-off
-        forward = _times(self._forward[film], _phase(of, depths, self._wavelength))
-        back = _times(_phase(of, of.thickness - depths, self._wavelength), self._ratios[film])
-        whole = _phase(of, of.thickness, self._wavelength)
-        backward = _times(back, _times(self._forward[film], whole))
-        net = of.n * (_squared(forward) - _squared(backward))
-        found: Floats = (net + 2.0 * of.k * (backward[1] * forward[0] - backward[0] * forward[1])) / self._ambient
+    def power(self, films: NDArray[np.int64], depths: Floats) -> Floats:
+        """Return the power that flows in films (numbers) at depths (cm) below their beginning."""
+        n, k, thickness = (column[films] for column in _columns(self.films))
+        depths = np.where(k == 0.0, 0.0, depths)  # the same everywhere, without round-off
+        parts = _phase(np.stack((n, n)), np.stack((k, k)), np.stack((depths, thickness - depths)), self._wavelength)
+        forward = _times((self._forward[0][films], self._forward[1][films]), (parts[0][0], parts[1][0]))
+        backward = _times((self._backward[0][films], self._backward[1][films]), (parts[0][1], parts[1][1]))
+        net = n * (_squared(forward) - _squared(backward))
+        found: Floats = (net + 2.0 * k * (backward[1] * forward[0] - backward[0] * forward[1])) / self._ambient
         return found
 
 
@@ -95,37 +95,46 @@ def waves_in(ambient: float, films: Sequence[Film], beyond: tuple[float, float],
         Wavelength in vacuum, nm.
     """
     indices: list[Complex] = [(ambient, 0.0), *((film.n, film.k) for film in films), beyond]
-    ratios: list[Complex] = []
-    below: Complex = (0.0, 0.0)  # of the waves at the beginning of the part below an interface
+    through: list[Complex] = list(zip(*(part.tolist() for part in _phase(*_columns(films), wavelength))))
+    ratios: list[Complex] = []  # backward over forward wave at each interface, above it
+    below: Complex = (0.0, 0.0)  # the same at the beginning of the part below an interface
     for j in reversed(range(len(films) + 1)):
         r = _over(_less(indices[j], indices[j + 1]), _plus(indices[j], indices[j + 1]))
-        at_end = _over(_plus(r, below), _plus((1.0, 0.0), _times(r, below)))
-        ratios.insert(0, at_end)
+        ratios.insert(0, _over(_plus(r, below), _plus(_ONE, _times(r, below))))
         if j:
-            once = _phase(films[j - 1], films[j - 1].thickness, wavelength)
-            below = _times(at_end, _times(once, once))
-    amplitude: Complex = (1.0, 0.0)  # of the forward wave at the end of the part above an interface
-    forward: list[Complex] = []
-    for j in range(len(films) + 1):
-        # 1 + B/F above an interface is the field there, and so is F (1 + B/F) below it.
-        once = _phase(films[j], films[j].thickness, wavelength) if j < len(films) else (1.0, 0.0)
-        ratio = _times(ratios[j + 1], _times(once, once)) if j < len(films) else (0.0, 0.0)
-        field = _times(amplitude, _plus((1.0, 0.0), ratios[j]))
-        start = _over(field, _plus((1.0, 0.0), ratio))
-        forward.append(start)
-        amplitude = _times(start, once)
-    transmitted = beyond[0] * _squared(forward[-1]) / ambient
+            below = _times(ratios[0], _times(through[j - 1], through[j - 1]))
+    amplitude = _ONE  # of the forward wave above an interface
+    forward, backward = [], []
+    for j, once in enumerate(through):
+        # The field is continuous: F (1 + B/F) is the same above an interface and below it.
+        field = _times(amplitude, _plus(_ONE, ratios[j]))
+        forward.append(_over(field, _plus(_ONE, _times(ratios[j + 1], _times(once, once)))))
+        amplitude = _times(forward[-1], once)
+        backward.append(_times(ratios[j + 1], amplitude))
+    last = _times(amplitude, _plus(_ONE, ratios[-1]))
     return Waves(
-        float(_squared(ratios[0])), float(transmitted), tuple(films), ambient, wavelength, tuple(forward[:-1]),
-        tuple(ratios[1:]),
+        _squared(ratios[0]), beyond[0] * _squared(last) / ambient, tuple(films), ambient, wavelength, _arrays(forward),
+        _arrays(backward),
     )  # fmt: skip
 
 
-def _phase(film: Film, distance: Any, wavelength: float) -> Complex:
+def _columns(films: Sequence[Film]) -> tuple[Floats, Floats, Floats]:
+    """Return n, k and the thicknesses of films."""
+    n, k, thickness = np.array([(film.n, film.k, film.thickness) for film in films]).reshape(-1, 3).T
+    return n, k, thickness
+
+
+def _arrays(values: Sequence[Complex]) -> Complex:
+    real, imaginary = np.array(values, np.float64).reshape(-1, 2).T
+    return real, imaginary
+
+
+# Complex numbers -----------------------------------------------------------------------------------------------------
+def _phase(n: Floats, k: Floats, distance: Floats, wavelength: float) -> Complex:
     """Return exp(i q x)."""
     once = 2.0 * math.pi / (wavelength * 1e-7) * distance
-    size = portable.exp(-film.k * once)
-    return size * portable.cos(film.n * once), size * portable.sin(film.n * once)
+    size = portable.exp(-k * once)
+    return size * portable.cos(n * once), size * portable.sin(n * once)
 
 
 def _plus(a: Complex, b: Complex) -> Complex:
