@@ -13,12 +13,12 @@ from minga.errors import CaseError
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import device_from
-from minga.models.photodiode.structure.illumination import spectrum_of
+from minga.models.photodiode.structure.illumination import Illumination, spectrum_of
 from minga.models.photodiode.structure.indices import Index, index_of, read_index, shipped_index, shipped_names
 from minga.models.photodiode.structure.materials import shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced
 from minga.models.photodiode.structure.optics import absorption_of
-from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Stack
+from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Stack, Substrate
 from minga.models.photodiode.structure.transfer_matrix import Film, Waves, waves_in
 
 NM = 1e-7
@@ -241,3 +241,49 @@ def test_a_spectrum_without_interference_conserves_photons_on_any_mesh(side: str
             first = item.nodes[0] if side == "anode" else item.nodes[-1]
             edge = mesh.volumes[0] if side == "anode" else mesh.volumes[-1]
             assert first == pytest.approx(1 - np.exp(-2e4 * edge), rel=1e-12)
+
+
+# Wafers --------------------------------------------------------------------------------------------------------------
+def on_wafer(at: str, thickness: float, k: float = 0.0) -> Stack:
+    stack = lit("anode", backing=Index("metal", (0.55,), (11.5,)))
+    assert stack.light is not None
+    wafer = Substrate(Index("InP", (3.167,), (k,)), thickness, at)  # type: ignore[arg-type]
+    return replace(stack, light=replace(stack.light, substrate=wafer))
+
+
+@pytest.mark.parametrize("at", ["far", "near"])
+@pytest.mark.parametrize("k", [0.0, 1e-5])
+def test_a_wafer_is_the_mean_over_the_fringes_of_a_film(at: str, k: float) -> None:
+    """Light of slightly different phases in a coherent film as thick, on average."""
+    thickness = 350e-4
+    found = illumination(on_wafer(at, thickness, k))
+    total = found.reflected + found.transmitted + sum(found.layers) + sum(found.coatings) + found.substrate
+    assert total == pytest.approx(1.0, abs=1e-12)
+    assert found.nodes.sum() == pytest.approx(sum(found.layers), rel=1e-12)
+    half = 1550 * NM / 2 / 3.167
+    films = (WINDOW, ABSORBER, WINDOW)
+    mean = np.zeros(3)
+    for phase in np.arange(256) / 256:
+        wafer = Film(3.167, k, thickness + phase * half)
+        order = (QUARTER, *films, wafer) if at == "far" else (QUARTER, wafer, *films)
+        waves = waves_in(1.0, order, (0.55, 11.5), 1550.0)
+        mean += np.array([waves.reflected, waves.absorbed[order.index(ABSORBER)], waves.absorbed[order.index(wafer)]])
+    mean /= 256
+    assert (found.reflected, found.layers[1]) == pytest.approx((mean[0], mean[1]), rel=1e-4)
+    assert found.substrate == pytest.approx(mean[2], rel=2e-3, abs=1e-14)
+
+
+def test_light_through_a_wafer_from_either_side_finds_its_layers() -> None:
+    for at in ("far", "near"):
+        stack = on_wafer(at, 350e-4)
+        assert stack.light is not None
+        turned = replace(stack, layers=stack.layers[::-1], light=replace(stack.light, side="cathode"))
+        one, other = illumination(stack), illumination(turned)
+        assert other.layers == pytest.approx(one.layers[::-1], rel=1e-12)
+        assert other.nodes == pytest.approx(one.nodes[::-1], rel=1e-9)
+
+
+def illumination(stack: Stack) -> Illumination:
+    found = device_from(stack, MESHES["rows"]).illumination
+    assert found is not None
+    return found

@@ -144,7 +144,7 @@ WRONG: Sequence[tuple[str, dict[str, Any], str]] = (
     ("photodiode.qe.wavelengths", {"qe": {"wavelengths": []}}, "0 wavelengths"),
     ("photodiode.qe.wavelengths[0]", {"qe": {"wavelengths": [0.0]}}, "above 0"),
     ("photodiode.qe.wavelengths.step", {"qe": {"wavelengths": {"from": 400, "to": 1100, "step": 1e-3}}}, "700,001"),
-    ("photodiode.light.wavelength", {"qe": {"wavelengths": [1500.0]}}, "layer 'p': .*'Si' is known from 250 to 1450"),
+    ("photodiode.qe.wavelengths", {"qe": {"wavelengths": [1500.0]}}, "layer 'p': .*'Si' is known from 250 to 1450"),
     ("photodiode.qe.wavelengths", {"qe": {"wavelengths": [2000.0]}, "light": None}, "no layer absorbs light of 2000"),
     ("photodiode.gain", {"gain": True, "ionisation": True, "curves": ["dark", "lit"]}, "with gain"),
     ("photodiode.scheme", {"scheme": "gummel"}, "with scheme"),

@@ -106,6 +106,12 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     ("photodiode.light.wavelength", None, {"light": COHERENT | {"coatings": [
         {"thickness": 0.1, "index": "short.csv"}]}}, "coating 1: .*'short' is known from 400 to 500 nm, not at 1550"),
     ("photodiode.light.wavelength", None, {"light": COHERENT | {"backing": "short.csv"}}, "backing: .*'short'"),
+    ("photodiode.light.substrate", None, {"light": COHERENT | {"substrate": {"thickness": "350 um", "index": "Au"}}},
+     "the substrate 'Au' absorbs light of 1550 nm"),
+    ("photodiode.light.wavelength", None, {"light": COHERENT | {"substrate": {
+        "thickness": "350 um", "index": "short.csv"}}}, "substrate short: .*'short'"),
+    ("photodiode.light.substrate.thickness", None, {"light": COHERENT | {"substrate": {
+        "thickness": 0.0, "index": "InP"}}}, "a number above 0"),
     (f"{SLOPE}.index", {"index": "bad.csv"}, {}, "line 1 of bad.csv: expected three numbers, found '400 1.5'"),
     (f"{SLOPE}.index[0]", {"index": [-1.0, 0.0]}, {}, "layer 'absorber'"),
     ("photodiode.light.power", None, {"light": {"wavelength": 1550.0}}, "neither power nor flux"),
@@ -362,7 +368,7 @@ COUNTS_AND_RATIOS = {
     "PointwiseSettings.segments", "PointwiseSettings.inner_sweeps", "PointwiseSettings.weight",
     "PointwiseSettings.limit", "PointwiseSettings.growth", "PointwiseSettings.expected", "PhotodiodeSettings.columns",
     "PhotodiodeSettings.limit", "LayerSettings.index", "CoatingSettings.index", "LightSettings.ambient",
-    "LightSettings.backing",
+    "LightSettings.backing", "SubstrateSettings.index",
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from minga.models.photodiode.structure.device import Device, Terminal, device_from
     from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
     from minga.models.photodiode.structure.indices import Index
-    from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Stack
+    from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Stack, Substrate
 
 __all__ = [
     "Coating",
@@ -31,6 +31,7 @@ __all__ = [
     "Region",
     "Spectrum",
     "Stack",
+    "Substrate",
     "Terminal",
     "device_from",
     "photodiode",

@@ -8,7 +8,7 @@ from pathlib import Path
 from minga.errors import CaseError
 from minga.models.photodiode.settings import LightSettings, PhotodiodeSettings
 from minga.models.photodiode.structure.indices import Index, IndexSaid, index_of
-from minga.models.photodiode.structure.stack import Coating, Light
+from minga.models.photodiode.structure.stack import Coating, Light, Substrate
 
 __all__ = ["index_in", "is_lit", "light_of"]
 
@@ -28,7 +28,7 @@ def light_of(settings: PhotodiodeSettings, directory: Path) -> Light | None:
     said = settings.light
     if said is None:
         return None
-    for name in ("coatings", "ambient", "backing"):
+    for name in ("coatings", "ambient", "backing", "substrate"):
         if said.optics != "transfer-matrix" and name in said.model_fields_set:
             raise CaseError(
                 f"{name} of a device whose optics are {said.optics!r}, which reflect nothing",
@@ -49,6 +49,13 @@ def light_of(settings: PhotodiodeSettings, directory: Path) -> Light | None:
         ),
         1.0 if said.ambient is None else said.ambient,
         index_in(said.backing, directory, "photodiode.light.backing"),
+        None
+        if said.substrate is None
+        else Substrate(
+            index_of(said.substrate.index, directory, "photodiode.light.substrate.index"),
+            said.substrate.thickness,
+            said.substrate.at,
+        ),
     )
 
 

@@ -65,7 +65,11 @@ def spectrum_of_case(settings: PhotodiodeSettings, directory: Path) -> Spectrum:
     wavelengths = _wavelengths(settings.qe.wavelengths)
     stack = stack_of(settings, directory)
     light = stack.light or Light(wavelengths[0])
-    spectrum = spectrum_of(stack, light, mesh_of_case(settings, stack), wavelengths)
+    try:
+        spectrum = spectrum_of(stack, light, mesh_of_case(settings, stack), wavelengths)
+    except CaseError as error:
+        error.key = error.key if error.key != "photodiode.light.wavelength" else "photodiode.qe.wavelengths"
+        raise
     if not any(any(item.layers) for item in spectrum.illuminations):
         raise CaseError(
             f"no layer absorbs light of {wavelengths[0]:g} to {wavelengths[-1]:g} nm",

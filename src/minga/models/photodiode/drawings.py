@@ -32,10 +32,10 @@ def _over_voltage(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:
 
 def _over_wavelength(device: Device) -> Iterator[Drawing]:
     lines = {"quantum efficiency": "QE", "absorbed": "A", "reflected": "R"}
-    yield Drawing("Quantum efficiency", lines, over="wavelength", unit="1")
+    yield Drawing("Quantum efficiency", lines, over="wavelength", unit="fraction of the photons")
     yield Drawing("Responsivity", {"responsivity": "responsivity"}, over="wavelength", unit="A/W")
     layers = {layer.name: f"A_{layer.name}" for layer in device.layers}
-    yield Drawing("Absorbed light", layers, over="wavelength", unit="1")
+    yield Drawing("Absorbed light", layers, over="wavelength", unit="fraction of the photons")
 
 
 def _profiles(model: Model, device: Device, curves: Sequence[Curve]) -> Iterator[Drawing]:
@@ -48,7 +48,7 @@ def _profiles(model: Model, device: Device, curves: Sequence[Curve]) -> Iterator
         ("Bands", {label: f"{name}{end}" for label, name in zip(_LEVELS, BANDS)}, "eV", False),
         ("Field", {curve: f"{field}{suffix(curve)}" for curve in curves}, "V/cm", False),
         ("Carriers", {"electrons": f"electrons{end}", "holes": f"holes{end}"}, "1/cm3", True),
-        ("Collection", {"charges per pair": "collection"}, "1", False),
+        ("Collection", {"collection": "collection"}, "charges per pair", False),
     )
     for title, names, unit, logarithmic in profiles:
         if fields.issuperset(names.values()):

@@ -130,7 +130,8 @@ def _optics(device: Device, light: Illumination) -> str:
     """Return where the light goes, in per cent."""
     films = [(f"coating {k + 1}", share) for k, share in enumerate(light.coatings)]
     layers = [(layer.name, share) for layer, share in zip(device.layers, light.layers, strict=True)]
-    absorbed = [f"{100 * share:.3g} % in {name}" for name, share in films + layers if share > 0.0]
+    parts = [*films, *layers, ("the substrate", light.substrate)]
+    absorbed = [f"{100 * share:.3g} % in {name}" for name, share in parts if share > 0.0]
     return (
         f"{100 * light.reflected:.3g} % reflected, {100 * light.transmitted:.3g} % transmitted, "
         f"absorbed: {', '.join(absorbed)}"

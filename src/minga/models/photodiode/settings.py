@@ -8,7 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
-from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings
+from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, SubstrateSettings
 from minga.models.photodiode.settings_qe import QeSettings
 from minga.models.photodiode.structure.indices import IndexSaid
 
@@ -171,6 +171,7 @@ class LightSettings(BaseModel):
         IndexSaid | None,
         Field(description='refractive index behind the far side, by default the last layer\'s: backing = "Au"'),
     ] = None
+    substrate: SubstrateSettings | None = None
 
 
 class GradedSettings(BaseModel):

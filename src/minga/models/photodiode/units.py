@@ -28,6 +28,7 @@ _ALL: Final = {
     "T": ("1", "fraction of the incident photons transmitted"),
     "A": ("1", "fraction of the incident photons absorbed in the layers"),
     "A_coatings": ("1", "fraction of the incident photons absorbed in coatings"),
+    "A_substrate": ("1", "fraction of the incident photons absorbed in the substrate"),
     "A_*": ("1", "fraction of the incident photons absorbed in layer {}"),
     "QE": ("1", "photocurrent over q times the incident photons"),
     "responsivity": ("A/W", "photocurrent over the incident power"),

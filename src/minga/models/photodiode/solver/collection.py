@@ -124,6 +124,8 @@ class Collection:
         }
         if found[0].coatings:
             columns["A_coatings"] = [math.fsum(item.coatings) for item in found]
+        if any(item.substrate for item in found):
+            columns["A_substrate"] = [item.substrate for item in found]
         columns |= {f"A_{name}": [item.layers[k] for item in found] for k, name in enumerate(layers)}
         seen = {}
         for name, values in columns.items():

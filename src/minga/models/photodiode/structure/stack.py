@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from minga.models.photodiode.structure.indices import Index
 from minga.models.photodiode.structure.materials import Material
 
-__all__ = ["Coating", "Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack"]
+__all__ = ["Coating", "Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack", "Substrate"]
 
 Floats = NDArray[np.float64]
 Side = Literal["top", "bottom"]
@@ -132,6 +132,25 @@ class Coating:
 
 
 @dataclass(frozen=True, slots=True)
+class Substrate:
+    """A wafer too thick for interference, which carries no current and hardly absorbs.
+
+    Parameters
+    ----------
+    index
+        Refractive index.
+    thickness
+        Thickness, cm.
+    at
+        ``"far"``: behind the device, seen from the light; ``"near"``: before it, under the coatings.
+    """
+
+    index: Index
+    thickness: float
+    at: Literal["far", "near"] = "far"
+
+
+@dataclass(frozen=True, slots=True)
 class Light:
     """Light incident from one side: `power` in W/cm2 at a wavelength in nm, or `flux` in photons per cm2 and second.
 
@@ -153,7 +172,10 @@ class Light:
     ambient
         Refractive index of the medium from which the light comes.
     backing
-        Refractive index of what lies behind the far side; None: that of the last layer, which then has no far side.
+        Refractive index of what lies behind the far side; None: that of the last layer, which then has no far side, or
+        air behind a substrate there.
+    substrate
+        A thick wafer, or None.
     """
 
     wavelength: float
@@ -164,6 +186,7 @@ class Light:
     coatings: tuple[Coating, ...] = ()
     ambient: float = 1.0
     backing: Index | None = None
+    substrate: Substrate | None = None
 
 
 @dataclass(frozen=True, slots=True)
