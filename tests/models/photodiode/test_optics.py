@@ -15,7 +15,7 @@ from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import device_from
 from minga.models.photodiode.structure.illumination import Illumination, spectrum_of
 from minga.models.photodiode.structure.indices import Index, index_of, read_index, shipped_index, shipped_names
-from minga.models.photodiode.structure.materials import shipped_materials
+from minga.models.photodiode.structure.materials import read_materials, shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced
 from minga.models.photodiode.structure.optics import absorption_of
 from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Stack, Substrate
@@ -83,6 +83,25 @@ def test_indices_of_ones_own(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(CaseError, match="cannot be read"):
         read_index(path, "key")
+
+
+def test_a_material_of_ones_own_has_an_index_from_a_file(tmp_path: Path) -> None:
+    numbers = ("gap", "affinity", "permittivity", "nc", "nv", "mobility_n", "mobility_p", "tau_n", "tau_p")
+    (tmp_path / "own.csv").write_text("# an ellipsometer\n800 3.5 0.1\n900 3.6 0.05\n")
+    path = tmp_path / "my.toml"
+    path.write_text("\n".join(["[Own]", 'index = "own.csv"', *(f"{name} = 1.0" for name in numbers)]))
+    own = read_materials(path)["Own"]
+    assert own.sources == {"index": "an ellipsometer"}
+    layer = Layer("own", own, 1e-4, (1e15, 1e15))
+    assert absorption_of(layer, own, 850.0) == pytest.approx(4 * np.pi * np.sqrt(0.1 * 0.05) / 850e-7)
+    with pytest.raises(
+        CaseError, match="'own': the absorption of Own at 700 nm is unknown; it is known from 800 to 900"
+    ):
+        absorption_of(layer, own, 700.0)
+    path.write_text(path.read_text().replace("own.csv", "own.cvs"))
+    with pytest.raises(CaseError, match="no refractive index 'own.cvs'") as caught:
+        read_materials(path)
+    assert (caught.value.key, caught.value.suggestion) == ("Own.index", "own.csv")
 
 
 # Films ---------------------------------------------------------------------------------------------------------------

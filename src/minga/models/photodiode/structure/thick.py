@@ -17,7 +17,7 @@ __all__ = ["Part", "before_device", "behind_device"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """Response of films to light from one side: fractions reflected, transmitted, and absorbed in each of their parts."""
+    """Response of films to light from one side: fractions reflected, transmitted, and absorbed in each part."""
 
     reflected: float
     transmitted: float
