@@ -99,7 +99,7 @@ def test_a_material_of_ones_own_has_an_index_from_a_file(tmp_path: Path) -> None
     ):
         absorption_of(layer, own, 700.0)
     path.write_text(path.read_text().replace("own.csv", "own.cvs"))
-    with pytest.raises(CaseError, match="no refractive index 'own.cvs'") as caught:
+    with pytest.raises(CaseError, match=r"no refractive index 'own\.cvs'") as caught:
         read_materials(path)
     assert (caught.value.key, caught.value.suggestion) == ("Own.index", "own.csv")
 

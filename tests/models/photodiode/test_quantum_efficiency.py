@@ -95,6 +95,31 @@ def test_quantum_efficiencies_of_examples(name: str, wavelength: float, flux: fl
     assert difference(table, wavelength, flux, **changes) == pytest.approx(seen, rel=2e-6)
 
 
+@pytest.mark.slow
+def test_columns_side_by_side_are_one_device() -> None:
+    mesh = {"graded": {"first": "50 nm", "growth": 2.0, "cap": "2 um"}}
+    changes = {"qe": {"wavelengths": [700.0]}, "mesh": mesh}
+    one, three = (mg.run(model(SILICON, **changes, **more), 1) for more in ({}, {"width": 2.0, "columns": 3}))
+    assert three.attrs["QE"] == pytest.approx(one.attrs["QE"], rel=1e-12)
+    seen = three["collection"].values[-1]
+    assert seen == pytest.approx(np.repeat(one["collection"].values[-1][:, None], 3, axis=1), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("linear", ["rows", "sparse", "krylov"])
+def test_a_device_with_a_window(linear: str) -> None:
+    """Two axes, with a contact on a part of one side, against steady states."""
+    table = tomllib.loads(examples()["planar"].read_text())["photodiode"] | {"bias": [-1.0], "linear": linear}
+    table["light"] = {"side": "anode", "optics": "transfer-matrix"}
+    table["mesh"] = {
+        "graded": {"first": "40 nm", "growth": 2.0, "cap": "400 nm"},
+        "across": {"first": "200 nm", "growth": 2.0, "cap": "2 um"},
+    }
+    said = model(table, mode="qe", qe={"wavelengths": [1310.0]}, curves=None)
+    seen = mg.run(said, said.steps).attrs["QE"]
+    assert difference(table, 1310.0, 1e12) == pytest.approx(seen, rel=1e-7)
+
+
 def test_collection_in_a_neutral_layer() -> None:
     """Between a contact and a junction, carriers reach the junction as sinh(x/L) says."""
     p = {"name": "p", "material": "Si", "thickness": 3.0, "p": 1e18, "mobility_n": 1000.0, "tau_n": 1e-9}
@@ -148,7 +173,15 @@ WRONG: Sequence[tuple[str, dict[str, Any], str]] = (
     ("photodiode.qe.wavelengths", {"qe": {"wavelengths": [2000.0]}, "light": None}, "no layer absorbs light of 2000"),
     ("photodiode.gain", {"gain": True, "ionisation": True, "curves": ["dark", "lit"]}, "with gain"),
     ("photodiode.scheme", {"scheme": "gummel"}, "with scheme"),
-    ("photodiode.width", {"width": 1.0, "columns": 2}, "with width"),
+    (
+        "photodiode.contacts",
+        {
+            "width": 2.0,
+            "columns": 4,
+            "contacts": {"anode": {"y": [0.0, 0.9]}, "cathode": {"at": "top", "y": [1.1, 2.0]}},
+        },
+        "on the same side",
+    ),
     ("photodiode.current", {"bias": None, "current": -1e-3}, "with current"),
     ("photodiode.curves", {"curves": ["dark", "lit"]}, "two curves"),
     ("photodiode.light.wavelength", {"curves": ["lit"]}, "'wavelength' is missing"),

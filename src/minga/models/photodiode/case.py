@@ -13,7 +13,7 @@ from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case_layers import device_of
-from minga.models.photodiode.case_qe import check_qe, spectrum_of_case
+from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_of_case
 from minga.models.photodiode.drawings import drawings_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
@@ -51,6 +51,7 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     check_biases(device, problem.bias)
     spectrum = spectrum_of_case(settings, directory) if settings.mode == "qe" else None
     if spectrum is not None:
+        check_contacts(device)
         problem = replace(problem, repeats=len(spectrum.wavelengths))
     solved = (
         pointwise(device, problem, pointwise_options(settings, device))

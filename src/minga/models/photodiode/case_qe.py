@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+import numpy as np
+
 from minga.errors import CaseError
 from minga.models.photodiode.biases import evenly
 from minga.models.photodiode.case_layers import mesh_of_case, stack_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_qe import WAVELENGTHS_FORM, WavelengthsSettings
+from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.illumination import Spectrum, spectrum_of
 from minga.models.photodiode.structure.stack import Light
 
-__all__ = ["check_qe", "spectrum_of_case"]
+__all__ = ["check_contacts", "check_qe", "spectrum_of_case"]
 
 _MOST: Final = 10_000  # largest number of wavelengths
 
@@ -36,12 +39,11 @@ def check_qe(settings: PhotodiodeSettings) -> None:
         ("gain", settings.gain),
         ("quasistatic_capacitance", settings.quasistatic_capacitance),
         ("current", settings.current is not None),
-        ("width", settings.width is not None),
         ("scheme", settings.scheme != "newton"),
     ):
         if excluded:
             raise CaseError(
-                f'mode = "qe" with {name}: it is for voltages, devices with one axis and Newton\'s method',
+                f'mode = "qe" with {name}: it is for voltages and Newton\'s method',
                 key=f"photodiode.{name}",
                 remedy='leave it out, or write mode = "iv"',
             )
@@ -50,6 +52,17 @@ def check_qe(settings: PhotodiodeSettings) -> None:
             "quantum efficiencies of two curves",
             key="photodiode.curves",
             remedy='choose one: ["dark"], or ["lit"] for weak light in addition to [photodiode.light]',
+        )
+
+
+def check_contacts(device: Device) -> None:
+    """Raise CaseError if a current does not flow from one end of x to the other."""
+    ends = [np.flatnonzero(t.nodes.reshape(t.nodes.shape[0], -1).any(axis=1)) for t in device.terminals]
+    if sorted(int(k) for end in ends for k in end) != [0, device.grid.shape[0] - 1]:
+        raise CaseError(
+            "quantum efficiencies of a device whose contacts are on the same side",
+            key="photodiode.contacts",
+            remedy='put them on opposite sides, or write mode = "iv" and compare currents with and without light',
         )
 
 
