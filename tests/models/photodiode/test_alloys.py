@@ -24,6 +24,7 @@ from minga.models.photodiode.structure.vurgaftman import (
     alloy_valence,
     compound_gap,
     compound_valence,
+    direct_up_to,
     valley_gap,
 )
 
@@ -89,6 +90,10 @@ def test_algaas_begins_as_gaas_and_ends_indirect() -> None:
     for item in ("gap", "affinity", "nc", "nv"):
         values = np.array([getattr(m, item) for m in made])
         assert np.abs(np.diff(np.log(values))).max() < 0.5, f"{item} is continuous over the crossover"
+    assert last.radiative < 1e-3 * first.radiative, "few electrons are in the direct valley"
+    limit = direct_up_to("AlGaAs", 300.0)
+    assert valley_gap("AlGaAs", limit, 300.0, "gamma") == pytest.approx(valley_gap("AlGaAs", limit, 300.0, "x"))
+    assert direct_up_to("InGaAs", 300.0) == 1.0
     assert valley_gap("AlGaAs", 0.35, 300.0, "gamma") < valley_gap("AlGaAs", 0.35, 300.0, "x")
     assert valley_gap("AlGaAs", 0.45, 300.0, "gamma") > valley_gap("AlGaAs", 0.45, 300.0, "x")
 

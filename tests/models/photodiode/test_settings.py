@@ -138,6 +138,7 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     (f"{SLOPE}.y", {"material": "InGaAsP", "y": [0.5, 1.5]}, {}, "'absorber': y = "),
     (f"{SLOPE}.x", {"material": "InP", "x": 0.5}, {}, "'absorber': InP has no x"),
     (f"{SLOPE}.x", {"x": 1.5}, {}, "'absorber': x = 1.5"),
+    (f"{SLOPE}.x", {"material": "InAlAs", "x": [0.5, 0.8]}, {}, "'absorber': the gap of InAlAs is indirect"),
     (f"{SLOPE}.x", {"material": "AlGaAs", "x": [-0.1, 0.3]}, {}, "'absorber': x = "),
     ("photodiode.light.wavelength", {"x": 0.6}, {"light": LIGHT | {"wavelength": 850.0}},
      "'absorber': the absorption of InGaAs at 850 nm is unknown"),

@@ -13,6 +13,7 @@ from minga.models.photodiode.settings import LayerSettings, PhotodiodeSettings
 from minga.models.photodiode.structure.composition import quaternary
 from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
 from minga.models.photodiode.structure.ternary import SUBSTRATE, ternary
+from minga.models.photodiode.structure.vurgaftman import direct_up_to
 
 __all__ = ["material_of", "materials_of"]
 
@@ -59,8 +60,24 @@ def material_of(
         alloy = partial(quaternary, materials=materials)
         return base if entry.y is None else _composed(alloy, entry.y, name, f"{key}.y")
     x = base.alloy[1] if entry.x is None and base.alloy is not None else entry.x
-    alloy = partial(ternary, entry.material, materials=materials)
-    return base if x is None else _composed(alloy, x, name, f"{key}.x")
+    if x is None:
+        return base
+    made = _composed(partial(ternary, entry.material, materials=materials), x, name, f"{key}.x")
+    if entry.material != "AlGaAs":
+        _check_direct(entry.material, x, name, f"{key}.x")
+    return made
+
+
+def _check_direct(material: str, x: float | Pair, name: str, key: str) -> None:
+    """Raise CaseError for a composition with an indirect gap, whose densities of states and mobilities are unknown."""
+    limit = direct_up_to(material, 300.0)
+    if max(x if isinstance(x, tuple) else (x,)) > limit:
+        raise CaseError(
+            f"layer {name!r}: the gap of {material} is indirect beyond x = {limit:.3f}, where its densities of states "
+            "and mobilities are unknown",
+            key=key,
+            remedy="choose a smaller x, or a material of your own",
+        )
 
 
 def _composed(

@@ -27,13 +27,13 @@ def ternary(name: str, x: float, materials: Mapping[str, Material]) -> Material:
     -----
     - gap and valence band: Vurgaftman, Meyer and Ram-Mohan (2001), without strain
     - affinity: that of the substrate, InP or GaAs, with the offsets that follow from both valence bands and gaps
-    - AlGaAs: permittivity, densities of states and mobilities are functions of x, too, see `_algaas`
+    - AlGaAs: permittivity, densities of states, mobilities and the radiative coefficient depend on x, see `_algaas`
     - all others: those of the material of this name
     """
     base, substrate = materials[name], materials[SUBSTRATE[name]]
     gap = alloy_gap(name, x, _ROOM)
     edge = substrate.gap + compound_valence(substrate.name)
-    changes: dict[str, Any] = _algaas(x, substrate) if name == "AlGaAs" else {}
+    changes: dict[str, Any] = _algaas(x, base, substrate) if name == "AlGaAs" else {}
     low, high = _OPTICS.get(name, (0.0, 1.0))
     if not low <= x <= high:
         changes |= {"absorption": None, "index": None}
@@ -41,11 +41,12 @@ def ternary(name: str, x: float, materials: Mapping[str, Material]) -> Material:
     return replace(base, gap=gap, affinity=affinity, varshni=None, alloy=(name, x), **changes)
 
 
-def _algaas(x: float, gaas: Material) -> dict[str, Any]:
-    """Return the parameters of AlGaAs that depend on x, continuous with those of GaAs.
+def _algaas(x: float, base: Material, gaas: Material) -> dict[str, Any]:
+    """Return the parameters of AlGaAs that depend on x, continuous with those of GaAs but for the radiative one.
 
     Masses and the permittivity are those of the NSM archive; electrons are distributed over the direct and the X
-    valley. Mobilities are those of Sotoodeh, Khalid and Rezazadeh (2000), with the gaps of Vurgaftman et al.
+    valley, and those in the direct valley recombine radiatively. Mobilities are those of Sotoodeh, Khalid and Rezazadeh
+    (2000), with the gaps of Vurgaftman et al.
     """
     vt = thermal_voltage(_ROOM)
     apart = (valley_gap("AlGaAs", x, _ROOM, "gamma") - valley_gap("AlGaAs", x, _ROOM, "x")) / vt
@@ -53,6 +54,7 @@ def _algaas(x: float, gaas: Material) -> dict[str, Any]:
     mass, heavy = (0.063 + 0.083 * x) / 0.063, (0.85 - 0.14 * x) / 0.063
     electrons, holes = _mobilities(x, apart)
     return {
+        "radiative": base.radiative / (1 + portable.exp(apart) * portable.power(heavy / mass, 1.5)),
         "permittivity": gaas.permittivity - 2.84 * x,
         "nc": gaas.nc * (direct * portable.power(mass, 1.5) + indirect * portable.power(heavy, 1.5)),
         "nv": gaas.nv * portable.power((0.51 + 0.25 * x) / 0.51, 1.5),

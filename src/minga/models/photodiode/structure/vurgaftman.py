@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["alloy_gap", "alloy_valence", "alloys", "compound_gap", "compound_valence", "valley_gap"]
+__all__ = ["alloy_gap", "alloy_valence", "alloys", "compound_gap", "compound_valence", "direct_up_to", "valley_gap"]
 
 
 @cache
@@ -47,6 +47,16 @@ def valley_gap(name: str, x: float, temperature: float, valley: str) -> float:
     constant, slope = alloy["gamma"] if valley == "gamma" else (alloy["x"], 0.0)
     last, first = (compound_gap(compound, temperature, valley) for compound in alloy["of"])
     return _bowed(last, first, constant + slope * x, x)
+
+
+def direct_up_to(name: str, temperature: float) -> float:
+    """Return the largest x for which the gap of an alloy is direct; 1 if it always is."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        x = 0.5 * (low + high)
+        direct = valley_gap(name, x, temperature, "gamma") <= valley_gap(name, x, temperature, "x")
+        low, high = (x, high) if direct else (low, x)
+    return high
 
 
 def alloy_valence(name: str, x: float) -> float:
