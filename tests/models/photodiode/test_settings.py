@@ -61,7 +61,13 @@ def test_the_case_is_right(tmp_path: Path) -> None:
 
 
 LIGHT = {"wavelength": 1550.0, "power": 1e-3}
+COHERENT = LIGHT | {"optics": "transfer-matrix"}
 SLOPE = "photodiode.layers[1]"
+FILES = {
+    "down.csv": "nm,n,k\n600,2.0,0.0\n500,2.0,0.0\n",
+    "short.csv": "# mine\n400 2.0 0.1\n500 2.1 0.0\n",
+    "bad.csv": "400 1.5\n",
+}
 
 WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     (f"{SLOPE}.begin", {"begin": 0.9}, {}, "'absorber' overlaps layer 'top': it begins at 0.9 um.*ends at 1 um"),
@@ -82,7 +88,32 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     (f"{SLOPE}.n", {"n": float("nan")}, {}, "is NaN; expected a finite number|finite"),
     (f"{SLOPE}.n", {"n": -1e15}, {}, "a number of at least 0 .1/cm3."),
     ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 1900.0}}, "no layer absorbs light of 1900"),
-    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 850.0}}, "'top': the absorption of InP"),
+    ("photodiode.light.wavelength", {"material": "InGaAsP"}, {"light": LIGHT | {"wavelength": 850.0}},
+     "'absorber': the absorption of InGaAsP at 850 nm is unknown"),
+    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 200.0}},
+     "'top': the absorption of InP at 200 nm is unknown; it is known from 206.6 to"),
+    ("photodiode.light.wavelength", None, {"light": COHERENT | {"wavelength": 200.0}}, "'top'.*InP.*from 206.6 to 2"),
+    ("photodiode.layers", {"material": "InGaAsP"}, {"light": COHERENT},
+     "'absorber': the refractive index of InGaAsP is unknown"),
+    ("photodiode.light.coatings", None, {"light": LIGHT | {"coatings": [{"thickness": 0.1, "index": 2.0}]}},
+     "coatings of a device whose optics are 'beer-lambert'"),
+    ("photodiode.light.coatings[0].thickness", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 0.0, "index": 2.0}]}}, "a number above 0"),
+    ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 0.1, "index": "SiN"}]}}, "there is no refractive index 'SiN'"),
+    ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 0.1, "index": "down.csv"}]}}, "line 3 of down.csv: 500 nm after 600 nm"),
+    ("photodiode.light.wavelength", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 0.1, "index": "short.csv"}]}}, "coating 1: .*'short' is known from 400 to 500 nm, not at 1550"),
+    ("photodiode.light.wavelength", None, {"light": COHERENT | {"backing": "short.csv"}}, "backing: .*'short'"),
+    ("photodiode.light.substrate", None, {"light": COHERENT | {"substrate": {"thickness": "350 um", "index": "Au"}}},
+     "the substrate 'Au' absorbs light of 1550 nm"),
+    ("photodiode.light.wavelength", None, {"light": COHERENT | {"substrate": {
+        "thickness": "350 um", "index": "short.csv"}}}, "substrate short: .*'short'"),
+    ("photodiode.light.substrate.thickness", None, {"light": COHERENT | {"substrate": {
+        "thickness": 0.0, "index": "InP"}}}, "a number above 0"),
+    (f"{SLOPE}.index", {"index": "bad.csv"}, {}, "line 1 of bad.csv: expected three numbers, found '400 1.5'"),
+    (f"{SLOPE}.index[0]", {"index": [-1.0, 0.0]}, {}, "layer 'absorber'"),
     ("photodiode.light.power", None, {"light": {"wavelength": 1550.0}}, "neither power nor flux"),
     ("photodiode.curves", None, {"curves": ["dark", "lit"]}, "a lit curve, but there is no light"),
     ("photodiode.bias[1]", None, {"bias": [0.0, -5000.0]}, "-5000 V across 2.5 um is a mean field"),
@@ -104,6 +135,13 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     ("photodiode.mesh.across", None, {"mesh": {"across": {}}}, "spacings across without a width"),
     (f"{SLOPE}.rows", {"rows": 200, "thickness": None}, {}, "'absorber' has rows, but the mesh has no spacing"),
     (f"{SLOPE}.y", {"y": 0.5}, {}, "'absorber': InGaAs has no y"),
+    (f"{SLOPE}.y", {"material": "InGaAsP", "y": [0.5, 1.5]}, {}, "'absorber': y = "),
+    (f"{SLOPE}.x", {"material": "InP", "x": 0.5}, {}, "'absorber': InP has no x"),
+    (f"{SLOPE}.x", {"x": 1.5}, {}, "'absorber': x = 1.5"),
+    (f"{SLOPE}.x", {"material": "InAlAs", "x": [0.5, 0.8]}, {}, "'absorber': the gap of InAlAs is indirect"),
+    (f"{SLOPE}.x", {"material": "AlGaAs", "x": [-0.1, 0.3]}, {}, "'absorber': x = "),
+    ("photodiode.light.wavelength", {"x": 0.6}, {"light": LIGHT | {"wavelength": 850.0}},
+     "'absorber': the absorption of InGaAs at 850 nm is unknown"),
     ("photodiode.mobility", {"material": "Ge"}, {"mobility": "doping", "materials": "ge.toml"},
      "'absorber': the doping dependence of mobilities in Ge is unknown"),
     ("photodiode.mobility", {"material": "Ge"}, {"mobility": "field", "materials": "ge.toml"},
@@ -137,7 +175,8 @@ tau_p = { value = 1e-6, source = "mine" }
 
 @pytest.mark.parametrize(("key", "layer", "changes", "said"), WRONG)
 def test_wrong_input(tmp_path: Path, key: str, layer: Any, changes: dict[str, Any], said: str) -> None:
-    (tmp_path / "ge.toml").write_text(GE)
+    for name, text in ({"ge.toml": GE} | FILES).items():
+        (tmp_path / name).write_text(text)
     with pytest.raises(CaseError, match=said) as caught:
         make(tmp_path, layer, **changes)
     assert caught.value.key == key
@@ -209,7 +248,7 @@ def test_the_page_says_what_is_known(tmp_path: Path) -> None:
 
 
 def test_every_number_that_ships_has_a_source() -> None:
-    silent = {"name", "ionisation", "sources", "ni"}
+    silent = {"name", "ionisation", "sources", "ni", "alloy"}
     for material in shipped_materials().values():
         for name in material.__slots__:
             if name not in silent and getattr(material, name) not in (None, 0.0):
@@ -330,6 +369,8 @@ COUNTS_AND_RATIOS = {
     "PointwiseSettings.segments", "PointwiseSettings.inner_sweeps", "PointwiseSettings.weight",
     "PointwiseSettings.limit", "PointwiseSettings.growth", "PointwiseSettings.expected", "PhotodiodeSettings.columns",
     "PhotodiodeSettings.limit", "FrequencySettings.per_decade",
+    "LayerSettings.index", "CoatingSettings.index", "LightSettings.ambient",
+    "LightSettings.backing", "SubstrateSettings.index",
 }  # fmt: skip
 
 

@@ -17,25 +17,33 @@ if TYPE_CHECKING:
     from minga.models.photodiode.solver.circuit import Circuit
     from minga.models.photodiode.solver.problem import Problem
     from minga.models.photodiode.structure.device import Device, Terminal, device_from
-    from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack
+    from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
+    from minga.models.photodiode.structure.indices import Index
+    from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Stack, Substrate
 
 __all__ = [
     "Circuit",
+    "Coating",
     "Contact",
     "DeadSpaceNoise",
     "Device",
+    "Illumination",
+    "Index",
     "Layer",
     "Light",
     "LocalNoise",
     "Pointwise",
     "Problem",
     "Region",
+    "Spectrum",
     "Stack",
+    "Substrate",
     "Terminal",
     "dead_space_noise",
     "device_from",
     "local_noise",
     "photodiode",
+    "spectrum_of",
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)

@@ -9,7 +9,7 @@ from minga.errors import CaseError
 from minga.models.photodiode.settings import BIAS_FORM, BiasSettings, PhotodiodeSettings
 from minga.models.photodiode.structure.device import Device
 
-__all__ = ["biases_of", "check_biases", "currents_of"]
+__all__ = ["biases_of", "check_biases", "currents_of", "evenly"]
 
 _MOST: Final = 100_000  # largest number of voltages in one run
 _STRONGEST: Final = 3e6
@@ -54,11 +54,17 @@ def _range(settings: BiasSettings) -> tuple[float, ...]:
             key="photodiode.bias.step",
             remedy=f"make the step larger: a run has up to {_MOST:,} voltages",
         )
+    return evenly(settings.start, settings.to, settings.step)
+
+
+def evenly(start: float, to: float, step: float) -> tuple[float, ...]:
+    """Return evenly spaced numbers that include both ends; `step` is positive, the last interval may be shorter."""
+    count = (to - start) / step
     sign = math.copysign(1.0, count)
     # Round to decimal numbers, so that -0.3 is written as such.
-    found = [float(f"{settings.start + sign * k * settings.step:.12g}") for k in range(whole + 1)]
-    if abs(found[-1] - settings.to) > 1e-9 * max(1.0, abs(settings.to)):
-        found.append(settings.to)
+    found = [float(f"{start + sign * k * step:.12g}") for k in range(math.floor(abs(count) + 1e-9) + 1)]
+    if abs(found[-1] - to) > 1e-9 * max(1.0, abs(to)):
+        found.append(to)
     return tuple(found)
 
 

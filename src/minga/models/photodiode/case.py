@@ -14,6 +14,7 @@ from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case_analysis import analysis_of
 from minga.models.photodiode.case_layers import device_of
+from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_of_case
 from minga.models.photodiode.drawings import drawings_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
@@ -45,18 +46,23 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
             key="photodiode.pointwise",
             remedy='leave it out, or write scheme = "pointwise"',
         )
+    check_qe(settings)
     problem = problem_of(settings)
     device = device_of(settings, directory)
     check_biases(device, problem.bias)
+    spectrum = spectrum_of_case(settings, directory) if settings.mode == "qe" else None
+    if spectrum is not None:
+        check_contacts(device)
+        problem = replace(problem, repeats=len(spectrum.wavelengths))
     solved = (
         pointwise(device, problem, pointwise_options(settings, device))
         if settings.pointwise
-        else photodiode(device, problem)
+        else photodiode(device, problem, spectrum)
     )
     model = with_bands(solved, device, problem.curves)
     return replace(
         model,
-        notes=(*_warnings(settings), *notes_of(device, problem), *model.notes),
+        notes=(*_warnings(settings), *notes_of(device, problem, spectrum), *model.notes),
         steps=problem.steps,
         presentation=replace(model.presentation, drawings=drawings_of(model, device, problem.curves)),
     )
@@ -107,7 +113,8 @@ def problem_of(settings: PhotodiodeSettings) -> Problem:
     CaseError
         If the problem is inconsistent; the error names the key.
     """
-    curves = settings.curves or (("dark",) if settings.light is None else ("dark", "lit"))
+    dark = settings.light is None or settings.mode == "qe"
+    curves = settings.curves or (("dark",) if dark else ("dark", "lit"))
     if "lit" in curves and settings.light is None:
         raise CaseError(
             "a lit curve, but there is no light",

@@ -14,7 +14,7 @@ from minga.models.photodiode.solver.problem import MOST_FREQUENCIES
 
 __all__ = ["analysis_of"]
 
-_TABLES: Final = ("ac", "cv", "noise")
+_TABLES: Final = ("ac", "cv", "noise", "qe")
 """Modes that have a table of options."""
 _CIRCUIT: Final = ("load", "series", "pad")
 """Options of a circuit, which require an area."""

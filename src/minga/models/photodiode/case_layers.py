@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
-from minga.case.files import locate, nearest
 from minga.errors import CaseError, suggest
+from minga.models.photodiode.case_light import index_in, is_lit, light_of
+from minga.models.photodiode.case_materials import material_of, materials_of
 from minga.models.photodiode.case_mesh import across_of, check_size, mesh_of, rows_of
 from minga.models.photodiode.settings import (
     ContactSettings,
     LayerSettings,
-    LightSettings,
     PhotodiodeSettings,
 )
-from minga.models.photodiode.structure.composition import quaternary
 from minga.models.photodiode.structure.device import Device, device_from
-from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
-from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Side, Stack
+from minga.models.photodiode.structure.materials import Material
+from minga.models.photodiode.structure.mesh import Mesh
+from minga.models.photodiode.structure.stack import Contact, Layer, Region, Side, Stack
 
-__all__ = ["device_of", "materials_of", "stack_of"]
+__all__ = ["device_of", "mesh_of_case", "stack_of"]
 
 _CHANGES: Final = ("tau_n", "tau_p", "mobility_n", "mobility_p", "absorption")
-_ALLOY: Final = "InGaAsP"
 Pair = tuple[float, float]
 
 
@@ -46,38 +45,30 @@ def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
         If the table is inconsistent; the error names the key and the layer.
     """
     stack = stack_of(settings, directory)
-    check_size(settings, stack.layers)
-    device = device_from(stack, mesh_of(settings, stack.layers), across_of(settings))
-    if settings.light is not None and not device.generation.any():
+    lit = stack if is_lit(settings) else replace(stack, light=None)
+    device = device_from(lit, mesh_of_case(settings, stack), across_of(settings))
+    if device.light is not None and not device.generation.any():
         raise CaseError(
-            f"no layer absorbs light of {settings.light.wavelength:g} nm",
+            f"no layer absorbs light of {device.light.wavelength:g} nm",
             key="photodiode.light.wavelength",
             remedy="choose a shorter wavelength, or write absorption = 6100.0 (1/cm) in the layer that absorbs",
         )
     return device
 
 
-def materials_of(settings: PhotodiodeSettings, directory: Path) -> dict[str, Material]:
-    """Return the materials shipped with minga, overridden and extended by those of the case's own file."""
-    if settings.materials is None:
-        return shipped_materials()
-    path = locate(settings.materials, directory)
-    if not path.is_file():
-        raise CaseError(
-            f"there is no file {settings.materials!r}",
-            key="photodiode.materials",
-            where=str(directory),
-            suggestion=nearest(settings.materials, directory),
-            remedy="put it beside the case",
-        )
-    return shipped_materials() | read_materials(path)
+def mesh_of_case(settings: PhotodiodeSettings, stack: Stack) -> Mesh:
+    """Return the mesh of a case along x; CaseError if it is too large or does not fit the layers."""
+    check_size(settings, stack.layers)
+    return mesh_of(settings, stack.layers)
 
 
 def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
     """Return the complete structure of the device except for its mesh."""
     materials = materials_of(settings, directory)
     names = _names(settings)
-    layers = tuple(_layer(k, entry, names[k], materials, settings) for k, entry in enumerate(settings.layers))
+    layers = tuple(
+        _layer(k, entry, names[k], materials, settings, directory) for k, entry in enumerate(settings.layers)
+    )
     _check_positions(settings, layers)
     _check_regions(settings, layers)
     return Stack(
@@ -85,7 +76,7 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         contacts=_contacts(settings),
         regions=tuple(Region(r.name, r.x, r.y, r.doping) for r in settings.regions),
         temperature=_temperature(settings, layers),
-        light=_light(settings.light),
+        light=light_of(settings, directory),
         statistics=settings.statistics,
         mobility=settings.mobility,
         recombination=settings.recombination,
@@ -107,10 +98,15 @@ def _names(settings: PhotodiodeSettings) -> list[str]:
 
 
 def _layer(
-    k: int, entry: LayerSettings, name: str, materials: Mapping[str, Material], settings: PhotodiodeSettings
+    k: int,
+    entry: LayerSettings,
+    name: str,
+    materials: Mapping[str, Material],
+    settings: PhotodiodeSettings,
+    directory: Path,
 ) -> Layer:
     key = f"photodiode.layers[{k}]"
-    material = _material(entry, name, key, materials)
+    material = material_of(entry, name, key, materials)
     rows, thickness = rows_of(entry, name, key, settings.mesh)
     donors, acceptors = _doping(entry, name, key)
     layer = Layer(
@@ -122,43 +118,10 @@ def _layer(
         {item: value for item in _CHANGES if (value := getattr(entry, item)) is not None},
         entry.ionisation,
         None if entry.doping is not None else (donors[0] + acceptors[0], donors[1] + acceptors[1]),
+        index_in(entry.index, directory, f"{key}.index"),
     )
     _check_doping(layer, donors, acceptors, key)
     return layer
-
-
-def _material(
-    entry: LayerSettings, name: str, key: str, materials: Mapping[str, Material]
-) -> Material | Callable[[float], Material]:
-    if entry.material not in materials:
-        raise CaseError(
-            f"layer {name!r}: there is no material {entry.material!r}",
-            key=f"{key}.material",
-            suggestion=suggest(entry.material, materials),
-            remedy=f'choose one of {", ".join(sorted(materials))}, or one of a file of your own: materials = "my.toml"',
-        )
-    if entry.y is None:
-        return materials[entry.material]
-    if entry.material != _ALLOY:
-        raise CaseError(
-            f"layer {name!r}: {entry.material} has no y",
-            key=f"{key}.y",
-            remedy=f'leave it out, or write material = "{_ALLOY}"',
-        )
-    first, last = entry.y if isinstance(entry.y, tuple) else (entry.y, entry.y)
-    if not (0 <= first <= 1 and 0 <= last <= 1):
-        raise CaseError(
-            f"layer {name!r}: y = {entry.y}",
-            key=f"{key}.y",
-            remedy="give a share of arsenic from 0 (InP) to 1 (InGaAs)",
-        )
-    if first == last:
-        return quaternary(first, materials)
-    return partial(_graded, first, last, materials)
-
-
-def _graded(first: float, last: float, materials: Mapping[str, Material], fraction: float) -> Material:
-    return quaternary(first + (last - first) * fraction, materials)
 
 
 def _doping(entry: LayerSettings, name: str, key: str) -> tuple[Pair, Pair]:
@@ -281,7 +244,7 @@ def _temperature(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> flo
         return 300.0
     for k, layer in enumerate(layers):
         material = layer.at(0.5)
-        if material.varshni is None:
+        if material.varshni is None and material.alloy is None:
             raise CaseError(
                 f"layer {layer.name!r}: {material.name} is known at 300 K only",
                 key="photodiode.temperature",
@@ -289,18 +252,6 @@ def _temperature(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> flo
                 remedy="write temperature = 300.0, or a material of your own with varshni = {alpha = ..., beta = ...}",
             )
     return settings.temperature
-
-
-def _light(settings: LightSettings | None) -> Light | None:
-    if settings is None:
-        return None
-    if (settings.power is None) == (settings.flux is None):
-        raise CaseError(
-            "neither power nor flux of the light" if settings.power is None else "both power and flux of the light",
-            key="photodiode.light.power",
-            remedy='write power = "1 mW/cm2", or flux = 7.8e15',
-        )
-    return Light(settings.wavelength, settings.power or 0.0, settings.flux, settings.side)
 
 
 def _ionisation(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:

@@ -27,17 +27,32 @@ _SPECTRA = (
 
 
 def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[Drawing, ...]:
-    """Return drawings of current, gain and capacitance over V, and of bands, field and carriers over depth."""
-    spans = tuple(Span(layer.name, 1e4 * layer.start, 1e4 * layer.end) for layer in device.layers)
-    seen, fields = set(model.observables), {item.name for item in model.fields}
-    found = []
+    """Return drawings over the voltage or the wavelength, and of bands, field, carriers and collection over depth."""
+    over = _over_wavelength(device) if "QE" in model.observables else _over_voltage(set(model.observables), curves)
+    return tuple(d for d in (*over, *_profiles(model, device, curves)) if d.lines)
+
+
+def _over_voltage(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:
     lines: dict[str, str] = {curve: f"J{suffix(curve)}" for curve in curves if f"J{suffix(curve)}" in seen}
-    found.append(Drawing("Current density", lines, over="V", unit="|J|, A/cm2", logarithmic=True))
+    yield Drawing("Current density", lines, over="V", unit="|J|, A/cm2", logarithmic=True)
     if "gain" in seen:
-        found.append(Drawing("Gain", {"gain": "gain"}, over="V", unit="M"))
+        yield Drawing("Gain", {"gain": "gain"}, over="V", unit="M")
     lines = {c: f"C_quasistatic{suffix(c)}" for c in curves if f"C_quasistatic{suffix(c)}" in seen}
-    found.append(Drawing("Quasi-static capacitance", lines, over="V", unit="F/cm2"))
-    found += _spectra(seen, curves)
+    yield Drawing("Quasi-static capacitance", lines, over="V", unit="F/cm2")
+    yield from _spectra(seen, curves)
+
+
+def _over_wavelength(device: Device) -> Iterator[Drawing]:
+    lines = {"quantum efficiency": "QE", "absorbed": "A", "reflected": "R"}
+    yield Drawing("Quantum efficiency", lines, over="wavelength", unit="fraction of the photons")
+    yield Drawing("Responsivity", {"responsivity": "responsivity"}, over="wavelength", unit="A/W")
+    layers = {layer.name: f"A_{layer.name}" for layer in device.layers}
+    yield Drawing("Absorbed light", layers, over="wavelength", unit="fraction of the photons")
+
+
+def _profiles(model: Model, device: Device, curves: Sequence[Curve]) -> Iterator[Drawing]:
+    spans = tuple(Span(layer.name, 1e4 * layer.start, 1e4 * layer.end) for layer in device.layers)
+    fields = {item.name for item in model.fields}
     state: Curve = "lit" if "lit" in curves else "dark"
     end = suffix(state)
     field = "field" if device.grid.ndim == 1 else f"field_{device.grid.axes[0]}"
@@ -45,13 +60,13 @@ def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[
         ("Bands", {label: f"{name}{end}" for label, name in zip(_LEVELS, BANDS)}, "eV", False),
         ("Field", {curve: f"{field}{suffix(curve)}" for curve in curves}, "V/cm", False),
         ("Carriers", {"electrons": f"electrons{end}", "holes": f"holes{end}"}, "1/cm3", True),
+        ("Collection", {"collection": "collection"}, "charges per pair", False),
     )
     for title, names, unit, logarithmic in profiles:
         if fields.issuperset(names.values()):
-            words = title if title == "Field" else f"{title}, {state}"
-            at = ("V", "V") if "V" in seen else None
-            found.append(Drawing(words, names, unit=unit, logarithmic=logarithmic, spans=spans, state=at))
-    return tuple(d for d in found if d.lines)
+            words = title if title in ("Field", "Collection") else f"{title}, {state}"
+            at = ("V", "V") if "V" in model.observables else None
+            yield Drawing(words, names, unit=unit, logarithmic=logarithmic, spans=spans, state=at)
 
 
 def _spectra(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:

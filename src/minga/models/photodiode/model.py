@@ -11,6 +11,7 @@ from minga.models.photodiode.solver.analysis import analyses_of, check_analysis,
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.capacitance import Capacitance
 from minga.models.photodiode.solver.coefficients import Coefficients
+from minga.models.photodiode.solver.collection import Collection
 from minga.models.photodiode.solver.failures import breakdown_words, explainer
 from minga.models.photodiode.solver.gummel import Gummel
 from minga.models.photodiode.solver.linear import check_linear, hierarchies_of
@@ -20,6 +21,7 @@ from minga.models.photodiode.solver.probes import middle_edge
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.illumination import Spectrum
 from minga.models.photodiode.units import units_of
 from minga.space.field import Field
 
@@ -35,7 +37,7 @@ RESCUES: Final = 50
 """Gummel iterations after which Newton's method continues in any case."""
 
 
-def photodiode(device: Device, problem: Problem) -> Model:
+def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = None) -> Model:
     """Return the Model of a device; each step of a run solves one voltage of `problem.bias`.
 
     Observables: V, J and J_lit (A/cm2), gain, C_quasistatic and C_quasistatic_lit (dQ/dV, F/cm2), uniformity, E_max
@@ -48,6 +50,9 @@ def photodiode(device: Device, problem: Problem) -> Model:
         The device.
     problem
         Voltages, physics and accuracy.
+    spectrum
+        Light whose quantum efficiencies are wanted; each step of a run then stands for one of its wavelengths at one
+        voltage, and `problem.repeats` is their number.
 
     Returns
     -------
@@ -93,10 +98,18 @@ def photodiode(device: Device, problem: Problem) -> Model:
     observables, columns = record_observables(observe, biasing)
     for analysis in analyses:
         observables |= analysis.observed
+    tables = {"iv": columns, **tables_of_analyses(problem, analyses)}
     pictures = [Pictures(track) for track in main]
     for item in pictures:
         item.record(step, biasing)
     own: tuple[Field, ...] = tuple(f for item in pictures for f in item.fields)
+    collection = None if spectrum is None else Collection(biasing, spectrum)
+    if collection is not None:
+        collection.record(step)
+        seen = collection.observe(observe, [layer.name for layer in device.layers])
+        observables |= seen
+        own = (*own, collection.probability)
+        tables = {"qe": ("V", *seen)}
     inner = tuple(f for track in tracks for f in track.state.fields)
     worked = tuple(f for on in newtons for f in gummels[on].fields)
     initial: dict[Any, Any] = dict(coefficients.values)
@@ -110,6 +123,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
             *biasing.terminal.sums,
             *(() if capacitance is None else capacitance.fields),
             *(item for analysis in analyses for item in analysis.fields),
+            *(() if collection is None else collection.fields),
             *coefficients.fields,
         ),
         step=step,
@@ -123,7 +137,7 @@ def photodiode(device: Device, problem: Problem) -> Model:
         steps=problem.steps,
         explain=explainer(biasing),
         over=Over(tracks[0].broken, breakdown_words(biasing)) if problem.ionisation else None,
-        tables={"iv": columns, **tables_of_analyses(problem, analyses)},
+        tables=tables,
         former={}
         if capacitance is None
         else {old: new for old, new in RENAMED_OBSERVABLES.items() if new in observables and old not in observables},

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
+from minga.compile import portable
 from minga.models.photodiode.solver.linear import in_words
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.depletion import Depletion, built_in_voltage, column, debye_lengths
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.illumination import Illumination, Spectrum
+from minga.models.photodiode.structure.optics import photon_flux
+from minga.models.photodiode.structure.stack import Light
 
 __all__ = ["notes_of"]
 
 Notes = Iterator[tuple[str, str]]
+COARSE: Final = 1.01
+"""Pairs generated over photons absorbed, beyond which a mesh is reported as too coarse for the light."""
 
 
-def notes_of(device: Device, problem: Problem) -> Notes:
+def notes_of(device: Device, problem: Problem, spectrum: Spectrum | None = None) -> Notes:
     """Yield the notes as pairs of a label and its text."""
     yield from _layers(device)
     yield from _temperature(device, problem)
     yield from _mesh(device)
     yield from _light(device, problem)
+    yield from _spectrum(device, spectrum)
     if all(t.kind == "ohmic" for t in device.terminals):
         yield "built-in voltage", f"{built_in_voltage(device):.5f} V"
         yield from _depletion(device, problem)
@@ -97,8 +105,43 @@ def _light(device: Device, problem: Problem) -> Notes:
         if float(device.generation[device.layer == k].max(initial=0.0)) > 0
     ]
     lit = "" if "lit" in problem.curves else "; no curve is lit"
+    lit += _coarse(device, device.light, current)
     source = f"{device.light.wavelength:g} nm from the {device.light.side}'s side, absorbed in {', '.join(names)}"
     yield "light", f"{source}: primary photocurrent {current:.4g} A/cm2{lit}"
+    if device.illumination is not None:
+        yield "optics", _optics(device, device.illumination)
+
+
+def _spectrum(device: Device, spectrum: Spectrum | None) -> Notes:
+    """Yield the wavelengths of quantum efficiencies, and where the light goes at the one that is absorbed most."""
+    if spectrum is None:
+        return
+    absorbed = [sum(item.layers) for item in spectrum.illuminations]
+    best = int(np.argmax(absorbed))
+    count, first, last = len(absorbed), min(spectrum.wavelengths), max(spectrum.wavelengths)
+    yield "wavelengths", f"{count}, {first:g} to {last:g} nm" if count > 1 else f"{first:g} nm"
+    yield f"at {spectrum.wavelengths[best]:g} nm", _optics(device, spectrum.illuminations[best])
+
+
+def _coarse(device: Device, light: Light, current: float) -> str:
+    """Return a warning if the volumes of nodes are too large for the light, which is absorbed at their middle."""
+    flux = photon_flux(light.power, light.wavelength) if light.flux is None else light.flux
+    absorbed = CHARGE * flux * (1.0 - portable.exp(-float(column(device, device.absorption) @ _heights(device))))
+    if light.optics == "transfer-matrix" or current < COARSE * absorbed:
+        return ""
+    return f", {100 * (current / absorbed - 1):.2g} % too large: refine the mesh where the light enters"
+
+
+def _optics(device: Device, light: Illumination) -> str:
+    """Return where the light goes, in per cent."""
+    films = [(f"coating {k + 1}", share) for k, share in enumerate(light.coatings)]
+    layers = [(layer.name, share) for layer, share in zip(device.layers, light.layers, strict=True)]
+    parts = [*films, *layers, ("the substrate", light.substrate)]
+    absorbed = [f"{100 * share:.3g} % in {name}" for name, share in parts if share > 0.0]
+    return (
+        f"{100 * light.reflected:.3g} % reflected, {100 * light.transmitted:.3g} % transmitted, "
+        f"absorbed: {', '.join(absorbed)}"
+    )
 
 
 def _heights(device: Device) -> np.ndarray:

@@ -9,6 +9,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings_ac import AcSettings, CvSettings, NoiseSettings
+from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, SubstrateSettings
+from minga.models.photodiode.settings_qe import QeSettings
+from minga.models.photodiode.structure.indices import IndexSaid
 
 __all__ = [
     "BIAS_FORM",
@@ -68,6 +71,10 @@ class LayerSettings(BaseModel):
         float | tuple[float, float] | None,
         Field(description=f"share of arsenic in InGaAsP: y = 0.6, or [0.2, 0.8], {_GRADING}"),
     ] = None
+    x: Annotated[
+        float | tuple[float, float] | None,
+        Field(description=f"share of Al in AlGaAs and InAlAs, of Ga in InGaAs: x = 0.3, or [0.1, 0.3], {_GRADING}"),
+    ] = None
     tau_n: Annotated[
         Positive | None, Field(json_schema_extra={"unit": "s"}, description="lifetime of electrons, s: tau_n = 1e-9")
     ] = None
@@ -89,6 +96,7 @@ class LayerSettings(BaseModel):
             description="absorption coefficient of the light, 1/cm: absorption = 6100.0",
         ),
     ] = None
+    index: Annotated[IndexSaid | None, Field(description=INDEX_FORM)] = None
     ionisation: Annotated[str | None, Field(description='coefficient set: ionisation = "umebu", or "none"')] = None
 
 
@@ -147,8 +155,24 @@ class LightSettings(BaseModel):
         Positive | None,
         Field(json_schema_extra={"unit": "1/cm2s"}, description="photons per cm2 and second, instead of the power"),
     ] = None
-    wavelength: Annotated[Wavelength, Field(json_schema_extra={"unit": "nm"}, description="nm: wavelength = 1550.0")]
+    wavelength: Annotated[
+        Wavelength | None,
+        Field(json_schema_extra={"unit": "nm"}, description='nm: wavelength = 1550.0; only mode = "qe" may omit it'),
+    ] = None
     side: Annotated[Literal["cathode", "anode"], Field(description="illuminated side")] = "cathode"
+    optics: Annotated[
+        Literal["beer-lambert", "transfer-matrix"],
+        Field(description='optics = "beer-lambert", or "transfer-matrix" with reflection and interference'),
+    ] = "beer-lambert"
+    coatings: tuple[CoatingSettings, ...] = ()
+    ambient: Annotated[
+        Positive | None, Field(description="refractive index of the medium the light comes from: ambient = 1.0")
+    ] = None
+    backing: Annotated[
+        IndexSaid | None,
+        Field(description='refractive index behind the far side, by default the last layer\'s: backing = "Au"'),
+    ] = None
+    substrate: SubstrateSettings | None = None
 
 
 class GradedSettings(BaseModel):
@@ -357,10 +381,11 @@ class PhotodiodeSettings(BaseModel):
     ] = "auto"
     pointwise: Annotated[PointwiseSettings | None, Field(description='[photodiode.pointwise] across = "block"')] = None
     mode: Annotated[
-        Literal["iv", "cv", "ac", "noise"],
-        Field(description='what is computed at each voltage: mode = "iv", "cv", "ac" or "noise"'),
+        Literal["iv", "cv", "ac", "noise", "qe"],
+        Field(description='what is computed at each voltage: mode = "iv", "cv", "ac", "noise" or "qe"'),
     ] = "iv"
     ac: Annotated[AcSettings | None, Field(description='[photodiode.ac] frequencies = ["1 MHz", "1 GHz"]')] = None
+    qe: Annotated[QeSettings | None, Field(description="[photodiode.qe] wavelengths = [500.0, 700.0]")] = None
     cv: Annotated[CvSettings | None, Field(description='[photodiode.cv] frequency = "1 MHz"')] = None
     noise: Annotated[NoiseSettings | None, Field(description='[photodiode.noise] area = "100 um2"')] = None
     tolerance: Annotated[

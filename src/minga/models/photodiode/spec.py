@@ -32,6 +32,7 @@ SPEC = ModelSpec(
         "msm",
         "planar",
         "si-1",
+        "si-qe",
     ),
     description="electrons and holes in layers of semiconductors, light and impact ionisation",
     grid=("shape", "boundary"),

@@ -183,7 +183,7 @@ class Biasing:
     def record(self, program: Program) -> None:
         """Record one step of the run: all curves at the next voltage."""
         target = self.target
-        at = cast(as_node(STEP), "i8")
+        at = cast(as_node(STEP), "i8") // self.problem.repeats
         search = Search("search", CURRENT_TOLERANCE) if self.problem.current else None
         if search is None:
             program.let(target, mg.lookup(np.array(self.problem.bias) / self.thermal, at))

@@ -23,7 +23,7 @@ from minga.solve.sparse_factors import sparse
 from minga.space.field import Field
 from minga.space.grid import Grid
 
-__all__ = ["LinearSolver", "check_linear", "hierarchies_of", "in_words", "linear_solver", "unsolved_words"]
+__all__ = ["LinearSolver", "check_linear", "chosen", "hierarchies_of", "in_words", "linear_solver", "unsolved_words"]
 
 NARROW: Final = 4
 """Number of nodes across up to which dense row blocks are as fast as any other solver."""

@@ -22,7 +22,7 @@ __all__ = ["CURVES", "Curve", "Linear", "Mode", "Problem", "Scheme", "suffix"]
 Curve = Literal["dark", "lit"]
 Scheme = Literal["newton", "gummel", "pointwise"]
 Linear = Literal["auto", "rows", "sparse", "krylov"]
-Mode = Literal["iv", "cv", "ac", "noise"]
+Mode = Literal["iv", "cv", "ac", "noise", "qe"]
 
 CURVES: Final[tuple[Curve, ...]] = ("dark", "lit")
 MOST_FREQUENCIES: Final = 1000
@@ -65,11 +65,14 @@ class Problem:
         Current densities, A/cm2, instead of `bias`: each step finds the voltage of the next one, for one curve.
     quasistatic_capacitance
         Whether to compute dQ/dV of each curve.
+    repeats
+        Number of steps at each voltage, for example one for each wavelength.
     linear
         Solver of linear systems with two axes, see `minga.models.photodiode.solver.linear`.
     mode
         Analysis at each voltage: "iv": none; "cv": small-signal capacitance and conductance at one frequency; "ac":
-        admittance and photoresponse at all `frequencies`; "noise": excess noise of the multiplication.
+        admittance and photoresponse at all `frequencies`; "noise": excess noise of the multiplication; "qe": quantum
+        efficiencies over the wavelength.
     frequencies
         Frequencies of "cv" and "ac", Hz.
     circuit
@@ -94,6 +97,7 @@ class Problem:
     mode: Mode = "iv"
     frequencies: tuple[float, ...] = ()
     circuit: Circuit | None = None
+    repeats: int = 1
 
     def __post_init__(self) -> None:
         if self.bias and self.current:
@@ -139,5 +143,5 @@ class Problem:
 
     @property
     def steps(self) -> int:
-        """Number of steps of the run: voltages or currents."""
-        return len(self.bias or self.current)
+        """Number of steps of the run: voltages or currents, times `repeats`."""
+        return len(self.bias or self.current) * self.repeats

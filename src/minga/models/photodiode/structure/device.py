@@ -13,6 +13,7 @@ from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY, thermal_voltage
 from minga.models.photodiode.structure.emission import emission_of
+from minga.models.photodiode.structure.illumination import Illumination, illumination_of
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
 from minga.models.photodiode.structure.layers import (
     LayerProperties,
@@ -115,6 +116,8 @@ class Device:
         Whether mobilities fall with the field.
     light
         The light; None: dark.
+    illumination
+        Where the light goes, if it is reflected and interferes; None otherwise.
     emission
         Reciprocal emission velocities on the edges along each axis, see `structure.emission`; empty if emission limits
         no flux.
@@ -157,6 +160,7 @@ class Device:
     statistics: Literal["boltzmann", "fermi-dirac"] = "boltzmann"
     field_mobility: bool = False
     light: Light | None = None
+    illumination: Illumination | None = None
     emission: tuple[Floats, ...] = ()
     unheated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -211,6 +215,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
     for region in stack.regions:
         doping, impurities = _with_region(region, doping, impurities, mesh, across)
     mobility_n, mobility_p = columns.mobilities(stack, impurities)
+    illumination = _illumination(stack, columns, mesh)
     electrons, holes = edge_ionisation(stack, columns, shape)
     terminals = tuple(_terminal(contact, shape, across) for contact in stack.contacts)
     for terminal in terminals:
@@ -226,7 +231,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         doping=doping,
         mobility_n=mobility_n,
         mobility_p=mobility_p,
-        generation=_spread(_generation(stack, columns, mesh), shape),
+        generation=_spread(_generation(stack, columns, mesh, illumination), shape),
         ionisation_n=electrons,
         ionisation_p=holes,
         layer=_spread_numbers(numbers, shape),
@@ -236,6 +241,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         statistics=stack.statistics,
         field_mobility="field" in stack.mobility,
         light=stack.light,
+        illumination=illumination,
         emission=_emission(stack, columns, spread, terminals),
         unheated=unheated(stack, columns.materials, [s for s in chosen_sets(stack, columns) if s is not None]),
         **spread,
@@ -276,12 +282,20 @@ def _areas(mesh: Mesh, across: Mesh | None) -> tuple[Floats, ...]:
     return np.outer(mesh.openings, across.sections), np.outer(mesh.volumes, across.openings)
 
 
-def _generation(stack: Stack, columns: LayerProperties, mesh: Mesh) -> Floats:
+def _illumination(stack: Stack, columns: LayerProperties, mesh: Mesh) -> Illumination | None:
+    if stack.light is None or stack.light.optics == "beer-lambert":
+        return None
+    return illumination_of(stack, stack.light, mesh, columns.values["absorption"], columns.numbers)
+
+
+def _generation(stack: Stack, columns: LayerProperties, mesh: Mesh, illumination: Illumination | None) -> Floats:
     light, absorption = stack.light, columns.values["absorption"]
     if light is None:
         return np.zeros_like(absorption)
     below, above = mesh.halves
     flux = photon_flux(light.power, light.wavelength) if light.flux is None else light.flux
+    if illumination is not None:
+        return flux * illumination.nodes / mesh.volumes
     return generation_of(flux, absorption, below, above, from_high=light.side == "cathode")
 
 

@@ -16,10 +16,18 @@ from minga.models.photodiode.structure.ionisation import EdgeIonisation, Ionisat
 from minga.models.photodiode.structure.materials import CaugheyThomas, Material
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.optics import absorption_of
-from minga.models.photodiode.structure.stack import Layer, Stack
+from minga.models.photodiode.structure.stack import Layer, Light, Stack
 from minga.models.photodiode.structure.temperature import gap_at, lattice_share, saturation_at, with_impurities
 
-__all__ = ["LayerProperties", "chosen_sets", "edge_ionisation", "layer_numbers", "properties_of"]
+__all__ = [
+    "LayerProperties",
+    "absorption_at",
+    "chosen_sets",
+    "edge_ionisation",
+    "layer_numbers",
+    "materials_at",
+    "properties_of",
+]
 
 Floats = NDArray[np.float64]
 Numbers = NDArray[np.int64]
@@ -95,11 +103,8 @@ def _too_thin(layer: Layer) -> CaseError:
 
 def properties_of(stack: Stack, mesh: Mesh, numbers: Numbers, share: Floats) -> LayerProperties:
     """Return the properties of all nodes along x."""
-    tops = np.concatenate(([0.0], np.cumsum([layer.thickness for layer in stack.layers])))
-    fractions = np.array(
-        [(x - tops[k]) / stack.layers[k].thickness for x, k in zip(mesh.nodes, numbers, strict=True)]
-    ).clip(0.0, 1.0)
-    materials = tuple(stack.layers[k].at(float(f)) for f, k in zip(fractions, numbers, strict=True))
+    fractions = _fractions(stack, mesh, numbers)
+    materials = materials_at(stack, mesh, numbers)
     values = {
         name: np.array([stack.layers[k].changes.get(name, getattr(m, name)) for m, k in zip(materials, numbers)])
         for name in ("permittivity", "tau_n", "tau_p", "radiative", "auger_n", "auger_p")
@@ -108,8 +113,24 @@ def properties_of(stack: Stack, mesh: Mesh, numbers: Numbers, share: Floats) -> 
     values |= _saturation(stack, materials, numbers)
     _recombine(values, stack)
     values["doping"], values["impurities"] = _doping(stack.layers, numbers, share, fractions)
-    values["absorption"] = _absorption(stack, materials, numbers)
+    values["absorption"] = (
+        np.zeros(len(materials)) if stack.light is None else absorption_at(stack, stack.light, materials, numbers)
+    )
     return LayerProperties(values, materials, numbers)
+
+
+def materials_at(stack: Stack, mesh: Mesh, numbers: Numbers) -> tuple[Material, ...]:
+    """Return the materials of all nodes along x."""
+    fractions = _fractions(stack, mesh, numbers)
+    return tuple(stack.layers[k].at(float(f)) for f, k in zip(fractions, numbers, strict=True))
+
+
+def _fractions(stack: Stack, mesh: Mesh, numbers: Numbers) -> Floats:
+    """Return the fractions of their layers' depths at which the nodes lie."""
+    tops = np.concatenate(([0.0], np.cumsum([layer.thickness for layer in stack.layers])))
+    return np.array([(x - tops[k]) / stack.layers[k].thickness for x, k in zip(mesh.nodes, numbers, strict=True)]).clip(
+        0.0, 1.0
+    )
 
 
 def _doping(layers: Sequence[Layer], numbers: Numbers, share: Floats, fractions: Floats) -> tuple[Floats, Floats]:
@@ -192,14 +213,14 @@ def _recombine(values: dict[str, Floats], stack: Stack) -> None:
         values["auger_n"][:] = values["auger_p"][:] = 0.0
 
 
-def _absorption(stack: Stack, materials: Sequence[Material], numbers: Numbers) -> Floats:
+def absorption_at(stack: Stack, light: Light, materials: Sequence[Material], numbers: Numbers) -> Floats:
+    """Return the absorption coefficient of the light at all nodes along x, 1/cm."""
     found = np.zeros(len(materials))
-    if stack.light is None:
-        return found
-    for row, (material, k) in enumerate(zip(materials, numbers, strict=True)):
-        layer = stack.layers[k]
-        given = layer.changes.get("absorption")
-        found[row] = absorption_of(material, stack.light.wavelength, layer.name) if given is None else given
+    known: dict[tuple[int, Material], float] = {}
+    for row, key in enumerate(zip(numbers.tolist(), materials, strict=True)):
+        if key not in known:
+            known[key] = absorption_of(stack.layers[key[0]], key[1], light.wavelength)
+        found[row] = known[key]
     return found
 
 

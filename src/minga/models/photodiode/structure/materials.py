@@ -12,7 +12,9 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minga.errors import CaseError
+from minga.models.photodiode.structure.indices import Index, IndexSaid, index_of
 from minga.models.photodiode.structure.ionisation import IonisationSet, SetSettings
+from minga.models.photodiode.structure.vurgaftman import alloys
 from minga.schema import validate
 
 __all__ = ["Absorption", "CaugheyThomas", "Material", "Saturation", "read_materials", "shipped_materials"]
@@ -87,11 +89,15 @@ class Material:
     caughey_thomas_n, caughey_thomas_p, saturation
         Parameters of the mobility models, if known.
     absorption
-        Absorption of light, if the material absorbs.
+        Absorption of light, where it differs from that of the index.
+    index
+        Refractive index, if known.
     ionisation
         Set of ionisation coefficients, or the name of one.
     varshni
         (alpha in eV/K, beta in K) of Eg(T) = Eg(0) - alpha T^2/(T + beta), if known.
+    alloy
+        Name and composition of an alloy whose gap depends on the temperature as `structure.vurgaftman` says.
     sources
         Source of each value, by the name of the attribute.
     """
@@ -116,8 +122,10 @@ class Material:
     caughey_thomas_p: CaugheyThomas | None = None
     saturation: Saturation | None = None
     absorption: Absorption | None = None
+    index: Index | None = None
     ionisation: str | IonisationSet | None = None
     varshni: tuple[float, float] | None = None
+    alloy: tuple[str, float] | None = None
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
@@ -184,7 +192,7 @@ class _Absorption(_Cited):
 
 class _Varshni(_Cited):
     alpha: Annotated[Positive, Field(description="eV/K")]
-    beta: Annotated[Positive, Field(description="K")]
+    beta: Annotated[NotNegative, Field(description="K")]
 
 
 class _MaterialSettings(BaseModel):
@@ -209,15 +217,21 @@ class _MaterialSettings(BaseModel):
     caughey_thomas_p: _CaugheyThomas | None = None
     saturation: _Saturation | None = None
     absorption: _Absorption | None = None
+    index: Annotated[
+        IndexSaid | None, Field(description='n, [n, k], a shipped table or a file of nm, n, k: index = "Si"')
+    ] = None
     varshni: _Varshni | None = None
+    x: Annotated[float | None, Field(ge=0, le=1, description="composition of AlGaAs, InGaAs or InAlAs: x = 0.48")] = (
+        None
+    )
     ionisation: Annotated[
         str | SetSettings | None,
         Field(description='ionisation = "cook", or {electrons = [{a = ..., b = ...}], holes = [{a = ..., b = ...}]}'),
     ] = None
 
 
-def _material(name: str, table: Mapping[str, Any], key: str) -> Material:
-    said = validate(_MaterialSettings, table, key, thing="a file of materials")
+def _material(name: str, table: Mapping[str, Any], directory: Path) -> Material:
+    said = validate(_MaterialSettings, table, name, thing="a file of materials")
     values: dict[str, Any] = {"name": name}
     sources: dict[str, str] = {}
     for item in fields(Material):
@@ -239,7 +253,18 @@ def _material(name: str, table: Mapping[str, Any], key: str) -> Material:
                 found = (found.alpha, found.beta)
         if found is not None:
             values[item.name] = found
+    if said.x is not None:
+        values["alloy"] = _alloy(name, said.x)
+    if said.index is not None:
+        index = values["index"] = index_of(said.index, directory, f"{name}.index")
+        sources |= {"index": index.source} if index.source else {}
     return Material(**values, sources=sources)
+
+
+def _alloy(name: str, x: float) -> tuple[str, float]:
+    if name not in alloys():
+        raise CaseError(f"{name} has no x", key=f"{name}.x", remedy=f"leave it out; {', '.join(alloys())} have one")
+    return name, x
 
 
 def read_materials(path: Path) -> dict[str, Material]:
@@ -262,7 +287,7 @@ def read_materials(path: Path) -> dict[str, Material]:
                 where=str(path),
                 remedy="write a table for each material: [Ge] gap = 0.66 ...",
             )
-    return {name: _material(name, table, name) for name, table in tables.items()}
+    return {name: _material(name, table, path.parent) for name, table in tables.items()}
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import bisect
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.structure.constants import CHARGE, LIGHT_SPEED, PLANCK
-from minga.models.photodiode.structure.materials import Absorption, Material
+from minga.models.photodiode.structure.indices import Index, between
+from minga.models.photodiode.structure.materials import Material
+from minga.models.photodiode.structure.stack import Layer
+from minga.models.photodiode.structure.transfer_matrix import Film
 
-__all__ = ["absorption_of", "generation_of", "photon_energy", "photon_flux"]
+__all__ = ["absorption_of", "film_of", "generation_of", "photon_energy", "photon_flux", "uncovered"]
 
 Floats = NDArray[np.float64]
 
@@ -27,34 +30,79 @@ def photon_flux(power: float, wavelength: float) -> float:
     return power / (photon_energy(wavelength) * CHARGE)
 
 
-def absorption_of(material: Material, wavelength: float, layer: str) -> float:
-    """Return the absorption coefficient, 1/cm; 0 for photon energies below the gap.
+def absorption_of(layer: Layer, material: Material, wavelength: float) -> float:
+    """Return the absorption coefficient, 1/cm; 0 for photon energies below the gap where nothing else is known.
+
+    Parameters
+    ----------
+    layer
+        The layer, whose own absorption or index takes precedence.
+    material
+        Semiconductor at the place of interest in the layer.
+    wavelength
+        Wavelength, nm.
 
     Raises
     ------
     CaseError
         If the coefficient is unknown at this wavelength; the error names the layer.
     """
-    known = material.absorption
+    if "absorption" in layer.changes:
+        return layer.changes["absorption"]
+    if layer.index is not None:
+        return _covering(layer, layer.index, wavelength).absorption(wavelength)
+    known, index = material.absorption, material.index
     if known is not None and known.wavelengths[0] <= wavelength <= known.wavelengths[-1]:
-        return _between(wavelength, known)
+        return between(wavelength, known.wavelengths, known.coefficients, logarithmic=True)
+    if index is not None and index.covers(wavelength):
+        return index.absorption(wavelength)
     if photon_energy(wavelength) < material.gap:
         return 0.0
-    where = "" if known is None else f"; it is known from {known.wavelengths[0]:g} to {known.wavelengths[-1]:g} nm"
+    tables = [table for table in (known, index) if table is not None and table.wavelengths]
+    where = " and ".join(f"from {table.wavelengths[0]:g} to {table.wavelengths[-1]:g} nm" for table in tables)
     raise CaseError(
-        f"layer {layer!r}: the absorption of {material.name} at {wavelength:g} nm is unknown{where}",
+        f"layer {layer.name!r}: the absorption of {material.name} at {wavelength:g} nm is unknown"
+        + (f"; it is known {where}" if where else ""),
         key="photodiode.light.wavelength",
         remedy="write absorption = 1e4 (1/cm) in its layers, 0 for none",
     )
 
 
-def _between(wavelength: float, known: Absorption) -> float:
-    if wavelength in known.wavelengths:
-        return known.coefficients[known.wavelengths.index(wavelength)]
-    k = bisect.bisect(known.wavelengths, wavelength)
-    low, high = known.wavelengths[k - 1 : k + 1]
-    first, last = map(portable.log, known.coefficients[k - 1 : k + 1])
-    return float(portable.exp(first + (wavelength - low) / (high - low) * (last - first)))
+def film_of(layer: Layer, wavelength: float) -> Film:
+    """Return a layer as an optical film, with the absorption of `absorption_of`.
+
+    Raises
+    ------
+    CaseError
+        If its refractive index or absorption is unknown at this wavelength; the error names the layer.
+    """
+    material = layer.at(0.5)
+    index = layer.index or material.index
+    if index is None:
+        raise CaseError(
+            f"layer {layer.name!r}: the refractive index of {material.name} is unknown",
+            key="photodiode.layers",
+            remedy='write index = 3.2 in its layers, or index = "my.csv" with rows of nm, n, k',
+        )
+    n = _covering(layer, index, wavelength).at(wavelength)[0]
+    k = absorption_of(layer, material, wavelength) * wavelength * 1e-7 / (4.0 * math.pi)
+    return Film(n, k, layer.thickness)
+
+
+def _covering(layer: Layer, index: Index, wavelength: float) -> Index:
+    if index.covers(wavelength):
+        return index
+    raise uncovered(f"layer {layer.name!r}", index, wavelength)
+
+
+def uncovered(what: str, index: Index, wavelength: float) -> CaseError:
+    """Return the error for a wavelength outside a table."""
+    return CaseError(
+        f"{what}: the refractive index {index.name!r} is known from {index.wavelengths[0]:g} to "
+        f"{index.wavelengths[-1]:g} nm, not at {wavelength:g} nm",
+        key="photodiode.light.wavelength",
+        remedy='choose a wavelength within, or write an index of your own: index = 3.2, or index = "my.csv"',
+    )
 
 
 def generation_of(flux: float, absorption: Floats, below: Floats, above: Floats, *, from_high: bool) -> Floats:

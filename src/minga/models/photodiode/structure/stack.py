@@ -9,9 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.models.photodiode.structure.indices import Index
 from minga.models.photodiode.structure.materials import Material
 
-__all__ = ["Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack"]
+__all__ = ["Coating", "Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack", "Substrate"]
 
 Floats = NDArray[np.float64]
 Side = Literal["top", "bottom"]
@@ -39,6 +40,8 @@ class Layer:
         Name of a coefficient set that replaces the material's; "none" for no ionisation.
     impurities
         Donors plus acceptors, likewise; None if they equal the absolute value of the doping.
+    index
+        Refractive index that replaces the material's.
     """
 
     name: str
@@ -49,6 +52,7 @@ class Layer:
     changes: Mapping[str, float] = field(default_factory=dict)
     ionisation: str | None = None
     impurities: tuple[float, float] | None = None
+    index: Index | None = None
 
     def at(self, fraction: float) -> Material:
         """Return the semiconductor at a fraction of the layer's depth.
@@ -112,6 +116,41 @@ class Contact:
 
 
 @dataclass(frozen=True, slots=True)
+class Coating:
+    """A film in front of a device, which carries no current.
+
+    Parameters
+    ----------
+    index
+        Refractive index.
+    thickness
+        Thickness, cm.
+    """
+
+    index: Index
+    thickness: float
+
+
+@dataclass(frozen=True, slots=True)
+class Substrate:
+    """A wafer too thick for interference, which carries no current and hardly absorbs.
+
+    Parameters
+    ----------
+    index
+        Refractive index.
+    thickness
+        Thickness, cm.
+    at
+        ``"far"``: behind the device, seen from the light; ``"near"``: before it, under the coatings.
+    """
+
+    index: Index
+    thickness: float
+    at: Literal["far", "near"] = "far"
+
+
+@dataclass(frozen=True, slots=True)
 class Light:
     """Light incident from one side: `power` in W/cm2 at a wavelength in nm, or `flux` in photons per cm2 and second.
 
@@ -125,12 +164,29 @@ class Light:
         Photons per cm2 and second, in place of `power`.
     side
         ``"cathode"`` or ``"anode"``.
+    optics
+        ``"beer-lambert"``: nothing is reflected, and the light decays exponentially; ``"transfer-matrix"``: it is
+        reflected at every interface and interferes.
+    coatings
+        Films in front of the device, from the outside inwards, for ``"transfer-matrix"``, as the following.
+    ambient
+        Refractive index of the medium from which the light comes.
+    backing
+        Refractive index of what lies behind the far side; None: that of the last layer, which then has no far side, or
+        air behind a substrate there.
+    substrate
+        A thick wafer, or None.
     """
 
     wavelength: float
     power: float = 0.0
     flux: float | None = None
     side: Literal["cathode", "anode"] = "cathode"
+    optics: Literal["beer-lambert", "transfer-matrix"] = "beer-lambert"
+    coatings: tuple[Coating, ...] = ()
+    ambient: float = 1.0
+    backing: Index | None = None
+    substrate: Substrate | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from minga.compile import portable
 from minga.models.photodiode.structure.ionisation import IonisationSet
 from minga.models.photodiode.structure.materials import CaugheyThomas, Material, Saturation
 from minga.models.photodiode.structure.stack import Stack
+from minga.models.photodiode.structure.vurgaftman import alloy_gap
 
 __all__ = ["REFERENCE_TEMPERATURE", "gap_at", "lattice_share", "saturation_at", "unheated", "with_impurities"]
 
@@ -22,8 +23,14 @@ REFERENCE_TEMPERATURE: Final = 300.0
 
 
 def gap_at(material: Material, temperature: float) -> float:
-    """Return the band gap in eV; away from 300 K by Varshni's formula."""
-    if temperature == REFERENCE_TEMPERATURE or material.varshni is None:
+    """Return the band gap in eV; away from 300 K by Varshni's formula, in alloys by those of their compounds."""
+    if temperature == REFERENCE_TEMPERATURE:
+        return material.gap
+    if material.alloy is not None:
+        return (
+            material.gap + alloy_gap(*material.alloy, temperature) - alloy_gap(*material.alloy, REFERENCE_TEMPERATURE)
+        )
+    if material.varshni is None:
         return material.gap
     alpha, beta = material.varshni
     room = REFERENCE_TEMPERATURE

@@ -1,0 +1,42 @@
+"""Schema of films and wafers that light passes: [[photodiode.light.coatings]], [photodiode.light.substrate]."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from minga.models.photodiode.quantities import quantity
+from minga.models.photodiode.structure.indices import IndexSaid
+
+__all__ = ["INDEX_FORM", "CoatingSettings", "SubstrateSettings"]
+
+INDEX_FORM = 'n, [n, k], a shipped table or a file of nm, n, k: index = 2.0, or "Si3N4"'
+
+
+Thickness = Annotated[
+    float,
+    BeforeValidator(lambda v: quantity(v, "length")),
+    Field(gt=0, json_schema_extra={"unit": "um"}, description='um, or with a unit: thickness = "117.5 nm"'),
+]
+
+
+class CoatingSettings(BaseModel):
+    """One film in front of the device, `[[photodiode.light.coatings]]`; they are listed from the outside inwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    thickness: Thickness
+    index: Annotated[IndexSaid, Field(description=INDEX_FORM)]
+
+
+class SubstrateSettings(BaseModel):
+    """Table [photodiode.light.substrate]: a wafer too thick for interference, which hardly absorbs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    thickness: Thickness
+    index: Annotated[IndexSaid, Field(description=INDEX_FORM)]
+    at: Annotated[
+        Literal["far", "near"], Field(description='far: behind the device, seen from the light; at = "near": before it')
+    ] = "far"

@@ -1,0 +1,243 @@
+"""Fate of the light: what a device reflects, transmits and absorbs, and in which of its nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.compile import portable
+from minga.errors import CaseError
+from minga.models.photodiode.structure.indices import Index
+from minga.models.photodiode.structure.layers import absorption_at, layer_numbers, materials_at
+from minga.models.photodiode.structure.mesh import Mesh
+from minga.models.photodiode.structure.optics import film_of, uncovered
+from minga.models.photodiode.structure.stack import Light, Stack
+from minga.models.photodiode.structure.thick import Part, before_device, behind_device
+from minga.models.photodiode.structure.transfer_matrix import Film, Waves, waves_in
+
+__all__ = ["Illumination", "Spectrum", "illumination_of", "spectrum_of"]
+
+Floats = NDArray[np.float64]
+
+OPAQUE: Final = 1e-2
+"""Largest k over n of a substrate, whose surfaces reflect as if it did not absorb."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Illumination:
+    """The light of one wavelength, as fractions of the incident photons.
+
+    Parameters
+    ----------
+    reflected, transmitted
+        Fractions that leave the device on the light's side and on the far side.
+    coatings
+        Fractions absorbed in the coatings, from the outside inwards.
+    layers
+        Fractions absorbed in the layers, from the anode to the cathode.
+    nodes
+        Fractions absorbed in the volumes of the nodes along x, f8 of shape (N,).
+    substrate
+        Fraction absorbed in the substrate.
+    """
+
+    reflected: float
+    transmitted: float
+    coatings: tuple[float, ...]
+    layers: tuple[float, ...]
+    nodes: Floats
+    substrate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spectrum:
+    """The light in a device at several wavelengths.
+
+    Parameters
+    ----------
+    wavelengths
+        Wavelengths, nm.
+    illuminations
+        Where the light of each goes.
+    """
+
+    wavelengths: tuple[float, ...]
+    illuminations: tuple[Illumination, ...]
+
+
+def spectrum_of(stack: Stack, light: Light, mesh: Mesh, wavelengths: Sequence[float]) -> Spectrum:
+    """Return where light of each wavelength goes.
+
+    Parameters
+    ----------
+    stack
+        Structure of the device.
+    light
+        The light; its wavelength does not matter.
+    mesh
+        Mesh along x.
+    wavelengths
+        Wavelengths, nm.
+
+    Returns
+    -------
+    Spectrum
+        The light in the device.
+
+    Raises
+    ------
+    CaseError
+        If an optical property of a layer or a coating is unknown at a wavelength.
+    """
+    numbers, _ = layer_numbers(stack.layers, mesh)
+    materials = materials_at(stack, mesh, numbers)
+    found = []
+    for wavelength in wavelengths:
+        coloured = replace(light, wavelength=wavelength)
+        absorption = absorption_at(stack, coloured, materials, numbers)
+        found.append(illumination_of(stack, coloured, mesh, absorption, numbers))
+    return Spectrum(tuple(wavelengths), tuple(found))
+
+
+def illumination_of(
+    stack: Stack, light: Light, mesh: Mesh, absorption: Floats, numbers: NDArray[np.int64]
+) -> Illumination:
+    """Return where the light goes.
+
+    Parameters
+    ----------
+    stack
+        Structure of the device.
+    light
+        The light.
+    mesh
+        Mesh along x.
+    absorption
+        Absorption coefficient at the nodes, 1/cm; used without interference.
+    numbers
+        Layers of the nodes.
+
+    Raises
+    ------
+    CaseError
+        If the refractive index of a layer or a coating is unknown at the wavelength.
+    """
+    if light.optics == "transfer-matrix":
+        return _coherent(stack, light, mesh)
+    # Each node's volume takes its share of what reaches it, so that the shares and what is left add up to 1.
+    depths = (absorption * mesh.volumes)[:: -1 if light.side == "cathode" else 1]
+    before = np.concatenate(([0.0], np.cumsum(depths)))
+    nodes = (portable.exp(-before[:-1]) * -portable.expm1(-depths))[:: -1 if light.side == "cathode" else 1]
+    layers = tuple(math.fsum(nodes[numbers == k].tolist()) for k in range(len(stack.layers)))
+    return Illumination(0.0, float(portable.exp(-before[-1])), (), layers, nodes)
+
+
+def _coherent(stack: Stack, light: Light, mesh: Mesh) -> Illumination:
+    stacks = _Stacks.of(stack, light, mesh)
+    wafer = light.substrate
+    lost = 0.0
+    if wafer is None:
+        part = stacks.part(light.ambient, stacks.beyond(stacks.films[-1]), coated=True)
+    else:
+        slab = _film(f"substrate {wafer.index.name}", wafer.index, wafer.thickness, light)
+        if slab.k > OPAQUE * slab.n:
+            raise CaseError(
+                f"the substrate {wafer.index.name!r} absorbs light of {light.wavelength:g} nm (k = {slab.k:.2g})",
+                key="photodiode.light.substrate",
+                remedy="leave the substrate out, so that the last layer has no far side, or make it a layer",
+            )
+        part, lost = _with_wafer(stacks, slab, near=wafer.at == "near")
+    coatings, layers = len(light.coatings), len(stack.layers)
+    return Illumination(
+        part.reflected,
+        part.transmitted,
+        tuple(part.absorbed[:coatings].tolist()),
+        tuple(part.absorbed[coatings : coatings + layers].tolist()),
+        part.absorbed[coatings + layers :],
+        lost,
+    )
+
+
+def _with_wafer(stacks: _Stacks, slab: Film, *, near: bool) -> tuple[Part, float]:
+    """Return what a device on a wafer does, and what the wafer absorbs."""
+    light = stacks.light
+    inside = (slab.n, 0.0)
+    left = float(portable.exp(-4.0 * math.pi * slab.k / (light.wavelength * 1e-7) * slab.thickness))
+    if near:
+        outer = (stacks.part(light.ambient, inside, coated=True, filled=False),
+                 stacks.part(slab.n, (light.ambient, 0.0), coated=True, filled=False, back=True))  # fmt: skip
+        return before_device(outer, stacks.part(slab.n, stacks.beyond(stacks.films[-1])), left)
+    device = (
+        stacks.part(light.ambient, inside, coated=True),
+        stacks.part(slab.n, (light.ambient, 0.0), coated=True, back=True),
+    )
+    mirror = waves_in(slab.n, (), stacks.beyond(Film(1.0, 0.0, 0.0)), light.wavelength).reflected
+    return behind_device(device, left, mirror)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stacks:
+    """Coatings and layers as films, from the light's side, and the mesh on which layers absorb."""
+
+    light: Light
+    mesh: Mesh
+    coatings: tuple[Film, ...]
+    films: tuple[Film, ...]
+
+    @classmethod
+    def of(cls, stack: Stack, light: Light, mesh: Mesh) -> _Stacks:
+        """Return the films of a device."""
+        layers = stack.layers[::-1] if light.side == "cathode" else stack.layers
+        coatings = tuple(
+            _film(f"coating {k + 1}", item.index, item.thickness, light) for k, item in enumerate(light.coatings)
+        )
+        return cls(light, mesh, coatings, tuple(film_of(layer, light.wavelength) for layer in layers))
+
+    def beyond(self, otherwise: Film) -> tuple[float, float]:
+        """Return n and k of what lies behind the far side."""
+        if self.light.backing is None:
+            return otherwise.n, otherwise.k
+        backing = _film("backing", self.light.backing, 0.0, self.light)
+        return backing.n, backing.k
+
+    def part(
+        self, ambient: float, beyond: tuple[float, float], *, coated: bool = False, filled: bool = True,
+        back: bool = False,
+    ) -> Part:  # fmt: skip
+        """Return what coatings and layers, or one of them, do with light from their front or their back."""
+        coatings, films = self.coatings if coated else (), self.films if filled else ()
+        order = (*coatings, *films)[:: -1 if back else 1]
+        waves = waves_in(ambient, order, beyond, self.light.wavelength)
+        shares = np.array(waves.absorbed)[:: -1 if back else 1]
+        backwards = self.light.side == "cathode"
+        layers, nodes = np.zeros(len(self.films)), np.zeros(self.mesh.nodes.size)
+        if films:
+            layers = shares[len(coatings) :][:: -1 if backwards else 1]
+            first = 0 if back else len(coatings)
+            nodes = _in_nodes(waves, first, len(films), self.mesh, from_high=backwards != back)
+        outside = shares[: len(coatings)] if coated else np.zeros(len(self.coatings))
+        return Part(waves.reflected, waves.transmitted, np.concatenate((outside, layers, nodes)))
+
+
+def _film(what: str, index: Index, thickness: float, light: Light) -> Film:
+    if not index.covers(light.wavelength):
+        raise uncovered(what, index, light.wavelength)
+    return Film(*index.at(light.wavelength), thickness)
+
+
+def _in_nodes(waves: Waves, first: int, count: int, mesh: Mesh, *, from_high: bool) -> Floats:
+    """Return what each node's volume absorbs: the difference of the power at its two faces."""
+    films = waves.films[first : first + count]
+    tops = np.concatenate(([0.0], np.cumsum([film.thickness for film in films])))
+    faces = mesh.faces - mesh.faces[0]
+    depths = (faces[-1] - faces)[::-1] if from_high else faces
+    number = np.searchsorted(tops[1:-1], depths, side="right")
+    inside = np.minimum((depths - tops[number]).clip(0.0), np.diff(tops)[number])
+    power = waves.power(first + number, inside)
+    absorbed = (power[:-1] - power[1:]).clip(0.0)
+    return absorbed[::-1] if from_high else absorbed
