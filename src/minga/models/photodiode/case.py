@@ -13,6 +13,7 @@ from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case_layers import device_of
+from minga.models.photodiode.case_transient import check_mode, transient_case
 from minga.models.photodiode.drawings import drawings_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
@@ -44,6 +45,9 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
             key="photodiode.pointwise",
             remedy='leave it out, or write scheme = "pointwise"',
         )
+    check_mode(settings)
+    if settings.mode == "transient":
+        return transient_case(settings, device_of(settings, directory), directory)
     problem = problem_of(settings)
     device = device_of(settings, directory)
     check_biases(device, problem.bias)

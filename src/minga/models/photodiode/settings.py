@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
+from minga.models.photodiode.settings_transient import TransientSettings
 
 __all__ = [
     "BIAS_FORM",
@@ -268,6 +269,8 @@ class PhotodiodeSettings(BaseModel):
         Compute dQ/dV, F/cm2: the additional charge at a slightly larger voltage.
     materials
         Material file of the user, beside the case.
+    mode
+        What is computed; its options are in the table of the same name.
     """
 
     model_config = _STRICT
@@ -347,6 +350,12 @@ class PhotodiodeSettings(BaseModel):
         Field(description='for two axes: linear = "auto", or "rows", "sparse" or "krylov"'),
     ] = "auto"
     pointwise: Annotated[PointwiseSettings | None, Field(description='[photodiode.pointwise] across = "block"')] = None
+    mode: Annotated[
+        Literal["iv", "transient"], Field(description='what is computed: mode = "iv" or "transient"')
+    ] = "iv"
+    transient: Annotated[
+        TransientSettings | None, Field(description='[photodiode.transient] until = "1 ns"')
+    ] = None
     tolerance: Annotated[
         float | None,
         Field(gt=0, lt=1, json_schema_extra={"unit": "kT/q"}, description="tolerance of the unknowns, kT/q"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from minga.engine.clock import Clock
@@ -20,10 +21,10 @@ from minga.models.photodiode.solver.observe import Pictures
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device
-from minga.models.photodiode.transient.problem import Transient
-from minga.models.photodiode.transient.stages import Stages
-from minga.models.photodiode.transient.stepping import Stepping
-from minga.models.photodiode.transient.waveform import Source
+from minga.models.photodiode.transients.problem import Transient
+from minga.models.photodiode.transients.stages import Stages
+from minga.models.photodiode.transients.stepping import Stepping
+from minga.models.photodiode.transients.waveform import Source
 from minga.models.photodiode.units import units_of
 from minga.space.field import TIME, Register
 
@@ -75,6 +76,9 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
             key="photodiode.transient.light",
             remedy="write [photodiode.light] with a wavelength and a power, or leave the wave form out",
         )
+    problem = replace(
+        problem, bias=(what.voltage.beginning,), current=(), curves=("dark",), gain=False, quasistatic_capacitance=False
+    )
     coefficients = Coefficients(device)
     newton = Newton(coefficients, problem.ionisation, problem.tolerance, problem.limit)
     rescue = Gummel(newton, RESCUED, RESCUES, f"gummel of {newton.name}")
@@ -162,7 +166,7 @@ def _explainer(stepping: Stepping) -> Callable[[Engine], RunError | None]:
             where=place_words(device, int(engine.read(stages.place))),
             remedy="allow larger errors (photodiode.transient.tolerance), or check the doping and the mesh there"
             if solved
-            else "limit the current by a resistance (photodiode.transient.circuit), or check the mesh there",
+            else "limit the current by a resistance (photodiode.transient.load), or check the mesh there",
         )
 
     return explain

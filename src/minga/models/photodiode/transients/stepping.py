@@ -16,9 +16,9 @@ from minga.lang.elementary import clip, pow
 from minga.lang.expr import Node, as_node, where
 from minga.models.photodiode.solver.biasing import Biasing
 from minga.models.photodiode.structure.constants import CHARGE
-from minga.models.photodiode.transient.problem import Transient
-from minga.models.photodiode.transient.stages import Stages
-from minga.models.photodiode.transient.waveform import Source
+from minga.models.photodiode.transients.problem import Transient
+from minga.models.photodiode.transients.stages import Stages
+from minga.models.photodiode.transients.waveform import Source
 from minga.solve.integrators.step_control import StepControl
 from minga.space.field import STEP, TIME, Register
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from minga.errors import CaseError
-from minga.models.photodiode.transient.circuit import Circuit
-from minga.models.photodiode.transient.waveform import Waveform
+from minga.models.photodiode.transients.circuit import Circuit
+from minga.models.photodiode.transients.waveform import Waveform
 
 __all__ = ["Transient"]
 
@@ -41,7 +41,7 @@ class Transient:
     voltage: Waveform
     light: Waveform = Waveform((0.0,), (0.0,))
     circuit: Circuit = Circuit()
-    tolerance: float = 1e-3
+    tolerance: float = 5e-4
     first: float | None = None
     largest: float | None = None
     smallest: float | None = None
@@ -51,7 +51,7 @@ class Transient:
             raise CaseError(
                 f"the voltage jumps at {self.voltage.jumps[0]:g} s, and no resistance limits the current",
                 key="photodiode.transient.voltage",
-                remedy='give a rise time, rise = "1 ps", or a resistance in [photodiode.transient.circuit]',
+                remedy='give a rise time, rise = "1 ps", or a load with the area of the device',
             )
         if self.light.extremes[0] < 0.0:
             raise CaseError(

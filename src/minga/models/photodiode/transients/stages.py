@@ -15,8 +15,8 @@ from minga.models.photodiode.solver.newton import NEVER, WILD, Newton, clipped
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.device import Device
-from minga.models.photodiode.transient.circuit import Loop
-from minga.models.photodiode.transient.increments import (
+from minga.models.photodiode.transients.circuit import Loop
+from minga.models.photodiode.transients.increments import (
     bordered,
     corrected,
     defects,
@@ -30,8 +30,8 @@ from minga.models.photodiode.transient.increments import (
     risen,
     steady_rates,
 )
-from minga.models.photodiode.transient.problem import Transient
-from minga.models.photodiode.transient.waveform import Source
+from minga.models.photodiode.transients.problem import Transient
+from minga.models.photodiode.transients.waveform import Source
 from minga.solve.integrators.tr_bdf2 import ERROR, IMPLICIT, INNER, OUTER
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register
