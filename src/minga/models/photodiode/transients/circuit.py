@@ -116,10 +116,14 @@ class Loop:
         past = circuit.inductance * self.before + early * self.rest[0] + inner * self.rest[1]
         program.let(self.constant, (past + own * source) / (circuit.inductance + own * circuit.resistance))
 
-    def gap(self, voltage: Any, start: Any, conduction: Any, own: Any, early: Any, inner: Any) -> Node:
-        """Return the residual of the voltage's equation, C/cm2."""
+    def gap(self, voltage: Any, grown: Any, conduction: Any, own: Any, early: Any, inner: Any) -> Node:
+        """Return the residual of the voltage's equation, C/cm2.
+
+        The increment `grown` is given for itself: as a difference of voltages, its rounding over a short step would be
+        a current.
+        """
         moved = own * (self.at(voltage) - conduction) + early * self.charging[0] + inner * self.charging[1]
-        found: Node = self.storage * (voltage - start) - moved
+        found: Node = self.storage * grown - moved
         return found
 
     def at(self, voltage: Any) -> Node:

@@ -42,14 +42,14 @@ POTENTIAL, ELECTRONS, HOLES = range(3)
 
 @functools.cache
 def risen(degenerate: bool) -> Kernel:
-    """Return the kernel of densities, 1/cm3, from those at the beginning of the step and the increments.
+    """Return the kernel of densities, 1/cm3, and their increase since the beginning of the step.
 
     With Fermi-Dirac statistics `activities` receive the same values as in `physics.carriers`.
     """
 
     def densities(
         change: Readers, state: Readers, theta_n: CellReader, theta_p: CellReader, states: Readers, before: Readers,
-        out: Readers, activities: Readers, *, bias: Node, rise: Node,
+        stored: Readers, after: Readers, activities: Readers, *, bias: Node, rise: Node,
     ) -> None:  # fmt: skip
         potential, electron, hole = (item[0] for item in state)
         levels = (potential + theta_n[0] - electron, (hole - theta_p[0]) + (bias - potential))
@@ -58,19 +58,21 @@ def risen(degenerate: bool) -> Kernel:
             grown = rises[k]
             if degenerate:
                 eta = levels[k] - states[k][0]
-                after = eta + rises[k]
-                behind = activity(after)
+                level = eta + rises[k]
+                behind = activity(level)
                 activities[k][0] = behind
-                activities[2 + k][0] = 1.0 + derivative(behind, after)
+                activities[2 + k][0] = 1.0 + derivative(behind, level)
                 grown = grown + (behind - activity(eta))
-            out[k][0] = before[k][0] + before[k][0] * expm1(grown)
+            more = before[k][0] * expm1(grown)
+            stored[k][0] = more
+            after[k][0] = before[k][0] + more
 
     return Kernel(densities, name="densities after increments")
 
 
 def _in_time(
     contact: CellReader, volume: CellReader, generation: CellReader, coupling: CellReader, change: Readers,
-    before: Readers, after: Readers, slopes: Readers, early: Readers, inner: Readers, rates: Readers, right: Readers,
+    stored: Readers, after: Readers, slopes: Readers, early: Readers, inner: Readers, rates: Readers, right: Readers,
     diagonal: Readers, *, light: Node, lit: Node, first: Node, second: Node, scale: Node,
 ) -> dict[str, Reduced]:  # fmt: skip
     """Add the time terms to the equations of a steady state without light, and store their rates.
@@ -83,12 +85,12 @@ def _in_time(
     rates[0][0], rates[1][0] = where(held, 0.0, -right[ELECTRONS][0]), where(held, 0.0, right[HOLES][0])
     potential = change[POTENTIAL]
     moved = coupling[1] * (potential[1] - potential[0]) - coupling[0] * (potential[0] - potential[-1])
-    stored = [after[k][0] - before[k][0] for k in range(2)]
+    more = [item[0] for item in stored]
     known = [first * early[k][0] + second * inner[k][0] + made * lit for k in range(2)]
     left = [
-        moved + v * (stored[1] - stored[0]),
-        (-right[ELECTRONS][0] + made * light) - (v * stored[0] - known[0]) * scale,
-        (-right[HOLES][0] - made * light) + (v * stored[1] - known[1]) * scale,
+        moved + v * (more[1] - more[0]),
+        (-right[ELECTRONS][0] + made * light) - (v * more[0] - known[0]) * scale,
+        (-right[HOLES][0] - made * light) + (v * more[1] - known[1]) * scale,
     ]
     slope = [(slopes[k][0] if slopes else 1.0) * after[k][0] * (v * scale) for k in range(2)]
     added = {

@@ -70,6 +70,8 @@ class Stages:
         Increments of potential, electron and hole level in the attempt, and those of the last accepted step, kT/q.
     before
         Densities of electrons and holes at the beginning of the step, 1/cm3.
+    stored
+        Their increase in the attempt, 1/cm3.
     early, inner, late
         Increase of the carriers of each node without the light, 1/cm2 s, at the beginning, the inner point and the end.
     flow
@@ -108,6 +110,7 @@ class Stages:
     change: tuple[Field, ...] = field(init=False)
     last: tuple[Field, ...] = field(init=False)
     before: tuple[Field, ...] = field(init=False)
+    stored: tuple[Field, ...] = field(init=False)
     early: tuple[Field, ...] = field(init=False)
     inner: tuple[Field, ...] = field(init=False)
     late: tuple[Field, ...] = field(init=False)
@@ -140,7 +143,7 @@ class Stages:
                 for k in range(count)
             )
 
-        for name, count in (("change", 3), ("last", 3), ("before", 2), ("early", 2), ("inner", 2), ("late", 2)):
+        for name, count in (("change", 3), ("last", 3), ("before", 2), ("stored", 2), ("early", 2), ("inner", 2), ("late", 2)):
             put(self, name, declare(f"transient {name}", count))
         put(self, "flow", declare("transient flow", 3, "x"))
         put(self, "border", declare("transient border", 3) if self.transient.circuit.external else ())
@@ -167,7 +170,7 @@ class Stages:
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
         return (
-            *self.change, *self.last, *self.before, *self.early, *self.inner, *self.late, *self.flow, *self.border,
+            *self.change, *self.last, *self.before, *self.stored, *self.early, *self.inner, *self.late, *self.flow, *self.border,
             self.weight,
         )  # fmt: skip
 
@@ -264,8 +267,8 @@ class Stages:
                 newton.lines.solve(program, newton.right, newton.right)
                 step: Any = 0.0
                 if self.loop is not None:
-                    start = self.state.bias * self.thermal
-                    residual = self.loop.gap(self.bias * self.thermal, start, self.conduction, self.own, early, inner)
+                    volts, grown = self.bias * self.thermal, self.rise * self.thermal
+                    residual = self.loop.gap(volts, grown, self.conduction, self.own, early, inner)
                     step = self._voltage_step(program, residual)
                     program.let(self.rise, self.rise + clipped(step))
                     program.let(self.bias, self.state.bias + self.rise)
@@ -283,13 +286,13 @@ class Stages:
         nodes = c.nodes
         after = (newton.n, newton.p)
         program.apply(
-            risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, self.before, after,
-            newton.activities, bias=state.bias, rise=self.rise,
+            risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, self.before, self.stored,
+            after, newton.activities, bias=state.bias, rise=self.rise,
         )  # fmt: skip
         newton.through_edges(program, state.next)
         newton.assemble(program, state.next, self.bias, 0.0)
         program.apply(
-            in_time, nodes.contact, nodes.volume, nodes.generation, c.edges[0].coupling, self.change, self.before,
+            in_time, nodes.contact, nodes.volume, nodes.generation, c.edges[0].coupling, self.change, self.stored,
             after, self.slopes, self.early, self.inner, self.late, newton.right, newton.lines.matrix[1],
             light=self.bright, lit=lit, first=early, second=inner, scale=1.0 / self.own,
             into={"largest": newton.residual, "place": newton.worst},
