@@ -214,7 +214,9 @@ def test_an_avalanche_is_quenched_by_a_resistance() -> None:
 @pytest.mark.parametrize(("ranks", "threads"), thinned([(2, 1), (3, 2)], (2, 1)))
 def test_the_same_bits_on_ranks_and_threads(ranks: int, threads: int) -> None:
     light = Waveform((0.0, 1e-12), (0.0, 1.0))
-    what = Transient(4e-12, Waveform((1e-12, 2e-12), (-1.0, -2.0)), light, Circuit(1e-4, 0.0, 1e-8))
+    what = Transient(
+        4e-12, Waveform((1e-12, 2e-12), (-1.0, -2.0)), light, Circuit(1e-4, 0.0, 1e-8), tolerance=0.1, first=1e-14
+    )
     alone, found = (followed(coarse(), what, fields=True, ranks=r, threads=t) for r, t in ((1, 1), (ranks, threads)))
     assert len(alone) == len(found)
     for one, other in zip(alone, found, strict=True):

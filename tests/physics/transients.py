@@ -95,9 +95,11 @@ def followed(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """Observables of the steady state and after each step, which also ends at the given times."""
     model = transient(device, physics, what)
-    assert model.clock is not None and model.clock.target is not None
-    assert model.observe is not None and model.over is not None
+    assert model.clock is not None
     target, observe, over = model.clock.target, model.observe, model.over
+    assert target is not None
+    assert observe is not None
+    assert over is not None
 
     def work(comm: Comm) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []

@@ -329,7 +329,7 @@ COUNTS_AND_RATIOS = {
     "LayerSettings.rows", "GradedSettings.growth", "MeshSettings.coarsen", "MeshSettings.nodes",
     "PointwiseSettings.segments", "PointwiseSettings.inner_sweeps", "PointwiseSettings.weight",
     "PointwiseSettings.limit", "PointwiseSettings.growth", "PointwiseSettings.expected", "PhotodiodeSettings.columns",
-    "PhotodiodeSettings.limit",
+    "PhotodiodeSettings.limit", "WaveSettings.start",
 }  # fmt: skip
 
 

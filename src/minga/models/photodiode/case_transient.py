@@ -18,6 +18,7 @@ from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_transient import TransientSettings, WaveSettings
 from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.depletion import Depletion
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients.circuit import Circuit
 from minga.models.photodiode.transients.model import transient
@@ -36,6 +37,8 @@ _ENTRIES: Final = {
 """Entries of each kind of wave form, apart from `from`."""
 _NEEDED: Final = {"step": (), "pulse": ("width",), "sine": ("amplitude", "frequency"), "points": ()}
 _PULSES: Final = 10_000  # largest number of pulses
+_BEYOND: Final = 1.05
+"""Voltage over the estimated one of breakdown that a resistance has to limit."""
 _MODES: Final = ("transient",)
 """Modes with a table of options."""
 
@@ -61,6 +64,8 @@ def transient_case(settings: PhotodiodeSettings, device: Device, directory: Path
     what = transient_of(settings, directory)
     problem = _problem(settings, what)
     check_biases(device, problem.bias, f"{_KEY}.voltage")
+    if problem.ionisation and not what.circuit.external:
+        _check_breakdown(device, what.voltage)
     model = transient(device, problem, what)
     notes = tuple(note for note in notes_of(device, problem) if note[0] != "solved for")
     return replace(
@@ -68,6 +73,19 @@ def transient_case(settings: PhotodiodeSettings, device: Device, directory: Path
         notes=(*notes, *_notes(device, what), *model.notes),
         presentation=replace(model.presentation, drawings=_drawings(device, what)),
     )
+
+
+def _check_breakdown(device: Device, voltage: Waveform) -> None:
+    """Raise CaseError for voltages well beyond breakdown, where nothing but space charge limits the current."""
+    depletion = Depletion.of(device)
+    found = None if depletion is None else depletion.breakdown()
+    lowest = voltage.extremes[0]
+    if found is not None and lowest < _BEYOND * found:
+        raise CaseError(
+            f"{lowest:g} V is beyond the breakdown at about {found:.3g} V, and no resistance limits the current",
+            key=f"{_KEY}.voltage",
+            remedy='give a resistance, load = "100 kohm", and the area of the device',
+        )
 
 
 def transient_of(settings: PhotodiodeSettings, directory: Path) -> Transient:
@@ -189,12 +207,10 @@ def _points(
     if given.kind == "step":
         return (at, at + rise), (start, to), 0.0, 0.0
     if given.kind == "sine":
-        assert given.amplitude is not None and given.frequency is not None
-        return (at,), (start,), given.amplitude, given.frequency
+        return (at,), (start,), given.amplitude or 0.0, given.frequency or 0.0
     if given.kind == "pulse":
         fall = rise if given.fall is None else given.fall
-        assert given.width is not None
-        times = tuple(_pulses(at, (rise, given.width, fall), given.period, until, key))
+        times = tuple(_pulses(at, (rise, given.width or 0.0, fall), given.period, until, key))
         return times, (start, to, to, start) * (len(times) // 4), 0.0, 0.0
     found = tuple(_read(given.file, key, directory)) if given.file is not None else given.points
     assert found is not None
@@ -259,7 +275,11 @@ def _notes(device: Device, what: Transient) -> Iterator[tuple[str, str]]:
     circuit = what.circuit
     parts = [
         f"{value:.4g} {unit}"
-        for value, unit in ((circuit.resistance, "ohm cm2"), (circuit.inductance, "H cm2"), (circuit.capacitance, "F/cm2"))
+        for value, unit in (
+            (circuit.resistance, "ohm cm2"),
+            (circuit.inductance, "H cm2"),
+            (circuit.capacitance, "F/cm2"),
+        )
         if value
     ]
     yield "transient", f"{what.until:g} s from the steady state at {what.voltage.beginning:g} V; source {span}"

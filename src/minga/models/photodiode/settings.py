@@ -350,12 +350,10 @@ class PhotodiodeSettings(BaseModel):
         Field(description='for two axes: linear = "auto", or "rows", "sparse" or "krylov"'),
     ] = "auto"
     pointwise: Annotated[PointwiseSettings | None, Field(description='[photodiode.pointwise] across = "block"')] = None
-    mode: Annotated[
-        Literal["iv", "transient"], Field(description='what is computed: mode = "iv" or "transient"')
-    ] = "iv"
-    transient: Annotated[
-        TransientSettings | None, Field(description='[photodiode.transient] until = "1 ns"')
-    ] = None
+    mode: Annotated[Literal["iv", "transient"], Field(description='what is computed: mode = "iv" or "transient"')] = (
+        "iv"
+    )
+    transient: Annotated[TransientSettings | None, Field(description='[photodiode.transient] until = "1 ns"')] = None
     tolerance: Annotated[
         float | None,
         Field(gt=0, lt=1, json_schema_extra={"unit": "kT/q"}, description="tolerance of the unknowns, kT/q"),

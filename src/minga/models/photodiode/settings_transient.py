@@ -34,25 +34,44 @@ class WaveSettings(BaseModel):
     kind: Annotated[
         Literal["step", "pulse", "sine", "points"], Field(description='kind = "step", "pulse", "sine" or "points"')
     ]
-    start: Annotated[
-        Number | None, Field(ge=0, alias="from", description="light before the beginning: from = 0.0")
-    ] = None
+    start: Annotated[Number | None, Field(ge=0, alias="from", description="light before the beginning: from = 0.0")] = (
+        None
+    )
     to: Annotated[Number | None, Field(description="value of a step or pulse: V, or relative light, by default 1")] = (
         None
     )
-    at: Annotated[Time | None, Field(ge=0, description='beginning of a step, pulse or sine: at = "10 ps"')] = None
+    at: Annotated[
+        Time | None,
+        Field(ge=0, json_schema_extra={"unit": "s"}, description='beginning of a step, pulse or sine: at = "10 ps"'),
+    ] = None
     rise: Annotated[
-        Time | None, Field(ge=0, description='duration of the change at the beginning: rise = "1 ps"; by default 0')
+        Time | None,
+        Field(
+            ge=0,
+            json_schema_extra={"unit": "s"},
+            description='duration of the change at the beginning: rise = "1 ps"; by default 0',
+        ),
     ] = None
     width: Annotated[
-        Duration | None, Field(description='duration of a pulse between its flanks: width = "100 ps"')
+        Duration | None,
+        Field(json_schema_extra={"unit": "s"}, description='duration of a pulse between its flanks: width = "100 ps"'),
     ] = None
     fall: Annotated[
-        Time | None, Field(ge=0, description="duration of the change at the end of a pulse; by default `rise`")
+        Time | None,
+        Field(
+            ge=0,
+            json_schema_extra={"unit": "s"},
+            description="duration of the change at the end of a pulse; by default `rise`",
+        ),
     ] = None
-    period: Annotated[Duration | None, Field(description='time from pulse to pulse: period = "1 ns"')] = None
+    period: Annotated[
+        Duration | None, Field(json_schema_extra={"unit": "s"}, description='time from pulse to pulse: period = "1 ns"')
+    ] = None
     amplitude: Annotated[Number | None, Field(description="amplitude of a sine: amplitude = 0.01")] = None
-    frequency: Annotated[Frequency | None, Field(description='frequency of a sine: frequency = "1 GHz"')] = None
+    frequency: Annotated[
+        Frequency | None,
+        Field(json_schema_extra={"unit": "Hz"}, description='frequency of a sine: frequency = "1 GHz"'),
+    ] = None
     points: Annotated[
         tuple[tuple[Time, Number], ...] | None,
         Field(min_length=1, description='times and values: points = [["0 s", 0.0], ["1 ns", -5.0]]'),
@@ -71,9 +90,7 @@ class TimeStepSettings(BaseModel):
     first: Annotated[
         Duration | None, Field(json_schema_extra={"unit": "s"}, description='also after corners: first = "1 fs"')
     ] = None
-    largest: Annotated[
-        Duration | None, Field(json_schema_extra={"unit": "s"}, description='largest = "10 ps"')
-    ] = None
+    largest: Annotated[Duration | None, Field(json_schema_extra={"unit": "s"}, description='largest = "10 ps"')] = None
     smallest: Annotated[
         Duration | None,
         Field(json_schema_extra={"unit": "s"}, description="shorter steps end the run: smallest = 1e-20"),

@@ -31,6 +31,7 @@ SPEC = ModelSpec(
         "msm",
         "planar",
         "si-1",
+        "recovery",
     ),
     description="electrons and holes in layers of semiconductors, light and impact ionisation",
     grid=("shape", "boundary"),

@@ -1,5 +1,4 @@
-"""The circuit between a voltage source and a device: resistance and inductance in series, a capacitance beside the
-device.
+"""Circuit of a device: a source, resistance and inductance in series, and a capacitance beside the device.
 
     L dI/dt = Vs - R I - V,      (C + Cg) dV/dt = I - J
 
@@ -14,7 +13,7 @@ from typing import Any
 
 from minga.engine.program import Program
 from minga.errors import CaseError
-from minga.lang.expr import Node
+from minga.lang.expr import Node, as_node
 from minga.space.field import Register
 
 __all__ = ["Circuit", "Loop"]
@@ -123,13 +122,11 @@ class Loop:
         a current.
         """
         moved = own * (self.at(voltage) - conduction) + early * self.charging[0] + inner * self.charging[1]
-        found: Node = self.storage * grown - moved
-        return found
+        return as_node(self.storage * grown - moved)
 
     def at(self, voltage: Any) -> Node:
         """Return the source's current at a voltage of the device in the present stage."""
-        found: Node = self.constant - self.share * voltage
-        return found
+        return as_node(self.constant - self.share * voltage)
 
     def end(self, program: Program, source: Any, voltage: Any, conduction: Any) -> None:
         """Record the currents at the inner point."""
@@ -142,13 +139,7 @@ class Loop:
         early, inner, late = weights
         charge = h * (early * self.charging[0] + inner * self.charging[1] + late * (self.at(voltage) - conduction))
         if not self.circuit.inductance:
-            return as_defect(charge)
+            return as_node(charge)
         after = source - self.circuit.resistance * self.at(voltage) - voltage
         flux = h * (early * self.rest[0] + inner * self.rest[1] + late * after)
-        return as_defect(charge + own * flux / (self.circuit.inductance + own * self.circuit.resistance))
-
-
-def as_defect(value: Any) -> Node:
-    """Return a value that is known to be an expression."""
-    found: Node = value
-    return found
+        return as_node(charge + own * flux / (self.circuit.inductance + own * self.circuit.resistance))

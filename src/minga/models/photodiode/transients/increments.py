@@ -211,9 +211,9 @@ def _responses(edges: Readers, weight: CellReader, change: Readers) -> Reduced:
     values = EdgeValues.of([item[0] for item in edges])
     found = None
     for k, flux in ((ELECTRONS, values.electrons), (HOLES, values.holes)):
-        part = (
-            flux.potential_low * change[POTENTIAL][-1] + flux.potential_high * change[POTENTIAL][0]
-        ) + (flux.fermi_low * change[k][-1] + flux.fermi_high * change[k][0])
+        part = (flux.potential_low * change[POTENTIAL][-1] + flux.potential_high * change[POTENTIAL][0]) + (
+            flux.fermi_low * change[k][-1] + flux.fermi_high * change[k][0]
+        )
         found = part if found is None else found + part
     assert found is not None
     return mg.sum(weight[0] * found)

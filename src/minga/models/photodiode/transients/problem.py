@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from minga.errors import CaseError
 from minga.models.photodiode.transients.circuit import Circuit
@@ -13,7 +13,7 @@ __all__ = ["Transient"]
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """What happens to a device over time, from the steady state of the sources' first values.
+    """Sources and circuit of a device over time, from the steady state of the sources' first values.
 
     Parameters
     ----------
@@ -39,8 +39,8 @@ class Transient:
 
     until: float
     voltage: Waveform
-    light: Waveform = Waveform((0.0,), (0.0,))
-    circuit: Circuit = Circuit()
+    light: Waveform = field(default_factory=lambda: Waveform((0.0,), (0.0,)))
+    circuit: Circuit = field(default_factory=Circuit)
     tolerance: float = 5e-4
     first: float | None = None
     largest: float | None = None

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
 
 from minga.engine.program import Program
 from minga.lang.expr import as_node, where
 from minga.models.photodiode.solver.newton import NEVER, WILD, Newton, clipped
 from minga.models.photodiode.solver.state import State
-from minga.models.photodiode.structure.constants import CHARGE, VACUUM
+from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients.circuit import Loop
 from minga.models.photodiode.transients.increments import (
@@ -31,14 +27,13 @@ from minga.models.photodiode.transients.increments import (
     steady_rates,
 )
 from minga.models.photodiode.transients.problem import Transient
+from minga.models.photodiode.transients.terminals import displacement_capacitance, edge_weights
 from minga.models.photodiode.transients.waveform import Source
 from minga.solve.integrators.tr_bdf2 import ERROR, IMPLICIT, INNER, OUTER
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register
 
-__all__ = ["Stages", "displacement_capacitance"]
-
-Floats = NDArray[np.float64]
+__all__ = ["Stages"]
 
 LIMIT: Final = 15
 """Number of corrections after which a stage is given up."""
@@ -46,18 +41,6 @@ END: Final = 2
 """Number of stages."""
 FLOOR: Final = 1.0
 """Density whose relative error no longer matters, 1/cm3."""
-
-
-def displacement_capacitance(device: Device) -> float:
-    """Return the capacitance of the device without carriers, Cg = 1/sum(h/eps), F/cm2."""
-    return 1.0 / math.fsum(_reciprocals(device)[1:-1])
-
-
-def _reciprocals(device: Device) -> Floats:
-    """Return h/eps of the edges, cm2/F."""
-    ends = np.concatenate((device.permittivity[:1], device.permittivity, device.permittivity[-1:]))
-    found: Floats = device.lengths[0] / (0.5 * (ends[1:] + ends[:-1]) * VACUUM)
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +126,15 @@ class Stages:
                 for k in range(count)
             )
 
-        for name, count in (("change", 3), ("last", 3), ("before", 2), ("stored", 2), ("early", 2), ("inner", 2), ("late", 2)):
+        for name, count in (
+            ("change", 3),
+            ("last", 3),
+            ("before", 2),
+            ("stored", 2),
+            ("early", 2),
+            ("inner", 2),
+            ("late", 2),
+        ):
             put(self, name, declare(f"transient {name}", count))
         put(self, "flow", declare("transient flow", 3, "x"))
         put(self, "border", declare("transient border", 3) if self.transient.circuit.external else ())
@@ -170,16 +161,14 @@ class Stages:
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
         return (
-            *self.change, *self.last, *self.before, *self.stored, *self.early, *self.inner, *self.late, *self.flow, *self.border,
-            self.weight,
+            *self.change, *self.last, *self.before, *self.stored, *self.early, *self.inner, *self.late, *self.flow,
+            *self.border, self.weight,
         )  # fmt: skip
 
     @property
-    def values(self) -> dict[Field, Floats]:
+    def values(self) -> dict[Field, Any]:
         """Initial values of the constant field."""
-        found = _reciprocals(self.device) * self.capacitance
-        found[[0, -1]] = 0.0
-        return {self.weight: found}
+        return {self.weight: edge_weights(self.device)}
 
     @property
     def slopes(self) -> tuple[Field, ...]:
@@ -286,8 +275,8 @@ class Stages:
         nodes = c.nodes
         after = (newton.n, newton.p)
         program.apply(
-            risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, self.before, self.stored,
-            after, newton.activities, bias=state.bias, rise=self.rise,
+            risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, self.before,
+            self.stored, after, newton.activities, bias=state.bias, rise=self.rise,
         )  # fmt: skip
         newton.through_edges(program, state.next)
         newton.assemble(program, state.next, self.bias, 0.0)
@@ -312,12 +301,14 @@ class Stages:
         program.apply(bordered, newton.coefficients.nodes.contact, self.border)
         newton.lines.solve(program, self.border, self.border)
         edges, inner = newton.edges[0].all, newton.inner(0)
-        alone, coupled = (
+        alone, coupled = (  # of the conduction current
             program.apply(responses, edges, self.weight, part, region=inner) for part in (newton.right, self.border)
         )
+        assert isinstance(alone, Register)
+        assert isinstance(coupled, Register)
         step = Register("correction of the voltage")
-        slope = loop.storage * self.thermal + self.own * (loop.share * self.thermal + CHARGE * coupled)  # type: ignore[operator]
-        program.let(step, -(residual + self.own * CHARGE * alone) / slope)  # type: ignore[operator]
+        slope = loop.storage * self.thermal + self.own * (loop.share * self.thermal + CHARGE * coupled)
+        program.let(step, -(residual + self.own * CHARGE * alone) / slope)
         return step
 
     # After an attempt ----------------------------------------------------------------------------------------------

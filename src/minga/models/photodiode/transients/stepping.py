@@ -18,7 +18,6 @@ from minga.models.photodiode.solver.biasing import Biasing
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.stages import Stages
-from minga.models.photodiode.transients.waveform import Source
 from minga.solve.integrators.step_control import StepControl
 from minga.space.field import STEP, TIME, Register
 
@@ -104,7 +103,7 @@ class Stepping:
         control = StepControl(program, stages.h, first, target)
         program.let(stages.start, TIME)
         program.let(control.start, TIME)
-        with program.when(TIME >= corner):
+        with program.when(corner <= TIME):
             for source in sources:
                 source.advance(program)
             program.let(corner, mg.min(sources[0].end, sources[1].end))
@@ -131,7 +130,7 @@ class Stepping:
         self._see(program)
         program.let(self.taken, self.taken + 1)
         control.end()
-        program.let(self.over, where(TIME >= self.transient.until, 1, 0))
+        program.let(self.over, where(self.transient.until <= TIME, 1, 0))
 
     def _reduced(self, error: Node) -> Node:
         """Return the factor by which a rejected attempt is shortened."""
@@ -147,5 +146,7 @@ class Stepping:
         program.let(self.current, stages.conduction + self.displacement)
         passed = stages.accept(program)
         size = mg.max(mg.abs(as_node(passed.least)), mg.abs(as_node(passed.most)))
-        program.let(self.uniformity, where(size > 0.0, (passed.most - passed.least) / where(size > 0.0, size, 1.0), 0.0))
+        program.let(
+            self.uniformity, where(size > 0.0, (passed.most - passed.least) / where(size > 0.0, size, 1.0), 0.0)
+        )
         program.let(self.charge, self.charge + CHARGE * passed.mean)

@@ -109,7 +109,7 @@ class Source:
 
     def advance(self, program: Program) -> None:
         """Record the choice of the segment that begins at or contains the present time."""
-        with program.repeat(until=TIME < self.end, expected=1):
+        with program.repeat(until=self.end > TIME, expected=1):
             program.let(self.segment, self.segment + 1)
 
     @property
