@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from minga.models.photodiode.solver.problem import Problem
     from minga.models.photodiode.structure.device import Device, Terminal, device_from
     from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack
+    from minga.models.photodiode.transients.circuit import DriveCircuit
+    from minga.models.photodiode.transients.model import transient
+    from minga.models.photodiode.transients.problem import Transient
+    from minga.models.photodiode.transients.waveform import Waveform
 
 __all__ = [
     "Contact",
     "Device",
+    "DriveCircuit",
     "Layer",
     "Light",
     "Pointwise",
@@ -26,8 +31,11 @@ __all__ = [
     "Region",
     "Stack",
     "Terminal",
+    "Transient",
+    "Waveform",
     "device_from",
     "photodiode",
+    "transient",
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)

@@ -20,7 +20,7 @@ from minga.models.photodiode.settings_transient import TransientSettings, WaveSe
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.depletion import Depletion
 from minga.models.photodiode.structure.device import Device
-from minga.models.photodiode.transients.circuit import Circuit
+from minga.models.photodiode.transients.circuit import DriveCircuit
 from minga.models.photodiode.transients.model import transient
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Waveform
@@ -147,7 +147,7 @@ def _problem(settings: PhotodiodeSettings, what: Transient) -> Problem:
     )  # fmt: skip
 
 
-def _circuit(given: TransientSettings) -> Circuit:
+def _circuit(given: TransientSettings) -> DriveCircuit:
     """Return the circuit per area."""
     elements = {name: getattr(given, name) for name in ("load", "inductance", "pad") if getattr(given, name)}
     if elements and given.area is None:
@@ -157,7 +157,7 @@ def _circuit(given: TransientSettings) -> Circuit:
             remedy='write area = "100 um2": currents are computed per area',
         )
     area = given.area or 1.0
-    return Circuit(
+    return DriveCircuit(
         elements.get("load", 0.0) * area, elements.get("inductance", 0.0) * area, elements.get("pad", 0.0) / area
     )
 

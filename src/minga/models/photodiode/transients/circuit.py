@@ -1,4 +1,4 @@
-"""Circuit of a device: a source, resistance and inductance in series, and a capacitance beside the device.
+"""DriveCircuit of a device: a source, resistance and inductance in series, and a capacitance beside the device.
 
     L dI/dt = Vs - R I - V,      (C + Cg) dV/dt = I - J
 
@@ -16,11 +16,11 @@ from minga.errors import CaseError
 from minga.lang.expr import Node, as_node
 from minga.space.field import Register
 
-__all__ = ["Circuit", "Loop"]
+__all__ = ["DriveCircuit", "Loop"]
 
 
 @dataclass(frozen=True, slots=True)
-class Circuit:
+class DriveCircuit:
     """Elements of the circuit, per area of the device.
 
     Parameters
@@ -72,7 +72,7 @@ class Loop:
         Voltage of the inductance at the same times.
     """
 
-    circuit: Circuit
+    circuit: DriveCircuit
     storage: float
     current: Register = field(default_factory=lambda: Register("source current"))
     before: Register = field(default_factory=lambda: Register("source current before"))

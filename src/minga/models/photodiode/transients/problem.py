@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from minga.errors import CaseError
-from minga.models.photodiode.transients.circuit import Circuit
+from minga.models.photodiode.transients.circuit import DriveCircuit
 from minga.models.photodiode.transients.waveform import Waveform
 
 __all__ = ["Transient"]
@@ -24,7 +24,7 @@ class Transient:
     light
         Light relative to that of the device.
     circuit
-        Circuit between the source and the device.
+        DriveCircuit between the source and the device.
     tolerance
         Largest error of a step: of the potential, kT/q, and relative of densities.
     first, largest, smallest
@@ -40,7 +40,7 @@ class Transient:
     until: float
     voltage: Waveform
     light: Waveform = field(default_factory=lambda: Waveform((0.0,), (0.0,)))
-    circuit: Circuit = field(default_factory=Circuit)
+    circuit: DriveCircuit = field(default_factory=DriveCircuit)
     tolerance: float = 5e-4
     first: float | None = None
     largest: float | None = None

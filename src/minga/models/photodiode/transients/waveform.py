@@ -81,14 +81,6 @@ class Waveform:
         last = (self.values[-1] - abs(self.amplitude), self.values[-1] + abs(self.amplitude))
         return min(*self.values, last[0]), max(*self.values, last[1])
 
-    def value(self, time: float) -> float:
-        """Return the points' value at a time; that after a jump, and without the sine."""
-        k = int(np.searchsorted(self.times, time, "right"))
-        if k in (0, len(self.times)):
-            return self.values[0 if k == 0 else -1]
-        share = (time - self.times[k - 1]) / (self.times[k] - self.times[k - 1])
-        return self.values[k - 1] + share * (self.values[k] - self.values[k - 1])
-
 
 @dataclass(frozen=True, eq=False)
 class Source:
