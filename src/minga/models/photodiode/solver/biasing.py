@@ -183,6 +183,11 @@ class Biasing:
         """Initial values of the registers that depend on the problem, for a Model."""
         return {track.state.proposal: self.problem.first_step / self.thermal for track in self.tracks}
 
+    @property
+    def _limited(self) -> bool:
+        """True if something else than the device limits the current, so that breakdown does not end a run."""
+        return bool(self.problem.current) or self.resistance > 0.0
+
     def volts(self, bias: Any) -> Any:
         """Convert a bias from kT/q to V; the target is returned exactly as the case states it, to the last digit."""
         converted = bias * self.thermal
@@ -319,8 +324,8 @@ class Biasing:
         program.let(trial.bias, where(ready & (left <= most), target, state.bias + trial.change))
 
     def _beyond(self, track: Track) -> Node:
-        """Return whether, with an imposed current, multiplication is exhausted and space charge limits the current."""
-        return (track.inverse < self.problem.breakdown) if self.problem.current else as_node(track.inverse) < 0.0
+        """Return whether, with a limited current, multiplication is exhausted and space charge limits the current."""
+        return (track.inverse < self.problem.breakdown) if self._limited else as_node(track.inverse) < 0.0
 
     def _guess(self, program: Program, track: Track, trial: Trial, *, straight: bool = True) -> None:
         """Record an initial guess; `straight`: on the line through the last two solutions, if there are two."""
@@ -398,7 +403,7 @@ class Biasing:
         moved = mg.abs(as_node(change)) > 0.0
         slope = where(moved, (inverse - track.inverse) / where(moved, change, 1.0), 0.0)
         program.let(track.slope, slope)
-        if self.problem.current:
+        if self._limited:
             return
         with program.when(inverse < self.problem.breakdown):
             program.let(track.broken, 1)

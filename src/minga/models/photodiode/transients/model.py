@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from minga.engine.clock import Clock
 from minga.engine.engine import Engine
@@ -15,7 +15,7 @@ from minga.errors import CaseError, RunError
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.failures import explainer, place_words
-from minga.models.photodiode.solver.gummel import Gummel
+from minga.models.photodiode.solver.gummel import rescue_of
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.observe import Pictures
 from minga.models.photodiode.solver.problem import Problem
@@ -30,9 +30,9 @@ from minga.space.field import TIME, Register
 
 __all__ = ["transient"]
 
-RESCUED = 1e-3
-RESCUES = 50
-MOST_STEPS = 1_000_000
+BREAKDOWN: Final = 1e-2
+"""1/M below which the search for a steady state has failed because of breakdown."""
+MOST_STEPS: Final = 1_000_000
 """Number of steps after which a run ends in any case."""
 COLUMNS = ("t", "V", "V_source", "J", "J_conduction", "J_displacement", "charge", "light")
 
@@ -81,7 +81,7 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
     )
     coefficients = Coefficients(device)
     newton = Newton(coefficients, problem.ionisation, problem.tolerance, problem.limit)
-    rescue = Gummel(newton, RESCUED, RESCUES, f"gummel of {newton.name}")
+    rescue = rescue_of(newton)
     track = Track("dark", problem.ionisation, newton, State(device.grid, "transient"), rescue)
     biasing = Biasing(
         coefficients, problem, (track,), brightness=what.light.beginning, resistance=what.circuit.resistance
@@ -125,7 +125,7 @@ def _observed(program: Program, stepping: Stepping) -> dict[str, Register | tupl
         program.let(found[name], expression)  # type: ignore[arg-type]
 
     value("t", TIME)
-    value("V", stages.bias * stages.thermal)
+    value("V", stages.source if stages.loop is None else stages.bias * stages.thermal)
     for name, register in (
         ("V_source", stages.source),
         ("J", stepping.current),
@@ -149,15 +149,14 @@ def _explainer(stepping: Stepping) -> Callable[[Engine], RunError | None]:
     device = stages.device
 
     def explain(engine: Engine) -> RunError | None:
-        if not engine.read(stepping.begun):
-            if engine.read(track.broken):
-                return RunError(
-                    f"the transient would begin beyond breakdown, at {abs(float(engine.read(track.breakdown))):.4g} V",
-                    remedy="begin below breakdown, and let the voltage rise beyond it",
-                )
-            return steady(engine)
+        if engine.read(track.broken) or (engine.read(track.failed) and abs(engine.read(track.inverse)) < BREAKDOWN):
+            volts = abs(float(engine.read(track.state.bias))) * stages.thermal
+            return RunError(
+                f"the transient would begin beyond breakdown, at about {volts:.4g} V",
+                remedy="begin below it, and let the voltage rise beyond it (photodiode.transient.voltage)",
+            )
         if not engine.read(stepping.failed):
-            return None
+            return steady(engine)
         solved = bool(engine.read(stages.solved))
         return RunError(
             f"at {float(engine.read(stages.start)):.6g} s the step would be shorter than "
