@@ -2,7 +2,7 @@
 
 python -m benchmarks.photodiode                everything, some four minutes; stores benchmarks/results/photodiode.json,
                                                and puts its tables into docs/performance.md
-python -m benchmarks.photodiode --only loop    a part ("digits", "speed", "loop"); --update: into the stored file
+python -m benchmarks.photodiode --only loop    a part ("digits", "speed", "loop", "transients"); --update: into the stored file
 python -m benchmarks.photodiode --quick        small and few: numbers that mean nothing
 python -m benchmarks.photodiode --table        the stored numbers as Markdown, without measuring
 
@@ -24,9 +24,10 @@ from benchmarks.photodiode.loop import measure_loop
 from benchmarks.photodiode.peer import PYTHON, version
 from benchmarks.photodiode.report import markdown
 from benchmarks.photodiode.speed import measure_speed
+from benchmarks.photodiode.transients import measure_transients
 from benchmarks.timing import Effort
 
-PARTS = ("digits", "speed", "loop")
+PARTS = ("digits", "speed", "loop", "transients")
 
 
 def run(parts: Sequence[str], quick: bool, python: Path = PYTHON) -> dict[str, Any]:
@@ -37,6 +38,7 @@ def run(parts: Sequence[str], quick: bool, python: Path = PYTHON) -> dict[str, A
         "digits": lambda quick: measure_digits(quick, peer) if peer else None,
         "speed": lambda quick: measure_speed(quick, peer),
         "loop": measure_loop,
+        "transients": lambda quick: measure_transients(quick, peer),
     }
     effort = Effort.least() if quick else Effort(rounds=3)
     return measured(lambda: {"devsim": devsim, **by_name(items, parts, quick)}, quick, effort)

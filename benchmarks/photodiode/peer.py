@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from minga.models.photodiode.structure.ionisation import EdgeIonisation
 
 PYTHON = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 PEER = Path(__file__).with_name("devsim_curve.py")
+TRANSIENT = Path(__file__).with_name("devsim_transient.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +57,20 @@ def version(python: Path) -> str | None:
 
 def curves(device: Device, asked: Asked, python: Path) -> dict[str, Any]:
     """What `devsim_curve.py` prints."""
+    return _printed(PEER, device, asked, python, {})
+
+
+def transient(device: Device, asked: Asked, method: str, step: float, count: int, python: Path) -> dict[str, Any]:
+    """What `devsim_transient.py` prints: currents after so many steps of one length (s) in the light, from the dark."""
+    return _printed(TRANSIENT, device, asked, python, {"method": method, "length": step, "count": count})
+
+
+def _printed(program: Path, device: Device, asked: Asked, python: Path, more: Mapping[str, object]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         store, job = Path(folder) / "device.npz", Path(folder) / "job.json"
         np.savez(store, **numbers(device, asked.ionisation))  # type: ignore[arg-type]
-        job.write_text(json.dumps({"device": str(store), **asdict(asked)}))
-        done = subprocess.run([python, PEER, job], capture_output=True, text=True)
+        job.write_text(json.dumps({"device": str(store), **asdict(asked), **more}))
+        done = subprocess.run([python, program, job], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"DEVSIM ended with {done.returncode}:\n{done.stderr}\n{done.stdout[-2000:]}")
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

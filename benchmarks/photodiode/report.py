@@ -15,7 +15,7 @@ ENOUGH_DIGITS, ENOUGH_SPEED, LONGEST = 9, 10.0, 2.0
 
 def markdown(content: Mapping[str, Any]) -> str:
     """All parts that were measured."""
-    parts = tables(content, (("digits", _digits), ("speed", _speed), ("loop", _loop)))
+    parts = tables(content, (("digits", _digits), ("speed", _speed), ("loop", _loop), ("transients", _transients)))
     lines = [f"{in_a_line(content)}.", *parts]
     if reached := list(targets(content)):
         lines += ["", "| target | found | limit | |", "|---|---|---|---|"]
@@ -82,3 +82,15 @@ def _loop(found: Mapping[str, Any]) -> Iterator[str]:
         ratios = " and ".join(f"{row[name] / row['native']:.1f}" for name in ("driven", "interpreted"))
         times = " | ".join(f"{row[name]:.3g}" for name in ("native", "driven", "interpreted"))
         yield f"| {row['rows']} | {times} | {ratios} | {'yes' if row['same_bits'] else 'NO'} |"
+
+
+def _transients(found: Mapping[str, Any]) -> Iterator[str]:
+    yield f"A step of light, {1e12 * found['until']:g} ps in steps of one length, {found['nodes']} nodes, processor time:"
+    yield ""
+    yield "| steps | | largest error of the current | milliseconds a step | iterations a step |"
+    yield "|---|---|---|---|---|"
+    for row in found["rows"]:
+        name = "minga, TR-BDF2" if row["name"] == "minga" else f"DEVSIM, {row['name']} precision"
+        yield (
+            f"| {row['steps']} | {name} | {row['error']:.1e} | {1e3 * row['seconds']:.2g} | {row['iterations']:.1f} |"
+        )

@@ -35,7 +35,7 @@ from minga.space.field import Field, Register
 
 __all__ = ["Stages"]
 
-LIMIT: Final = 15
+LIMIT: Final = 30
 """Number of corrections after which a stage is given up."""
 END: Final = 2
 """Number of stages."""
