@@ -2,7 +2,8 @@
 
 python -m benchmarks.photodiode                everything, some four minutes; stores benchmarks/results/photodiode.json,
                                                and puts its tables into docs/performance.md
-python -m benchmarks.photodiode --only loop    a part ("digits", "speed", "loop", "transients"); --update: into the stored file
+python -m benchmarks.photodiode --only loop    a part ("digits", "speed", "loop", "transients"); --update: into the
+                                               stored file
 python -m benchmarks.photodiode --quick        small and few: numbers that mean nothing
 python -m benchmarks.photodiode --table        the stored numbers as Markdown, without measuring
 

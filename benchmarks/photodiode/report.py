@@ -85,7 +85,7 @@ def _loop(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _transients(found: Mapping[str, Any]) -> Iterator[str]:
-    yield f"A step of light, {1e12 * found['until']:g} ps in steps of one length, {found['nodes']} nodes, processor time:"
+    yield f"Steps of one length after a step of light, {1e12 * found['until']:g} ps, {found['nodes']} nodes:"
     yield ""
     yield "| steps | | largest error of the current | milliseconds a step | iterations a step |"
     yield "|---|---|---|---|---|"

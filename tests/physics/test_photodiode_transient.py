@@ -166,6 +166,20 @@ def test_a_small_sine_has_the_small_signal_admittance() -> None:
 
 
 @pytest.mark.slow
+def test_the_spectrum_of_a_step_is_the_small_signal_response() -> None:
+    """The Fourier transform of dJ/dt after a step of light, exactly for lines between the steps."""
+    what = Transient(200e-12, Waveform((0.0,), (-5.0,)), Waveform(*step(0.0, 1.0)), tolerance=1e-5)
+    rows = followed(pin_a(), what)
+    times, currents = (np.array([row[name] for row in rows]) for name in ("t", "J"))
+    slopes = np.diff(currents) / np.diff(times)
+    for frequency, size, phase in ((1e10, 0.97715566, -0.27817295), (4e10, 0.70245107, -1.01326801)):
+        turn = 2j * math.pi * frequency
+        found = (slopes * np.diff(np.exp(-turn * times)) / -turn).sum() / (currents[-1] - currents[0])
+        assert abs(found) == pytest.approx(size, rel=1e-3)
+        assert np.angle(found) == pytest.approx(phase, abs=1e-3)
+
+
+@pytest.mark.slow
 def test_a_slow_sine_passes_through_steady_states() -> None:
     rows = followed(coarse(), Transient(1.0, Waveform((0.0,), (-0.2,), 0.2, 1.0)), [0.25, 0.5, 0.75])
     picked = [at(rows, time) for time in (0.25, 0.75)]
