@@ -190,6 +190,20 @@ def test_a_slow_sine_passes_through_steady_states() -> None:
 
 
 @pytest.mark.slow
+def test_many_points_are_like_the_function_they_describe() -> None:
+    frequency, until = 1e9, 2e-9
+    times = np.linspace(0.0, until, 401)
+    points = Waveform(tuple(times), tuple(-1.0 + 0.2 * np.sin(2.0 * math.pi * frequency * times)))
+    found, exact = (
+        followed(coarse(), Transient(until, wave), [1.25e-9])
+        for wave in (points, Waveform((0.0,), (-1.0,), 0.2, frequency))
+    )
+    assert len(found) < 401 * 10
+    charges = [at(rows, 1.25e-9)["charge"] for rows in (found, exact)]
+    assert charges[0] == pytest.approx(charges[1], rel=1e-3)
+
+
+@pytest.mark.slow
 def test_a_steady_state_stays() -> None:
     """With Fermi-Dirac statistics, fields that saturate mobilities, and light from the beginning."""
     device = coarse(statistics="fermi-dirac", mobility="doping-field")

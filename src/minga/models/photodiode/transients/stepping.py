@@ -27,6 +27,8 @@ ORDER: Final = 3.0
 """Order of the estimated error of a step."""
 GROWTH: Final = 2.0
 """Largest ratio of two steps."""
+BRIEF: Final = 0.01
+"""Length of a segment of a wave form over the duration below which steps begin with this part of the segment."""
 UNSOLVED: Final = 0.25
 """Factor by which a step whose equations were not solved is shortened."""
 
@@ -107,7 +109,10 @@ class Stepping:
             for source in sources:
                 source.advance(program)
             program.let(corner, mg.min(sources[0].end, sources[1].end))
-            program.let(control.wish, mg.min(first, where(control.wish > 0.0, control.wish, first)))
+            # Many close points describe a smooth function: steps need not begin at the smallest scale after each.
+            segment = corner - TIME
+            begin = where(segment < BRIEF * self.transient.until, mg.max(first, BRIEF * segment), first)
+            program.let(control.wish, where(control.wish > 0.0, mg.min(begin, control.wish), first))
             program.let(control.last, 1.0)
             program.let(stages.h_before, 0.0)
         program.let(target, mg.min(corner, self.goal, self.transient.until))
