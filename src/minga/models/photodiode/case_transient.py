@@ -293,9 +293,10 @@ def _notes(device: Device, what: Transient) -> Iterator[tuple[str, str]]:
 def _drawings(device: Device, what: Transient) -> tuple[Drawing, ...]:
     """Return drawings of currents and voltages over time, and of the field and the carriers at the end."""
     spans = tuple(Span(layer.name, 1e4 * layer.start, 1e4 * layer.end) for layer in device.layers)
-    currents = {"total": "J", "conduction": "J_conduction", "displacement": "J_displacement"}
+    parts = {"conduction": "J_conduction", "displacement": "J_displacement"}
     found = [
-        Drawing("Current density", currents, over="t", unit="A/cm2"),
+        Drawing("Current density", {"total": "J"}, over="t", unit="A/cm2"),
+        Drawing("Parts of the current", parts, over="t", unit="A/cm2"),
         Drawing("Voltage", {"device": "V", "source": "V_source"}, over="t", unit="V"),
         Drawing("Charge", {"charge": "charge"}, over="t", unit="C/cm2"),
     ]

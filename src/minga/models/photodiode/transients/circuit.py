@@ -64,8 +64,10 @@ class Loop:
 
     Attributes
     ----------
-    current
-        Current of the source.
+    before
+        Current of the source at the beginning of the step.
+    constant, share
+        Current of the source in the present stage: constant - share V.
     charging
         I - J at the beginning of the step and at the inner point: the current that changes the voltage.
     rest
@@ -74,7 +76,6 @@ class Loop:
 
     circuit: DriveCircuit
     storage: float
-    current: Register = field(default_factory=lambda: Register("source current"))
     before: Register = field(default_factory=lambda: Register("source current before"))
     constant: Register = field(default_factory=lambda: Register("source current at 0 V"))
     share: Register = field(default_factory=lambda: Register("source current per volt"))
@@ -89,10 +90,9 @@ class Loop:
         """Record the currents at the beginning of a step, where the source may have jumped."""
         circuit = self.circuit
         if not circuit.inductance:
-            program.let(self.current, (source - voltage) / circuit.resistance)
-        program.let(self.before, self.current)
-        program.let(self.charging[0], self.current - conduction)
-        program.let(self.rest[0], source - circuit.resistance * self.current - voltage)
+            program.let(self.before, (source - voltage) / circuit.resistance)
+        program.let(self.charging[0], self.before - conduction)
+        program.let(self.rest[0], source - circuit.resistance * self.before - voltage)
 
     def prepare(self, program: Program, source: Any, own: Any, early: Any, inner: Any) -> None:
         """Record the source's current of a stage as a linear function of the voltage: constant - share V.
@@ -128,11 +128,11 @@ class Loop:
         """Return the source's current at a voltage of the device in the present stage."""
         return as_node(self.constant - self.share * voltage)
 
-    def end(self, program: Program, source: Any, voltage: Any, conduction: Any) -> None:
+    def inside(self, program: Program, source: Any, voltage: Any, conduction: Any) -> None:
         """Record the currents at the inner point."""
-        program.let(self.current, self.at(voltage))
-        program.let(self.charging[1], self.current - conduction)
-        program.let(self.rest[1], source - self.circuit.resistance * self.current - voltage)
+        current = self.at(voltage)
+        program.let(self.charging[1], current - conduction)
+        program.let(self.rest[1], source - self.circuit.resistance * current - voltage)
 
     def defect(self, source: Any, voltage: Any, conduction: Any, own: Any, weights: tuple[float, ...], h: Any) -> Node:
         """Return the estimated error of the charge of the capacitances in a step, C/cm2."""

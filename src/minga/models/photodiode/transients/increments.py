@@ -122,7 +122,9 @@ def _predicted(
     moved = where(anode, rise, 0.0)
     fixed = (moved, moved, where(anode, 0.0, -rise))
     for k in range(3):
-        value = where(held, fixed[k], from_last * last[k][0] + from_change * change[k][0])
+        # The increments of an attempt that failed may be anything.
+        free = where(from_change > 0.0, from_change * change[k][0], from_last * last[k][0])
+        value = where(held, fixed[k], free)
         change[k][0] = value
         then[k][0] = now[k][0] + value
 

@@ -206,7 +206,7 @@ class Stages:
                 program.apply(kept, self.flow[2:], self.flow[1:2])
                 program.let(self.bright_inside, self.bright)
                 if self.loop is not None:
-                    self.loop.end(program, self.source, self.bias * self.thermal, self.conduction)
+                    self.loop.inside(program, self.source, self.bias * self.thermal, self.conduction)
             program.let(stage, stage + 1)
 
     def _stage(self, program: Program) -> None:
@@ -347,7 +347,7 @@ class Stages:
         )
         program.apply(kept, self.flow[2:], self.flow[:1])
         if self.loop is not None:
-            program.let(self.loop.current, self.loop.at(self.bias * self.thermal))
+            program.let(self.loop.before, self.loop.at(self.bias * self.thermal))
         program.let(self.rise_before, self.rise)
         program.let(self.conduction_before, self.conduction)
         program.let(self.h_before, self.h)

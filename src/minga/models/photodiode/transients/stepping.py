@@ -93,7 +93,7 @@ class Stepping:
         program.let(stages.source, self.transient.voltage.beginning)
         program.let(stages.bright, self.transient.light.beginning)
         if loop is not None:
-            program.let(loop.current, stages.conduction)
+            program.let(loop.before, stages.conduction)
         program.let(self.current, stages.conduction)
         program.let(self.begun, 1)
 
