@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.photodiode.case_transient import transient_of
+from minga.models.photodiode.transients.circuit import DriveCircuit
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Source, Waveform
 from minga.space.field import TIME
@@ -129,6 +131,26 @@ def test_a_voltage_beyond_breakdown(tmp_path: Path) -> None:
     made(tmp_path, {"voltage": beyond, "load": "10 kohm", "area": "100 um2"}, **device)
 
 
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (lambda: Transient(-1.0, Waveform((0.0,), (0.0,))), "until is -1.0"),
+        (lambda: Transient(math.nan, Waveform((0.0,), (0.0,))), "until is nan"),
+        (lambda: Transient(1.0, Waveform((0.0,), (0.0,)), tolerance=0.0), "tolerance is 0.0"),
+        (lambda: Transient(1.0, Waveform((0.0,), (0.0,)), smallest=-1.0), "the first step"),
+        (lambda: DriveCircuit(math.nan), "resistance is nan"),
+        (lambda: DriveCircuit(0.0, -1.0), "inductance is -1"),
+        (lambda: Waveform((), ()), "a wave form of 0 times and 0 values"),
+        (lambda: Waveform((0.0, 1.0), (0.0,)), "a wave form of 2 times and 1 values"),
+        (lambda: Waveform((0.0,), (math.inf,)), "not finite"),
+        (lambda: Waveform((0.0, 0.0, 0.0), (0.0, 1.0, 2.0)), "three points of a wave form at 0 s"),
+    ],
+)
+def test_what_python_may_not_ask_for(made: Callable[[], Any], words: str) -> None:
+    with pytest.raises(CaseError, match=re.escape(words)):
+        made()
+
+
 def test_lengths_of_steps() -> None:
     assert Transient(1e-9, Waveform((0.0,), (0.0,))).lengths == pytest.approx((1e-15, 2e-11, 1e-23))
     assert Transient(1e-9, Waveform((0.0,), (0.0,), 0.1, 1e10)).lengths[1] == pytest.approx(5e-12)
@@ -176,5 +198,5 @@ def test_a_run_leaves_a_table_and_pictures(tmp_path: Path) -> None:
     units = {column["name"]: column["schema:unitText"] for column in about["tableSchema"]["columns"]}
     assert (units["t"], units["V_source"], units["J_displacement"], units["charge"]) == ("s", "V", "A/cm2", "C/cm2")
     pictures = {path.name for path in (run / "pictures").iterdir()}
-    assert {"current-density.png", "voltage.png", "charge.png", "carriers.png", "field.png"} <= pictures
+    assert {"bands.png", "current-density.png", "voltage.png", "charge.png", "carriers.png", "field.png"} <= pictures
     assert "the transient ends at 1e-06 s" in result["ended"]["text"]

@@ -13,7 +13,9 @@ from minga.case.files import locate, nearest
 from minga.engine.drawing import Drawing, Span
 from minga.engine.model import Model
 from minga.errors import CaseError
+from minga.models.photodiode.bands import BANDS, with_bands
 from minga.models.photodiode.biases import biases_of, check_biases
+from minga.models.photodiode.drawings import LEVELS
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_transient import TransientSettings, WaveSettings
@@ -66,7 +68,7 @@ def transient_case(settings: PhotodiodeSettings, device: Device, directory: Path
     check_biases(device, problem.bias, f"{_KEY}.voltage")
     if problem.ionisation and not what.circuit.external:
         _check_breakdown(device, what.voltage)
-    model = transient(device, problem, what)
+    model = with_bands(transient(device, problem, what), device, ("dark",), "")
     notes = tuple(note for note in notes_of(device, problem) if note[0] != "solved for")
     return replace(
         model,
@@ -303,6 +305,7 @@ def _drawings(device: Device, what: Transient) -> tuple[Drawing, ...]:
     if what.light.extremes[1] > 0.0:
         found.append(Drawing("Light", {"light": "light"}, over="t", unit="1"))
     for title, names, unit, logarithmic in (
+        ("Bands", dict(zip(LEVELS, BANDS, strict=True)), "eV", False),
         ("Field", {"field": "field"}, "V/cm", False),
         ("Carriers", {"electrons": "electrons", "holes": "holes"}, "1/cm3", True),
     ):

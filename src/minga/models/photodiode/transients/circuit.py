@@ -8,6 +8,7 @@ displacement current that belongs to it: their sum is the current of every plane
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,8 +45,8 @@ class DriveCircuit:
 
     def __post_init__(self) -> None:
         for name in ("resistance", "inductance", "capacitance"):
-            if getattr(self, name) < 0.0:
-                raise CaseError(f"a {name} of {getattr(self, name):g}", remedy="give 0 or a positive number")
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise CaseError(f"{name} is {getattr(self, name):g}", remedy="give 0 or a positive number")
         if self.capacitance and not self.external:
             raise CaseError(
                 "a capacitance beside a device whose voltage is that of the source",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from minga.errors import CaseError
@@ -47,6 +48,13 @@ class Transient:
     smallest: float | None = None
 
     def __post_init__(self) -> None:
+        for name in ("until", "tolerance"):
+            if not 0.0 < getattr(self, name) < math.inf:
+                raise CaseError(
+                    f"{name} is {getattr(self, name)}",
+                    key=f"photodiode.transient.{name}",
+                    remedy="give a positive number",
+                )
         if not self.circuit.external and any(time < self.until for time in self.voltage.jumps):
             raise CaseError(
                 f"the voltage jumps at {self.voltage.jumps[0]:g} s, and no resistance limits the current",
@@ -60,12 +68,12 @@ class Transient:
                 remedy="give values of 0 or more; the amplitude of a sine is at most the value before it",
             )
         first, largest, smallest = self.lengths
-        if not smallest <= first <= largest:
+        if not 0.0 < smallest <= first <= largest:
             raise CaseError(
                 f"the first step, {first:g} s, is not between the smallest, {smallest:g} s, and the largest, "
                 f"{largest:g} s",
                 key="photodiode.transient.steps",
-                remedy="give smallest <= first <= largest",
+                remedy="give 0 < smallest <= first <= largest",
             )
 
     @property

@@ -137,4 +137,4 @@ class Source:
         return as_node(on * function(2.0 * math.pi * w.frequency * since))
 
     def _entry(self, values: tuple[float, ...]) -> Node:
-        return mg.lookup(np.array(values), self.segment)
+        return mg.lookup(np.array(values, np.float64), self.segment)
