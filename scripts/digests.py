@@ -18,8 +18,8 @@ from minga.engine.comm import Comm
 
 STORED: Final = Path(__file__).parents[1] / "benchmarks" / "results" / "digests.json"
 RANKS: Final = (1, 2, 3)
-STEPS: Final = {"electrodeposition": 1, "photodiode": 1}
-"""Of models whose steps are long; others do `USUAL` steps."""
+STEPS: Final = {"electrodeposition": 1, "photodiode": 1, "recovery": 40}
+"""Of models whose steps are long, and of cases that differ from them; others do `USUAL` steps."""
 USUAL: Final = 12
 
 
@@ -28,7 +28,7 @@ def digest_of(name: str, ranks: int) -> str:
 
     def on_rank(comm: Comm) -> str:
         case = read_case(find_source(name))
-        steps = min(case.run.steps, STEPS.get(case.section, USUAL))
+        steps = min(case.run.steps, STEPS.get(name, STEPS.get(case.section, USUAL)))
         return str(mg.run(case.model, steps, comm=comm).attrs["digest"])
 
     first, *others = mg.run_virtual(ranks, on_rank)

@@ -2,7 +2,8 @@
 
 python -m benchmarks.photodiode                everything, some four minutes; stores benchmarks/results/photodiode.json,
                                                and puts its tables into docs/performance.md
-python -m benchmarks.photodiode --only loop    a part ("digits", "speed", "loop", "ac"); --update: into the stored file
+python -m benchmarks.photodiode --only loop    a part ("digits", "speed", "loop", "ac", "transients"); --update: into
+                                               the stored file
 python -m benchmarks.photodiode --quick        small and few: numbers that mean nothing
 python -m benchmarks.photodiode --table        the stored numbers as Markdown, without measuring
 
@@ -25,9 +26,10 @@ from benchmarks.photodiode.peer import PYTHON, version
 from benchmarks.photodiode.report import markdown
 from benchmarks.photodiode.spectra import measure_spectra
 from benchmarks.photodiode.speed import measure_speed
+from benchmarks.photodiode.transients import measure_transients
 from benchmarks.timing import Effort
 
-PARTS = ("digits", "speed", "loop", "ac")
+PARTS = ("digits", "speed", "loop", "ac", "transients")
 
 
 def run(parts: Sequence[str], quick: bool, python: Path = PYTHON) -> dict[str, Any]:
@@ -39,6 +41,7 @@ def run(parts: Sequence[str], quick: bool, python: Path = PYTHON) -> dict[str, A
         "speed": lambda quick: measure_speed(quick, peer),
         "loop": measure_loop,
         "ac": lambda quick: measure_spectra(quick, peer) if peer else None,
+        "transients": lambda quick: measure_transients(quick, peer),
     }
     effort = Effort.least() if quick else Effort(rounds=3)
     return measured(lambda: {"devsim": devsim, **by_name(items, parts, quick)}, quick, effort)

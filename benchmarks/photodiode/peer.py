@@ -21,6 +21,7 @@ from minga.models.photodiode.structure.ionisation import EdgeIonisation
 PYTHON = Path(__file__).parents[2] / ".venv-peers" / "bin" / "python"
 PEER = Path(__file__).with_name("devsim_curve.py")
 SPECTRA = Path(__file__).with_name("devsim_ac.py")
+TRANSIENT = Path(__file__).with_name("devsim_transient.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,11 @@ def spectra(device: Device, asked: Asked, frequencies: Sequence[float], python: 
     """What `devsim_ac.py` prints: at each voltage the admittance at these frequencies."""
     found: list[dict[str, Any]] = _printed(SPECTRA, device, asked, python, {"frequencies": list(frequencies)})["rows"]
     return found
+
+
+def transient(device: Device, asked: Asked, method: str, step: float, count: int, python: Path) -> dict[str, Any]:
+    """What `devsim_transient.py` prints: currents after so many steps of one length (s) in the light, from the dark."""
+    return _printed(TRANSIENT, device, asked, python, {"method": method, "length": step, "count": count})
 
 
 def _printed(program: Path, device: Device, asked: Asked, python: Path, more: Mapping[str, object]) -> dict[str, Any]:

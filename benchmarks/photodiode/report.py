@@ -17,7 +17,8 @@ ENOUGH_OF_C = 8
 
 def markdown(content: Mapping[str, Any]) -> str:
     """All parts that were measured."""
-    parts = tables(content, (("digits", _digits), ("speed", _speed), ("loop", _loop), ("ac", _ac)))
+    kinds = (("digits", _digits), ("speed", _speed), ("loop", _loop), ("ac", _ac), ("transients", _transients))
+    parts = tables(content, kinds)
     lines = [f"{in_a_line(content)}.", *parts]
     if reached := list(targets(content)):
         lines += ["", "| target | found | limit | |", "|---|---|---|---|"]
@@ -111,3 +112,15 @@ def _loop(found: Mapping[str, Any]) -> Iterator[str]:
         ratios = " and ".join(f"{row[name] / row['native']:.1f}" for name in ("driven", "interpreted"))
         times = " | ".join(f"{row[name]:.3g}" for name in ("native", "driven", "interpreted"))
         yield f"| {row['rows']} | {times} | {ratios} | {'yes' if row['same_bits'] else 'NO'} |"
+
+
+def _transients(found: Mapping[str, Any]) -> Iterator[str]:
+    yield f"Steps of one length after a step of light, {1e12 * found['until']:g} ps, {found['nodes']} nodes:"
+    yield ""
+    yield "| steps | | largest error of the current | milliseconds a step | iterations a step |"
+    yield "|---|---|---|---|---|"
+    for row in found["rows"]:
+        name = "minga, TR-BDF2" if row["name"] == "minga" else f"DEVSIM, {row['name']} precision"
+        yield (
+            f"| {row['steps']} | {name} | {row['error']:.1e} | {1e3 * row['seconds']:.2g} | {row['iterations']:.1f} |"
+        )

@@ -41,6 +41,23 @@ def test_native_and_driven_iterations_are_the_same() -> None:
     assert "| 91 | " in module("report").markdown(frame() | {"loop": found})
 
 
+@pytest.mark.slow
+def test_a_step_of_light_in_equal_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What stands for DEVSIM here knows one current."""
+    peer, transients = module("peer"), module("transients")
+    script = tmp_path / "peer.py"
+    found = {"dark": -1.0, "J": [-1.0] * 50, "seconds": 5.0, "iterations": 100}
+    script.write_text(f"print({json.dumps(json.dumps(found))})")
+    monkeypatch.setattr(peer, "TRANSIENT", script)
+    measured = transients.measure_transients(True, Path(sys.executable))
+    own, *others = measured["rows"]
+    assert own["error"] < 5e-3
+    assert [row["name"] for row in others] == ["bdf1, double", "tr, double", "bdf1, extended", "tr, extended"]
+    shown = module("report").markdown(frame() | {"transients": measured, "devsim": "0"})
+    assert "| 50 | DEVSIM, tr, double precision | " in shown
+    assert "| 1e+02 | 2.0 |" in shown
+
+
 def test_equal_digits() -> None:
     equal = module("digits").equal_digits
     assert equal(1.25e-7, 1.25e-7) == 16

@@ -33,6 +33,8 @@ _SMALL: Final = 10**6
 """Largest denominator of fractions such as 1/3."""
 _WRITTEN: Final = re.compile(r"\s*((?:\d{1,30}\.?\d{0,30}|\.\d{1,30})(?:[eE][-+]?\d{1,3})?)\s*(\S{0,40})\s*")
 _SECONDS: Final[Mapping[str, Fraction]] = {
+    "fs": Fraction(1, 10**15),
+    "ps": Fraction(1, 10**12),
     "ns": Fraction(1, 10**9),
     "us": Fraction(1, 10**6),
     "µs": Fraction(1, 10**6),

@@ -18,7 +18,7 @@ from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.photodiode.case import device_of, pointwise_options
 
-DEVICES = ("apd", "msm", "pin-ac", "pin-inp", "planar", "si-1")
+DEVICES = ("apd", "msm", "pin-ac", "pin-inp", "planar", "si-1")  # recovery is a transient, see test_transients.py
 
 
 def example_model(name: str, grid: dict[str, Any] | None = None, **changes: Any) -> Model:

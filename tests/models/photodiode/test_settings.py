@@ -371,6 +371,7 @@ COUNTS_AND_RATIOS = {
     "PhotodiodeSettings.limit", "FrequencySettings.per_decade",
     "LayerSettings.index", "CoatingSettings.index", "LightSettings.ambient",
     "LightSettings.backing", "SubstrateSettings.index",
+    "WaveSettings.start",
 }  # fmt: skip
 
 

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
     from minga.models.photodiode.structure.indices import Index
     from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Stack, Substrate
+    from minga.models.photodiode.transients.circuit import DriveCircuit
+    from minga.models.photodiode.transients.model import transient
+    from minga.models.photodiode.transients.problem import Transient
+    from minga.models.photodiode.transients.waveform import Waveform
 
 __all__ = [
     "Circuit",
@@ -27,6 +31,7 @@ __all__ = [
     "Contact",
     "DeadSpaceNoise",
     "Device",
+    "DriveCircuit",
     "Illumination",
     "Index",
     "Layer",
@@ -39,11 +44,14 @@ __all__ = [
     "Stack",
     "Substrate",
     "Terminal",
+    "Transient",
+    "Waveform",
     "dead_space_noise",
     "device_from",
     "local_noise",
     "photodiode",
     "spectrum_of",
+    "transient",
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)

@@ -33,8 +33,11 @@ _WORDS = (
 )
 
 
-def with_bands(model: Model, device: Device, curves: Sequence[Curve]) -> Model:
-    """Return the model with the bands of each curve added to its output, recorded at the end of its step."""
+def with_bands(model: Model, device: Device, curves: Sequence[Curve], conditions: str | None = None) -> Model:
+    """Return the model with the bands of each curve added to its output, recorded at the end of its step.
+
+    `conditions` are words that describe the light in place of those of the curve's name.
+    """
     named = [f"{name}{suffix(curve)}" for curve in curves for name in _STATE]
     if not {item.name for item in model.fields}.issuperset(named):
         return model
@@ -42,8 +45,9 @@ def with_bands(model: Model, device: Device, curves: Sequence[Curve]) -> Model:
     fields: list[Field] = list(edges)
     for curve in curves:
         end = suffix(curve)
+        light = (", lit" if end else ", in the dark") if conditions is None else conditions
         bands = tuple(
-            Field(f"{name}{end}", device.grid, unit="eV", description=f"{words}, {'lit' if end else 'in the dark'}")
+            Field(f"{name}{end}", device.grid, unit="eV", description=f"{words}{light}")
             for name, words in zip(BANDS, _WORDS, strict=True)
         )
         state = [model.field(f"{name}{end}") for name in _STATE]

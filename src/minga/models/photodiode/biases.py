@@ -68,14 +68,14 @@ def evenly(start: float, to: float, step: float) -> tuple[float, ...]:
     return tuple(found)
 
 
-def check_biases(device: Device, biases: tuple[float, ...]) -> None:
-    """Raise CaseError for a voltage that no layer of the device could withstand."""
+def check_biases(device: Device, biases: tuple[float, ...], key: str | None = None) -> None:
+    """Raise CaseError for a voltage that no layer of the device could withstand; `key` is the entry that gives it."""
     thickness = float(device.nodes[0][-1] - device.nodes[0][0])
     for k, bias in enumerate(biases):
         if abs(bias) > _STRONGEST * thickness:
             raise CaseError(
                 f"{bias:g} V across {1e4 * thickness:.3g} um is a mean field of {abs(bias) / thickness:.2g} V/cm, more "
                 "than any layer withstands",
-                key=f"photodiode.bias[{k}]",
+                key=key or f"photodiode.bias[{k}]",
                 remedy=f"keep below {_STRONGEST * thickness:.3g} V",
             )

@@ -15,6 +15,7 @@ from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case_analysis import analysis_of
 from minga.models.photodiode.case_layers import device_of
 from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_of_case
+from minga.models.photodiode.case_transient import check_transient, transient_case
 from minga.models.photodiode.drawings import drawings_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
@@ -46,6 +47,9 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
             key="photodiode.pointwise",
             remedy='leave it out, or write scheme = "pointwise"',
         )
+    if settings.mode == "transient":
+        check_transient(settings)
+        return transient_case(settings, device_of(settings, directory), directory)
     check_qe(settings)
     problem = problem_of(settings)
     device = device_of(settings, directory)

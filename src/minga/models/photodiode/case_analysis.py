@@ -14,8 +14,6 @@ from minga.models.photodiode.solver.problem import MOST_FREQUENCIES
 
 __all__ = ["analysis_of"]
 
-_TABLES: Final = ("ac", "cv", "noise", "qe")
-"""Modes that have a table of options."""
 _CIRCUIT: Final = ("load", "series", "pad")
 """Options of a circuit, which require an area."""
 
@@ -26,16 +24,9 @@ def analysis_of(settings: PhotodiodeSettings) -> dict[str, Any]:
     Raises
     ------
     CaseError
-        For a table of a mode that is not chosen, and for frequencies and circuits that cannot be.
+        For invalid frequencies and circuits.
     """
     mode = settings.mode
-    for name in _TABLES:
-        if name != mode and getattr(settings, name) is not None:
-            raise CaseError(
-                f"[photodiode.{name}] in a case whose mode is {mode!r}",
-                key=f"photodiode.{name}",
-                remedy=f'leave it out, or write mode = "{name}"',
-            )
     found: dict[str, Any] = {"mode": mode}
     if mode == "cv":
         found["frequencies"] = ((settings.cv or CvSettings()).frequency,)

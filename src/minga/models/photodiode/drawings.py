@@ -10,9 +10,10 @@ from minga.models.photodiode.bands import BANDS
 from minga.models.photodiode.solver.problem import Curve, suffix
 from minga.models.photodiode.structure.device import Device
 
-__all__ = ["drawings_of"]
+__all__ = ["LEVELS", "drawings_of"]
 
-_LEVELS = ("Ec", "Ev", "Fn", "Fp")
+LEVELS = ("Ec", "Ev", "Fn", "Fp")
+"""Labels of the bands, in the order of `BANDS`."""
 
 
 _SPECTRA = (
@@ -57,7 +58,7 @@ def _profiles(model: Model, device: Device, curves: Sequence[Curve]) -> Iterator
     end = suffix(state)
     field = "field" if device.grid.ndim == 1 else f"field_{device.grid.axes[0]}"
     profiles: tuple[tuple[str, dict[str, str], str, bool], ...] = (
-        ("Bands", {label: f"{name}{end}" for label, name in zip(_LEVELS, BANDS)}, "eV", False),
+        ("Bands", {label: f"{name}{end}" for label, name in zip(LEVELS, BANDS)}, "eV", False),
         ("Field", {curve: f"{field}{suffix(curve)}" for curve in curves}, "V/cm", False),
         ("Carriers", {"electrons": f"electrons{end}", "holes": f"holes{end}"}, "1/cm3", True),
         ("Collection", {"collection": "collection"}, "charges per pair", False),

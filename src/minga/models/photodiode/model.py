@@ -13,7 +13,7 @@ from minga.models.photodiode.solver.capacitance import Capacitance
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.collection import Collection
 from minga.models.photodiode.solver.failures import breakdown_words, explainer
-from minga.models.photodiode.solver.gummel import Gummel
+from minga.models.photodiode.solver.gummel import Gummel, rescue_of
 from minga.models.photodiode.solver.linear import check_linear, hierarchies_of
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES, Pictures, record_observables
@@ -31,10 +31,6 @@ GUMMEL_TOLERANCE: Final = 1e-8
 """Tightest tolerance of the Gummel scheme, kT/q."""
 GUMMEL_ROUNDS: Final = 10
 """Gummel iterations per allowed iteration of Newton's method."""
-RESCUED: Final = 1e-3
-"""Change, kT/q, below which an iterate is close enough for Newton's method."""
-RESCUES: Final = 50
-"""Gummel iterations after which Newton's method continues in any case."""
 
 
 def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = None) -> Model:
@@ -148,7 +144,7 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
 def _gummel(newton: Newton, problem: Problem) -> Gummel:
     """Return the Gummel iteration, either as the scheme itself or as a fallback for Newton's method."""
     if problem.scheme != "gummel":
-        return Gummel(newton, RESCUED, RESCUES, f"gummel of {newton.name}")
+        return rescue_of(newton)
     # Densities carry fewer significant digits than differences of quasi-Fermi potentials.
     tolerance = max(problem.tolerance, GUMMEL_TOLERANCE)
     return Gummel(newton, tolerance, GUMMEL_ROUNDS * problem.limit, f"gummel of {newton.name}", steady=True)

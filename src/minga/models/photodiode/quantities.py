@@ -8,7 +8,9 @@ from minga.case.quantities import Quantity
 
 __all__ = ["Kind", "quantity"]
 
-Kind = Literal["length", "wavelength", "power", "current", "frequency", "area", "resistance", "capacitance"]
+Kind = Literal[
+    "length", "wavelength", "power", "current", "frequency", "area", "resistance", "capacitance", "inductance", "time"
+]
 
 _KINDS: Final[dict[Kind, Quantity]] = {
     "length": Quantity(
@@ -35,15 +37,25 @@ _KINDS: Final[dict[Kind, Quantity]] = {
         plain="Hz",
     ),
     "area": Quantity('cm2, or an area such as "100 um2"', {"cm2": 1.0, "mm2": 1e-2, "um2": 1e-8}, plain="cm2"),
-    "resistance": Quantity('ohm, or a resistance such as "1 kohm"', {"ohm": 1.0, "kohm": 1e3}, plain="ohm"),
+    "resistance": Quantity(
+        'ohm, or a resistance such as "1 kohm"', {"ohm": 1.0, "kohm": 1e3, "Mohm": 1e6}, plain="ohm"
+    ),
     "capacitance": Quantity(
         'F, or a capacitance such as "20 fF"', {"F": 1.0, "nF": 1e-9, "pF": 1e-12, "fF": 1e-15}, plain="F"
+    ),
+    "inductance": Quantity(
+        'H, or an inductance such as "1 nH"', {"H": 1.0, "uH": 1e-6, "nH": 1e-9, "pH": 1e-12}, plain="H"
+    ),
+    "time": Quantity(
+        'seconds, or a time such as "20 ps"',
+        {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12, "fs": 1e-15},
+        plain="s",
     ),
 }
 
 
 def quantity(value: object, kind: Kind) -> float:
-    """Convert a quantity to cm, nm, W/cm2, A/cm2, Hz, cm2, ohm or F, depending on its kind.
+    """Convert a quantity to cm, nm, W/cm2, A/cm2, Hz, cm2, ohm, F, H or s, depending on its kind.
 
     Raises
     ------

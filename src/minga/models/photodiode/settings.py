@@ -11,6 +11,7 @@ from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings_ac import AcSettings, CvSettings, NoiseSettings
 from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, SubstrateSettings
 from minga.models.photodiode.settings_qe import QeSettings
+from minga.models.photodiode.settings_transient import TransientSettings
 from minga.models.photodiode.structure.indices import IndexSaid
 
 __all__ = [
@@ -296,7 +297,7 @@ class PhotodiodeSettings(BaseModel):
     materials
         Material file of the user, beside the case.
     mode
-        Analysis at each voltage; its options are in the table of the same name.
+        What is computed; its options are in the table of the same name.
     """
 
     model_config = _STRICT
@@ -381,13 +382,14 @@ class PhotodiodeSettings(BaseModel):
     ] = "auto"
     pointwise: Annotated[PointwiseSettings | None, Field(description='[photodiode.pointwise] across = "block"')] = None
     mode: Annotated[
-        Literal["iv", "cv", "ac", "noise", "qe"],
-        Field(description='what is computed at each voltage: mode = "iv", "cv", "ac", "noise" or "qe"'),
+        Literal["iv", "cv", "ac", "noise", "qe", "transient"],
+        Field(description='what is computed: mode = "iv", "cv", "ac", "noise", "qe" or "transient"'),
     ] = "iv"
     ac: Annotated[AcSettings | None, Field(description='[photodiode.ac] frequencies = ["1 MHz", "1 GHz"]')] = None
-    qe: Annotated[QeSettings | None, Field(description="[photodiode.qe] wavelengths = [500.0, 700.0]")] = None
     cv: Annotated[CvSettings | None, Field(description='[photodiode.cv] frequency = "1 MHz"')] = None
     noise: Annotated[NoiseSettings | None, Field(description='[photodiode.noise] area = "100 um2"')] = None
+    qe: Annotated[QeSettings | None, Field(description="[photodiode.qe] wavelengths = [500.0, 700.0]")] = None
+    transient: Annotated[TransientSettings | None, Field(description='[photodiode.transient] until = "1 ns"')] = None
     tolerance: Annotated[
         float | None,
         Field(gt=0, lt=1, json_schema_extra={"unit": "kT/q"}, description="tolerance of the unknowns, kT/q"),
@@ -405,4 +407,16 @@ class PhotodiodeSettings(BaseModel):
                     remedy="leave capacitance out",
                 )
             object.__setattr__(self, "quasistatic_capacitance", self.capacitance)
+        return self
+
+    @model_validator(mode="after")
+    def _check_tables(self) -> PhotodiodeSettings:
+        """Raise CaseError for the table of a mode that is not chosen."""
+        for name in ("ac", "cv", "noise", "qe", "transient"):
+            if name != self.mode and getattr(self, name) is not None:
+                raise CaseError(
+                    f"[photodiode.{name}] in a case whose mode is {self.mode!r}",
+                    key=f"photodiode.{name}",
+                    remedy=f'leave it out, or write mode = "{name}"',
+                )
         return self

@@ -33,6 +33,7 @@ SPEC = ModelSpec(
         "planar",
         "si-1",
         "si-qe",
+        "recovery",
     ),
     description="electrons and holes in layers of semiconductors, light and impact ionisation",
     grid=("shape", "boundary"),

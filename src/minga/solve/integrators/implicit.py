@@ -24,6 +24,7 @@ from minga.lang.elementary import clip, pow
 from minga.lang.expr import Node, as_node, where
 from minga.solve.integrators.explicit import Given
 from minga.solve.integrators.step_control import StepControl
+from minga.solve.integrators.tr_bdf2 import ERROR, IMPLICIT, INNER
 from minga.solve.integrators.workspace import Recorded, like
 from minga.solve.jacobian import Vector
 from minga.solve.newton_krylov import MOST_PRODUCTS, NewtonKrylov
@@ -35,11 +36,6 @@ __all__ = ["chosen", "given"]
 
 Readers = Sequence[CellReader]
 
-_G: Final = 2.0 - math.sqrt(2.0)
-_D: Final = 0.5 * _G
-_W: Final = 0.25 * math.sqrt(2.0)
-_ERROR: Final = ((1.0 - _W) / 3.0 - _W, (3.0 * _W + 1.0) / 3.0 - _W, _D / 3.0 - _D)
-"""Weights of dt f at the beginning, the inner point and the end in the estimate of the error of TR-BDF2."""
 _TRAPEZOIDAL, _BACKWARD, _MULTISTEP, _END = range(4)
 """Stages of a step: two of TR-BDF2, or one of BDF2."""
 _GROWTH: Final = 2.0
@@ -138,8 +134,8 @@ class _Recording:
             with program.when(stage == _TRAPEZOIDAL):
                 program.let(TIME, self.start)
                 self._trapezoidal()
-                program.let(TIME, self.start + _G * h)
-                program.let(self.scale, _D * h)
+                program.let(TIME, self.start + INNER * h)
+                program.let(self.scale, IMPLICIT * h)
             with program.when(stage == _BACKWARD):
                 program.apply(backward, *map(self.slots, ("now", "next", "inner", "known")))
                 program.let(TIME, self.start + h)
@@ -165,7 +161,7 @@ class _Recording:
             for u, first, f, b, value in zip(state, guess, slope, known, values, strict=True):
                 first[here] = u[here]
                 f[here] = value
-                b[here] = u[here] + (_D * h) * value
+                b[here] = u[here] + (IMPLICIT * h) * value
 
         self.program.apply(
             rates_kernel(compute, "trapezoidal", rates), self.slots("now"), rates.constants, self.slots("next"),
@@ -263,7 +259,7 @@ def backward(now: Readers, end: Readers, inner: Readers, known: Readers) -> None
     here = _here(now)
     for u, v, middle, b in zip(now, end, inner, known, strict=True):
         middle[here] = v[here]
-        b[here] = (v[here] - ((1.0 - _G) * (1.0 - _G)) * u[here]) / (_G * (2.0 - _G))
+        b[here] = (v[here] - ((1.0 - INNER) * (1.0 - INNER)) * u[here]) / (INNER * (2.0 - INNER))
 
 
 @kernel
@@ -292,9 +288,9 @@ def difference(
     here = _here(now)
     for u, middle, v, b, f, target in zip(now, inner, end, known, slope, error, strict=True):
         first = h * f[here]
-        second = (middle[here] - u[here]) / _D - first
-        third = (v[here] - b[here]) / _D
-        target[here] = _ERROR[0] * first + _ERROR[1] * second + _ERROR[2] * third
+        second = (middle[here] - u[here]) / IMPLICIT - first
+        third = (v[here] - b[here]) / IMPLICIT
+        target[here] = ERROR[0] * first + ERROR[1] * second + ERROR[2] * third
 
 
 @kernel

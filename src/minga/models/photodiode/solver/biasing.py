@@ -53,6 +53,8 @@ SHORT: Final = 0.2
 """Length of a step relative to the last one, below which it does not define a new previous state."""
 CURRENT_TOLERANCE: Final = 1e-8
 """Relative tolerance of an imposed current."""
+SOURCE_TOLERANCE: Final = 1e-13
+"""Tolerance of the voltage of a source behind a resistance, relative and in V."""
 DEEPEST: Final = 0.2
 """Fraction of 1/M that an attempt must retain; if less is left, the step was too long."""
 
@@ -146,6 +148,10 @@ class Biasing:
         Bias, V, at which the field reached that layer (punch-through); 0 until then.
     absorber
         Field there, V/cm; `strength` is that of an attempt.
+    brightness
+        Fraction of the light of all curves; None: that of each curve.
+    resistance
+        Resistance times area, ohm cm2, between the device and a source whose voltages are those of the problem.
     target
         Bias that a step goes to, kT/q; `asked` is the same value in V as stated by the case.
     """
@@ -155,6 +161,8 @@ class Biasing:
     tracks: tuple[Track, ...]
     middle: int | None = None
     capacitance: Capacitance | None = None
+    brightness: float | None = None
+    resistance: float = 0.0
     terminal: Terminal = field(init=False)
     strength: Register = field(default_factory=lambda: Register("field there"))
     reached: Register = field(default_factory=lambda: Register("punch-through"))
@@ -175,6 +183,11 @@ class Biasing:
         """Initial values of the registers that depend on the problem, for a Model."""
         return {track.state.proposal: self.problem.first_step / self.thermal for track in self.tracks}
 
+    @property
+    def _limited(self) -> bool:
+        """True if something else than the device limits the current, so that breakdown does not end a run."""
+        return bool(self.problem.current) or self.resistance > 0.0
+
     def volts(self, bias: Any) -> Any:
         """Convert a bias from kT/q to V; the target is returned exactly as the case states it, to the last digit."""
         converted = bias * self.thermal
@@ -184,12 +197,16 @@ class Biasing:
         """Record one step of the run: all curves at the next voltage."""
         target = self.target
         at = cast(as_node(STEP), "i8") // self.problem.repeats
-        search = Search("search", CURRENT_TOLERANCE) if self.problem.current else None
-        if search is None:
+        search: Search | None = None
+        if self.problem.current:
+            search = Search("search", CURRENT_TOLERANCE)
+            search.begin(program, mg.lookup(np.array(self.problem.current), at))
+        elif self.resistance > 0.0:
+            search = Search("search", SOURCE_TOLERANCE, SOURCE_TOLERANCE)
+            search.begin(program, mg.lookup(np.array(self.problem.bias), at))
+        else:
             program.let(target, mg.lookup(np.array(self.problem.bias) / self.thermal, at))
             program.let(self.asked, mg.lookup(np.array(self.problem.bias), at))
-        else:
-            search.begin(program, mg.lookup(np.array(self.problem.current), at))
         for track in self.tracks:
             program.let(track.iterations, 0)
             program.let(track.attempts, 0)
@@ -243,14 +260,16 @@ class Biasing:
     def _walk(self, program: Program, track: Track, target: Register, search: Search | None) -> None:
         """Record a curve's way to the next voltage, at first from neutral layers to equilibrium, then into light."""
         state, trial = track.state, Trial()
-        full = 1.0 if track.curve == "lit" else 0.0
-        there = (state.bias == target) if search is None else search.met(track.current)
+        full = self._full(track)
+        goal, limit = self._sought(track)
+        there = (state.bias == target) if search is None else search.met(goal)
         done = (state.begun > 0) & (state.light == full) & there
         over = (track.failed > 0) | (track.broken > 0)
         program.let(track.failed, 0)
         with program.repeat(until=done | over):
             if search is not None:
-                search.aim(program, state.bias, track.current, target)
+                with program.when((state.begun > 0) & (state.light == full)):
+                    search.aim(program, state.bias, goal, target, limit)
             self._choose(program, track, target, trial)
             self._guess(program, track, trial)
             with program.unchecked():
@@ -274,6 +293,17 @@ class Biasing:
             with program.when(trial.accepted == 0):
                 self._reject(program, track, trial)
 
+    def _full(self, track: Track) -> float:
+        """Return the fraction of the light at which a curve is solved."""
+        return (1.0 if track.curve == "lit" else 0.0) if self.brightness is None else self.brightness
+
+    def _sought(self, track: Track) -> tuple[Any, Any]:
+        """Return the quantity that a search brings to its goal, and the bias, kT/q, that limits the search at first."""
+        if self.problem.current:
+            return track.current, None
+        source = self.problem.bias[0]
+        return track.state.bias * self.thermal + self.resistance * track.current, source / self.thermal
+
     def _choose(self, program: Program, track: Track, target: Register, trial: Trial) -> None:
         """Record the goal of the next attempt: more light, or a voltage that is a step or half of the rest away."""
         state = track.state
@@ -286,16 +316,16 @@ class Biasing:
         size = where(left <= most, left, where(left <= 2.0 * most, 0.5 * left, most))
         ready: Any = state.begun > 0
         program.let(trial.light, 0.0)
-        if track.curve == "lit":
-            ready = ready & (state.light == 1.0)
-            brighter = where(state.light > 0.0, mg.min(state.light * track.brightening, 1.0), FIRST_LIGHT)
+        if (full := self._full(track)) > 0.0:
+            ready = ready & (state.light == full)
+            brighter = where(state.light > 0.0, mg.min(state.light * track.brightening, full), FIRST_LIGHT * full)
             program.let(trial.light, where(state.begun > 0, brighter, 0.0))
         program.let(trial.change, where(ready, where(target < state.bias, -size, size), 0.0))
         program.let(trial.bias, where(ready & (left <= most), target, state.bias + trial.change))
 
     def _beyond(self, track: Track) -> Node:
-        """Return whether, with an imposed current, multiplication is exhausted and space charge limits the current."""
-        return (track.inverse < self.problem.breakdown) if self.problem.current else as_node(track.inverse) < 0.0
+        """Return whether, with a limited current, multiplication is exhausted and space charge limits the current."""
+        return (track.inverse < self.problem.breakdown) if self._limited else as_node(track.inverse) < 0.0
 
     def _guess(self, program: Program, track: Track, trial: Trial, *, straight: bool = True) -> None:
         """Record an initial guess; `straight`: on the line through the last two solutions, if there are two."""
@@ -373,7 +403,7 @@ class Biasing:
         moved = mg.abs(as_node(change)) > 0.0
         slope = where(moved, (inverse - track.inverse) / where(moved, change, 1.0), 0.0)
         program.let(track.slope, slope)
-        if self.problem.current:
+        if self._limited:
             return
         with program.when(inverse < self.problem.breakdown):
             program.let(track.broken, 1)

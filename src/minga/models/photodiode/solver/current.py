@@ -40,10 +40,13 @@ class Search:
         1 once the end is known.
     last
         End that was renewed last: 1 low, 2 high.
+    floor
+        Current density that counts as zero, A/cm2.
     """
 
     name: str
     tolerance: float
+    floor: float = TINY
     goal: Register = field(init=False)
     low: Register = field(init=False)
     high: Register = field(init=False)
@@ -65,9 +68,12 @@ class Search:
         for item in (self.known_low, self.known_high, self.last):
             program.let(item, 0)
 
-    def aim(self, program: Program, bias: Register, current: Register, target: Register) -> None:
-        """Record the evaluation of the last solution, and the next trial voltage: `target`."""
-        scale = LINEAR * mg.abs(self.goal) + TINY
+    def aim(self, program: Program, bias: Register, current: Any, target: Register, limit: Any = None) -> None:
+        """Record the evaluation of the last solution, and the next trial voltage: `target`.
+
+        `limit` is a bias, kT/q, that is tried before anything beyond it.
+        """
+        scale = LINEAR * mg.abs(self.goal) + self.floor
         off = _scaled(current / scale) - _scaled(self.goal / scale)
         # Twice on the same side: halve the distance of the other end.
         too_low = off < 0.0
@@ -87,12 +93,15 @@ class Search:
         share = mg.min(mg.max(-self.below / width, 1e-3), 1.0 - 1e-3)
         between = self.low + share * (self.high - self.low)
         both = (self.known_low > 0) & (self.known_high > 0)
-        program.let(target, where(both, between, where(self.known_low > 0, FAR, -FAR)))
+        far: Any = where(self.known_low > 0, FAR, -FAR)
+        if limit is not None:
+            far = where((limit > bias) == (self.known_low > 0), limit, far)
+        program.let(target, where(both, between, far))
 
-    def met(self, current: Register) -> Node:
+    def met(self, current: Any) -> Node:
         """Return whether the goal is met, or no voltage is left between the ends."""
         size = mg.abs(self.goal)
-        near = mg.abs(current - self.goal) <= self.tolerance * size + TINY
+        near = mg.abs(current - self.goal) <= self.tolerance * size + self.floor
         both = (self.known_low > 0) & (self.known_high > 0)
         return near | (both & ((self.high - self.low) <= 4e-16 * mg.abs(self.high)))
 

@@ -49,7 +49,7 @@ from minga.solve.laplacian import step
 from minga.space.boundary import fixed
 from minga.space.field import Field, Register, Slot
 
-__all__ = ["Gummel"]
+__all__ = ["Gummel", "rescue_of"]
 
 Readers = Sequence[CellReader]
 
@@ -57,6 +57,10 @@ HELD: Final = 1e60
 """Stands for a loss rate so fast that it fixes the value at a contact."""
 STEADY: Final = 1.0
 """Multiple of their estimated rounding error by which pairs must change to be updated."""
+RESCUED: Final = 1e-3
+"""Change, kT/q, below which an iterate is close enough for Newton's method."""
+RESCUES: Final = 50
+"""Iterations after which Newton's method continues in any case."""
 POISSON: Final = 5
 """Corrections of the potential in one round."""
 
@@ -207,6 +211,11 @@ class Gummel:
             into=largest,
         )  # fmt: skip
         program.let(self.change, mg.max(self.change, largest))
+
+
+def rescue_of(newton: Newton) -> Gummel:
+    """Return the iteration that precedes Newton's method where its attempts keep failing."""
+    return Gummel(newton, RESCUED, RESCUES, f"gummel of {newton.name}")
 
 
 # Kernels -------------------------------------------------------------------------------------------------------------

@@ -140,9 +140,13 @@ class Newton:
 
     def fluxes(self, program: Program, state: Sequence[Slot], bias: Any) -> None:
         """Record the densities and the contributions of the edges."""
+        self.densities(program, state, bias)
+        self.through_edges(program, state)
+
+    def through_edges(self, program: Program, state: Sequence[Slot]) -> None:
+        """Record the contributions of the edges for a state and the densities in `n` and `p`."""
         c, grid = self.coefficients, self.coefficients.device.grid
         thetas = (c.nodes.theta_n, c.nodes.theta_p)
-        self.densities(program, state, bias)
         for axis in range(grid.ndim):
             made, models = self._edge_kernel(axis)
             program.apply(
@@ -166,8 +170,12 @@ class Newton:
 
     def evaluate(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
         """Record the equations at a state: their residual and matrix."""
-        c = self.coefficients
         self.fluxes(program, state, bias)
+        self.assemble(program, state, bias, light)
+
+    def assemble(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
+        """Record the residual and the matrix for a state whose densities and contributions of edges are known."""
+        c = self.coefficients
         program.apply(
             node_equations(c.device.grid.ndim, self.ionisation), list(state), self.n, self.p, self.activities,
             row(c.nodes),

@@ -35,21 +35,24 @@ class Pictures:
         Densities of electrons and holes, 1/cm3.
     strength
         Field along each axis on the edges, V/cm.
+    conditions
+        Words that describe the light of the curve; None: those of the curve's name.
     """
 
     track: Track
+    conditions: str | None = None
     state: tuple[Field, Field, Field] = field(init=False)
     densities: tuple[Field, Field] = field(init=False)
     strength: tuple[Field, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         grid, end = self.track.state.grid, suffix(self.track.curve)
-        where_ = "lit" if end else "in the dark"
+        where_ = (", lit" if end else ", in the dark") if self.conditions is None else self.conditions
         put = object.__setattr__
 
         def declare(name: str, unit: str, what: str, centre: str = "") -> Field:
             return Field(
-                f"{name}{end}", grid, unit=unit, description=f"{what}, {where_}", centre=(centre,) if centre else ()
+                f"{name}{end}", grid, unit=unit, description=f"{what}{where_}", centre=(centre,) if centre else ()
             )
 
         put(self, "state", (

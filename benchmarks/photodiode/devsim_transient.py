@@ -1,0 +1,62 @@
+"""A step of light on a photodiode in DEVSIM, as one would write it there; run by its own Python.
+
+python devsim_transient.py JOB.json   prints a line of JSON: currents of the anode after each step, and seconds
+
+The device and its equations are those of `devsim_curve.py` beside this file, with the charge of the carriers as what
+changes in time. Steps have one length, which DEVSIM leaves to its users.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import devsim_curve
+import numpy as np
+from devsim_curve import HERE, Diode, devsim
+
+
+def stored(name, variable, node, edge, update, volume=None):
+    """As `devsim_curve.equation`, with the charge that changes in time."""
+    more = {} if volume is None else {"edge_volume_model": volume}
+    if variable != "Potential":
+        sign = "-" if variable == "Electrons" else ""
+        devsim_curve.node(f"{variable}Stored", f"{sign}q*{variable}", variable)
+        more["time_node_model"] = f"{variable}Stored"
+    devsim.equation(
+        **HERE, name=name, variable_name=variable, node_model=node, edge_model=edge, variable_update=update, **more
+    )
+
+
+def solved(job, kind, **more):
+    said = devsim.solve(
+        type=kind, absolute_error=job["absolute"], relative_error=job["relative"], maximum_iterations=job["limit"],
+        info=True, **more,
+    )  # fmt: skip
+    if not said["converged"]:
+        raise SystemExit(f"{kind} did not converge")
+    return len(said["iterations"])
+
+
+def main():
+    job = json.loads(Path(sys.argv[1]).read_text())
+    with np.load(job["device"]) as found:
+        numbers = {name: found[name] if found[name].ndim else float(found[name]) for name in found}
+    devsim_curve.equation = stored
+    diode = Diode(numbers, job)
+    rows, given_up = diode.curve(False, time.process_time() + job["budget"])
+    if given_up is not None:
+        raise SystemExit(f"given up at {given_up} V")
+    solved(job, "transient_dc")
+    devsim.set_parameter(**HERE, name="Light", value=1.0)
+    currents, iterations, began = [], 0, time.process_time()
+    for _ in range(job["count"]):
+        iterations += solved(job, job["method"], tdelta=job["length"], charge_error=1e30)
+        currents.append(diode.current("anode"))
+    seconds = time.process_time() - began
+    print()
+    print(json.dumps({"dark": rows[-1]["J"], "J": currents, "seconds": seconds, "iterations": iterations}))
+
+
+if __name__ == "__main__":
+    main()

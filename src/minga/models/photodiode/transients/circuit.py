@@ -1,0 +1,146 @@
+"""DriveCircuit of a device: a source, resistance and inductance in series, and a capacitance beside the device.
+
+    L dI/dt = Vs - R I - V,      (C + Cg) dV/dt = I - J
+
+J is the conduction current that the terminals see, the mean over all edges weighted with h/eps, and Cg dV/dt the
+displacement current that belongs to it: their sum is the current of every plane of the device. Everything is per area.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from minga.engine.program import Program
+from minga.errors import CaseError
+from minga.lang.expr import Node, as_node
+from minga.space.field import Register
+
+__all__ = ["DriveCircuit", "Loop"]
+
+
+@dataclass(frozen=True, slots=True)
+class DriveCircuit:
+    """Elements of the circuit, per area of the device.
+
+    Parameters
+    ----------
+    resistance
+        Series resistance times area, ohm cm2.
+    inductance
+        Series inductance times area, H cm2.
+    capacitance
+        Capacitance beside the device over the area, F/cm2.
+
+    Raises
+    ------
+    CaseError
+        If an element is negative, or the capacitance would have no effect.
+    """
+
+    resistance: float = 0.0
+    inductance: float = 0.0
+    capacitance: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("resistance", "inductance", "capacitance"):
+            if not 0.0 <= getattr(self, name) < math.inf:
+                raise CaseError(f"{name} is {getattr(self, name):g}", remedy="give 0 or a positive number")
+        if self.capacitance and not self.external:
+            raise CaseError(
+                "a capacitance beside a device whose voltage is that of the source",
+                remedy="give a series resistance or inductance, or leave the capacitance out",
+            )
+
+    @property
+    def external(self) -> bool:
+        """True if the device's voltage differs from that of the source."""
+        return self.resistance > 0.0 or self.inductance > 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """Recorder of the circuit's equations in the stages of a step; voltages in V, currents in A/cm2.
+
+    Attributes
+    ----------
+    before
+        Current of the source at the beginning of the step.
+    constant, share
+        Current of the source in the present stage: constant - share V.
+    charging
+        I - J at the beginning of the step and at the inner point: the current that changes the voltage.
+    rest
+        Voltage of the inductance at the same times.
+    """
+
+    circuit: DriveCircuit
+    storage: float
+    before: Register = field(default_factory=lambda: Register("source current before"))
+    constant: Register = field(default_factory=lambda: Register("source current at 0 V"))
+    share: Register = field(default_factory=lambda: Register("source current per volt"))
+    charging: tuple[Register, Register] = field(
+        default_factory=lambda: (Register("charging early"), Register("charging inside"))
+    )
+    rest: tuple[Register, Register] = field(
+        default_factory=lambda: (Register("inductive early"), Register("inductive inside"))
+    )
+
+    def begin(self, program: Program, source: Any, voltage: Any, conduction: Any) -> None:
+        """Record the currents at the beginning of a step, where the source may have jumped."""
+        circuit = self.circuit
+        if not circuit.inductance:
+            program.let(self.before, (source - voltage) / circuit.resistance)
+        program.let(self.charging[0], self.before - conduction)
+        program.let(self.rest[0], source - circuit.resistance * self.before - voltage)
+
+    def prepare(self, program: Program, source: Any, own: Any, early: Any, inner: Any) -> None:
+        """Record the source's current of a stage as a linear function of the voltage: constant - share V.
+
+        Parameters
+        ----------
+        program
+            The Program.
+        source
+            Source voltage at the stage, V.
+        own, early, inner
+            Weights of the stage's own rates and of the earlier ones, times the length of the step, s.
+        """
+        circuit = self.circuit
+        if not circuit.inductance:
+            program.let(self.share, 1.0 / circuit.resistance)
+            program.let(self.constant, source * self.share)
+            return
+        program.let(self.share, own / (circuit.inductance + own * circuit.resistance))
+        past = circuit.inductance * self.before + early * self.rest[0] + inner * self.rest[1]
+        program.let(self.constant, (past + own * source) / (circuit.inductance + own * circuit.resistance))
+
+    def gap(self, voltage: Any, grown: Any, conduction: Any, own: Any, early: Any, inner: Any) -> Node:
+        """Return the residual of the voltage's equation, C/cm2.
+
+        The increment `grown` is given for itself: as a difference of voltages, its rounding over a short step would be
+        a current.
+        """
+        moved = own * (self.at(voltage) - conduction) + early * self.charging[0] + inner * self.charging[1]
+        return as_node(self.storage * grown - moved)
+
+    def at(self, voltage: Any) -> Node:
+        """Return the source's current at a voltage of the device in the present stage."""
+        return as_node(self.constant - self.share * voltage)
+
+    def inside(self, program: Program, source: Any, voltage: Any, conduction: Any) -> None:
+        """Record the currents at the inner point."""
+        current = self.at(voltage)
+        program.let(self.charging[1], current - conduction)
+        program.let(self.rest[1], source - self.circuit.resistance * current - voltage)
+
+    def defect(self, source: Any, voltage: Any, conduction: Any, own: Any, weights: tuple[float, ...], h: Any) -> Node:
+        """Return the estimated error of the charge of the capacitances in a step, C/cm2."""
+        early, inner, late = weights
+        charge = h * (early * self.charging[0] + inner * self.charging[1] + late * (self.at(voltage) - conduction))
+        if not self.circuit.inductance:
+            return as_node(charge)
+        after = source - self.circuit.resistance * self.at(voltage) - voltage
+        flux = h * (early * self.rest[0] + inner * self.rest[1] + late * after)
+        return as_node(charge + own * flux / (self.circuit.inductance + own * self.circuit.resistance))

@@ -1,0 +1,355 @@
+"""The two stages of a step by TR-BDF2, each solved by Newton's method for increments and the device's voltage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from minga.engine.program import Program
+from minga.lang.expr import as_node, where
+from minga.models.photodiode.solver.newton import NEVER, WILD, Newton, clipped
+from minga.models.photodiode.solver.state import State
+from minga.models.photodiode.structure.constants import CHARGE
+from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.transients.circuit import Loop
+from minga.models.photodiode.transients.increments import (
+    bordered,
+    corrected,
+    defects,
+    errors,
+    flows,
+    in_time,
+    kept,
+    moved,
+    predicted,
+    responses,
+    risen,
+    steady_rates,
+)
+from minga.models.photodiode.transients.problem import Transient
+from minga.models.photodiode.transients.terminals import displacement_capacitance, edge_weights
+from minga.models.photodiode.transients.waveform import Source
+from minga.solve.integrators.tr_bdf2 import ERROR, IMPLICIT, INNER, OUTER
+from minga.space.boundary import fixed
+from minga.space.field import Field, Register
+
+__all__ = ["Stages"]
+
+LIMIT: Final = 30
+"""Number of corrections after which a stage is given up."""
+END: Final = 2
+"""Number of stages."""
+FLOOR: Final = 1.0
+"""Density whose relative error no longer matters, 1/cm3."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stages:
+    """Recorder of an attempt: increments of the state since the beginning of the step, and the device's voltage.
+
+    Attributes
+    ----------
+    change, last
+        Increments of potential, electron and hole level in the attempt, and those of the last accepted step, kT/q.
+    before
+        Densities of electrons and holes at the beginning of the step, 1/cm3.
+    stored
+        Their increase in the attempt, 1/cm3.
+    early, inner, late
+        Increase of the carriers of each node without the light, 1/cm2 s, at the beginning, the inner point and the end.
+    flow
+        Flux of charge through the edges at the same times, 1/cm2 s.
+    border
+        Response of the unknowns to the device's voltage, kT/q per kT/q.
+    weight
+        Weights of the edges in the current of the terminals.
+    loop
+        The circuit, or None if the source determines the voltage.
+    rise, rise_before
+        Increment of the voltage in the attempt and in the last accepted step, kT/q.
+    bias
+        Voltage of the attempt, kT/q.
+    conduction, conduction_before
+        Conduction current of the terminals in the attempt and at its beginning, A/cm2.
+    source
+        Source voltage at the present stage, V.
+    own
+        Weight of a stage's own rates, s.
+    h_before
+        Length of the last accepted step, s; 0 if its increments predict nothing.
+    bright, bright_before
+        Light at the end and at the beginning of the step, relative to that of the device.
+    solved, iterations, place
+        1 if all stages were solved; corrections in all; node of the largest correction or error.
+    """
+
+    transient: Transient
+    newton: Newton
+    state: State
+    voltage: Source
+    light: Source
+    h: Register
+    start: Register
+    change: tuple[Field, ...] = field(init=False)
+    last: tuple[Field, ...] = field(init=False)
+    before: tuple[Field, ...] = field(init=False)
+    stored: tuple[Field, ...] = field(init=False)
+    early: tuple[Field, ...] = field(init=False)
+    inner: tuple[Field, ...] = field(init=False)
+    late: tuple[Field, ...] = field(init=False)
+    flow: tuple[Field, ...] = field(init=False)
+    border: tuple[Field, ...] = field(init=False)
+    weight: Field = field(init=False)
+    loop: Loop | None = field(init=False)
+    rise: Register = field(default_factory=lambda: Register("rise"))
+    rise_before: Register = field(default_factory=lambda: Register("rise before"))
+    bias: Register = field(default_factory=lambda: Register("voltage of the attempt"))
+    conduction: Register = field(default_factory=lambda: Register("conduction current"))
+    conduction_before: Register = field(default_factory=lambda: Register("conduction current before"))
+    h_before: Register = field(default_factory=lambda: Register("length of the last step"))
+    own: Register = field(default_factory=lambda: Register("weight of own rates"))
+    source: Register = field(default_factory=lambda: Register("source voltage"))
+    bright: Register = field(default_factory=lambda: Register("brightness"))
+    bright_before: Register = field(default_factory=lambda: Register("brightness before"))
+    bright_inside: Register = field(default_factory=lambda: Register("brightness inside"))
+    stage: Register = field(default_factory=lambda: Register("stage", "i8"))
+    solved: Register = field(default_factory=lambda: Register("stages solved", "i8"))
+    iterations: Register = field(default_factory=lambda: Register("corrections", "i8"))
+    place: Register = field(default_factory=lambda: Register("node of the attempt", "i8"))
+
+    def __post_init__(self) -> None:
+        grid, put = self.state.grid, object.__setattr__
+
+        def declare(what: str, count: int, centre: str = "") -> tuple[Field, ...]:
+            return tuple(
+                Field(f"{what} {k}", grid, boundary=fixed(0.0), centre=(centre,) if centre else ())
+                for k in range(count)
+            )
+
+        for name, count in (
+            ("change", 3),
+            ("last", 3),
+            ("before", 2),
+            ("stored", 2),
+            ("early", 2),
+            ("inner", 2),
+            ("late", 2),
+        ):
+            put(self, name, declare(f"transient {name}", count))
+        put(self, "flow", declare("transient flow", 3, "x"))
+        put(self, "border", declare("transient border", 3) if self.transient.circuit.external else ())
+        put(self, "weight", Field("weight of edges", grid, centre=("x",)))
+        storage = self.capacitance + self.transient.circuit.capacitance
+        put(self, "loop", Loop(self.transient.circuit, storage) if self.transient.circuit.external else None)
+
+    @property
+    def device(self) -> Device:
+        """The device."""
+        return self.newton.coefficients.device
+
+    @property
+    def capacitance(self) -> float:
+        """Capacitance of the device without carriers, F/cm2."""
+        return displacement_capacitance(self.device)
+
+    @property
+    def thermal(self) -> float:
+        """Thermal voltage, V."""
+        return self.device.thermal_voltage
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields, for a Model."""
+        return (
+            *self.change, *self.last, *self.before, *self.stored, *self.early, *self.inner, *self.late, *self.flow,
+            *self.border, self.weight,
+        )  # fmt: skip
+
+    @property
+    def values(self) -> dict[Field, Any]:
+        """Initial values of the constant field."""
+        return {self.weight: edge_weights(self.device)}
+
+    @property
+    def slopes(self) -> tuple[Field, ...]:
+        """Fields of d ln n / d eta of both carriers; empty with Boltzmann statistics."""
+        return self.newton.activities[2:]
+
+    # Before the first step -----------------------------------------------------------------------------------------
+    def begin(self, program: Program) -> None:
+        """Record what a step needs of the steady state that is present."""
+        newton, state, bias = self.newton, self.state, self.state.bias
+        newton.evaluate(program, state.now, bias, 0.0)
+        program.apply(kept, (newton.n, newton.p), self.before)
+        program.apply(steady_rates, newton.right[1:], self.early)
+        self._current(program)
+        program.apply(kept, self.flow[2:], self.flow[:1])
+        program.let(self.conduction_before, self.conduction)
+        program.let(self.bias, bias)
+
+    # An attempt ----------------------------------------------------------------------------------------------------
+    def attempt(self, program: Program) -> None:
+        """Record both stages of a step of length `h` from `start`; `solved` becomes 1 if they were solved."""
+        stage, h = self.stage, self.h
+        program.let(stage, 0)
+        program.let(self.solved, 1)
+        program.let(self.iterations, 0)
+        program.let(self.own, IMPLICIT * h)
+        program.let(self.bright_before, self.light.at(self.start))
+        if self.loop is not None:
+            volts = self.state.bias * self.thermal
+            self.loop.begin(program, self.voltage.at(self.start), volts, self.conduction_before)
+        with program.repeat(until=(stage == END) | (self.solved == 0), expected=END), program.unchecked():
+            self._stage(program)
+            with program.when((stage == 0) & (self.solved > 0)):
+                program.apply(kept, self.late, self.inner)
+                program.apply(kept, self.flow[2:], self.flow[1:2])
+                program.let(self.bright_inside, self.bright)
+                if self.loop is not None:
+                    self.loop.inside(program, self.source, self.bias * self.thermal, self.conduction)
+            program.let(stage, stage + 1)
+
+    def _stage(self, program: Program) -> None:
+        """Record the sources of a stage, its first guess and its solution."""
+        first, h = self.stage == 0, self.h
+        time, lit = Register("time of the stage"), Register("earlier light")
+        early, inner = Register("weight of early rates"), Register("weight of inner rates")
+        program.let(time, where(first, self.start + INNER * h, self.start + h))
+        program.let(self.source, self.voltage.at(time))
+        program.let(self.bright, self.light.at(time))
+        program.let(early, where(first, IMPLICIT, OUTER) * h)
+        program.let(inner, where(first, 0.0, OUTER) * h)
+        program.let(lit, early * self.bright_before + inner * self.bright_inside)
+        if self.loop is not None:
+            self.loop.prepare(program, self.source, self.own, early, inner)
+        self._guess(program)
+        self._solve(program, early, inner, lit)
+
+    def _guess(self, program: Program) -> None:
+        """Record the first guess of a stage: increments in proportion to the time."""
+        first, state, ratio = self.stage == 0, self.state, Register("ratio of steps")
+        known = first & (self.h_before > 0.0)
+        program.let(ratio, where(known, INNER * self.h / where(self.h_before > 0.0, self.h_before, 1.0), 0.0))
+        if self.loop is None:
+            program.let(self.rise, self.source / self.thermal - state.bias)
+        else:
+            program.let(self.rise, where(first, ratio * self.rise_before, self.rise / INNER))
+        program.let(self.bias, state.bias + self.rise)
+        program.apply(
+            predicted, self.newton.coefficients.nodes.contact, state.now, self.last, self.change, state.next,
+            from_last=ratio, from_change=where(first, 0.0, 1.0 / INNER), rise=self.rise,
+        )  # fmt: skip
+
+    def _solve(self, program: Program, early: Register, inner: Register, lit: Register) -> None:
+        """Record Newton's method for a stage, from the first guess in the increments."""
+        newton, over, count = self.newton, Register("stage over", "i8"), Register("corrections of the stage", "i8")
+        program.let(over, 0)
+        program.let(count, 0)
+        program.let(newton.change, NEVER)
+        found = (newton.change <= newton.tolerance) & (newton.residual <= newton.tolerance)
+        lost = (count >= LIMIT) | ~(newton.change <= NEVER) | ~(newton.residual < WILD)
+        with program.repeat(until=over > 0, expected=3):
+            self._evaluate(program, early, inner, lit)
+            program.let(over, where(found | lost, 1, 0))
+            with program.when(over == 0):
+                newton.lines.setup(program)
+                newton.lines.solve(program, newton.right, newton.right)
+                step: Any = 0.0
+                if self.loop is not None:
+                    volts, grown = self.bias * self.thermal, self.rise * self.thermal
+                    residual = self.loop.gap(volts, grown, self.conduction, self.own, early, inner)
+                    step = self._voltage_step(program, residual)
+                    program.let(self.rise, self.rise + clipped(step))
+                    program.let(self.bias, self.state.bias + self.rise)
+                program.apply(
+                    corrected, newton.right, self.border, self.state.now, self.change, self.state.next, step=step,
+                    into={"largest": newton.change, "place": self.place},
+                )  # fmt: skip
+                program.let(count, count + 1)
+        program.let(self.iterations, self.iterations + count)
+        program.let(self.solved, where(found, 1, 0))
+
+    def _evaluate(self, program: Program, early: Register, inner: Register, lit: Register) -> None:
+        """Record the equations of a stage: residual and matrix."""
+        newton, state, c = self.newton, self.state, self.newton.coefficients
+        nodes = c.nodes
+        after = (newton.n, newton.p)
+        program.apply(
+            risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, self.before,
+            self.stored, after, newton.activities, bias=state.bias, rise=self.rise,
+        )  # fmt: skip
+        newton.through_edges(program, state.next)
+        newton.assemble(program, state.next, self.bias, 0.0)
+        program.apply(
+            in_time, nodes.contact, nodes.volume, nodes.generation, c.edges[0].coupling, self.change, self.stored,
+            after, self.slopes, self.early, self.inner, self.late, newton.right, newton.lines.matrix[1],
+            light=self.bright, lit=lit, first=early, second=inner, scale=1.0 / self.own,
+            into={"largest": newton.residual, "place": newton.worst},
+        )  # fmt: skip
+        self._current(program)
+
+    def _current(self, program: Program) -> None:
+        """Record the conduction current of the last evaluated state."""
+        newton = self.newton
+        mean = program.apply(flows, newton.edges[0].all, self.weight, self.flow[2], region=newton.inner(0))
+        program.let(self.conduction, CHARGE * mean)  # type: ignore[operator]
+
+    def _voltage_step(self, program: Program, residual: Any) -> Register:
+        """Record the correction of the voltage, kT/q, which couples to the corrections in `newton.right`."""
+        newton, loop = self.newton, self.loop
+        assert loop is not None
+        program.apply(bordered, newton.coefficients.nodes.contact, self.border)
+        newton.lines.solve(program, self.border, self.border)
+        edges, inner = newton.edges[0].all, newton.inner(0)
+        alone, coupled = (  # of the conduction current
+            program.apply(responses, edges, self.weight, part, region=inner) for part in (newton.right, self.border)
+        )
+        assert isinstance(alone, Register)
+        assert isinstance(coupled, Register)
+        step = Register("correction of the voltage")
+        slope = loop.storage * self.thermal + self.own * (loop.share * self.thermal + CHARGE * coupled)
+        program.let(step, -(residual + self.own * CHARGE * alone) / slope)
+        return step
+
+    # After an attempt ----------------------------------------------------------------------------------------------
+    def estimate(self, program: Program, error: Register) -> None:
+        """Record the error of a solved attempt: the largest of the potential, kT/q, and of ln n and ln p."""
+        newton, nodes, h = self.newton, self.newton.coefficients.nodes, self.h
+        lights = (self.bright_before, self.bright_inside, self.bright)
+        lit = sum((weight * light for weight, light in zip(ERROR, lights, strict=True)), start=as_node(0.0))
+        first, second, third = (weight * h for weight in ERROR)
+        program.apply(
+            defects, nodes.contact, nodes.volume, nodes.generation, self.early, self.inner, self.late, newton.right,
+            first=first, second=second, third=third, lit=h * lit, scale=1.0 / self.own,
+        )  # fmt: skip
+        newton.lines.solve(program, newton.right, newton.right)
+        step: Any = 0.0
+        if self.loop is not None:
+            volts = self.bias * self.thermal
+            defect = self.loop.defect(self.source, volts, self.conduction, self.own, ERROR, h)
+            step = self._voltage_step(program, -defect)
+        program.apply(
+            errors, newton.right, self.border, self.slopes, (newton.n, newton.p), step=step, floor=FLOOR,
+            into={"largest": error, "place": self.place},
+        )  # fmt: skip
+
+    def accept(self, program: Program) -> Any:
+        """Record that the attempt becomes the present state; return the charge that passed, 1/cm2, with extremes."""
+        state, newton, c = self.state, self.newton, self.newton.coefficients
+        passed = program.apply(
+            moved, *self.flow, c.edges[0].coupling, self.weight, self.change[0], outer=OUTER * self.h, own=self.own,
+            region=newton.inner(0),
+        )  # fmt: skip
+        program.apply(
+            kept,
+            (*state.next, newton.n, newton.p, *self.late, *self.change),
+            (*state.now, *self.before, *self.early, *self.last),
+        )
+        program.apply(kept, self.flow[2:], self.flow[:1])
+        if self.loop is not None:
+            program.let(self.loop.before, self.loop.at(self.bias * self.thermal))
+        program.let(self.rise_before, self.rise)
+        program.let(self.conduction_before, self.conduction)
+        program.let(self.h_before, self.h)
+        program.let(state.bias, self.bias)
+        return passed
