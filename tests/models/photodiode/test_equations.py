@@ -17,6 +17,7 @@ from minga.models.photodiode.solver.fermi import activity, activity_of, reduced_
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.tunnelling import NodeTunnelling
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -71,6 +72,7 @@ class Equations:
 BOLTZMANN: dict[str, Any] = {}
 FERMI = {"statistics": "fermi-dirac"}
 SATURATED = {"field_mobility": True}
+TUNNELLING = {"tunnelling": True}
 EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": True}
 
 
@@ -85,11 +87,18 @@ EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": Tru
         pytest.param(SATURATED, False, marks=pytest.mark.slow),
         pytest.param(SATURATED, True, marks=pytest.mark.slow),
         (EMITTING, True),
+        (TUNNELLING, False),
+        pytest.param(TUNNELLING | FERMI, True, marks=pytest.mark.slow),
     ],
 )
 def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], ionisation: bool) -> None:
     emitting = changes.get("emission")
-    device = small(**{name: value for name, value in changes.items() if name != "emission"})
+    device = small(**{name: value for name, value in changes.items() if name not in ("emission", "tunnelling")})
+    if changes.get("tunnelling"):
+        ones = np.ones(device.grid.shape)
+        device = replace(
+            device, tunnelling=NodeTunnelling((1e25 * ones, 2e6 * ones, 2.5 * ones), (14.0 * ones, 3e6 * ones))
+        )
     if emitting:  # on every third edge, with a barrier on one side or the other, much and little
         slow = np.zeros((4, device.doping.size + 1))
         for part in range(4):

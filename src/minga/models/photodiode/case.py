@@ -127,6 +127,7 @@ def problem_of(settings: PhotodiodeSettings) -> Problem:
         gain=settings.gain,
         quasistatic_capacitance=settings.quasistatic_capacitance,
         scheme=settings.scheme,
+        current_parts=settings.current_parts,
         linear=settings.linear,
         **options,
     )

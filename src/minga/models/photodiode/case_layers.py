@@ -91,6 +91,8 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         recombination=settings.recombination,
         ionisation=_ionisation(settings, layers),
         emission=settings.emission,
+        band_to_band=_band_to_band(settings, layers),
+        trap_assisted=settings.tunnelling.trap_assisted,
     )
 
 
@@ -305,16 +307,7 @@ def _light(settings: LightSettings | None) -> Light | None:
 
 def _ionisation(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:
     """Return the coefficient sets chosen by the case, by material; CaseError for a layer without known coefficients."""
-    chosen = settings.ionisation if isinstance(settings.ionisation, dict) else {}
-    present = {layer.at(0.5).name for layer in layers}
-    for name in chosen:
-        if name not in present:
-            raise CaseError(
-                f"no layer is made of {name!r}",
-                key=f"photodiode.ionisation.{name}",
-                suggestion=suggest(name, present),
-                remedy=f"the layers are made of {', '.join(sorted(present))}",
-            )
+    chosen = _chosen(settings.ionisation, layers, "photodiode.ionisation")
     if settings.ionisation is False:
         return {}
     for k, layer in enumerate(layers):
@@ -324,5 +317,26 @@ def _ionisation(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict
                 f"layer {layer.name!r}: no ionisation coefficients of {material.name} are known",
                 key=f"photodiode.layers[{k}].ionisation",
                 remedy='choose a set, or write ionisation = "none" in the layer',
+            )
+    return chosen
+
+
+def _band_to_band(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str] | None:
+    """Return the sets of band-to-band tunnelling chosen by the case, by material; None if it is switched off."""
+    said = settings.tunnelling.band_to_band
+    return None if said is False else _chosen(said, layers, "photodiode.tunnelling.band_to_band")
+
+
+def _chosen(said: bool | dict[str, str], layers: tuple[Layer, ...], key: str) -> dict[str, str]:
+    """Return sets by material as a case gives them; CaseError for a material that no layer is made of."""
+    chosen = said if isinstance(said, dict) else {}
+    present = {layer.at(0.5).name for layer in layers}
+    for name in chosen:
+        if name not in present:
+            raise CaseError(
+                f"no layer is made of {name!r}",
+                key=f"{key}.{name}",
+                suggestion=suggest(name, present),
+                remedy=f"the layers are made of {', '.join(sorted(present))}",
             )
     return dict(chosen)

@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
+from minga.models.photodiode.settings_tunnelling import TunnellingSettings
 
 __all__ = [
     "BIAS_FORM",
@@ -320,10 +321,16 @@ class PhotodiodeSettings(BaseModel):
         bool | dict[str, str],
         Field(description='ionisation = true, false, or a set for each material: {InP = "umebu"}'),
     ] = False
+    tunnelling: Annotated[
+        TunnellingSettings, Field(description="[photodiode.tunnelling] band_to_band = true, trap_assisted = true")
+    ] = TunnellingSettings()
     gain: Annotated[bool, Field(description="solve without ionisation as well: gain = true")] = False
     quasistatic_capacitance: Annotated[
         bool, Field(description="compute dQ/dV at each voltage: quasistatic_capacitance = true")
     ] = False
+    current_parts: Annotated[bool, Field(description="which mechanisms make up the current: current_parts = true")] = (
+        False
+    )
     capacitance: Annotated[
         bool | None, Field(json_schema_extra={"renamed": "quasistatic_capacitance"}, description="its former name")
     ] = None

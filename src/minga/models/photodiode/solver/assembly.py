@@ -19,19 +19,21 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.derivative import derivative
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.solver.coefficients import NodeCoefficients
-from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues, recombination
+from minga.models.photodiode.solver.coefficients import BandTunnelling, NodeCoefficients, TrapTunnelling
+from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues
+from minga.models.photodiode.solver.tunnelling import Local, local_models, recombined
 from minga.solve.laplacian import step
 
 __all__ = ["node_equations", "pattern"]
 
 Readers = Sequence[CellReader]
+Tunnelling = BandTunnelling | TrapTunnelling
 POTENTIAL, ELECTRONS, HOLES = range(3)
 
 
-def pattern(ionising: bool) -> tuple[tuple[bool, ...], ...]:
+def pattern(ionising: bool, tunnelling: Sequence[Tunnelling] = ()) -> tuple[tuple[bool, ...], ...]:
     """Return which unknowns of a neighbour enter which equation."""
-    return IONISING if ionising else COUPLING
+    return IONISING if ionising or any(isinstance(item, BandTunnelling) for item in tunnelling) else COUPLING
 
 
 class Block:
@@ -50,25 +52,27 @@ class Block:
         return self.entries.get((row, column), 0.0)
 
 
-def node_equations(ndim: int, ionising: bool) -> Kernel:
+def node_equations(ndim: int, ionising: bool, tunnelling: Sequence[Tunnelling] = ()) -> Kernel:
     """Return the kernel of right sides and blocks, and of the largest residual over its diagonal (kT/q) with its place.
 
     The arguments are sequences of fields: `couplings` has one per axis; `edges` has the fields of EdgeValues for each
     axis; `lower` and `upper` have the entries selected by `pattern` for each axis, row by row; `diagonal` has nine,
-    `right` three.
+    `right` three. `models` has the fields of `tunnelling`, and `weights` those of gradients; both may be empty.
     """
-    here, shape = (0,) * ndim, pattern(ionising)
+    here, shape = (0,) * ndim, pattern(ionising, tunnelling)
     places = [(i, j) for i in range(3) for j in range(3) if shape[i][j]]
 
     def equations(
         state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, couplings: Readers,
-        edges: Readers, lower: Readers, diagonal: Readers, upper: Readers, right: Readers, *, bias: Node, light: Node,
+        edges: Readers, models: Readers, weights: Readers, lower: Readers, diagonal: Readers, upper: Readers,
+        right: Readers, *, bias: Node, light: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         node = NodeCoefficients(*(item[here] for item in numbers))
         held = node.contact != 0
         own, balance = Block(), [node.volume * (p[here] - n[here] + node.doping)]
         split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
-        sources(own, balance, node, split, n[here], p[here], light, [item[here] for item in activities])
+        local = local_models(node, tunnelling, models, weights, state, ndim)
+        slopes = sources(own, balance, local, split, n[here], p[here], light, [item[here] for item in activities])
         size = len(edges) // ndim
         for axis in range(ndim):
             above, below = step(ndim, axis, 1), step(ndim, axis, -1)
@@ -92,6 +96,10 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
                 high.add(row, row, through.fermi_high)
                 low.add(row, POTENTIAL, -back.potential_low)
                 low.add(row, row, -back.fermi_low)
+            for column, square in enumerate(local.squares):
+                for block, by in ((low, square.below[axis]), (high, square.above[axis])):
+                    block.add(ELECTRONS, column, -slopes[column] * by)
+                    block.add(HOLES, column, slopes[column] * by)
             if ionising:
                 add_pairs(balance, own, low, high, up.pairs, down.pairs)
             for entry, (i, j) in enumerate(places):
@@ -111,11 +119,15 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
 
 
 def sources(
-    own: Block, balance: list[Any], node: NodeCoefficients, split: Node, n: Node, p: Node, light: Node,
+    own: Block, balance: list[Any], local: Local, split: Node, n: Node, p: Node, light: Node,
     activities: Sequence[Node],
-) -> None:  # fmt: skip
-    """Add the derivatives of the charge, and recombination and light, which enter the electron and hole balances."""
-    rate = recombination(node, n, p, split, activities[0] + activities[1] if activities else None)
+) -> list[Node]:  # fmt: skip
+    """Add the derivatives of the charge, and recombination and light, which enter the electron and hole balances.
+
+    Returns the derivatives of the recombination in the node's volume with respect to the squares of `local`.
+    """
+    node = local.node
+    rate, by_squares = recombined(local, n, p, split, activities[0] + activities[1] if activities else None)
     by_n, by_p, by_split = (derivative(rate, variable) for variable in (n, p, split))
     net = node.volume * (rate - node.generation * light)
     balance += [-net, net]
@@ -132,6 +144,11 @@ def sources(
     for column, slope in enumerate(slopes):
         own.add(ELECTRONS, column, -v * slope)
         own.add(HOLES, column, v * slope)
+    found = [v * item for item in by_squares]
+    for column, (slope, square) in enumerate(zip(found, local.squares, strict=True)):
+        own.add(ELECTRONS, column, -slope * square.own)
+        own.add(HOLES, column, slope * square.own)
+    return found
 
 
 def add_pairs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,12 +19,14 @@ from minga.space.field import Field
 __all__ = [
     "ANODE",
     "CATHODE",
+    "BandTunnelling",
     "Coefficients",
     "EdgeCoefficients",
     "Emission",
     "NodeCoefficients",
     "Pieces",
     "Saturation",
+    "TrapTunnelling",
     "neutral_potential",
     "on_edges",
 ]
@@ -141,6 +143,33 @@ class Emission:
     high: Any
 
 
+@dataclass(frozen=True, slots=True)
+class BandTunnelling:
+    """Tunnelling from band to band at the nodes, A E^power exp(-B/E).
+
+    Attributes
+    ----------
+    a, b, power
+        A in 1/cm3 s, 0 where nothing tunnels; B in V/cm; the exponent. `a` is a field, the others fields or numbers.
+    log_n, log_p
+        ln(Nc/nie) and ln(Nv/nie).
+    """
+
+    a: Any
+    b: Any
+    power: Any
+    log_n: Any
+    log_p: Any
+
+
+@dataclass(frozen=True, slots=True)
+class TrapTunnelling:
+    """Tunnelling to traps at the nodes: fields of their depth in kT, 0 where nothing tunnels, and of F in V/cm."""
+
+    depth: Any
+    strength: Any
+
+
 @dataclass(frozen=True, eq=False)
 class Coefficients:
     """Fields of a device's coefficients, and their values.
@@ -158,6 +187,11 @@ class Coefficients:
     saturation
         For each axis the limits of the flux of electrons and holes: Emission of both, if considered, and Saturation of
         both, if mobilities depend on the field; None if there are neither.
+    tunnelling
+        Models of tunnelling in use.
+    gradients
+        With them, weights of squares of differences to both neighbours along each axis in the mean square of a
+        gradient, (V/cm)^2.
     values
         Values by field.
     """
@@ -168,6 +202,8 @@ class Coefficients:
     edges: tuple[EdgeCoefficients, ...] = field(init=False)
     ionising: tuple[tuple[Pieces, Pieces], ...] = field(init=False)
     saturation: tuple[tuple[Emission | Saturation, ...], ...] | None = field(init=False)
+    tunnelling: tuple[BandTunnelling | TrapTunnelling, ...] = field(init=False)
+    gradients: tuple[Field, ...] = field(init=False)
     values: dict[Field, NDArray[Any]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -192,11 +228,20 @@ class Coefficients:
         )
         slow = tuple((*self._emission(axis), *self._saturations(carriers, axis)) for axis in axes)
         put(self, "saturation", slow if slow[0] else None)
+        put(self, "tunnelling", tuple(self._tunnelling()))
+        sides = [pair for axis in axes for pair in _gradient_weights(device, axis)] if self.tunnelling else []
+        put(self, "gradients", tuple(self._keep(*item) for item in sides))
 
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
         return tuple(self.values)
+
+    @property
+    def tunnelling_fields(self) -> list[Field]:
+        """Fields of the models of tunnelling, in their order."""
+        entries = [getattr(model, name) for model in self.tunnelling for name in model.__dataclass_fields__]
+        return [item for item in entries if isinstance(item, Field)]
 
     def _keep(self, name: str, values: NDArray[Any], axis: int | None = None) -> Field:
         grid = self.device.grid
@@ -206,8 +251,8 @@ class Coefficients:
         self.values[made] = values
         return made
 
-    def _number_or_field(self, name: str, values: Floats, counts: NDArray[np.bool_], axis: int) -> Any:
-        """Return a number if all relevant edges share the same value, otherwise a field."""
+    def _number_or_field(self, name: str, values: Floats, counts: NDArray[np.bool_], axis: int | None = None) -> Any:
+        """Return a number if all relevant edges or nodes share the same value, otherwise a field."""
         found = np.unique(values[counts])
         return float(found[0]) if found.size == 1 else self._keep(name, values, axis)
 
@@ -231,6 +276,21 @@ class Coefficients:
             entries("ionisation power", given.power, given.pieces),
             entries("ionisation to", given.to, last),
         )
+
+    def _tunnelling(self) -> Iterator[BandTunnelling | TrapTunnelling]:
+        device = self.device
+        given = device.tunnelling
+        if given is not None and given.band is not None:
+            a, b, power = given.band
+            logs = (portable.log(states / device.nie) for states in (device.nc, device.nv))
+            yield BandTunnelling(
+                self._keep("tunnelling a", a),
+                self._number_or_field("tunnelling b", b, a > 0.0),
+                self._number_or_field("tunnelling power", power, a > 0.0),
+                *(self._keep(name, item) for name, item in zip(("ln Nc/nie", "ln Nv/nie"), logs, strict=True)),
+            )
+        if given is not None and given.trap is not None:
+            yield TrapTunnelling(*map(self._keep, ("trap depth", "trap field"), given.trap))
 
     def _emission(self, axis: int) -> tuple[Emission, ...]:
         """Return the emission of electrons and of holes; empty if emission does not limit them."""
@@ -323,3 +383,15 @@ def _edge_values(device: Device, axis: int) -> dict[str, Floats]:
         "slope": inside * thermal / length,
         "half": 0.5 * inside * length,
     }
+
+
+def _gradient_weights(device: Device, axis: int) -> Iterator[tuple[str, Floats]]:
+    """Yield names and values of the weights of both neighbours along an axis in the mean square of a gradient."""
+    edges = _edge_values(device, axis)
+    count = device.grid.shape[axis]
+    half, slope = (edges[name] for name in ("half", "slope"))
+    below, above = (np.take(half, range(k, count + k), axis) for k in (0, 1))
+    total = np.where(below + above > 0.0, below + above, 1.0)
+    for name, part, k in (("below", below, 0), ("above", above, 1)):
+        squared = np.take(slope, range(k, count + k), axis)
+        yield f"gradient {name} along {device.grid.axes[axis]}", part / total * squared * squared

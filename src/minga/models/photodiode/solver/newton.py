@@ -99,7 +99,8 @@ class Newton:
         ))  # fmt: skip
         put(self, "right", tuple(Field(f"{self.name} right {k}", grid, boundary=fixed(0.0)) for k in range(3)))
         put(self, "lines", linear_solver(
-            self.linear, grid, pattern(self.ionisation), self.coefficients.nodes.contact, f"{self.name} lines",
+            self.linear, grid, pattern(self.ionisation, self.coefficients.tunnelling), self.coefficients.nodes.contact,
+            f"{self.name} lines",
         ))  # fmt: skip
         for item in ("iterations", "converged", "place", "worst"):
             put(self, item, Register(f"{self.name} {item}", "i8"))
@@ -163,10 +164,10 @@ class Newton:
         c = self.coefficients
         self.fluxes(program, state, bias)
         program.apply(
-            node_equations(c.device.grid.ndim, self.ionisation), list(state), self.n, self.p, self.activities,
-            row(c.nodes),
+            node_equations(c.device.grid.ndim, self.ionisation, c.tunnelling), list(state), self.n, self.p,
+            self.activities, row(c.nodes),
             [edge.coupling for edge in c.edges], [item for edge in self.edges for item in edge.all],
-            *self.lines.matrix, self.right, bias=bias, light=light,
+            c.tunnelling_fields, c.gradients, *self.lines.matrix, self.right, bias=bias, light=light,
             into={"largest": self.residual, "place": self.worst},
         )  # fmt: skip
 

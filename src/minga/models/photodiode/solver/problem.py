@@ -61,6 +61,8 @@ class Problem:
         Current densities, A/cm2, instead of `bias`: each step finds the voltage of the next one, for one curve.
     quasistatic_capacitance
         Whether to compute dQ/dV of each curve.
+    current_parts
+        Whether to observe the parts of each current.
     linear
         Solver of linear systems with two axes, see `minga.models.photodiode.solver.linear`.
     """
@@ -80,6 +82,7 @@ class Problem:
     current: tuple[float, ...] = ()
     quasistatic_capacitance: bool = False
     linear: Linear = "auto"
+    current_parts: bool = False
 
     def __post_init__(self) -> None:
         if self.bias and self.current:

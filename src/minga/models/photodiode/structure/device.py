@@ -20,11 +20,13 @@ from minga.models.photodiode.structure.layers import (
     edge_ionisation,
     layer_numbers,
     properties_of,
+    tunnelling_of,
 )
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.optics import generation_of, photon_flux
 from minga.models.photodiode.structure.stack import Contact, LayerOf, Light, Region, Stack
 from minga.models.photodiode.structure.temperature import unheated
+from minga.models.photodiode.structure.tunnelling import NodeTunnelling
 from minga.space.grid import Grid
 
 __all__ = ["Device", "Terminal", "device_from"]
@@ -119,6 +121,8 @@ class Device:
     emission
         Reciprocal emission velocities on the edges along each axis, see `structure.emission`; empty if emission limits
         no flux.
+    tunnelling
+        Tunnelling from band to band and to traps; None: none.
     unheated
         Quantities that keep their values at 300 K although the temperature is another one: the kind, and the materials
         or sets concerned (empty: all).
@@ -159,6 +163,7 @@ class Device:
     field_mobility: bool = False
     light: Light | None = None
     emission: tuple[Floats, ...] = ()
+    tunnelling: NodeTunnelling | None = None
     unheated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -238,6 +243,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         field_mobility="field" in stack.mobility,
         light=stack.light,
         emission=_emission(stack, columns, spread, terminals),
+        tunnelling=_tunnelling(stack, columns, shape),
         unheated=unheated(stack, columns.materials, [s for s in chosen_sets(stack, columns) if s is not None]),
         **spread,
     )
@@ -351,6 +357,18 @@ def _emission(
         (values["nv"], portable.log(values["nv"] / REFERENCE_DENSITY) + values["theta_p"]),
     )
     return emission_of(bands, _spread_numbers(numbers, shape), metal, stack.temperature)
+
+
+def _tunnelling(stack: Stack, columns: LayerProperties, shape: tuple[int, ...]) -> NodeTunnelling | None:
+    found = tunnelling_of(stack, columns)
+    if found is None:
+        return None
+    band, trap = (
+        None if part is None else [_spread(item, shape) for item in part] for part in (found.band, found.trap)
+    )
+    return NodeTunnelling(
+        None if band is None else (band[0], band[1], band[2]), None if trap is None else (trap[0], trap[1]), found.names
+    )
 
 
 def _held_by(barrier: float, values: dict[str, Floats], vt: float) -> Floats:

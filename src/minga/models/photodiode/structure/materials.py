@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minga.errors import CaseError
 from minga.models.photodiode.structure.ionisation import IonisationSet, SetSettings
+from minga.models.photodiode.structure.tunnelling import TunnellingSet, TunnellingSetSettings
 from minga.schema import validate
 
 __all__ = ["Absorption", "CaugheyThomas", "Material", "Saturation", "read_materials", "shipped_materials"]
@@ -92,6 +93,10 @@ class Material:
         Set of ionisation coefficients, or the name of one.
     varshni
         (alpha in eV/K, beta in K) of Eg(T) = Eg(0) - alpha T^2/(T + beta), if known.
+    tunnelling
+        Set of band-to-band tunnelling, the name of one, or "kane" for Kane's formula of direct gaps.
+    tunnelling_mass
+        Mass of tunnelling carriers, relative to that of the electron.
     sources
         Source of each value, by the name of the attribute.
     """
@@ -118,6 +123,8 @@ class Material:
     absorption: Absorption | None = None
     ionisation: str | IonisationSet | None = None
     varshni: tuple[float, float] | None = None
+    tunnelling: str | TunnellingSet | None = None
+    tunnelling_mass: float | None = None
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
@@ -210,6 +217,13 @@ class _MaterialSettings(BaseModel):
     saturation: _Saturation | None = None
     absorption: _Absorption | None = None
     varshni: _Varshni | None = None
+    tunnelling: Annotated[
+        str | TunnellingSetSettings | None,
+        Field(description='tunnelling = "hurkx", "kane" for a direct gap, or {a = ..., b = ..., power = 2.0}'),
+    ] = None
+    tunnelling_mass: Annotated[
+        Cited | None, Field(description="relative to the mass of the electron: tunnelling_mass = 0.041")
+    ] = None
     ionisation: Annotated[
         str | SetSettings | None,
         Field(description='ionisation = "cook", or {electrons = [{a = ..., b = ...}], holes = [{a = ..., b = ...}]}'),
@@ -233,7 +247,7 @@ def _material(name: str, table: Mapping[str, Any], key: str) -> Material:
                 found = Saturation(**found.model_dump(exclude={"source"}))
             case _Absorption():
                 found = Absorption(found.wavelengths, found.coefficients)
-            case SetSettings():
+            case SetSettings() | TunnellingSetSettings():
                 found = found.made(name)
             case _Varshni():
                 found = (found.alpha, found.beta)

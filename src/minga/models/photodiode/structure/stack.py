@@ -171,6 +171,10 @@ class Stack:
         Names of sets of ionisation coefficients by the name of a material, in place of the material's own.
     emission
         Whether thermionic emission limits currents across barriers.
+    band_to_band
+        Names of sets of band-to-band tunnelling by the name of a material, in place of the material's own; None: off.
+    trap_assisted
+        Whether carriers tunnel to traps.
     """
 
     layers: tuple[Layer, ...]
@@ -183,3 +187,5 @@ class Stack:
     recombination: tuple[str, ...] = ("srh", "radiative", "auger")
     ionisation: Mapping[str, str] = field(default_factory=dict)
     emission: bool = False
+    band_to_band: Mapping[str, str] | None = None
+    trap_assisted: bool = False
