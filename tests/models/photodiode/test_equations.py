@@ -17,6 +17,7 @@ from minga.models.photodiode.solver.fermi import activity, activity_of, reduced_
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.surface import NodeSurface
 from minga.models.photodiode.structure.tunnelling import NodeTunnelling
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -73,6 +74,7 @@ BOLTZMANN: dict[str, Any] = {}
 FERMI = {"statistics": "fermi-dirac"}
 SATURATED = {"field_mobility": True}
 TUNNELLING = {"tunnelling": True}
+SURFACE = {"surface": True}
 EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": True}
 
 
@@ -88,12 +90,19 @@ EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": Tru
         pytest.param(SATURATED, True, marks=pytest.mark.slow),
         (EMITTING, True),
         (TUNNELLING, False),
-        pytest.param(TUNNELLING | FERMI, True, marks=pytest.mark.slow),
+        (SURFACE, False),
+        pytest.param(TUNNELLING | FERMI | SURFACE, True, marks=pytest.mark.slow),
     ],
 )
 def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], ionisation: bool) -> None:
     emitting = changes.get("emission")
-    device = small(**{name: value for name, value in changes.items() if name not in ("emission", "tunnelling")})
+    device = small(
+        **{name: value for name, value in changes.items() if name not in ("emission", "tunnelling", "surface")}
+    )
+    if changes.get("surface"):  # the contacts hold majority carriers only
+        ones, free = np.ones(device.grid.shape), np.zeros(device.grid.shape, np.uint8)
+        free[[0, -1]] = 1, 2
+        device = replace(device, surface=NodeSurface(ones, 1e6 * ones, 1e5 * ones, free))
     if changes.get("tunnelling"):
         ones = np.ones(device.grid.shape)
         device = replace(
@@ -119,8 +128,10 @@ def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], i
     state[2] += device.theta_p
     equations.at(state)
     matrix = equations.matrix()
-    for column in rng.choice(np.arange(1, count - 1), 8, replace=False):
-        for unknown in range(3):
+    ends = [(0, 1), (count - 1, 2)] if changes.get("surface") else []
+    inner = rng.choice(np.arange(1, count - 1), 8, replace=False)
+    for column, unknowns in [*((node, (unknown,)) for node, unknown in ends), *((node, range(3)) for node in inner)]:
+        for unknown in unknowns:
             step = 1e-5 * np.eye(3)[unknown][:, None] * np.eye(count)[column]
             slope = -(equations.at(state + step) - equations.at(state - step)) / 2e-5
             exact = matrix[:, :, unknown, column]

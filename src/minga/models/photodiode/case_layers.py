@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from minga.case.files import locate, nearest
 from minga.errors import CaseError, suggest
@@ -18,10 +18,11 @@ from minga.models.photodiode.settings import (
     LightSettings,
     PhotodiodeSettings,
 )
+from minga.models.photodiode.settings_surfaces import SurfaceSettings
 from minga.models.photodiode.structure.composition import quaternary
 from minga.models.photodiode.structure.device import Device, device_from
 from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
-from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Side, Stack
+from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Side, Stack, Surface
 
 __all__ = ["device_of", "materials_of", "stack_of"]
 
@@ -93,6 +94,7 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         emission=settings.emission,
         band_to_band=_band_to_band(settings, layers),
         trap_assisted=settings.tunnelling.trap_assisted,
+        surfaces=tuple(_surface(k, entry) for k, entry in enumerate(settings.surfaces)),
     )
 
 
@@ -241,6 +243,24 @@ def _check_span(what: str, low: float, high: float, key: str) -> None:
         )
 
 
+def _surface(k: int, entry: SurfaceSettings) -> Surface:
+    key = f"photodiode.surfaces[{k}]"
+    flat = [name for name in ("x", "y") if isinstance(getattr(entry, name), float)]
+    if len(flat) != 1:
+        raise CaseError(
+            f"surface {k + 1} has {'two positions' if flat else 'no position'}",
+            key=key,
+            remedy="write x = 1.5 for a plane at that depth, or y = 0.0 for one along x, and a range for the other",
+        )
+    normal: Literal["x", "y"] = "x" if flat[0] == "x" else "y"
+    at, span = (entry.x, entry.y) if normal == "x" else (entry.y, entry.x)
+    assert isinstance(at, float)
+    assert not isinstance(span, float)
+    if span is not None:
+        _check_span(f"surface {k + 1}", *span, key)
+    return Surface(normal, at, span, entry.velocity_n, entry.velocity_p)
+
+
 def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
     found = []
     sides: tuple[tuple[str, Side], ...] = (("anode", "top"), ("cathode", "bottom"))
@@ -264,7 +284,13 @@ def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
             )
         if entry.y is not None:
             _check_span(f"the {name}", *entry.y, f"{key}.y")
-        found.append(Contact(name, entry.at or place, entry.y, entry.kind, entry.barrier))
+        if entry.kind == "schottky" and entry.recombination is not None:
+            raise CaseError(
+                f"the {name} is a Schottky contact with a velocity of recombination",
+                key=f"{key}.recombination",
+                remedy="leave it out: a metal takes up all carriers (or write emission = true)",
+            )
+        found.append(Contact(name, entry.at or place, entry.y, entry.kind, entry.barrier, entry.recombination))
     anode, cathode = found
     if anode.at == cathode.at and (
         anode.y is None or cathode.y is None or (anode.y[0] < cathode.y[1] and cathode.y[0] < anode.y[1])

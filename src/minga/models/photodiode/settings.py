@@ -8,6 +8,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
+from minga.models.photodiode.settings_surfaces import SurfaceSettings
 from minga.models.photodiode.settings_tunnelling import TunnellingSettings
 
 __all__ = [
@@ -113,6 +114,15 @@ class ContactSettings(BaseModel):
         float | None,
         Field(
             gt=0, lt=5, json_schema_extra={"unit": "eV"}, description="barrier of a Schottky contact for electrons, eV"
+        ),
+    ] = None
+    recombination: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            allow_inf_nan=False,
+            json_schema_extra={"unit": "cm/s"},
+            description="velocity of recombination of minority carriers at an ohmic contact, cm/s; by default infinite",
         ),
     ] = None
     at: Annotated[Literal["top", "bottom"] | None, Field(description="top: the first row; bottom: the last row")] = None
@@ -282,6 +292,7 @@ class PhotodiodeSettings(BaseModel):
         ),
     ]
     regions: tuple[RegionSettings, ...] = ()
+    surfaces: tuple[SurfaceSettings, ...] = ()
     contacts: Annotated[
         ContactsSettings, Field(description='write [photodiode.contacts] with anode = "ohmic" and cathode = "ohmic"')
     ]

@@ -57,7 +57,7 @@ def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) ->
     ------
     CaseError
         For a device or problem that the scheme does not support: two axes, Fermi-Dirac statistics, field-dependent
-        mobilities, thermionic emission, tunnelling, gain, capacitance, imposed currents and parts of currents.
+        mobilities, thermionic emission, tunnelling, surfaces, gain, capacitance, imposed currents and their parts.
     """
     how = how or Pointwise()
     check_supported(device, how)
@@ -147,6 +147,8 @@ def check_supported(device: Device, how: Pointwise) -> None:
         raise _not_here("thermionic emission", "write emission = false")
     if device.tunnelling is not None:
         raise _not_here("tunnelling", "leave [photodiode.tunnelling] out")
+    if device.surface is not None:
+        raise _not_here("recombination at surfaces", "leave surfaces and recombination velocities of contacts out")
     ends = how.segments
     if ends is not None and (ends[0] != 0 or ends[-1] != nodes or any(b <= a for a, b in pairwise(ends))):
         raise CaseError(

@@ -57,21 +57,22 @@ def node_equations(ndim: int, ionising: bool, tunnelling: Sequence[Tunnelling] =
 
     The arguments are sequences of fields: `couplings` has one per axis; `edges` has the fields of EdgeValues for each
     axis; `lower` and `upper` have the entries selected by `pattern` for each axis, row by row; `diagonal` has nine,
-    `right` three. `models` has the fields of `tunnelling`, and `weights` those of gradients; both may be empty.
+    `right` three. `models` has the fields of `tunnelling`, and `weights` those of gradients; these and
+    `surface` may be empty.
     """
     here, shape = (0,) * ndim, pattern(ionising, tunnelling)
     places = [(i, j) for i in range(3) for j in range(3) if shape[i][j]]
 
     def equations(
         state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, couplings: Readers,
-        edges: Readers, models: Readers, weights: Readers, lower: Readers, diagonal: Readers, upper: Readers,
-        right: Readers, *, bias: Node, light: Node,
+        edges: Readers, models: Readers, weights: Readers, surface: Readers, lower: Readers, diagonal: Readers,
+        upper: Readers, right: Readers, *, bias: Node, light: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         node = NodeCoefficients(*(item[here] for item in numbers))
-        held = node.contact != 0
         own, balance = Block(), [node.volume * (p[here] - n[here] + node.doping)]
         split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
-        local = local_models(node, tunnelling, models, weights, state, ndim)
+        local = local_models(node, tunnelling, models, weights, surface, state, ndim)
+        held = [local.held(i) for i in range(3)]
         slopes = sources(own, balance, local, split, n[here], p[here], light, [item[here] for item in activities])
         size = len(edges) // ndim
         for axis in range(ndim):
@@ -103,14 +104,14 @@ def node_equations(ndim: int, ionising: bool, tunnelling: Sequence[Tunnelling] =
             if ionising:
                 add_pairs(balance, own, low, high, up.pairs, down.pairs)
             for entry, (i, j) in enumerate(places):
-                lower[axis * len(places) + entry][here] = where(held, 0.0, low.get(i, j))
-                upper[axis * len(places) + entry][here] = where(held, 0.0, high.get(i, j))
+                lower[axis * len(places) + entry][here] = where(held[i], 0.0, low.get(i, j))
+                upper[axis * len(places) + entry][here] = where(held[i], 0.0, high.get(i, j))
         worst = None
         for i in range(3):
-            right[i][here] = where(held, 0.0, -balance[i])
+            right[i][here] = where(held[i], 0.0, -balance[i])
             for j in range(3):
-                diagonal[3 * i + j][here] = where(held, 1.0 if i == j else 0.0, own.get(i, j))
-            share = where(held, 0.0, mg.abs(balance[i] / own.get(i, i)))
+                diagonal[3 * i + j][here] = where(held[i], 1.0 if i == j else 0.0, own.get(i, j))
+            share = where(held[i], 0.0, mg.abs(balance[i] / own.get(i, i)))
             worst = share if worst is None else mg.max(worst, share)
         assert worst is not None
         return {"largest": mg.max(worst), "place": mg.argmax(worst)}

@@ -192,6 +192,11 @@ class Coefficients:
     gradients
         With them, weights of squares of differences to both neighbours along each axis in the mean square of a
         gradient, (V/cm)^2.
+    surface
+        Velocities of recombination of electrons and holes at surfaces times area over volume, 1/s, and the carrier that
+        a contact does not hold (1 electrons, 2 holes); empty without surfaces.
+    held
+        Not 0 where a contact holds all unknowns.
     values
         Values by field.
     """
@@ -204,6 +209,8 @@ class Coefficients:
     saturation: tuple[tuple[Emission | Saturation, ...], ...] | None = field(init=False)
     tunnelling: tuple[BandTunnelling | TrapTunnelling, ...] = field(init=False)
     gradients: tuple[Field, ...] = field(init=False)
+    surface: tuple[Field, ...] = field(init=False)
+    held: Field = field(init=False)
     values: dict[Field, NDArray[Any]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -230,6 +237,11 @@ class Coefficients:
         put(self, "saturation", slow if slow[0] else None)
         put(self, "tunnelling", tuple(self._tunnelling()))
         sides = [pair for axis in axes for pair in _gradient_weights(device, axis)] if self.tunnelling else []
+        put(self, "surface", tuple(self._keep(*item) for item in _surface_values(device)))
+        held = self.nodes.contact
+        if self.surface and self.values[self.surface[2]].any():
+            held = self._keep("held", np.where(self.values[self.surface[2]] > 0, np.uint8(0), self.values[held]))
+        put(self, "held", held)
         put(self, "gradients", tuple(self._keep(*item) for item in sides))
 
     @property
@@ -395,3 +407,13 @@ def _gradient_weights(device: Device, axis: int) -> Iterator[tuple[str, Floats]]
     for name, part, k in (("below", below, 0), ("above", above, 1)):
         squared = np.take(slope, range(k, count + k), axis)
         yield f"gradient {name} along {device.grid.axes[axis]}", part / total * squared * squared
+
+
+def _surface_values(device: Device) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Yield names and values of `Coefficients.surface`; nothing without surfaces."""
+    surface = device.surface
+    if surface is None:
+        return
+    yield "surface of electrons", surface.area / device.volumes * surface.velocity_n
+    yield "surface of holes", surface.area / device.volumes * surface.velocity_p
+    yield "carrier that a contact does not hold", surface.free

@@ -40,7 +40,6 @@ from minga.models.photodiode.solver.physics import (
     emitted,
     fields_of,
     filled,
-    recombination_rate,
     saturated,
 )
 from minga.models.photodiode.solver.terminal import LOGARITHM, ULP
@@ -200,13 +199,13 @@ class Gummel:
         pairs = list(self.made) or [item for edge in newton.edges for item in edge.pairs[:1]]
         program.apply(
             balance(ndim, carrier, c.tunnelling), newton.n, newton.p, newton.activities[:2], row(c.nodes), pairs,
-            list(state) if c.tunnelling else [], c.tunnelling_fields, c.gradients, self.rest, self.right,
+            list(state) if c.tunnelling else [], c.tunnelling_fields, c.gradients, c.surface, self.rest, self.right,
             light=light,
         )  # fmt: skip
         self.balances.solve(program, self.up, self.down, self.rest, self.right, self.right)
         program.apply(
             level(ndim, carrier), self.right, state[0], theta, newton.activities[carrier + 1 :: 2], c.nodes.contact,
-            state[carrier], density, bias=bias,
+            c.surface[2:], state[carrier], density, bias=bias,
             into=largest,
         )  # fmt: skip
         program.let(self.change, mg.max(self.change, largest))
@@ -315,12 +314,12 @@ def balance(ndim: int, carrier: int, tunnelling: Sequence[BandTunnelling | TrapT
 
     def balances(
         n: CellReader, p: CellReader, behind: Readers, numbers: Readers, pairs: Readers, state: Readers,
-        models: Readers, weights: Readers, rest: CellReader, right: CellReader, *, light: Node,
+        models: Readers, weights: Readers, surface: Readers, rest: CellReader, right: CellReader, *, light: Node,
     ) -> None:  # fmt: skip
         node = NodeCoefficients(*(item[here] for item in numbers))
-        local = local_models(node, tunnelling, models, weights, state, ndim)
+        local = local_models(node, tunnelling, models, weights, surface, state, ndim)
         own, other = (n[here], p[here]) if carrier == 1 else (p[here], n[here])
-        rate = recombination_rate(local.node, n[here], p[here])
+        rate = local.rate(n[here], p[here])
         squared = node.intrinsic * node.intrinsic
         if behind:
             squared = squared * exp(behind[0][here] + behind[1][here])
@@ -332,7 +331,7 @@ def balance(ndim: int, carrier: int, tunnelling: Sequence[BandTunnelling | TrapT
         amount = node.volume * made
         for axis, made_there in enumerate(pairs):
             amount = amount + made_there[here] + made_there[step(ndim, axis, 1)]
-        held = node.contact != 0
+        held = local.held(carrier)
         rest[here] = where(held, HELD, node.volume * lost * other)
         right[here] = where(held, HELD * own, amount)
 
@@ -344,13 +343,13 @@ def level(ndim: int, carrier: int) -> Kernel:
     """Return the kernel that stores a density and its quasi-Fermi potential; it yields the largest change.
 
     `slope` is d ln n / d eta for Fermi-Dirac statistics, where the level follows from the last density by Newton's
-    method; empty for Boltzmann statistics.
+    method; empty for Boltzmann statistics. `free` is the carrier that a contact does not hold, or empty.
     """
     here = (0,) * ndim
 
     def levels(
-        found: CellReader, phi: CellReader, theta: CellReader, slope: Readers, contact: CellReader, fermi: CellReader,
-        density: CellReader, *, bias: Node,
+        found: CellReader, phi: CellReader, theta: CellReader, slope: Readers, contact: CellReader, free: Readers,
+        fermi: CellReader, density: CellReader, *, bias: Node,
     ) -> Reduced:  # fmt: skip
         psi = phi[here] + theta[here]
         if slope:
@@ -359,7 +358,8 @@ def level(ndim: int, carrier: int) -> Kernel:
         else:
             logarithm = log(found[here] / REFERENCE_DENSITY)
             new = psi - logarithm if carrier == 1 else (psi - bias) + logarithm
-        kept = where(contact[here] != 0, fermi[here], new)
+        held = contact[here] != 0
+        kept = where(held & (free[0][here] != carrier) if free else held, fermi[here], new)
         change = mg.abs(kept - fermi[here])
         fermi[here] = kept
         density[here] = found[here]

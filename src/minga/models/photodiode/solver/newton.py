@@ -99,7 +99,7 @@ class Newton:
         ))  # fmt: skip
         put(self, "right", tuple(Field(f"{self.name} right {k}", grid, boundary=fixed(0.0)) for k in range(3)))
         put(self, "lines", linear_solver(
-            self.linear, grid, pattern(self.ionisation, self.coefficients.tunnelling), self.coefficients.nodes.contact,
+            self.linear, grid, pattern(self.ionisation, self.coefficients.tunnelling), self.coefficients.held,
             f"{self.name} lines",
         ))  # fmt: skip
         for item in ("iterations", "converged", "place", "worst"):
@@ -167,7 +167,7 @@ class Newton:
             node_equations(c.device.grid.ndim, self.ionisation, c.tunnelling), list(state), self.n, self.p,
             self.activities, row(c.nodes),
             [edge.coupling for edge in c.edges], [item for edge in self.edges for item in edge.all],
-            c.tunnelling_fields, c.gradients, *self.lines.matrix, self.right, bias=bias, light=light,
+            c.tunnelling_fields, c.gradients, c.surface, *self.lines.matrix, self.right, bias=bias, light=light,
             into={"largest": self.residual, "place": self.worst},
         )  # fmt: skip
 

@@ -334,17 +334,27 @@ def edge_values(
 
 
 # Nodes ---------------------------------------------------------------------------------------------------------------
-def recombination(node: NodeCoefficients, n: Node, p: Node, split: Node, behind: Node | None = None) -> Node:
-    """Return R in 1/cm3 s; `split` is Fp - Fn in kT/q, and `behind` the sum of both ln gamma (None: 0)."""
+def recombination(
+    node: NodeCoefficients, n: Node, p: Node, split: Node, behind: Node | None = None, further: Node | None = None
+) -> Node:
+    """Return R in 1/cm3 s; `split` is Fp - Fn in kT/q, and `behind` the sum of both ln gamma (None: 0).
+
+    `further` is added to `recombination_rate`.
+    """
     squared = node.intrinsic * node.intrinsic
     if behind is not None:
         squared = squared * exp(behind)
-    return as_node(squared * expm1(split) * recombination_rate(node, n, p))
+    rate = recombination_rate(node, n, p)
+    return as_node(squared * expm1(split) * (rate if further is None else rate + further))
 
 
 def recombination_rate(node: NodeCoefficients, n: Node, p: Node) -> Node:
     """Return R over n p - nie^2, cm3/s."""
-    traps = node.rate_n * (n + node.intrinsic) + node.rate_p * (p + node.intrinsic)
-    # 1 / (tau_p (n + n1) + tau_n (p + p1)), valid for infinite lifetimes as well.
-    shockley = node.rate_n * node.rate_p / where(traps > 0.0, traps, 1.0)
+    shockley = through_traps(node.rate_n, node.rate_p, node.intrinsic, n, p)
     return as_node(shockley + node.radiative + node.auger_n * n + node.auger_p * p)
+
+
+def through_traps(rate_n: Node, rate_p: Node, intrinsic: Node, n: Node, p: Node) -> Node:
+    """Return 1 / (tau_p (n + n1) + tau_n (p + p1)) from 1/tau, valid for infinite lifetimes as well."""
+    traps = rate_n * (n + intrinsic) + rate_p * (p + intrinsic)
+    return as_node(rate_n * rate_p / where(traps > 0.0, traps, 1.0))

@@ -1,4 +1,4 @@
-"""Tunnelling in recombination and generation at the nodes: from band to band, and to traps.
+"""Recombination and generation at the nodes with tunnelling, from band to band and to traps, and at surfaces.
 
 The field of a node is the root of the mean square over its volume, E^2 = sum over the axes of (h_below E_below^2 +
 h_above E_above^2) / (h_below + h_above). Tunnelling from band to band generates (Hurkx, Klaassen, Knuvers 1992)
@@ -9,6 +9,8 @@ which is 0 in equilibrium. In D the densities are those at the ends of a tunnell
 quasi-Fermi potential falls along the path as the band does, and a state that a passing carrier would fill at midgap is
 empty: n (nie/Nc)^s stands for n and p (nie/Nv)^s for p, with s = min(1, (grad F / E)^2) of their quasi-Fermi potentials
 F. Without this, tunnelling would end as soon as a current makes n exceed nie, which in InP takes 1e-5 A/cm2.
+
+A surface recombines (n p - nie^2) / ((n + nie)/Sp + (p + nie)/Sn) per area, which is spread over the node's volume.
 
 Tunnelling to traps divides the lifetimes by 1 + Gamma, see `minga.models.photodiode.structure.tunnelling`.
 """
@@ -27,7 +29,14 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.math import cbrt, exp, expm1
 from minga.models.photodiode.solver.coefficients import BandTunnelling, NodeCoefficients, Pieces, TrapTunnelling
-from minga.models.photodiode.solver.physics import WEAKEST, filled, ionisation_coefficient, recombination
+from minga.models.photodiode.solver.physics import (
+    WEAKEST,
+    filled,
+    ionisation_coefficient,
+    recombination,
+    recombination_rate,
+    through_traps,
+)
 from minga.solve.laplacian import step
 
 __all__ = ["Local", "Square", "enhancement", "local_models", "recombined"]
@@ -64,6 +73,10 @@ class Local:
         Coefficients with lifetimes as reduced by tunnelling to traps.
     band
         Coefficients of band-to-band tunnelling, or None.
+    surface
+        Velocities of recombination of electrons and holes at the surface times its area over the volume of the node,
+        1/s, and the carrier that the contact at the node does not hold (1 electrons, 2 holes, 0 none); empty without
+        surfaces.
     squares
         Squares of the gradients of the potential and, with `band`, of the electron and hole levels.
     """
@@ -71,6 +84,23 @@ class Local:
     node: NodeCoefficients
     band: BandTunnelling | None = None
     squares: tuple[Square, ...] = ()
+    surface: tuple[Node, ...] = ()
+
+    def held(self, row: int) -> Node:
+        """Return whether a contact holds an unknown: the potential (0), or the level of electrons (1) or holes (2)."""
+        held: Node = self.node.contact != 0
+        return as_node(held & (self.surface[2] != row)) if row and self.surface else held
+
+    def at_surface(self, n: Node, p: Node) -> Node | None:
+        """Return the surface's part of R over n p - nie^2, cm3/s; None without surfaces."""
+        if not self.surface:
+            return None
+        return through_traps(self.surface[0], self.surface[1], self.node.intrinsic, n, p)
+
+    def rate(self, n: Node, p: Node) -> Node:
+        """Return R over n p - nie^2 without tunnelling from band to band, cm3/s."""
+        rate, further = recombination_rate(self.node, n, p), self.at_surface(n, p)
+        return rate if further is None else rate + further
 
     def pairing(self, n: Node, p: Node) -> tuple[Node, Node]:
         """Return G / ((n + nie) (p + nie)) in cm3/s with the densities of D, and ln of the reduction of their product.
@@ -88,9 +118,15 @@ class Local:
 
 
 def local_models(
-    node: NodeCoefficients, templates: Sequence[Model], models: Readers, weights: Readers, state: Readers, ndim: int
+    node: NodeCoefficients,
+    templates: Sequence[Model],
+    models: Readers,
+    weights: Readers,
+    surface: Readers,
+    state: Readers,
+    ndim: int,
 ) -> Local:
-    """Return tunnelling at the node of a kernel.
+    """Return tunnelling and surfaces at the node of a kernel.
 
     Parameters
     ----------
@@ -100,12 +136,15 @@ def local_models(
         Their fields, in the order of `fields_of`.
     weights
         `Coefficients.gradients`, two for each axis.
+    surface
+        `Coefficients.surface`.
     state
         Potential, electron level, hole level.
     """
-    if not templates:
-        return Local(node)
     here, rest = (0,) * ndim, list(models)
+    own_surface = tuple(item[here] for item in surface)
+    if not templates:
+        return Local(node, surface=own_surface)
     band = None
     squares: tuple[Square, ...] = (_square(state[0], weights, ndim),)
     for template in templates:
@@ -116,7 +155,7 @@ def local_models(
         else:
             more = 1.0 + enhancement(own.depth, own.strength, squares[0].value)
             node = replace(node, rate_n=node.rate_n * more, rate_p=node.rate_p * more)
-    return Local(node, band, squares)
+    return Local(node, band, squares, own_surface)
 
 
 def _square(unknown: CellReader, weights: Readers, ndim: int) -> Square:
@@ -155,8 +194,8 @@ def enhancement(depth: Node, strength: Node, square: Node) -> Node:
 
 
 def recombined(local: Local, n: Node, p: Node, split: Node, behind: Node | None = None) -> tuple[Node, list[Node]]:
-    """Return R in 1/cm3 s with tunnelling, and its derivatives by the squares of `Local`; see `recombination`."""
-    rate = recombination(local.node, n, p, split, behind)
+    """Return `recombination` with tunnelling and surfaces, and its derivatives by the squares of `Local`."""
+    rate = recombination(local.node, n, p, split, behind, local.at_surface(n, p))
     if local.band is not None:
         paired, reduction = local.pairing(n, p)
         squared = local.node.intrinsic * local.node.intrinsic

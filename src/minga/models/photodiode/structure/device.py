@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from minga.models.photodiode.structure.layers import (
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.optics import generation_of, photon_flux
 from minga.models.photodiode.structure.stack import Contact, LayerOf, Light, Region, Stack
+from minga.models.photodiode.structure.surface import NodeSurface, surface_of
 from minga.models.photodiode.structure.temperature import unheated
 from minga.models.photodiode.structure.tunnelling import NodeTunnelling
 from minga.space.grid import Grid
@@ -32,8 +33,6 @@ from minga.space.grid import Grid
 __all__ = ["Device", "Terminal", "device_from"]
 
 Floats = NDArray[np.float64]
-
-_WHOLE: Final = 1 - 1e-9  # a fraction of a volume that differs from 1 by round-off only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,6 +122,8 @@ class Device:
         no flux.
     tunnelling
         Tunnelling from band to band and to traps; None: none.
+    surface
+        Surfaces that recombine carriers; None: none.
     unheated
         Quantities that keep their values at 300 K although the temperature is another one: the kind, and the materials
         or sets concerned (empty: all).
@@ -164,6 +165,7 @@ class Device:
     light: Light | None = None
     emission: tuple[Floats, ...] = ()
     tunnelling: NodeTunnelling | None = None
+    surface: NodeSurface | None = None
     unheated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -244,6 +246,13 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         light=stack.light,
         emission=_emission(stack, columns, spread, terminals),
         tunnelling=_tunnelling(stack, columns, shape),
+        surface=surface_of(
+            stack.surfaces,
+            [(contact, terminal.nodes) for contact, terminal in zip(stack.contacts, terminals, strict=True)],
+            mesh,
+            across,
+            doping,
+        ),
         unheated=unheated(stack, columns.materials, [s for s in chosen_sets(stack, columns) if s is not None]),
         **spread,
     )
@@ -306,7 +315,7 @@ def _with_region(
             key="photodiode.regions",
             remedy="give the device a width and columns, or leave the region out",
         )
-    inside = np.outer(_shares(mesh, region.x), _shares(across, region.y))
+    inside = np.outer(mesh.shares(region.x), across.shares(region.y))
     if not inside.any():
         raise CaseError(
             f"no node lies in region {region.name!r}",
@@ -314,14 +323,6 @@ def _with_region(
             remedy="make it larger, or move it into the device",
         )
     return doping + inside * (region.doping - doping), impurities + inside * (abs(region.doping) - impurities)
-
-
-def _shares(mesh: Mesh, span: tuple[float, float]) -> Floats:
-    """Return the fraction of each node's volume that lies between two positions, 0 to 1."""
-    below, above = mesh.halves
-    low, high = np.maximum(mesh.nodes - below, span[0]), np.minimum(mesh.nodes + above, span[1])
-    shares = (high - low).clip(0.0) / mesh.volumes
-    return np.where(shares > _WHOLE, 1.0, np.where(shares < 1 - _WHOLE, 0.0, shares))
 
 
 def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None) -> Terminal:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 __all__ = ["Mesh", "graded", "placed", "spaced", "uniform"]
 
 Floats = NDArray[np.float64]
+
+_WHOLE: Final = 1 - 1e-9  # a fraction of a volume that differs from 1 by round-off only
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,6 +46,13 @@ class Mesh:
         """Extent of each node's cell, f8 of shape (N,)."""
         below, above = self.halves
         return below + above
+
+    def shares(self, span: tuple[float, float]) -> Floats:
+        """Return the fraction of each node's volume that lies between two positions, 0 to 1."""
+        below, above = self.halves
+        low, high = np.maximum(self.nodes - below, span[0]), np.minimum(self.nodes + above, span[1])
+        shares = (high - low).clip(0.0) / self.volumes
+        return np.where(shares > _WHOLE, 1.0, np.where(shares < 1 - _WHOLE, 0.0, shares))
 
     @property
     def halves(self) -> tuple[Floats, Floats]:

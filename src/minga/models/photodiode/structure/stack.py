@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from minga.models.photodiode.structure.materials import Material
 
-__all__ = ["Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack"]
+__all__ = ["Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack", "Surface"]
 
 Floats = NDArray[np.float64]
 Side = Literal["top", "bottom"]
@@ -102,6 +102,8 @@ class Contact:
         ``"ohmic"`` or ``"schottky"``.
     barrier
         Barrier of a Schottky contact for electrons, eV.
+    recombination
+        Velocity of recombination of minority carriers at an ohmic contact, cm/s; None: infinite.
     """
 
     name: str
@@ -109,6 +111,30 @@ class Contact:
     y: tuple[float, float] | None = None
     kind: Literal["ohmic", "schottky"] = "ohmic"
     barrier: float | None = None
+    recombination: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """A plane at which carriers recombine.
+
+    Parameters
+    ----------
+    normal
+        Axis normal to the plane.
+    at
+        Its position along that axis, cm.
+    span
+        Range along the other axis, cm; None for all.
+    velocity_n, velocity_p
+        Velocities of recombination of electrons and holes, cm/s.
+    """
+
+    normal: Literal["x", "y"]
+    at: float
+    span: tuple[float, float] | None
+    velocity_n: float
+    velocity_p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +201,8 @@ class Stack:
         Names of sets of band-to-band tunnelling by the name of a material, in place of the material's own; None: off.
     trap_assisted
         Whether carriers tunnel to traps.
+    surfaces
+        Planes at which carriers recombine.
     """
 
     layers: tuple[Layer, ...]
@@ -189,3 +217,4 @@ class Stack:
     emission: bool = False
     band_to_band: Mapping[str, str] | None = None
     trap_assisted: bool = False
+    surfaces: tuple[Surface, ...] = ()
