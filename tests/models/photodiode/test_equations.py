@@ -75,6 +75,7 @@ FERMI = {"statistics": "fermi-dirac"}
 SATURATED = {"field_mobility": True}
 TUNNELLING = {"tunnelling": True}
 SURFACE = {"surface": True}
+BARRIER = {"barrier": True}
 EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": True}
 
 
@@ -91,14 +92,24 @@ EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": Tru
         (EMITTING, True),
         (TUNNELLING, False),
         (SURFACE, False),
+        (BARRIER, False),
         pytest.param(TUNNELLING | FERMI | SURFACE, True, marks=pytest.mark.slow),
     ],
 )
 def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], ionisation: bool) -> None:
     emitting = changes.get("emission")
     device = small(
-        **{name: value for name, value in changes.items() if name not in ("emission", "tunnelling", "surface")}
+        **{
+            name: value
+            for name, value in changes.items()
+            if name not in ("emission", "tunnelling", "surface", "barrier")
+        }
     )
+    if changes.get("barrier"):  # lowered by the field, and tunnelled through
+        metals = (
+            replace(t, kind="schottky", barrier=0.5, image_force=True, tunnelling_mass=0.1) for t in device.terminals
+        )
+        device = replace(device, terminals=tuple(metals))
     if changes.get("surface"):  # the contacts hold majority carriers only
         ones, free = np.ones(device.grid.shape), np.zeros(device.grid.shape, np.uint8)
         free[[0, -1]] = 1, 2
@@ -129,6 +140,7 @@ def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], i
     equations.at(state)
     matrix = equations.matrix()
     ends = [(0, 1), (count - 1, 2)] if changes.get("surface") else []
+    ends += [(0, 0), (1, 0), (count - 2, 0), (count - 1, 0)] if changes.get("barrier") else []
     inner = rng.choice(np.arange(1, count - 1), 8, replace=False)
     for column, unknowns in [*((node, (unknown,)) for node, unknown in ends), *((node, range(3)) for node in inner)]:
         for unknown in unknowns:

@@ -268,14 +268,6 @@ def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
         entry = getattr(settings.contacts, name)
         entry = entry if isinstance(entry, ContactSettings) else ContactSettings(kind=entry)
         key = f"photodiode.contacts.{name}"
-        if (entry.kind == "schottky") != (entry.barrier is not None):
-            raise CaseError(
-                f"the {name} is a Schottky contact without a barrier"
-                if entry.barrier is None
-                else f"the {name} has a barrier, but is an ohmic contact",
-                key=f"{key}.barrier",
-                remedy='write {kind = "schottky", barrier = 0.55}, in eV for electrons',
-            )
         if entry.y is not None and settings.width is None:
             raise CaseError(
                 f"the {name} reaches from {1e4 * entry.y[0]:g} to {1e4 * entry.y[1]:g} um, but the device has one axis",
@@ -284,13 +276,13 @@ def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
             )
         if entry.y is not None:
             _check_span(f"the {name}", *entry.y, f"{key}.y")
-        if entry.kind == "schottky" and entry.recombination is not None:
-            raise CaseError(
-                f"the {name} is a Schottky contact with a velocity of recombination",
-                key=f"{key}.recombination",
-                remedy="leave it out: a metal takes up all carriers (or write emission = true)",
+        _check_kind(name, entry, key)
+        found.append(
+            Contact(
+                name, entry.at or place, entry.y, entry.kind, entry.barrier, entry.recombination, entry.image_force,
+                entry.tunnelling,
             )
-        found.append(Contact(name, entry.at or place, entry.y, entry.kind, entry.barrier, entry.recombination))
+        )  # fmt: skip
     anode, cathode = found
     if anode.at == cathode.at and (
         anode.y is None or cathode.y is None or (anode.y[0] < cathode.y[1] and cathode.y[0] < anode.y[1])
@@ -301,6 +293,32 @@ def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
             remedy="put them on different sides, or give each its own y in a device with two axes",
         )
     return anode, cathode
+
+
+def _check_kind(name: str, entry: ContactSettings, key: str) -> None:
+    """Check that a contact has what its kind needs, and nothing of the other kind."""
+    schottky = entry.kind == "schottky"
+    if schottky != (entry.barrier is not None):
+        raise CaseError(
+            f"the {name} is a Schottky contact without a barrier"
+            if entry.barrier is None
+            else f"the {name} has a barrier, but is an ohmic contact",
+            key=f"{key}.barrier",
+            remedy='write {kind = "schottky", barrier = 0.55}, in eV for electrons',
+        )
+    if schottky and entry.recombination is not None:
+        raise CaseError(
+            f"the {name} is a Schottky contact with a velocity of recombination",
+            key=f"{key}.recombination",
+            remedy="leave it out: a metal takes up all carriers (or write emission = true)",
+        )
+    for option in ("image_force", "tunnelling"):
+        if getattr(entry, option) and not schottky:
+            raise CaseError(
+                f"{option} at the {name}, which is an ohmic contact",
+                key=f"{key}.{option}",
+                remedy='leave it out, or write {kind = "schottky", barrier = 0.55, ...}',
+            )
 
 
 def _temperature(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> float:

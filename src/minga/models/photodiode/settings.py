@@ -125,6 +125,12 @@ class ContactSettings(BaseModel):
             description="velocity of recombination of minority carriers at an ohmic contact, cm/s; by default infinite",
         ),
     ] = None
+    image_force: Annotated[
+        bool, Field(description="the field lowers the barrier of a Schottky contact: image_force = true")
+    ] = False
+    tunnelling: Annotated[
+        bool, Field(description="carriers tunnel through the barrier of a Schottky contact: tunnelling = true")
+    ] = False
     at: Annotated[Literal["top", "bottom"] | None, Field(description="top: the first row; bottom: the last row")] = None
     y: Annotated[tuple[Place, Place] | None, Field(description="range across the device, um; by default all")] = None
 

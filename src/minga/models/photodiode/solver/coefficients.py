@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.models.photodiode.solver.fermi import activity_of
+from minga.models.photodiode.structure.barrier import Barrier, barriers_of
 from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY, VACUUM
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
@@ -19,6 +20,7 @@ from minga.space.field import Field
 __all__ = [
     "ANODE",
     "CATHODE",
+    "POTENTIAL",
     "BandTunnelling",
     "Coefficients",
     "EdgeCoefficients",
@@ -35,6 +37,7 @@ Floats = NDArray[np.float64]
 
 ANODE = 1
 CATHODE = 2
+POTENTIAL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +198,11 @@ class Coefficients:
     surface
         Velocities of recombination of electrons and holes at surfaces times area over volume, 1/s, and the carrier that
         a contact does not hold (1 electrons, 2 holes); empty without surfaces.
+    barriers
+        Schottky contacts whose barriers depend on the field.
+    free
+        The unknown that a contact does not hold: the level of electrons (1) or holes (2), the potential (`POTENTIAL`);
+        empty if contacts hold all.
     held
         Not 0 where a contact holds all unknowns.
     values
@@ -210,6 +218,8 @@ class Coefficients:
     tunnelling: tuple[BandTunnelling | TrapTunnelling, ...] = field(init=False)
     gradients: tuple[Field, ...] = field(init=False)
     surface: tuple[Field, ...] = field(init=False)
+    barriers: tuple[Barrier, ...] = field(init=False)
+    free: tuple[Field, ...] = field(init=False)
     held: Field = field(init=False)
     values: dict[Field, NDArray[Any]] = field(init=False, default_factory=dict)
 
@@ -238,10 +248,15 @@ class Coefficients:
         put(self, "tunnelling", tuple(self._tunnelling()))
         sides = [pair for axis in axes for pair in _gradient_weights(device, axis)] if self.tunnelling else []
         put(self, "surface", tuple(self._keep(*item) for item in _surface_values(device)))
+        put(self, "barriers", barriers_of(device))
+        free = np.zeros(device.grid.shape, np.uint8) if device.surface is None else device.surface.free.copy()
+        for barrier in self.barriers:
+            free[device.terminal(barrier.terminal).nodes] = POTENTIAL
+        put(self, "free", (self._keep("unknown that a contact does not hold", free),) if free.any() else ())
         held = self.nodes.contact
-        if self.surface and self.values[self.surface[2]].any():
-            held = self._keep("held", np.where(self.values[self.surface[2]] > 0, np.uint8(0), self.values[held]))
-        put(self, "held", held)
+        put(
+            self, "held", self._keep("held", np.where(free > 0, np.uint8(0), self.values[held])) if free.any() else held
+        )
         put(self, "gradients", tuple(self._keep(*item) for item in sides))
 
     @property

@@ -34,6 +34,7 @@ from minga.models.photodiode.solver.coefficients import (
     Saturation,
     TrapTunnelling,
 )
+from minga.models.photodiode.solver.lowering import lowered_potential, row_of, taken
 from minga.models.photodiode.solver.newton import NEVER, Newton, clipped, row
 from minga.models.photodiode.solver.physics import (
     EdgeValues,
@@ -152,6 +153,11 @@ class Gummel:
         c, newton = self.coefficients, self.newton
         ndim, couplings = c.device.grid.ndim, [edge.coupling for edge in c.edges]
         last, rounds = Register(f"{self.name} correction"), Register(f"{self.name} corrections", "i8")
+        for barrier in c.barriers:
+            own = row_of(barrier, c.device.grid.shape)
+            nodes = (c.nodes.neutral, c.nodes.contact)
+            program.apply(lowered_potential(barrier), state[0], *nodes, self.right, bias=bias, region=own)
+            program.apply(taken(ndim), self.right, state[0], region=own)
         program.let(last, NEVER)
         program.let(rounds, 0)
         with program.repeat(until=(last <= 0.1 * self.tolerance) | (rounds >= POISSON) | ~(last <= NEVER)):

@@ -20,6 +20,7 @@ from minga.lang.math import log
 from minga.models.photodiode.solver.assembly import node_equations, pattern
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.linear import LinearSolver, linear_solver
+from minga.models.photodiode.solver.lowering import lowered_equations, row_of
 from minga.models.photodiode.solver.physics import EdgeValues, carriers, edge_values, fields_of
 from minga.models.photodiode.solver.problem import Linear
 from minga.models.photodiode.solver.terminal import inner_edges
@@ -170,6 +171,14 @@ class Newton:
             c.tunnelling_fields, c.gradients, c.surface, *self.lines.matrix, self.right, bias=bias, light=light,
             into={"largest": self.residual, "place": self.worst},
         )  # fmt: skip
+        for barrier in c.barriers:
+            lower, diagonal, upper = self.lines.matrix
+            found = program.apply(
+                lowered_equations(barrier), state[0], c.nodes.neutral, c.nodes.contact, self.right[0], diagonal[0],
+                (upper if barrier.inward > 0 else lower)[0], bias=bias,
+                region=row_of(barrier, c.device.grid.shape),
+            )  # fmt: skip
+            program.let(self.residual, mg.max(self.residual, found))
 
     def solve(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
         """Record the iteration, starting from the contents of `state`, contacts included."""

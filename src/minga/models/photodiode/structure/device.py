@@ -49,12 +49,18 @@ class Terminal:
         ``"ohmic"`` or ``"schottky"``.
     barrier
         Barrier of a Schottky contact for electrons, eV.
+    image_force
+        Whether the field lowers the barrier by the image force.
+    tunnelling_mass
+        Mass of carriers that tunnel through the barrier, relative to that of the electron; None: they do not.
     """
 
     name: str
     nodes: NDArray[np.bool_]
     kind: Literal["ohmic", "schottky"] = "ohmic"
     barrier: float | None = None
+    image_force: bool = False
+    tunnelling_mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -220,7 +226,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         doping, impurities = _with_region(region, doping, impurities, mesh, across)
     mobility_n, mobility_p = columns.mobilities(stack, impurities)
     electrons, holes = edge_ionisation(stack, columns, shape)
-    terminals = tuple(_terminal(contact, shape, across) for contact in stack.contacts)
+    terminals = tuple(_terminal(contact, shape, across, columns) for contact in stack.contacts)
     for terminal in terminals:
         if terminal.barrier is not None:
             held = _held_by(terminal.barrier, spread, thermal_voltage(stack.temperature))
@@ -325,7 +331,7 @@ def _with_region(
     return doping + inside * (region.doping - doping), impurities + inside * (abs(region.doping) - impurities)
 
 
-def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None) -> Terminal:
+def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None, columns: LayerProperties) -> Terminal:
     nodes = np.zeros(shape, np.bool_)
     row = nodes[0 if contact.at == "top" else -1 :][:1]
     if across is None or contact.y is None:
@@ -338,7 +344,16 @@ def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None) -> 
             key="photodiode.contacts",
             remedy="make it wider, move it onto the device, or give the device more columns",
         )
-    return Terminal(contact.name, nodes, contact.kind, contact.barrier)
+    mass = columns.materials[0 if contact.at == "top" else -1].tunnelling_mass
+    if contact.tunnelling and mass is None:
+        raise CaseError(
+            f"the tunnelling mass of the semiconductor at the {contact.name} is unknown",
+            key=f"photodiode.contacts.{contact.name}.tunnelling",
+            remedy="use a material of your own with tunnelling_mass = 0.1, relative to the mass of the electron",
+        )
+    return Terminal(
+        contact.name, nodes, contact.kind, contact.barrier, contact.image_force, mass if contact.tunnelling else None
+    )
 
 
 def _emission(

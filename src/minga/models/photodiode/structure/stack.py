@@ -104,6 +104,10 @@ class Contact:
         Barrier of a Schottky contact for electrons, eV.
     recombination
         Velocity of recombination of minority carriers at an ohmic contact, cm/s; None: infinite.
+    image_force
+        Whether the field lowers the barrier of a Schottky contact by the image force.
+    tunnelling
+        Whether carriers tunnel through the barrier of a Schottky contact (thermionic-field emission).
     """
 
     name: str
@@ -112,6 +116,8 @@ class Contact:
     kind: Literal["ohmic", "schottky"] = "ohmic"
     barrier: float | None = None
     recombination: float | None = None
+    image_force: bool = False
+    tunnelling: bool = False
 
 
 @dataclass(frozen=True, slots=True)
