@@ -17,6 +17,7 @@ from minga.models.photodiode.solver.fermi import activity, activity_of, reduced_
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.heavy import NodeDopants
 from minga.models.photodiode.structure.surface import NodeSurface
 from minga.models.photodiode.structure.tunnelling import NodeTunnelling
 
@@ -76,6 +77,7 @@ SATURATED = {"field_mobility": True}
 TUNNELLING = {"tunnelling": True}
 SURFACE = {"surface": True}
 BARRIER = {"barrier": True}
+DOPANTS = {"dopants": True}
 EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": True}
 
 
@@ -93,6 +95,8 @@ EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": Tru
         (TUNNELLING, False),
         (SURFACE, False),
         (BARRIER, False),
+        (DOPANTS, False),
+        pytest.param(DOPANTS | FERMI, True, marks=pytest.mark.slow),
         pytest.param(TUNNELLING | FERMI | SURFACE, True, marks=pytest.mark.slow),
     ],
 )
@@ -102,7 +106,7 @@ def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], i
         **{
             name: value
             for name, value in changes.items()
-            if name not in ("emission", "tunnelling", "surface", "barrier")
+            if name not in ("emission", "tunnelling", "surface", "barrier", "dopants")
         }
     )
     if changes.get("barrier"):  # lowered by the field, and tunnelled through
@@ -110,6 +114,9 @@ def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], i
             replace(t, kind="schottky", barrier=0.5, image_force=True, tunnelling_mass=0.1) for t in device.terminals
         )
         device = replace(device, terminals=tuple(metals))
+    if changes.get("dopants"):  # half of them neutral at 1e17
+        ones = np.ones(device.grid.shape)
+        device = replace(device, dopants=NodeDopants(1e18 * ones, 3e17 * ones, 1e-17 * ones, 1e-17 * ones))
     if changes.get("surface"):  # the contacts hold majority carriers only
         ones, free = np.ones(device.grid.shape), np.zeros(device.grid.shape, np.uint8)
         free[[0, -1]] = 1, 2

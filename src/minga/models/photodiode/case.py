@@ -47,6 +47,12 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     problem = problem_of(settings)
     device = device_of(settings, directory)
     check_biases(device, problem.bias)
+    if device.dopants is not None and problem.quasistatic_capacitance:
+        raise CaseError(
+            "quasi-static capacitance with dopants that keep carriers, whose charge it would leave out",
+            key="photodiode.quasistatic_capacitance",
+            remedy="leave it or incomplete_ionisation out",
+        )
     solved = (
         pointwise(device, problem, pointwise_options(settings, device))
         if settings.pointwise

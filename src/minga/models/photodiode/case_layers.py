@@ -93,6 +93,8 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         ionisation=_ionisation(settings, layers),
         emission=settings.emission,
         band_to_band=_band_to_band(settings, layers),
+        gap_narrowing=_known(settings, "gap_narrowing", layers, ("narrowing",)),
+        incomplete_ionisation=_known(settings, "incomplete_ionisation", layers, ("donor", "acceptor")),
         trap_assisted=settings.tunnelling.trap_assisted,
         surfaces=tuple(_surface(k, entry) for k, entry in enumerate(settings.surfaces)),
     )
@@ -369,6 +371,19 @@ def _band_to_band(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> di
     """Return the sets of band-to-band tunnelling chosen by the case, by material; None if it is switched off."""
     said = settings.tunnelling.band_to_band
     return None if said is False else _chosen(said, layers, "photodiode.tunnelling.band_to_band")
+
+
+def _known(settings: PhotodiodeSettings, name: str, layers: tuple[Layer, ...], properties: tuple[str, ...]) -> bool:
+    """Return an option; CaseError if it is chosen and no layer's material has any of the properties it requires."""
+    on = bool(getattr(settings, name))
+    materials = {layer.at(0.5) for layer in layers}
+    if on and not any(getattr(material, item) is not None for material in materials for item in properties):
+        raise CaseError(
+            f"{' and '.join(properties)} of {', '.join(sorted(m.name for m in materials))} are unknown",
+            key=f"photodiode.{name}",
+            remedy=f"leave it out, or use a material of your own with {' and '.join(properties)}",
+        )
+    return on
 
 
 def _chosen(said: bool | dict[str, str], layers: tuple[Layer, ...], key: str) -> dict[str, str]:

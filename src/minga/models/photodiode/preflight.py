@@ -29,6 +29,7 @@ def notes_of(device: Device, problem: Problem) -> Notes:
         yield from _depletion(device, problem)
     yield from _barriers(device)
     yield from _tunnelling(device)
+    yield from _narrowing(device)
     yield from _solved(device, problem)
 
 
@@ -117,6 +118,17 @@ def _barriers(device: Device) -> Notes:
             f"barrier at {terminal.name}",
             f"E00 {energy:.3g} meV beside kT {1e3 * device.thermal_voltage:.3g} meV: carriers {kind} the barrier",
         )
+
+
+def _narrowing(device: Device) -> Notes:
+    """Yield the materials whose gap dopants narrow, and by how much; and those of which that is unknown."""
+    if device.narrowing is None:
+        return
+    values = column(device, device.narrowing)
+    layers = [(layer.material, values[layer.first : layer.last + 1].max()) for layer in device.layers]
+    known = {name: max(v for other, v in layers if other == name) for name, _ in layers}
+    said = [f"up to {1e3 * v:.3g} meV in {name}" if v else f"unknown of {name}" for name, v in known.items()]
+    yield "gap narrowing", ", ".join(said)
 
 
 def _tunnelling(device: Device) -> Notes:

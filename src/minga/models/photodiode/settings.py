@@ -298,6 +298,10 @@ class PhotodiodeSettings(BaseModel):
         ),
     ]
     regions: tuple[RegionSettings, ...] = ()
+    gap_narrowing: Annotated[bool, Field(description="dopants narrow the gap: gap_narrowing = true")] = False
+    incomplete_ionisation: Annotated[
+        bool, Field(description="dopants may keep their carriers: incomplete_ionisation = true")
+    ] = False
     surfaces: tuple[SurfaceSettings, ...] = ()
     contacts: Annotated[
         ContactsSettings, Field(description='write [photodiode.contacts] with anode = "ohmic" and cathode = "ohmic"')
@@ -313,7 +317,7 @@ class PhotodiodeSettings(BaseModel):
             ge=77,
             le=1000,
             json_schema_extra={"unit": "K"},
-            description="temperature = 300.0; dopant freeze-out at lower temperatures is not modelled",
+            description="temperature = 300.0; low ones need incomplete_ionisation = true",
         ),
     ] = 300.0
     light: Annotated[

@@ -147,6 +147,8 @@ def check_supported(device: Device, how: Pointwise) -> None:
         raise _not_here("thermionic emission", "write emission = false")
     if device.tunnelling is not None:
         raise _not_here("tunnelling", "leave [photodiode.tunnelling] out")
+    if device.dopants is not None:
+        raise _not_here("incomplete ionisation", "write incomplete_ionisation = false")
     if any(t.image_force or t.tunnelling_mass is not None for t in device.terminals):
         raise _not_here("barriers that depend on the field", "leave image_force and tunnelling of contacts out")
     if device.surface is not None:

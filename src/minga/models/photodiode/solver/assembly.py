@@ -20,7 +20,7 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.coefficients import BandTunnelling, NodeCoefficients, TrapTunnelling
-from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues
+from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues, neutral_dopants
 from minga.models.photodiode.solver.tunnelling import Local, local_models, recombined
 from minga.solve.laplacian import step
 
@@ -57,23 +57,30 @@ def node_equations(ndim: int, ionising: bool, tunnelling: Sequence[Tunnelling] =
 
     The arguments are sequences of fields: `couplings` has one per axis; `edges` has the fields of EdgeValues for each
     axis; `lower` and `upper` have the entries selected by `pattern` for each axis, row by row; `diagonal` has nine,
-    `right` three. `models` has the fields of `tunnelling`, and `weights` those of gradients; these and
-    `surface` may be empty.
+    `right` three. `models` has the fields of `tunnelling`, and `weights` those of gradients; these,
+    `surface` and `dopants` may be empty.
     """
     here, shape = (0,) * ndim, pattern(ionising, tunnelling)
     places = [(i, j) for i in range(3) for j in range(3) if shape[i][j]]
 
     def equations(
         state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, couplings: Readers,
-        edges: Readers, models: Readers, weights: Readers, surface: Readers, lower: Readers, diagonal: Readers,
-        upper: Readers, right: Readers, *, bias: Node, light: Node,
+        edges: Readers, models: Readers, weights: Readers, surface: Readers, dopants: Readers, lower: Readers,
+        diagonal: Readers, upper: Readers, right: Readers, *, bias: Node, light: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         node = NodeCoefficients(*(item[here] for item in numbers))
-        own, balance = Block(), [node.volume * (p[here] - n[here] + node.doping)]
+        answers = [item[here] for item in activities]
+        bound = neutral_dopants(dopants, here, n[here], p[here], answers[:2])
+        doping = node.doping - bound[0] if dopants else node.doping
+        own, balance = Block(), [node.volume * (p[here] - n[here] + doping)]
         split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
         local = local_models(node, tunnelling, models, weights, surface, state, ndim)
         held = [local.held(i) for i in range(3)]
-        slopes = sources(own, balance, local, split, n[here], p[here], light, [item[here] for item in activities])
+        slopes = sources(own, balance, local, split, n[here], p[here], light, answers)
+        if dopants:
+            changes = [node.volume * bound[1], node.volume * bound[2]]
+            for column, value in enumerate((-changes[0] - changes[1], changes[0], changes[1])):
+                own.add(POTENTIAL, column, value)
         size = len(edges) // ndim
         for axis in range(ndim):
             above, below = step(ndim, axis, 1), step(ndim, axis, -1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -198,6 +198,8 @@ class Coefficients:
     surface
         Velocities of recombination of electrons and holes at surfaces times area over volume, 1/s, and the carrier that
         a contact does not hold (1 electrons, 2 holes); empty without surfaces.
+    dopants
+        Fields of NodeDopants if dopants may be neutral, else empty.
     barriers
         Schottky contacts whose barriers depend on the field.
     free
@@ -218,6 +220,7 @@ class Coefficients:
     tunnelling: tuple[BandTunnelling | TrapTunnelling, ...] = field(init=False)
     gradients: tuple[Field, ...] = field(init=False)
     surface: tuple[Field, ...] = field(init=False)
+    dopants: tuple[Field, ...] = field(init=False)
     barriers: tuple[Barrier, ...] = field(init=False)
     free: tuple[Field, ...] = field(init=False)
     held: Field = field(init=False)
@@ -248,6 +251,8 @@ class Coefficients:
         put(self, "tunnelling", tuple(self._tunnelling()))
         sides = [pair for axis in axes for pair in _gradient_weights(device, axis)] if self.tunnelling else []
         put(self, "surface", tuple(self._keep(*item) for item in _surface_values(device)))
+        given = () if device.dopants is None else fields(device.dopants)
+        put(self, "dopants", tuple(self._keep(item.name, getattr(device.dopants, item.name)) for item in given))
         put(self, "barriers", barriers_of(device))
         free = np.zeros(device.grid.shape, np.uint8) if device.surface is None else device.surface.free.copy()
         for barrier in self.barriers:
@@ -361,15 +366,21 @@ def neutral_potential(device: Device) -> Floats:
     """Return the potential, kT/q, at which holes - electrons + doping = 0 at each node by itself, at zero bias."""
     middle = -0.5 * (device.theta_n + device.theta_p)
     found: Floats = middle + portable.asinh(device.doping / (2.0 * device.nie))
-    if device.statistics == "boltzmann":
+    if device.statistics == "boltzmann" and device.dopants is None:
         return found
     # Where one carrier is degenerate, the other is negligible; in between, Boltzmann statistics is accurate.
     levels = portable.log(device.nc / REFERENCE_DENSITY), portable.log(device.nv / REFERENCE_DENSITY)
+    degenerate = device.statistics != "boltzmann"
     for _ in range(100):
         eta_n, eta_p = found + device.theta_n - levels[0], -found - device.theta_p - levels[1]
-        n = device.nc * portable.exp(eta_n + activity_of(eta_n))
-        p = device.nv * portable.exp(eta_p + activity_of(eta_p))
-        change = (n - p - device.doping) / (n + p)
+        n, p = device.nc * portable.exp(eta_n), device.nv * portable.exp(eta_p)
+        bound = (0.0, 0.0, 0.0) if device.dopants is None else device.dopants.neutral(n, p)
+        if degenerate:
+            n, p = (
+                states * portable.exp(eta + activity_of(eta))
+                for states, eta in ((device.nc, eta_n), (device.nv, eta_p))
+            )
+        change = (n - p - (device.doping - bound[0])) / (n + p + bound[1] + bound[2])
         found = found - np.clip(change, -0.5, 0.5)
         if float(np.abs(change).max()) < 1e-15:
             break

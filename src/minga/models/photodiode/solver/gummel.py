@@ -41,6 +41,7 @@ from minga.models.photodiode.solver.physics import (
     emitted,
     fields_of,
     filled,
+    neutral_dopants,
     saturated,
 )
 from minga.models.photodiode.solver.terminal import LOGARITHM, ULP
@@ -163,8 +164,8 @@ class Gummel:
         with program.repeat(until=(last <= 0.1 * self.tolerance) | (rounds >= POISSON) | ~(last <= NEVER)):
             newton.densities(program, state, bias)
             program.apply(
-                poisson(ndim), state[0], newton.n, newton.p, newton.activities[2:], row(c.nodes), couplings, self.rest,
-                self.right,
+                poisson(ndim), state[0], newton.n, newton.p, newton.activities, row(c.nodes), c.dopants, couplings,
+                self.rest, self.right,
             )  # fmt: skip
             self.balances.solve(program, couplings, couplings, self.rest, self.right, self.right)
             program.apply(moved_potential(ndim), self.right, state[0], into={"largest": last, "place": self.place})
@@ -222,22 +223,26 @@ class Gummel:
 def poisson(ndim: int) -> Kernel:
     """Return the kernel of right side and loss for Newton's correction of the potential, quasi-Fermi potentials fixed.
 
-    `slopes` are d ln n / d eta and its analogue for holes, for Fermi-Dirac statistics; empty for Boltzmann statistics.
+    `activities` are those of `carriers`; `dopants` those of Coefficients, or empty.
     """
     here = (0,) * ndim
 
     def charges(
-        phi: CellReader, n: CellReader, p: CellReader, slopes: Readers, numbers: Readers, couplings: Readers,
-        rest: CellReader, right: CellReader,
+        phi: CellReader, n: CellReader, p: CellReader, activities: Readers, numbers: Readers,
+        dopants: Readers, couplings: Readers, rest: CellReader, right: CellReader,
     ) -> None:  # fmt: skip
         node = NodeCoefficients(*(item[here] for item in numbers))
         free = node.contact == 0
-        charge = node.volume * (p[here] - n[here] + node.doping)
+        slopes = activities[2:]
+        bound = neutral_dopants(dopants, here, n[here], p[here], [item[here] for item in activities[:2]])
+        charge = node.volume * (p[here] - n[here] + (node.doping - bound[0] if dopants else node.doping))
         for axis, coupling in enumerate(couplings):
             above, below = step(ndim, axis, 1), step(ndim, axis, -1)
             charge = charge + (coupling[above] * (phi[above] - phi[here]) - coupling[here] * (phi[here] - phi[below]))
         right[here] = where(free, charge, 0.0)
         answer = slopes[0][here] * n[here] + slopes[1][here] * p[here] if slopes else n[here] + p[here]
+        if dopants:
+            answer = answer + (bound[1] + bound[2])
         rest[here] = where(free, node.volume * answer, HELD)
 
     return Kernel(charges, name="charges for the potential")

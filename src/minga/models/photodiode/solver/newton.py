@@ -168,7 +168,8 @@ class Newton:
             node_equations(c.device.grid.ndim, self.ionisation, c.tunnelling), list(state), self.n, self.p,
             self.activities, row(c.nodes),
             [edge.coupling for edge in c.edges], [item for edge in self.edges for item in edge.all],
-            c.tunnelling_fields, c.gradients, c.surface, *self.lines.matrix, self.right, bias=bias, light=light,
+            c.tunnelling_fields, c.gradients, c.surface, c.dopants, *self.lines.matrix, self.right,
+            bias=bias, light=light,
             into={"largest": self.residual, "place": self.worst},
         )  # fmt: skip
         for barrier in c.barriers:

@@ -32,10 +32,19 @@ from minga.lang.math import exp, expm1, log, log1p
 from minga.models.photodiode.solver.coefficients import EdgeCoefficients, Emission, NodeCoefficients, Pieces, Saturation
 from minga.models.photodiode.solver.fermi import activity
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
+from minga.models.photodiode.structure.heavy import NodeDopants
 from minga.solve.bernoulli import bernoulli_pair, relative_slope
 from minga.solve.laplacian import step
 
-__all__ = ["EdgeValues", "carriers", "edge_values", "emitted", "ionisation_coefficient", "recombination"]
+__all__ = [
+    "EdgeValues",
+    "carriers",
+    "edge_values",
+    "emitted",
+    "ionisation_coefficient",
+    "neutral_dopants",
+    "recombination",
+]
 
 Readers = Sequence[CellReader]
 
@@ -114,6 +123,16 @@ def carriers(ndim: int) -> Kernel:
         p[here] = REFERENCE_DENSITY * exp(levels[1])
 
     return Kernel(densities, name="carrier densities")
+
+
+def neutral_dopants(dopants: Readers, place: tuple[int, ...], n: Node, p: Node, activities: Sequence[Node]) -> Any:
+    """Return `NodeDopants.neutral` in a kernel; zeros without such dopants. `activities`: both ln gamma, or empty."""
+    if not dopants:
+        return 0.0, 0.0, 0.0
+    found: list[Any] = [item[place] for item in dopants]
+    if activities:
+        n, p = n * exp(-activities[0]), p * exp(-activities[1])
+    return NodeDopants(*found).neutral(n, p)
 
 
 # Edges ---------------------------------------------------------------------------------------------------------------

@@ -38,6 +38,9 @@ def quaternary(y: float, materials: Mapping[str, Material]) -> Material:
     holes = 200.0 - 400.0 * y + 500.0 * y * y
     return replace(
         middle,
+        narrowing=None,
+        donor=None,
+        acceptor=None,
         tunnelling_mass=_mean((low.tunnelling_mass, high.tunnelling_mass), share),
         varshni=_between(low.varshni, high.varshni, share),
         gap=gap,

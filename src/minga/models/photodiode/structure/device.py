@@ -13,6 +13,7 @@ from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY, thermal_voltage
 from minga.models.photodiode.structure.emission import emission_of
+from minga.models.photodiode.structure.heavy import NodeDopants, dopants_of, narrowing_of
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
 from minga.models.photodiode.structure.layers import (
     LayerProperties,
@@ -130,6 +131,10 @@ class Device:
         Tunnelling from band to band and to traps; None: none.
     surface
         Surfaces that recombine carriers; None: none.
+    narrowing
+        Narrowing of the gap by dopants, which theta_n, theta_p and nie include, eV; None: none.
+    dopants
+        Dopants that are not all ionised; None: all are.
     unheated
         Quantities that keep their values at 300 K although the temperature is another one: the kind, and the materials
         or sets concerned (empty: all).
@@ -172,6 +177,8 @@ class Device:
     emission: tuple[Floats, ...] = ()
     tunnelling: NodeTunnelling | None = None
     surface: NodeSurface | None = None
+    dopants: NodeDopants | None = None
+    narrowing: Floats | None = None
     unheated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -225,12 +232,18 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
     for region in stack.regions:
         doping, impurities = _with_region(region, doping, impurities, mesh, across)
     mobility_n, mobility_p = columns.mobilities(stack, impurities)
+    narrowing = None
+    if stack.gap_narrowing:
+        narrowing = _narrow(stack, columns, spread, doping, impurities)
+    dopants = _dopants(stack, columns, spread, doping, impurities)
     electrons, holes = edge_ionisation(stack, columns, shape)
     terminals = tuple(_terminal(contact, shape, across, columns) for contact in stack.contacts)
     for terminal in terminals:
         if terminal.barrier is not None:
             held = _held_by(terminal.barrier, spread, thermal_voltage(stack.temperature))
             doping = np.where(terminal.nodes, held, doping)
+            if dopants is not None:  # the metal determines the densities
+                dopants.donors[terminal.nodes] = dopants.acceptors[terminal.nodes] = 0.0
     return Device(
         grid=_grid(mesh, across),
         nodes=(mesh.nodes,) if across is None else (mesh.nodes, across.nodes),
@@ -252,6 +265,8 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         light=stack.light,
         emission=_emission(stack, columns, spread, terminals),
         tunnelling=_tunnelling(stack, columns, shape),
+        dopants=dopants,
+        narrowing=narrowing,
         surface=surface_of(
             stack.surfaces,
             [(contact, terminal.nodes) for contact, terminal in zip(stack.contacts, terminals, strict=True)],
@@ -373,6 +388,28 @@ def _emission(
         (values["nv"], portable.log(values["nv"] / REFERENCE_DENSITY) + values["theta_p"]),
     )
     return emission_of(bands, _spread_numbers(numbers, shape), metal, stack.temperature)
+
+
+def _narrow(
+    stack: Stack, columns: LayerProperties, values: dict[str, Floats], doping: Floats, impurities: Floats
+) -> Floats:
+    """Narrow the gap in theta_n, theta_p and nie, half in each band; return the narrowing in eV."""
+    shift = narrowing_of([m.narrowing for m in columns.materials], doping, impurities)
+    half = 0.5 * shift / thermal_voltage(stack.temperature)
+    values["theta_n"] = values["theta_n"] + half
+    values["theta_p"] = values["theta_p"] - half
+    values["nie"] = values["nie"] * portable.exp(half)
+    return shift
+
+
+def _dopants(
+    stack: Stack, columns: LayerProperties, values: dict[str, Floats], doping: Floats, impurities: Floats
+) -> NodeDopants | None:
+    if not stack.incomplete_ionisation:
+        return None
+    levels = [(m.donor, m.acceptor) for m in columns.materials]
+    states = [values["nc"], values["nv"]]
+    return dopants_of(levels, doping, impurities, states, thermal_voltage(stack.temperature))
 
 
 def _tunnelling(stack: Stack, columns: LayerProperties, shape: tuple[int, ...]) -> NodeTunnelling | None:

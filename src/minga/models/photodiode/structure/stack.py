@@ -209,6 +209,10 @@ class Stack:
         Whether carriers tunnel to traps.
     surfaces
         Planes at which carriers recombine.
+    gap_narrowing
+        Whether dopants narrow the gap.
+    incomplete_ionisation
+        Whether dopants may keep their carriers.
     """
 
     layers: tuple[Layer, ...]
@@ -224,3 +228,5 @@ class Stack:
     band_to_band: Mapping[str, str] | None = None
     trap_assisted: bool = False
     surfaces: tuple[Surface, ...] = ()
+    gap_narrowing: bool = False
+    incomplete_ionisation: bool = False
