@@ -1,4 +1,4 @@
-"""What dopants do besides their charge: they narrow the gap where there are many, and keep carriers where it is cold.
+"""Effects of dopants beside their charge: they narrow the gap where there are many, and keep carriers where it is cold.
 
 - gap narrowing in the form of Slotboom and de Graaff, E (ln(N/Nref) + sqrt(ln^2(N/Nref) + constant)), or of Jain and
   Roulston, a N^(1/3) + b N^(1/4) + c N^(1/2) for n and for p; half of it lies in each band
