@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from minga.models.photodiode.pointwise.setup import Pointwise
     from minga.models.photodiode.solver.problem import Problem
     from minga.models.photodiode.structure.device import Device, Terminal, device_from
-    from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack
+    from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack, Surface
 
 __all__ = [
     "Contact",
@@ -25,6 +25,7 @@ __all__ = [
     "Problem",
     "Region",
     "Stack",
+    "Surface",
     "Terminal",
     "device_from",
     "photodiode",

@@ -66,7 +66,7 @@ def record_parts(program: Program, track: Track) -> dict[str, Register]:
         found["ionisation"] = -pairs
     made = {}
     for name in PARTS:
-        if name in found:
+        if name in found and (name != "light" or track.curve == "lit"):
             made[name] = Register(f"part {name} of {track.name}")
             program.let(made[name], width * found[name])
     return made
