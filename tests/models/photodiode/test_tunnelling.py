@@ -160,6 +160,51 @@ def test_tunnelling_current_is_that_of_the_field() -> None:
     assert row["J_btb"] == pytest.approx(expected, rel=1e-3)
 
 
+def mean_square(device: Device, values: Floats) -> Floats:
+    """Mean over each node's volume of the square of the gradient, (unit/cm)^2."""
+    lengths = np.diff(device.nodes[0])
+    square = (np.diff(values) / lengths) ** 2 * lengths
+    total = np.append(lengths, 0.0) + np.insert(lengths, 0, 0.0)
+    found: Floats = (np.append(square, 0.0) + np.insert(square, 0, 0.0)) / total
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("light", [0.0, 1.0])
+def test_parts_are_those_of_the_densities(light: float) -> None:
+    """Both kinds of tunnelling, evaluated in NumPy from the fields of a solution, also with 1 A/cm2 of light."""
+    lit = {"light": {"wavelength": 1550.0, "power": light}} if light else {}
+    device = pin(tunnelling=BOTH, recombination=["srh"], **lit)
+    problem = Problem((-22.0,), ("lit",) if light else ("dark",), ionisation=False, current_parts=True)
+    end = "_lit" if light else ""
+    row = solved(device, problem)[0]
+    fields = {name.removesuffix("_lit"): value for name, value in row["fields"].items()}
+    n, p, nie = fields["electrons"], fields["holes"], device.nie
+    square, of_n, of_p = (
+        mean_square(device, fields[f"{name}"]) for name in ("potential", "electron_level", "hole_level")
+    )
+    at_ends = []
+    for density, gradient, states in ((n, of_n, device.nc), (p, of_p, device.nv)):
+        ratio = np.minimum(gradient / np.maximum(square, 1e6), 1.0)
+        at_ends.append(density * (nie / states) ** (ratio * (2.0 - ratio)))
+    field = np.sqrt(np.maximum(square, 1e6))
+    a, b = kane(0.74, 0.041)
+    rate = a * field**2 * np.exp(-b / field)
+    tunnelled = rate * (at_ends[0] * at_ends[1] - nie**2) / ((at_ends[0] + nie) * (at_ends[1] + nie))
+    assert row[f"J_btb{end}"] == pytest.approx(CHARGE * float((device.volumes * tunnelled)[1:-1].sum()), rel=1e-6)
+    u = np.linspace(0.0, 1.0, 4001) ** 2
+    d, strength = 0.37 / THERMAL, trap_field(0.37, 0.041)
+    gamma = np.array([d * np.trapezoid(np.exp(d * u - strength / e * u**1.5), u) for e in field])
+    low = np.minimum(square / 1e6, 1.0)
+    gamma *= low * (5.0 - 2.0 * low) / 3.0
+    caught = [density + gamma * other for density, other in zip((n, p), at_ends, strict=True)]
+    own = (1.0 + gamma) * nie
+    through = (caught[0] * caught[1] - own**2) / (device.tau_p * (caught[0] + own) + device.tau_n * (caught[1] + own))
+    traps = CHARGE * float((device.volumes * through)[1:-1].sum())
+    assert row[f"J_srh{end}"] + row[f"J_tat{end}"] == pytest.approx(traps, rel=1e-5)
+    assert traps < 0.0
+
+
 @pytest.mark.slow
 def test_parts_add_up_to_the_current() -> None:
     device = pin(tunnelling=BOTH, ionisation=True, light={"wavelength": 1550.0, "power": 1e-3})

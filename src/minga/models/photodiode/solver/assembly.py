@@ -33,7 +33,7 @@ POTENTIAL, ELECTRONS, HOLES = range(3)
 
 def pattern(ionising: bool, tunnelling: Sequence[Tunnelling] = ()) -> tuple[tuple[bool, ...], ...]:
     """Return which unknowns of a neighbour enter which equation."""
-    return IONISING if ionising or any(isinstance(item, BandTunnelling) for item in tunnelling) else COUPLING
+    return IONISING if ionising or tunnelling else COUPLING
 
 
 class Block:

@@ -167,10 +167,20 @@ class BandTunnelling:
 
 @dataclass(frozen=True, slots=True)
 class TrapTunnelling:
-    """Tunnelling to traps at the nodes: fields of their depth in kT, 0 where nothing tunnels, and of F in V/cm."""
+    """Tunnelling to traps at the nodes.
+
+    Attributes
+    ----------
+    depth, strength
+        Depth in kT, 0 where nothing tunnels, and F in V/cm.
+    log_n, log_p
+        ln(Nc/nie) and ln(Nv/nie).
+    """
 
     depth: Any
     strength: Any
+    log_n: Any
+    log_p: Any
 
 
 @dataclass(frozen=True, eq=False)
@@ -312,17 +322,20 @@ class Coefficients:
     def _tunnelling(self) -> Iterator[BandTunnelling | TrapTunnelling]:
         device = self.device
         given = device.tunnelling
-        if given is not None and given.band is not None:
+        if given is None:
+            return
+        bands = (("ln Nc/nie", device.nc), ("ln Nv/nie", device.nv))
+        logs = [self._keep(name, portable.log(states / device.nie)) for name, states in bands]
+        if given.band is not None:
             a, b, power = given.band
-            logs = (portable.log(states / device.nie) for states in (device.nc, device.nv))
             yield BandTunnelling(
                 self._keep("tunnelling a", a),
                 self._number_or_field("tunnelling b", b, a > 0.0),
                 self._number_or_field("tunnelling power", power, a > 0.0),
-                *(self._keep(name, item) for name, item in zip(("ln Nc/nie", "ln Nv/nie"), logs, strict=True)),
+                *logs,
             )
-        if given is not None and given.trap is not None:
-            yield TrapTunnelling(*map(self._keep, ("trap depth", "trap field"), given.trap))
+        if given.trap is not None:
+            yield TrapTunnelling(*map(self._keep, ("trap depth", "trap field"), given.trap), *logs)
 
     def _emission(self, axis: int) -> tuple[Emission, ...]:
         """Return the emission of electrons and of holes; empty if emission does not limit them."""

@@ -336,9 +336,8 @@ def balance(ndim: int, carrier: int, tunnelling: Sequence[BandTunnelling | TrapT
             squared = squared * exp(behind[0][here] + behind[1][here])
         made = node.generation * light + squared * rate
         lost: Any = rate
-        if local.band is not None:
-            paired, reduction = local.pairing(n[here], p[here])
-            made, lost = made + squared * paired, rate + paired * exp(-reduction)
+        for item in local.exchanges(n[here], p[here]):
+            made, lost = made + squared * item.rate * item.emission, lost + item.rate * item.capture
         amount = node.volume * made
         for axis, made_there in enumerate(pairs):
             amount = amount + made_there[here] + made_there[step(ndim, axis, 1)]

@@ -98,13 +98,13 @@ def _recombination(ndim: int, tunnelling: Sequence[BandTunnelling | TrapTunnelli
             "light": -node.generation * light,
         }
         local = local_models(node, tunnelling, models, weights, surface, state, ndim)
-        if any(isinstance(item, TrapTunnelling) for item in tunnelling):
-            faster = replace(local.node, **dark, **auger)
-            found["tat"] = recombination(faster, n[here], p[here], split, behind) - found["srh"]
+        if local.trap is not None:
+            alone = replace(local, surface=(), band=None, node=replace(node, **dark, **auger))
+            found["tat"] = recombined(alone, n[here], p[here], split, behind)[0] - found["srh"]
         if local.surface:
             found["surface"] = rate(dark | still | auger, local.at_surface(n[here], p[here]))
         if local.band is not None:
-            alone = replace(local, surface=(), node=replace(node, **dark, **still, **auger))
+            alone = replace(local, surface=(), trap=None, node=replace(node, **dark, **still, **auger))
             found["btb"] = recombined(alone, n[here], p[here], split, behind)[0]
         return {name: mg.sum(where(node.contact != 0, 0.0, node.volume * value)) for name, value in found.items()}
 

@@ -3,16 +3,22 @@
 The field of a node is the root of the mean square over its volume, E^2 = sum over the axes of (h_below E_below^2 +
 h_above E_above^2) / (h_below + h_above). Tunnelling from band to band generates (Hurkx, Klaassen, Knuvers 1992)
 
-    G D,   G = A E^p exp(-B/E),   D = (nie^2 - n p) / ((n + nie) (p + nie))
+    G D,   G = A E^p exp(-B/E),   D = (nie^2 - n* p*) / ((n* + nie) (p* + nie))
 
-which is 0 in equilibrium. In D the densities are those at the ends of a tunnelling path. Where carriers drift, their
+which is 0 in equilibrium, with the densities n* and p* at the ends of a tunnelling path. Where carriers drift, their
 quasi-Fermi potential falls along the path as the band does, and a state that a passing carrier would fill at midgap is
-empty: n (nie/Nc)^s stands for n and p (nie/Nv)^s for p, with s = min(1, (grad F / E)^2) of their quasi-Fermi potentials
-F. Without this, tunnelling would end as soon as a current makes n exceed nie, which in InP takes 1e-5 A/cm2.
+empty: n* = n (nie/Nc)^s and p* = p (nie/Nv)^s, with s = r (2 - r), r = min(1, (grad F / E)^2) of their quasi-Fermi
+potentials F. With n and p, tunnelling would end as soon as a current makes n exceed nie, which in InP takes 1e-5 A/cm2.
+
+Traps emit 1 + Gamma times as fast in a field (see `minga.models.photodiode.structure.tunnelling`), and capture carriers
+from both ends of a path as well, n + Gamma n* and p + Gamma p*:
+
+    R = ((n + Gamma n*) (p + Gamma p*) - (1 + Gamma)^2 nie^2)
+        / (tau_p (n + Gamma n* + (1 + Gamma) nie) + tau_n (p + Gamma p* + (1 + Gamma) nie))
+
+With n* = n and p* = p this is Hurkx's model, lifetimes divided by 1 + Gamma.
 
 A surface recombines (n p - nie^2) / ((n + nie)/Sp + (p + nie)/Sn) per area, which is spread over the node's volume.
-
-Tunnelling to traps divides the lifetimes by 1 + Gamma, see `minga.models.photodiode.structure.tunnelling`.
 """
 
 from __future__ import annotations
@@ -64,25 +70,35 @@ class Square:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """Recombination rate (capture n p - emission nie^2), rate in cm3/s, of one kind."""
+
+    rate: Node
+    capture: Node
+    emission: Node
+
+
+@dataclass(frozen=True, slots=True)
 class Local:
     """Tunnelling at a node: its coefficients, the models in use, and the squares of gradients that they depend on.
 
     Attributes
     ----------
     node
-        Coefficients with lifetimes as reduced by tunnelling to traps.
-    band
-        Coefficients of band-to-band tunnelling, or None.
+        Coefficients of the node.
+    band, trap
+        Coefficients of tunnelling from band to band and to traps, or None.
     surface
         Velocities of recombination of electrons and holes at the surface times its area over the volume of the node,
         1/s, and the carrier that the contact at the node does not hold (1 electrons, 2 holes, 0 none); empty without
         surfaces.
     squares
-        Squares of the gradients of the potential and, with `band`, of the electron and hole levels.
+        With tunnelling, squares of the gradients of the potential and of the electron and hole levels.
     """
 
     node: NodeCoefficients
     band: BandTunnelling | None = None
+    trap: TrapTunnelling | None = None
     squares: tuple[Square, ...] = ()
     surface: tuple[Node, ...] = ()
 
@@ -97,24 +113,42 @@ class Local:
             return None
         return through_traps(self.surface[0], self.surface[1], self.node.intrinsic, n, p)
 
+    @property
+    def plain(self) -> NodeCoefficients:
+        """Coefficients without the traps that carriers tunnel to."""
+        return self.node if self.trap is None else replace(self.node, rate_n=0.0, rate_p=0.0)
+
     def rate(self, n: Node, p: Node) -> Node:
-        """Return R over n p - nie^2 without tunnelling from band to band, cm3/s."""
-        rate, further = recombination_rate(self.node, n, p), self.at_surface(n, p)
+        """Return R over n p - nie^2 but for `exchanges`, cm3/s."""
+        rate, further = recombination_rate(self.plain, n, p), self.at_surface(n, p)
         return rate if further is None else rate + further
 
-    def pairing(self, n: Node, p: Node) -> tuple[Node, Node]:
-        """Return G / ((n + nie) (p + nie)) in cm3/s with the densities of D, and ln of the reduction of their product.
-
-        Band-to-band tunnelling then recombines this times (n p / exp(reduction) - nie^2).
-        """
-        assert self.band is not None
-        band, nie = self.band, self.node.intrinsic
-        square = mg.max(self.squares[0].value, WEAKEST * WEAKEST)
-        shares = [mg.min(item.value / square, 1.0) for item in self.squares[1:]]
-        less = [share * width for share, width in zip(shares, (band.log_n, band.log_p), strict=True)]
-        made = ionisation_coefficient(Pieces((band.a,), (band.b,), (1.0,), (band.power,), ()), mg.sqrt(square))
-        bottom = (n * exp(-less[0]) + nie) * (p * exp(-less[1]) + nie)
-        return made / bottom, less[0] + less[1]
+    def exchanges(self, n: Node, p: Node) -> list[Exchange]:
+        """Return tunnelling from band to band and through traps."""
+        found: list[Exchange] = []
+        if not self.squares:
+            return found
+        node, square = self.node, mg.max(self.squares[0].value, WEAKEST * WEAKEST)
+        ratios = [mg.min(item.value / square, 1.0) for item in self.squares[1:]]
+        shares = [ratio * (2.0 - ratio) for ratio in ratios]
+        for model in (self.band, self.trap):
+            if model is None:
+                continue
+            logs = zip(shares, (model.log_n, model.log_p), strict=True)
+            ends = [exp(-share * width) for share, width in logs]
+            if isinstance(model, BandTunnelling):
+                pieces = Pieces((model.a,), (model.b,), (1.0,), (model.power,), ())
+                bottom = (n * ends[0] + node.intrinsic) * (p * ends[1] + node.intrinsic)
+                rate = ionisation_coefficient(pieces, mg.sqrt(square)) / bottom
+                found.append(Exchange(rate, ends[0] * ends[1], as_node(1.0)))
+            else:
+                gamma = enhancement(model.depth, model.strength, self.squares[0].value)
+                emitted, captured = 1.0 + gamma, [1.0 + gamma * end for end in ends]
+                rate = through_traps(
+                    node.rate_n, node.rate_p, node.intrinsic * emitted, n * captured[0], p * captured[1]
+                )
+                found.append(Exchange(rate, captured[0] * captured[1], emitted * emitted))
+        return found
 
 
 def local_models(
@@ -145,17 +179,10 @@ def local_models(
     own_surface = tuple(item[here] for item in surface)
     if not templates:
         return Local(node, surface=own_surface)
-    band = None
-    squares: tuple[Square, ...] = (_square(state[0], weights, ndim),)
-    for template in templates:
-        own = filled(template, rest, here)
-        if isinstance(own, BandTunnelling):
-            band = own
-            squares = (squares[0], *(_square(item, weights, ndim) for item in state[1:3]))
-        else:
-            more = 1.0 + enhancement(own.depth, own.strength, squares[0].value)
-            node = replace(node, rate_n=node.rate_n * more, rate_p=node.rate_p * more)
-    return Local(node, band, squares, own_surface)
+    models_here = [filled(template, rest, here) for template in templates]
+    band = next((item for item in models_here if isinstance(item, BandTunnelling)), None)
+    trap = next((item for item in models_here if isinstance(item, TrapTunnelling)), None)
+    return Local(node, band, trap, tuple(_square(item, weights, ndim) for item in state[:3]), own_surface)
 
 
 def _square(unknown: CellReader, weights: Readers, ndim: int) -> Square:
@@ -195,11 +222,11 @@ def enhancement(depth: Node, strength: Node, square: Node) -> Node:
 
 def recombined(local: Local, n: Node, p: Node, split: Node, behind: Node | None = None) -> tuple[Node, list[Node]]:
     """Return `recombination` with tunnelling and surfaces, and its derivatives by the squares of `Local`."""
-    rate = recombination(local.node, n, p, split, behind, local.at_surface(n, p))
-    if local.band is not None:
-        paired, reduction = local.pairing(n, p)
-        squared = local.node.intrinsic * local.node.intrinsic
-        if behind is not None:
-            squared = squared * exp(behind)
-        rate = rate + paired * squared * expm1(split - reduction)
+    rate = recombination(local.plain, n, p, split, behind, local.at_surface(n, p))
+    squared = local.node.intrinsic * local.node.intrinsic
+    if behind is not None:
+        squared = squared * exp(behind)
+    for item in local.exchanges(n, p):
+        # In equilibrium both terms are exactly 0.
+        rate = rate + item.rate * squared * (item.capture * expm1(split) + (item.capture - item.emission))
     return rate, [derivative(rate, item.value) for item in local.squares]
