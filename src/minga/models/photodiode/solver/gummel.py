@@ -211,8 +211,8 @@ class Gummel:
         )  # fmt: skip
         self.balances.solve(program, self.up, self.down, self.rest, self.right, self.right)
         program.apply(
-            level(ndim, carrier), self.right, state[0], theta, newton.activities[carrier + 1 :: 2], c.nodes.contact,
-            c.surface[2:], state[carrier], density, bias=bias,
+            level(ndim, carrier), self.right, state[0], theta, newton.activities[carrier - 1 : carrier],
+            c.nodes.contact, c.surface[2:], state[carrier], density, bias=bias,
             into=largest,
         )  # fmt: skip
         program.let(self.change, mg.max(self.change, largest))
@@ -352,22 +352,21 @@ def balance(ndim: int, carrier: int, tunnelling: Sequence[BandTunnelling | TrapT
 def level(ndim: int, carrier: int) -> Kernel:
     """Return the kernel that stores a density and its quasi-Fermi potential; it yields the largest change.
 
-    `slope` is d ln n / d eta for Fermi-Dirac statistics, where the level follows from the last density by Newton's
-    method; empty for Boltzmann statistics. `free` is the carrier that a contact does not hold, or empty.
+    `behind` is ln gamma for Fermi-Dirac statistics, the one that the density was found with, so that a level without
+    a current stays constant however degenerate the carriers are; empty for Boltzmann statistics. `free` is the carrier
+    that a contact does not hold, or empty.
     """
     here = (0,) * ndim
 
     def levels(
-        found: CellReader, phi: CellReader, theta: CellReader, slope: Readers, contact: CellReader, free: Readers,
+        found: CellReader, phi: CellReader, theta: CellReader, behind: Readers, contact: CellReader, free: Readers,
         fermi: CellReader, density: CellReader, *, bias: Node,
     ) -> Reduced:  # fmt: skip
         psi = phi[here] + theta[here]
-        if slope:
-            moved = log(found[here] / density[here]) / slope[0][here]
-            new = fermi[here] - moved if carrier == 1 else fermi[here] + moved
-        else:
-            logarithm = log(found[here] / REFERENCE_DENSITY)
-            new = psi - logarithm if carrier == 1 else (psi - bias) + logarithm
+        if behind:
+            psi = psi + behind[0][here] if carrier == 1 else psi - behind[0][here]
+        logarithm = log(found[here] / REFERENCE_DENSITY)
+        new = psi - logarithm if carrier == 1 else (psi - bias) + logarithm
         held = contact[here] != 0
         kept = where(held & (free[0][here] != carrier) if free else held, fermi[here], new)
         change = mg.abs(kept - fermi[here])
