@@ -19,7 +19,8 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.derivative import derivative
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.solver.coefficients import BandTunnelling, NodeCoefficients, TrapTunnelling
+from minga.models.photodiode.solver.coefficients import NodeCoefficients
+from minga.models.photodiode.solver.node_models import BandTunnelling, TrapTunnelling
 from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues, neutral_dopants
 from minga.models.photodiode.solver.tunnelling import Local, local_models, recombined
 from minga.solve.laplacian import step

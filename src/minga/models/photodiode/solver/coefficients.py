@@ -11,6 +11,12 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.models.photodiode.solver.fermi import activity_of
+from minga.models.photodiode.solver.node_models import (
+    BandTunnelling,
+    TrapTunnelling,
+    gradient_weights,
+    surface_values,
+)
 from minga.models.photodiode.structure.barrier import Barrier, barriers_of
 from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY, VACUUM
 from minga.models.photodiode.structure.device import Device
@@ -21,14 +27,12 @@ __all__ = [
     "ANODE",
     "CATHODE",
     "POTENTIAL",
-    "BandTunnelling",
     "Coefficients",
     "EdgeCoefficients",
     "Emission",
     "NodeCoefficients",
     "Pieces",
     "Saturation",
-    "TrapTunnelling",
     "neutral_potential",
     "on_edges",
 ]
@@ -146,43 +150,6 @@ class Emission:
     high: Any
 
 
-@dataclass(frozen=True, slots=True)
-class BandTunnelling:
-    """Tunnelling from band to band at the nodes, A E^power exp(-B/E).
-
-    Attributes
-    ----------
-    a, b, power
-        A in 1/cm3 s, 0 where nothing tunnels; B in V/cm; the exponent. `a` is a field, the others fields or numbers.
-    log_n, log_p
-        ln(Nc/nie) and ln(Nv/nie).
-    """
-
-    a: Any
-    b: Any
-    power: Any
-    log_n: Any
-    log_p: Any
-
-
-@dataclass(frozen=True, slots=True)
-class TrapTunnelling:
-    """Tunnelling to traps at the nodes.
-
-    Attributes
-    ----------
-    depth, strength
-        Depth in kT, 0 where nothing tunnels, and F in V/cm.
-    log_n, log_p
-        ln(Nc/nie) and ln(Nv/nie).
-    """
-
-    depth: Any
-    strength: Any
-    log_n: Any
-    log_p: Any
-
-
 @dataclass(frozen=True, eq=False)
 class Coefficients:
     """Fields of a device's coefficients, and their values.
@@ -259,8 +226,11 @@ class Coefficients:
         slow = tuple((*self._emission(axis), *self._saturations(carriers, axis)) for axis in axes)
         put(self, "saturation", slow if slow[0] else None)
         put(self, "tunnelling", tuple(self._tunnelling()))
-        sides = [pair for axis in axes for pair in _gradient_weights(device, axis)] if self.tunnelling else []
-        put(self, "surface", tuple(self._keep(*item) for item in _surface_values(device)))
+        edges = [_edge_values(device, axis) for axis in axes] if self.tunnelling else []
+        sides = [
+            pair for axis, own in enumerate(edges) for pair in gradient_weights(device, axis, own["half"], own["slope"])
+        ]
+        put(self, "surface", tuple(self._keep(*item) for item in surface_values(device)))
         given = () if device.dopants is None else fields(device.dopants)
         put(self, "dopants", tuple(self._keep(item.name, getattr(device.dopants, item.name)) for item in given))
         put(self, "barriers", barriers_of(device))
@@ -434,25 +404,3 @@ def _edge_values(device: Device, axis: int) -> dict[str, Floats]:
         "slope": inside * thermal / length,
         "half": 0.5 * inside * length,
     }
-
-
-def _gradient_weights(device: Device, axis: int) -> Iterator[tuple[str, Floats]]:
-    """Yield names and values of the weights of both neighbours along an axis in the mean square of a gradient."""
-    edges = _edge_values(device, axis)
-    count = device.grid.shape[axis]
-    half, slope = (edges[name] for name in ("half", "slope"))
-    below, above = (np.take(half, range(k, count + k), axis) for k in (0, 1))
-    total = np.where(below + above > 0.0, below + above, 1.0)
-    for name, part, k in (("below", below, 0), ("above", above, 1)):
-        squared = np.take(slope, range(k, count + k), axis)
-        yield f"gradient {name} along {device.grid.axes[axis]}", part / total * squared * squared
-
-
-def _surface_values(device: Device) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield names and values of `Coefficients.surface`; nothing without surfaces."""
-    surface = device.surface
-    if surface is None:
-        return
-    yield "surface of electrons", surface.area / device.volumes * surface.velocity_n
-    yield "surface of holes", surface.area / device.volumes * surface.velocity_p
-    yield "carrier that a contact does not hold", surface.free

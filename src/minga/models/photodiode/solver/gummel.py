@@ -26,16 +26,15 @@ from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, log
 from minga.models.photodiode.solver.coefficients import (
-    BandTunnelling,
     Coefficients,
     EdgeCoefficients,
     Emission,
     NodeCoefficients,
     Saturation,
-    TrapTunnelling,
 )
 from minga.models.photodiode.solver.lowering import lowered_potential, row_of, taken
 from minga.models.photodiode.solver.newton import NEVER, Newton, clipped, row
+from minga.models.photodiode.solver.node_models import BandTunnelling, TrapTunnelling
 from minga.models.photodiode.solver.physics import (
     EdgeValues,
     emitted,
