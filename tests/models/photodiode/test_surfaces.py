@@ -135,6 +135,34 @@ def test_side_walls_have_their_own_area() -> None:
     assert not area[:, 1:].any()
 
 
+PARTIAL = {
+    "layers": [{"material": "Si", "thickness": 1.0, "n": 1e16}],
+    "width": 6.0,
+    "columns": 6,
+    "mesh": {"graded": {"first": "2 nm", "growth": 1.4, "cap": "80 nm"}},
+    "contacts": {
+        "anode": {"kind": "schottky", "barrier": 0.7, "at": "top", "y": [0.0, 2.0], "image_force": True},
+        "cathode": {"at": "top", "y": [4.0, 6.0], "recombination": 1e4},
+    },
+}
+
+
+@pytest.mark.slow
+def test_contacts_on_one_side() -> None:
+    """A lowered barrier and a slow contact beside a surface: Newton's method and Gummel's iteration agree."""
+    surfaces = [{"x": 0.0, "y": [2.0, 4.0], "velocity_n": 1e4, "velocity_p": 1e4}]
+    device = made(surfaces=surfaces, **PARTIAL)
+    newton, gummel = (
+        solved(device, Problem((0.3, -2.0), ionisation=False, current_parts=True, **choice))
+        for choice in ({"linear": "sparse"}, {"scheme": "gummel"})
+    )
+    for one, other in zip(newton, gummel, strict=True):
+        assert other["J"] == pytest.approx(one["J"], rel=1e-6)
+        assert sum(v for k, v in one.items() if k.startswith("J_")) == pytest.approx(one["J"], rel=1e-9)
+    with pytest.raises(CaseError, match="krylov"):
+        photodiode(device, Problem((0.3,), linear="krylov"))
+
+
 @pytest.mark.parametrize(
     ("table", "word"),
     [
