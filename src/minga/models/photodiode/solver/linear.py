@@ -99,8 +99,8 @@ def check_contacts(linear: Linear, device: Device, scheme: Scheme) -> None:
     if solver != "krylov" or not (metals and loose):
         return
     raise CaseError(
-        f'linear = "krylov" with a barrier that depends on the field, at the {" and the ".join(metals)}, and a velocity '
-        "of recombination at the other contact",
+        f'linear = "krylov" with a barrier that depends on the field, at the {metals[0]}, and a velocity of '
+        "recombination at the other contact",
         key="photodiode.linear",
         remedy='write linear = "sparse", or leave one of both out',
     )

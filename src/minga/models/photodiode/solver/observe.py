@@ -121,7 +121,9 @@ def record_observables(
         seen[f"E_max{end}"] = track.strongest
         seen[f"iterations{end}"] = track.iterations
         if problem.current_parts:
-            seen |= {f"J_{name}{end}": part for name, part in record_parts(program, track).items()}
+            parts = {f"J_{name}{end}": part for name, part in record_parts(program, track).items()}
+            seen |= parts
+            columns += parts
         if problem.ionisation:
             value(f"M{end}", 1.0 / where(track.inverse > 0.0, track.inverse, 1.0))
     if biasing.middle is not None:
