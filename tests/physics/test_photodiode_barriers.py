@@ -12,9 +12,11 @@ import pytest
 from minga.case.load import read_settings
 from minga.models.photodiode.case import device_of
 from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.barrier import image_lowering, tunnelling_energy
 from minga.models.photodiode.structure.constants import CHARGE, thermal_voltage
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.emission import emission_velocity
+from minga.models.photodiode.structure.tunnelling import trap_field
 
 from .evidence import Evidence
 from .photodiodes import solved
@@ -35,6 +37,27 @@ def metal(electrons: float, *, emission: bool, **changes: Any) -> Device:
         "emission": emission,
     }
     return device_of(read_settings("photodiode", table | changes), Path())
+
+
+def lowered(side: str, kind: str, columns: int = 0, **options: bool) -> Device:
+    """1 um of silicon with 1e17 of either kind, and a Schottky contact on one side."""
+    layer = {
+        "material": "Si",
+        "thickness": 1.0,
+        kind: 1e17,
+        "mobility_n": 1.0,
+        "mobility_p": 1.0,
+        f"mobility_{kind}": FAST,
+    }
+    contact = {"kind": "schottky", "barrier": BARRIER if kind == "n" else 1.12 - BARRIER, **options}
+    table = {
+        "layers": [layer],
+        "contacts": {"anode": "ohmic", "cathode": "ohmic", side: contact},
+        "mesh": {"graded": {"first": "0.5 nm", "growth": 1.2, "cap": "20 nm"}},
+        "emission": True,
+    }
+    wide = {"width": float(columns), "columns": columns} if columns else {}
+    return device_of(read_settings("photodiode", table | wide), Path())
 
 
 def steps(*, emission: bool) -> Device:
@@ -88,6 +111,68 @@ def test_emission_between_materials() -> None:
     assert driven["J"] == pytest.approx(expected, rel=5e-3)
     assert rest["J"] == 0.0
     assert not device_of_nothing()[0].any()
+
+
+@pytest.mark.parametrize(
+    ("field", "permittivity", "expected"), [(1e5, 11.7, 35.0819), (1e6, 11.7, 110.9387), (1e5, 12.5, 33.9407)]
+)
+def test_image_force(field: float, permittivity: float, expected: float) -> None:
+    """mV, in Si and InP."""
+    assert 1e3 * image_lowering(field, permittivity) == pytest.approx(expected, rel=1e-6)
+
+
+def test_energy_of_tunnelling() -> None:
+    """E00 in meV of Si and InP with 1e18, and E0 = E00 coth(E00/kT)."""
+    silicon, inp = 1e3 * tunnelling_energy(1e18, 0.26, 11.7), 1e3 * tunnelling_energy(1e18, 0.077, 12.5)
+    assert (silicon, inp) == pytest.approx((10.6450, 18.9246), rel=5e-6)
+    assert silicon / math.tanh(1e-3 * silicon / THERMAL) == pytest.approx(27.2968, rel=3e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{"image_force": True}, {"image_force": True, "tunnelling": True}])
+def test_lowered_barrier_emits_by_its_field(options: dict[str, bool], evidence: Evidence) -> None:
+    """J = q v Nc exp(-(barrier - image force)/kT) (1 + Gamma) with the field of the solution, of either carrier."""
+    for side, kind, sign in (("cathode", "n", 1.0), ("anode", "p", 1.0)):
+        device = lowered(side, kind, **options)
+        zero, row = solved(device, Problem((0.0, 3.0 * sign), ionisation=False))
+        assert zero["J"] == 0.0
+        nodes, potential = device.nodes[0], row["fields"]["potential"]
+        low = 0 if side == "anode" else -2
+        field = abs((potential[low + 1] - potential[low]) / (nodes[low + 1] - nodes[low]))
+        height = BARRIER if kind == "n" else device_gap(device) - (1.12 - BARRIER)
+        states = 2.8e19 if kind == "n" else 1.04e19
+        gain = math.exp(image_lowering(field, 11.7) / THERMAL) if options.get("image_force") else 1.0
+        if options.get("tunnelling"):
+            u = np.linspace(0.0, 1.0, 200_001) ** 2
+            a = height / THERMAL
+            gain *= 1.0 + a * np.trapezoid(np.exp(a * u - trap_field(height, 0.25) / field * u**1.5), u)
+        expected = sign * CHARGE * float(emission_velocity(states, 300.0)) * states * math.exp(-height / THERMAL) * gain
+        found = f"J at {3 * sign:g} V of {kind} Si, {side}, {' and '.join(options)}, A/cm2"
+        evidence.relative(SECTION, found, row["J"], expected, 1e-3)
+
+
+def device_gap(device: Device) -> float:
+    """Gap that goes with the densities, eV; it decides on the barrier of holes."""
+    return THERMAL * math.log(float(device.nc[0] * device.nv[0] / device.nie[0] ** 2))
+
+
+@pytest.mark.slow
+def test_lowered_barriers_by_all_schemes_axes_and_ranks() -> None:
+    options = {"image_force": True, "tunnelling": True}
+    flat, wide = lowered("anode", "n", **options), lowered("anode", "n", 6, **options)
+    volts = (0.2, -1.0)
+    found = [row["J"] for row in solved(flat, Problem(volts, ionisation=False))]
+    choices: list[tuple[Device, dict[str, Any], int, float]] = [
+        (flat, {"scheme": "gummel"}, 1, 2e-6),
+        (wide, {"linear": "sparse"}, 1, 1e-9),
+        (wide, {"linear": "krylov"}, 1, 1e-9),
+        (wide, {"linear": "krylov"}, 2, 1e-9),
+    ]
+    others = []
+    for device, choice, ranks, tolerance in choices:
+        others.append([row["J"] for row in solved(device, Problem(volts, ionisation=False, **choice), ranks=ranks)])
+        assert others[-1] == pytest.approx(found, rel=tolerance)
+    assert others[2] == others[3]
 
 
 def device_of_nothing() -> np.ndarray:

@@ -17,6 +17,9 @@ from minga.models.photodiode.solver.fermi import activity, activity_of, reduced_
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.heavy import NodeDopants
+from minga.models.photodiode.structure.surface import NodeSurface
+from minga.models.photodiode.structure.tunnelling import NodeTunnelling
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -71,6 +74,10 @@ class Equations:
 BOLTZMANN: dict[str, Any] = {}
 FERMI = {"statistics": "fermi-dirac"}
 SATURATED = {"field_mobility": True}
+TUNNELLING = {"tunnelling": True}
+SURFACE = {"surface": True}
+BARRIER = {"barrier": True}
+DOPANTS = {"dopants": True}
 EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": True}
 
 
@@ -85,11 +92,40 @@ EMITTING = {"field_mobility": True, "statistics": "fermi-dirac", "emission": Tru
         pytest.param(SATURATED, False, marks=pytest.mark.slow),
         pytest.param(SATURATED, True, marks=pytest.mark.slow),
         (EMITTING, True),
+        (TUNNELLING, False),
+        (SURFACE, False),
+        (BARRIER, False),
+        (DOPANTS, False),
+        pytest.param(DOPANTS | FERMI, True, marks=pytest.mark.slow),
+        pytest.param(TUNNELLING | FERMI | SURFACE, True, marks=pytest.mark.slow),
     ],
 )
 def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], ionisation: bool) -> None:
     emitting = changes.get("emission")
-    device = small(**{name: value for name, value in changes.items() if name != "emission"})
+    device = small(
+        **{
+            name: value
+            for name, value in changes.items()
+            if name not in ("emission", "tunnelling", "surface", "barrier", "dopants")
+        }
+    )
+    if changes.get("barrier"):  # lowered by the field, and tunnelled through
+        metals = (
+            replace(t, kind="schottky", barrier=0.5, image_force=True, tunnelling_mass=0.1) for t in device.terminals
+        )
+        device = replace(device, terminals=tuple(metals))
+    if changes.get("dopants"):  # half of them neutral at 1e17
+        ones = np.ones(device.grid.shape)
+        device = replace(device, dopants=NodeDopants(1e18 * ones, 3e17 * ones, 1e-17 * ones, 1e-17 * ones))
+    if changes.get("surface"):  # the contacts hold majority carriers only
+        ones, free = np.ones(device.grid.shape), np.zeros(device.grid.shape, np.uint8)
+        free[[0, -1]] = 1, 2
+        device = replace(device, surface=NodeSurface(ones, 1e6 * ones, 1e5 * ones, free))
+    if changes.get("tunnelling"):
+        ones = np.ones(device.grid.shape)
+        device = replace(
+            device, tunnelling=NodeTunnelling((1e25 * ones, 2e6 * ones, 2.5 * ones), (14.0 * ones, 3e6 * ones))
+        )
     if emitting:  # on every third edge, with a barrier on one side or the other, much and little
         slow = np.zeros((4, device.doping.size + 1))
         for part in range(4):
@@ -110,8 +146,11 @@ def test_the_matrix_is_the_derivative_of_the_residual(changes: dict[str, Any], i
     state[2] += device.theta_p
     equations.at(state)
     matrix = equations.matrix()
-    for column in rng.choice(np.arange(1, count - 1), 8, replace=False):
-        for unknown in range(3):
+    ends = [(0, 1), (count - 1, 2)] if changes.get("surface") else []
+    ends += [(0, 0), (1, 0), (count - 2, 0), (count - 1, 0)] if changes.get("barrier") else []
+    inner = rng.choice(np.arange(1, count - 1), 8, replace=False)
+    for column, unknowns in [*((node, (unknown,)) for node, unknown in ends), *((node, range(3)) for node in inner)]:
+        for unknown in unknowns:
             step = 1e-5 * np.eye(3)[unknown][:, None] * np.eye(count)[column]
             slope = -(equations.at(state + step) - equations.at(state - step)) / 2e-5
             exact = matrix[:, :, unknown, column]

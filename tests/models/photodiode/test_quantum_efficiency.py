@@ -73,6 +73,23 @@ def test_weak_light_changes_the_current_as_much(bias: list[float], flux: float) 
     assert difference(SILICON, 600.0, flux, bias=bias) == pytest.approx(seen, rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"contacts": {"anode": {"recombination": 1e3}, "cathode": "ohmic"}},
+        pytest.param({"surfaces": [{"x": 0.2, "velocity_n": 1e5, "velocity_p": 1e5}]}, marks=pytest.mark.slow),
+        pytest.param(
+            {"bias": [-5.0], "tunnelling": {"band_to_band": True, "trap_assisted": True}}, marks=pytest.mark.slow
+        ),
+        pytest.param({"incomplete_ionisation": True, "gap_narrowing": True}, marks=pytest.mark.slow),
+    ],
+)
+def test_models_of_surfaces_and_dopants_count(more: dict[str, Any]) -> None:
+    said = model(SILICON, qe={"wavelengths": [450.0]}, **({"bias": [-1.0]} | more))
+    seen = mg.run(said, said.steps).attrs["QE"]
+    assert difference(SILICON, 450.0, 1e12, **({"bias": [-1.0]} | more)) == pytest.approx(seen, rel=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "wavelength", "flux", "changes"),

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
     from minga.models.photodiode.structure.device import Device, Terminal, device_from
     from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
     from minga.models.photodiode.structure.indices import Index
-    from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Stack, Substrate
+    from minga.models.photodiode.structure.stack import (
+        Coating,
+        Contact,
+        Layer,
+        Light,
+        Region,
+        Stack,
+        Substrate,
+        Surface,
+    )
     from minga.models.photodiode.transients.circuit import DriveCircuit
     from minga.models.photodiode.transients.model import transient
     from minga.models.photodiode.transients.problem import Transient
@@ -43,6 +52,7 @@ __all__ = [
     "Spectrum",
     "Stack",
     "Substrate",
+    "Surface",
     "Terminal",
     "Transient",
     "Waveform",

@@ -58,6 +58,12 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     if spectrum is not None:
         check_contacts(device)
         problem = replace(problem, repeats=len(spectrum.wavelengths))
+    if device.dopants is not None and problem.quasistatic_capacitance:
+        raise CaseError(
+            "quasi-static capacitance with dopants that keep carriers, whose charge it would leave out",
+            key="photodiode.quasistatic_capacitance",
+            remedy="leave it or incomplete_ionisation out",
+        )
     solved = (
         pointwise(device, problem, pointwise_options(settings, device))
         if settings.pointwise
@@ -139,6 +145,7 @@ def problem_of(settings: PhotodiodeSettings) -> Problem:
         gain=settings.gain,
         quasistatic_capacitance=settings.quasistatic_capacitance,
         scheme=settings.scheme,
+        current_parts=settings.current_parts,
         linear=settings.linear,
         **analysis_of(settings),
         **options,

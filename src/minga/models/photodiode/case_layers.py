@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from minga.errors import CaseError, suggest
 from minga.models.photodiode.case_light import index_in, is_lit, light_of
@@ -18,10 +18,11 @@ from minga.models.photodiode.settings import (
     LayerSettings,
     PhotodiodeSettings,
 )
+from minga.models.photodiode.settings_surfaces import SurfaceSettings
 from minga.models.photodiode.structure.device import Device, device_from
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh
-from minga.models.photodiode.structure.stack import Contact, Layer, Region, Side, Stack
+from minga.models.photodiode.structure.stack import Contact, Layer, Region, Side, Stack, Surface
 
 __all__ = ["device_of", "mesh_of_case", "stack_of"]
 
@@ -82,6 +83,11 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         recombination=settings.recombination,
         ionisation=_ionisation(settings, layers),
         emission=settings.emission,
+        band_to_band=_band_to_band(settings, layers),
+        gap_narrowing=_known(settings, "gap_narrowing", layers, ("narrowing",)),
+        incomplete_ionisation=_known(settings, "incomplete_ionisation", layers, ("donor", "acceptor")),
+        trap_assisted=settings.tunnelling.trap_assisted,
+        surfaces=tuple(_surface(k, entry) for k, entry in enumerate(settings.surfaces)),
     )
 
 
@@ -202,6 +208,24 @@ def _check_span(what: str, low: float, high: float, key: str) -> None:
         )
 
 
+def _surface(k: int, entry: SurfaceSettings) -> Surface:
+    key = f"photodiode.surfaces[{k}]"
+    flat = [name for name in ("x", "y") if isinstance(getattr(entry, name), float)]
+    if len(flat) != 1:
+        raise CaseError(
+            f"surface {k + 1} has {'two positions' if flat else 'no position'}",
+            key=key,
+            remedy="write x = 1.5 for a plane at that depth, or y = 0.0 for one along x, and a range for the other",
+        )
+    normal: Literal["x", "y"] = "x" if flat[0] == "x" else "y"
+    at, span = (entry.x, entry.y) if normal == "x" else (entry.y, entry.x)
+    assert isinstance(at, float)
+    assert not isinstance(span, float)
+    if span is not None:
+        _check_span(f"surface {k + 1}", *span, key)
+    return Surface(normal, at, span, entry.velocity_n, entry.velocity_p)
+
+
 def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
     found = []
     sides: tuple[tuple[str, Side], ...] = (("anode", "top"), ("cathode", "bottom"))
@@ -209,14 +233,6 @@ def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
         entry = getattr(settings.contacts, name)
         entry = entry if isinstance(entry, ContactSettings) else ContactSettings(kind=entry)
         key = f"photodiode.contacts.{name}"
-        if (entry.kind == "schottky") != (entry.barrier is not None):
-            raise CaseError(
-                f"the {name} is a Schottky contact without a barrier"
-                if entry.barrier is None
-                else f"the {name} has a barrier, but is an ohmic contact",
-                key=f"{key}.barrier",
-                remedy='write {kind = "schottky", barrier = 0.55}, in eV for electrons',
-            )
         if entry.y is not None and settings.width is None:
             raise CaseError(
                 f"the {name} reaches from {1e4 * entry.y[0]:g} to {1e4 * entry.y[1]:g} um, but the device has one axis",
@@ -225,7 +241,13 @@ def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
             )
         if entry.y is not None:
             _check_span(f"the {name}", *entry.y, f"{key}.y")
-        found.append(Contact(name, entry.at or place, entry.y, entry.kind, entry.barrier))
+        _check_kind(name, entry, key)
+        found.append(
+            Contact(
+                name, entry.at or place, entry.y, entry.kind, entry.barrier, entry.recombination, entry.image_force,
+                entry.tunnelling,
+            )
+        )  # fmt: skip
     anode, cathode = found
     if anode.at == cathode.at and (
         anode.y is None or cathode.y is None or (anode.y[0] < cathode.y[1] and cathode.y[0] < anode.y[1])
@@ -236,6 +258,32 @@ def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
             remedy="put them on different sides, or give each its own y in a device with two axes",
         )
     return anode, cathode
+
+
+def _check_kind(name: str, entry: ContactSettings, key: str) -> None:
+    """Check that a contact has what its kind needs, and nothing of the other kind."""
+    schottky = entry.kind == "schottky"
+    if schottky != (entry.barrier is not None):
+        raise CaseError(
+            f"the {name} is a Schottky contact without a barrier"
+            if entry.barrier is None
+            else f"the {name} has a barrier, but is an ohmic contact",
+            key=f"{key}.barrier",
+            remedy='write {kind = "schottky", barrier = 0.55}, in eV for electrons',
+        )
+    if schottky and entry.recombination is not None:
+        raise CaseError(
+            f"the {name} is a Schottky contact with a velocity of recombination",
+            key=f"{key}.recombination",
+            remedy="leave it out: a metal takes up all carriers (or write emission = true)",
+        )
+    for option in ("image_force", "tunnelling"):
+        if getattr(entry, option) and not schottky:
+            raise CaseError(
+                f"{option} at the {name}, which is an ohmic contact",
+                key=f"{key}.{option}",
+                remedy='leave it out, or write {kind = "schottky", barrier = 0.55, ...}',
+            )
 
 
 def _temperature(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> float:
@@ -256,16 +304,7 @@ def _temperature(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> flo
 
 def _ionisation(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:
     """Return the coefficient sets chosen by the case, by material; CaseError for a layer without known coefficients."""
-    chosen = settings.ionisation if isinstance(settings.ionisation, dict) else {}
-    present = {layer.at(0.5).name for layer in layers}
-    for name in chosen:
-        if name not in present:
-            raise CaseError(
-                f"no layer is made of {name!r}",
-                key=f"photodiode.ionisation.{name}",
-                suggestion=suggest(name, present),
-                remedy=f"the layers are made of {', '.join(sorted(present))}",
-            )
+    chosen = _chosen(settings.ionisation, layers, "photodiode.ionisation")
     if settings.ionisation is False:
         return {}
     for k, layer in enumerate(layers):
@@ -275,5 +314,39 @@ def _ionisation(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict
                 f"layer {layer.name!r}: no ionisation coefficients of {material.name} are known",
                 key=f"photodiode.layers[{k}].ionisation",
                 remedy='choose a set, or write ionisation = "none" in the layer',
+            )
+    return chosen
+
+
+def _band_to_band(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str] | None:
+    """Return the sets of band-to-band tunnelling chosen by the case, by material; None if it is switched off."""
+    said = settings.tunnelling.band_to_band
+    return None if said is False else _chosen(said, layers, "photodiode.tunnelling.band_to_band")
+
+
+def _known(settings: PhotodiodeSettings, name: str, layers: tuple[Layer, ...], properties: tuple[str, ...]) -> bool:
+    """Return an option; CaseError if it is chosen and no layer's material has any of the properties it requires."""
+    on = bool(getattr(settings, name))
+    materials = {layer.at(0.5) for layer in layers}
+    if on and not any(getattr(material, item) is not None for material in materials for item in properties):
+        raise CaseError(
+            f"{' and '.join(properties)} of {', '.join(sorted(m.name for m in materials))} are unknown",
+            key=f"photodiode.{name}",
+            remedy=f"leave it out, or use a material of your own with {' and '.join(properties)}",
+        )
+    return on
+
+
+def _chosen(said: bool | dict[str, str], layers: tuple[Layer, ...], key: str) -> dict[str, str]:
+    """Return sets by material as a case gives them; CaseError for a material that no layer is made of."""
+    chosen = said if isinstance(said, dict) else {}
+    present = {layer.at(0.5).name for layer in layers}
+    for name in chosen:
+        if name not in present:
+            raise CaseError(
+                f"no layer is made of {name!r}",
+                key=f"{key}.{name}",
+                suggestion=suggest(name, present),
+                remedy=f"the layers are made of {', '.join(sorted(present))}",
             )
     return dict(chosen)

@@ -14,7 +14,7 @@ from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.collection import Collection
 from minga.models.photodiode.solver.failures import breakdown_words, explainer
 from minga.models.photodiode.solver.gummel import Gummel, rescue_of
-from minga.models.photodiode.solver.linear import check_linear, hierarchies_of
+from minga.models.photodiode.solver.linear import check_contacts, check_linear, hierarchies_of
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES, Pictures, record_observables
 from minga.models.photodiode.solver.probes import middle_edge
@@ -62,6 +62,7 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
     """
     check_linear(problem.linear, device.grid, problem.scheme)
     check_analysis(device, problem)
+    check_contacts(problem.linear, device, problem.scheme)
     if problem.scheme == "pointwise":
         return pointwise(device, problem)
     coefficients = Coefficients(device)

@@ -10,6 +10,7 @@ import numpy as np
 from minga.compile import portable
 from minga.models.photodiode.solver.linear import in_words
 from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.barrier import tunnelling_energy
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.depletion import Depletion, built_in_voltage, column, debye_lengths
 from minga.models.photodiode.structure.device import Device
@@ -34,6 +35,9 @@ def notes_of(device: Device, problem: Problem, spectrum: Spectrum | None = None)
     if all(t.kind == "ohmic" for t in device.terminals):
         yield "built-in voltage", f"{built_in_voltage(device):.5f} V"
         yield from _depletion(device, problem)
+    yield from _barriers(device)
+    yield from _tunnelling(device)
+    yield from _narrowing(device)
     yield from _solved(device, problem)
     if problem.frequencies:
         first, last = min(problem.frequencies), max(problem.frequencies)
@@ -146,6 +150,40 @@ def _optics(device: Device, light: Illumination) -> str:
 
 def _heights(device: Device) -> np.ndarray:
     return device.volumes if device.volumes.ndim == 1 else device.volumes[:, 0] / device.areas[0][1, 0]
+
+
+def _barriers(device: Device) -> Notes:
+    """Yield E00 of the Schottky contacts through which carriers tunnel."""
+    for terminal in device.terminals:
+        if terminal.tunnelling_mass is None:
+            continue
+        row, columns = (place[0] for place in (np.nonzero(terminal.nodes)[0], np.nonzero(terminal.nodes)[-1]))
+        inner = 1 if row == 0 else int(row) - 1
+        node = (inner,) if device.doping.ndim == 1 else (inner, int(columns))
+        density = abs(float(device.doping[node]))
+        energy = 1e3 * tunnelling_energy(density, terminal.tunnelling_mass, float(device.permittivity[node]))
+        kind = "tunnel through" if energy > 500.0 * device.thermal_voltage else "are mostly emitted over"
+        yield (
+            f"barrier at {terminal.name}",
+            f"E00 {energy:.3g} meV beside kT {1e3 * device.thermal_voltage:.3g} meV: carriers {kind} the barrier",
+        )
+
+
+def _narrowing(device: Device) -> Notes:
+    """Yield the materials whose gap dopants narrow, and by how much; and those of which that is unknown."""
+    if device.narrowing is None:
+        return
+    values = column(device, device.narrowing)
+    layers = [(layer.material, values[layer.first : layer.last + 1].max()) for layer in device.layers]
+    known = {name: max(v for other, v in layers if other == name) for name, _ in layers}
+    said = [f"up to {1e3 * v:.3g} meV in {name}" if v else f"unknown of {name}" for name, v in known.items()]
+    yield "gap narrowing", ", ".join(said)
+
+
+def _tunnelling(device: Device) -> Notes:
+    """Yield the sets of band-to-band tunnelling in use."""
+    if device.tunnelling is not None and device.tunnelling.names:
+        yield "tunnelling", "from band to band by " + ", ".join(f"{s} in {m}" for m, s in device.tunnelling.names)
 
 
 def _depletion(device: Device, problem: Problem) -> Notes:

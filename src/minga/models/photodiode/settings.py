@@ -11,7 +11,9 @@ from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings_ac import AcSettings, CvSettings, NoiseSettings
 from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, SubstrateSettings
 from minga.models.photodiode.settings_qe import QeSettings
+from minga.models.photodiode.settings_surfaces import SurfaceSettings
 from minga.models.photodiode.settings_transient import TransientSettings
+from minga.models.photodiode.settings_tunnelling import TunnellingSettings
 from minga.models.photodiode.structure.indices import IndexSaid
 
 __all__ = [
@@ -124,6 +126,21 @@ class ContactSettings(BaseModel):
             gt=0, lt=5, json_schema_extra={"unit": "eV"}, description="barrier of a Schottky contact for electrons, eV"
         ),
     ] = None
+    recombination: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            allow_inf_nan=False,
+            json_schema_extra={"unit": "cm/s"},
+            description="velocity of recombination of minority carriers at an ohmic contact, cm/s; by default infinite",
+        ),
+    ] = None
+    image_force: Annotated[
+        bool, Field(description="the field lowers the barrier of a Schottky contact: image_force = true")
+    ] = False
+    tunnelling: Annotated[
+        bool, Field(description="carriers tunnel through the barrier of a Schottky contact: tunnelling = true")
+    ] = False
     at: Annotated[Literal["top", "bottom"] | None, Field(description="top: the first row; bottom: the last row")] = None
     y: Annotated[tuple[Place, Place] | None, Field(description="range across the device, um; by default all")] = None
 
@@ -311,6 +328,11 @@ class PhotodiodeSettings(BaseModel):
         ),
     ]
     regions: tuple[RegionSettings, ...] = ()
+    gap_narrowing: Annotated[bool, Field(description="dopants narrow the gap: gap_narrowing = true")] = False
+    incomplete_ionisation: Annotated[
+        bool, Field(description="dopants may keep their carriers: incomplete_ionisation = true")
+    ] = False
+    surfaces: tuple[SurfaceSettings, ...] = ()
     contacts: Annotated[
         ContactsSettings, Field(description='write [photodiode.contacts] with anode = "ohmic" and cathode = "ohmic"')
     ]
@@ -329,7 +351,7 @@ class PhotodiodeSettings(BaseModel):
             ge=77,
             le=1000,
             json_schema_extra={"unit": "K"},
-            description="temperature = 300.0; dopant freeze-out at lower temperatures is not modelled",
+            description="temperature = 300.0; low ones need incomplete_ionisation = true",
         ),
     ] = 300.0
     light: Annotated[
@@ -354,10 +376,16 @@ class PhotodiodeSettings(BaseModel):
         bool | dict[str, str],
         Field(description='ionisation = true, false, or a set for each material: {InP = "umebu"}'),
     ] = False
+    tunnelling: Annotated[
+        TunnellingSettings, Field(description="[photodiode.tunnelling] band_to_band = true, trap_assisted = true")
+    ] = TunnellingSettings()
     gain: Annotated[bool, Field(description="solve without ionisation as well: gain = true")] = False
     quasistatic_capacitance: Annotated[
         bool, Field(description="compute dQ/dV at each voltage: quasistatic_capacitance = true")
     ] = False
+    current_parts: Annotated[bool, Field(description="which mechanisms make up the current: current_parts = true")] = (
+        False
+    )
     capacitance: Annotated[
         bool | None, Field(json_schema_extra={"renamed": "quasistatic_capacitance"}, description="its former name")
     ] = None

@@ -57,7 +57,7 @@ def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) ->
     ------
     CaseError
         For a device or problem that the scheme does not support: two axes, Fermi-Dirac statistics, field-dependent
-        mobilities, thermionic emission, gain, capacitance and imposed currents.
+        mobilities, thermionic emission, tunnelling, surfaces, gain, capacitance, imposed currents and their parts.
     """
     how = how or Pointwise()
     check_supported(device, how)
@@ -65,6 +65,7 @@ def pointwise(device: Device, problem: Problem, how: Pointwise | None = None) ->
         (problem.gain, "gain", "write gain = false"),
         (problem.quasistatic_capacitance, "quasi-static capacitance", "write quasistatic_capacitance = false"),
         (problem.current, "for an imposed current", "write bias instead of current"),
+        (problem.current_parts, "for the parts of a current", "write current_parts = false"),
     ):
         if there:
             raise _not_here(what, remedy)
@@ -144,6 +145,14 @@ def check_supported(device: Device, how: Pointwise) -> None:
         raise _not_here("field-dependent mobilities", 'write mobility = "constant" or "doping"')
     if device.emission:
         raise _not_here("thermionic emission", "write emission = false")
+    if device.tunnelling is not None:
+        raise _not_here("tunnelling", "leave [photodiode.tunnelling] out")
+    if device.dopants is not None:
+        raise _not_here("incomplete ionisation", "write incomplete_ionisation = false")
+    if any(t.image_force or t.tunnelling_mass is not None for t in device.terminals):
+        raise _not_here("barriers that depend on the field", "leave image_force and tunnelling of contacts out")
+    if device.surface is not None:
+        raise _not_here("recombination at surfaces", "leave surfaces and recombination velocities of contacts out")
     ends = how.segments
     if ends is not None and (ends[0] != 0 or ends[-1] != nodes or any(b <= a for a, b in pairwise(ends))):
         raise CaseError(

@@ -20,18 +20,21 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.coefficients import NodeCoefficients
-from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues, recombination
+from minga.models.photodiode.solver.node_models import BandTunnelling, TrapTunnelling
+from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues, neutral_dopants
+from minga.models.photodiode.solver.tunnelling import Local, local_models, recombined
 from minga.solve.laplacian import step
 
 __all__ = ["node_equations", "pattern"]
 
 Readers = Sequence[CellReader]
+Tunnelling = BandTunnelling | TrapTunnelling
 POTENTIAL, ELECTRONS, HOLES = range(3)
 
 
-def pattern(ionising: bool) -> tuple[tuple[bool, ...], ...]:
+def pattern(ionising: bool, tunnelling: Sequence[Tunnelling] = ()) -> tuple[tuple[bool, ...], ...]:
     """Return which unknowns of a neighbour enter which equation."""
-    return IONISING if ionising else COUPLING
+    return IONISING if ionising or tunnelling else COUPLING
 
 
 class Block:
@@ -50,25 +53,35 @@ class Block:
         return self.entries.get((row, column), 0.0)
 
 
-def node_equations(ndim: int, ionising: bool) -> Kernel:
+def node_equations(ndim: int, ionising: bool, tunnelling: Sequence[Tunnelling] = ()) -> Kernel:
     """Return the kernel of right sides, blocks, and the largest residual over its coefficients (kT/q) with its place.
 
     The arguments are sequences of fields: `couplings` has one per axis; `edges` has the fields of EdgeValues for each
     axis; `lower` and `upper` have the entries selected by `pattern` for each axis, row by row; `diagonal` has nine,
-    `right` three.
+    `right` three. `models` has the fields of `tunnelling`, and `weights` those of gradients; these,
+    `surface` and `dopants` may be empty.
     """
-    here, shape = (0,) * ndim, pattern(ionising)
+    here, shape = (0,) * ndim, pattern(ionising, tunnelling)
     places = [(i, j) for i in range(3) for j in range(3) if shape[i][j]]
 
     def equations(
         state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, couplings: Readers,
-        edges: Readers, lower: Readers, diagonal: Readers, upper: Readers, right: Readers, *, bias: Node, light: Node,
+        edges: Readers, models: Readers, weights: Readers, surface: Readers, dopants: Readers, lower: Readers,
+        diagonal: Readers, upper: Readers, right: Readers, *, bias: Node, light: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         node = NodeCoefficients(*(item[here] for item in numbers))
-        held = node.contact != 0
-        own, balance = Block(), [node.volume * (p[here] - n[here] + node.doping)]
+        answers = [item[here] for item in activities]
+        bound = neutral_dopants(dopants, here, n[here], p[here], answers[:2])
+        doping = node.doping - bound[0] if dopants else node.doping
+        own, balance = Block(), [node.volume * (p[here] - n[here] + doping)]
         split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
-        sources(own, balance, node, split, n[here], p[here], light, [item[here] for item in activities])
+        local = local_models(node, tunnelling, models, weights, surface, state, ndim)
+        held = [local.held(i) for i in range(3)]
+        slopes = sources(own, balance, local, split, n[here], p[here], light, answers)
+        if dopants:
+            changes = [node.volume * bound[1], node.volume * bound[2]]
+            for column, value in enumerate((-changes[0] - changes[1], changes[0], changes[1])):
+                own.add(POTENTIAL, column, value)
         size = len(edges) // ndim
         for axis in range(ndim):
             above, below = step(ndim, axis, 1), step(ndim, axis, -1)
@@ -92,19 +105,23 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
                 high.add(row, row, through.fermi_high)
                 low.add(row, POTENTIAL, -back.potential_low)
                 low.add(row, row, -back.fermi_low)
+            for column, square in enumerate(local.squares):
+                for block, by in ((low, square.below[axis]), (high, square.above[axis])):
+                    block.add(ELECTRONS, column, -slopes[column] * by)
+                    block.add(HOLES, column, slopes[column] * by)
             if ionising:
                 add_pairs(balance, own, low, high, up.pairs, down.pairs)
             for entry, (i, j) in enumerate(places):
-                lower[axis * len(places) + entry][here] = where(held, 0.0, low.get(i, j))
-                upper[axis * len(places) + entry][here] = where(held, 0.0, high.get(i, j))
+                lower[axis * len(places) + entry][here] = where(held[i], 0.0, low.get(i, j))
+                upper[axis * len(places) + entry][here] = where(held[i], 0.0, high.get(i, j))
         worst = None
         for i in range(3):
-            right[i][here] = where(held, 0.0, -balance[i])
+            right[i][here] = where(held[i], 0.0, -balance[i])
             for j in range(3):
-                diagonal[3 * i + j][here] = where(held, 1.0 if i == j else 0.0, own.get(i, j))
+                diagonal[3 * i + j][here] = where(held[i], 1.0 if i == j else 0.0, own.get(i, j))
             # Over the whole row: pairs made by a current of many carriers round to as many digits as the current.
             row_sum = sum((mg.abs(value) for (k, _), value in own.entries.items() if k == i), as_node(0.0))
-            share = where(held, 0.0, mg.abs(balance[i]) / row_sum)
+            share = where(held[i], 0.0, mg.abs(balance[i]) / row_sum)
             worst = share if worst is None else mg.max(worst, share)
         assert worst is not None
         return {"largest": mg.max(worst), "place": mg.argmax(worst)}
@@ -113,11 +130,15 @@ def node_equations(ndim: int, ionising: bool) -> Kernel:
 
 
 def sources(
-    own: Block, balance: list[Any], node: NodeCoefficients, split: Node, n: Node, p: Node, light: Node,
+    own: Block, balance: list[Any], local: Local, split: Node, n: Node, p: Node, light: Node,
     activities: Sequence[Node],
-) -> None:  # fmt: skip
-    """Add the derivatives of the charge, and recombination and light, which enter the electron and hole balances."""
-    rate = recombination(node, n, p, split, activities[0] + activities[1] if activities else None)
+) -> list[Node]:  # fmt: skip
+    """Add the derivatives of the charge, and recombination and light, which enter the electron and hole balances.
+
+    Returns the derivatives of the recombination in the node's volume with respect to the squares of `local`.
+    """
+    node = local.node
+    rate, by_squares = recombined(local, n, p, split, activities[0] + activities[1] if activities else None)
     by_n, by_p, by_split = (derivative(rate, variable) for variable in (n, p, split))
     net = node.volume * (rate - node.generation * light)
     balance += [-net, net]
@@ -134,6 +155,11 @@ def sources(
     for column, slope in enumerate(slopes):
         own.add(ELECTRONS, column, -v * slope)
         own.add(HOLES, column, v * slope)
+    found = [v * item for item in by_squares]
+    for column, (slope, square) in enumerate(zip(found, local.squares, strict=True)):
+        own.add(ELECTRONS, column, -slope * square.own)
+        own.add(HOLES, column, slope * square.own)
+    return found
 
 
 def add_pairs(

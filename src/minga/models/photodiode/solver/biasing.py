@@ -24,7 +24,7 @@ from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.capacitance import Capacitance
-from minga.models.photodiode.solver.coefficients import ANODE, Coefficients
+from minga.models.photodiode.solver.coefficients import ANODE, POTENTIAL, Coefficients
 from minga.models.photodiode.solver.current import Search
 from minga.models.photodiode.solver.gummel import Gummel
 from minga.models.photodiode.solver.newton import Newton
@@ -335,6 +335,7 @@ class Biasing:
         line = (state.step != 0.0) & (trial.change != 0.0) & straight
         program.apply(
             guess(ndim), state.now, state.previous, state.next, nodes.contact, nodes.neutral,
+            self.coefficients.free,
             bias=trial.bias, change=trial.change, begun=where(state.begun > 0, 1.0, 0.0), known=where(line, 1.0, 0.0),
             ratio=where(line, trial.change / where(line, state.step, 1.0), 0.0),
             anode=ends.anode, cathode=ends.cathode,  # type: ignore[union-attr]
@@ -456,13 +457,15 @@ def contact_potentials(ndim: int) -> Kernel:
 def guess(ndim: int) -> Kernel:
     """Return the kernel of the initial guess of an attempt; neutral layers if there is no solution yet.
 
-    `known` is 1 if there is a state before the present one; `ratio` is then the new step over the last one.
+    `known` is 1 if there is a state before the present one; `ratio` is then the new step over the last one. `free` is
+    `Coefficients.free`.
     """
     here = (0,) * ndim
 
     def start(
-        now: Readers, before: Readers, then: Readers, contact: CellReader, neutral: CellReader, *, bias: Node,
-        change: Node, begun: Node, known: Node, ratio: Node, anode: Node, cathode: Node,
+        now: Readers, before: Readers, then: Readers, contact: CellReader, neutral: CellReader,
+        free: Readers, *, bias: Node, change: Node, begun: Node, known: Node, ratio: Node, anode: Node,
+        cathode: Node,
     ) -> None:  # fmt: skip
         at, line, own = contact[here], known > 0.0, neutral[here]
         potential, electron, hole = (
@@ -475,8 +478,10 @@ def guess(ndim: int) -> Kernel:
         potential = where(begun > 0.0, where(side, potential + shift, potential), own)
         electron = where(side, electron + shift, electron)
         hole = where(side, hole, hole - shift)
-        then[0][here] = where(at == 0, potential, where(at == ANODE, own + bias, own))
-        then[1][here] = where(at == 0, electron, where(at == ANODE, bias, 0.0))
-        then[2][here] = where(at == 0, hole, where(at == ANODE, 0.0, -bias))
+        fixed = where(at == 0, potential, where(at == ANODE, own + bias, own))
+        then[0][here] = where((free[0][here] == POTENTIAL) & (begun > 0.0), potential, fixed) if free else fixed
+        loose = [(at == 0) | (free[0][here] == carrier) if free else at == 0 for carrier in (1, 2)]
+        then[1][here] = where(loose[0], electron, where(at == ANODE, bias, 0.0))
+        then[2][here] = where(loose[1], hole, where(at == ANODE, 0.0, -bias))
 
     return Kernel(start, name="first guess")

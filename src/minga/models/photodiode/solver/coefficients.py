@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,13 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.models.photodiode.solver.fermi import activity_of
+from minga.models.photodiode.solver.node_models import (
+    BandTunnelling,
+    TrapTunnelling,
+    gradient_weights,
+    surface_values,
+)
+from minga.models.photodiode.structure.barrier import Barrier, barriers_of
 from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY, VACUUM
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
@@ -19,6 +26,7 @@ from minga.space.field import Field
 __all__ = [
     "ANODE",
     "CATHODE",
+    "POTENTIAL",
     "Coefficients",
     "EdgeCoefficients",
     "Emission",
@@ -33,6 +41,7 @@ Floats = NDArray[np.float64]
 
 ANODE = 1
 CATHODE = 2
+POTENTIAL = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +167,23 @@ class Coefficients:
     saturation
         For each axis the limits of the flux of electrons and holes: Emission of both, if considered, and Saturation of
         both, if mobilities depend on the field; None if there are neither.
+    tunnelling
+        Models of tunnelling in use.
+    gradients
+        With them, weights of squares of differences to both neighbours along each axis in the mean square of a
+        gradient, (V/cm)^2.
+    surface
+        Velocities of recombination of electrons and holes at surfaces times area over volume, 1/s, and the carrier that
+        a contact does not hold (1 electrons, 2 holes); empty without surfaces.
+    dopants
+        Fields of NodeDopants if dopants may be neutral, else empty.
+    barriers
+        Schottky contacts whose barriers depend on the field.
+    free
+        The unknown that a contact does not hold: the level of electrons (1) or holes (2), the potential (`POTENTIAL`);
+        empty if contacts hold all.
+    held
+        Not 0 where a contact holds all unknowns.
     values
         Values by field.
     """
@@ -168,6 +194,13 @@ class Coefficients:
     edges: tuple[EdgeCoefficients, ...] = field(init=False)
     ionising: tuple[tuple[Pieces, Pieces], ...] = field(init=False)
     saturation: tuple[tuple[Emission | Saturation, ...], ...] | None = field(init=False)
+    tunnelling: tuple[BandTunnelling | TrapTunnelling, ...] = field(init=False)
+    gradients: tuple[Field, ...] = field(init=False)
+    surface: tuple[Field, ...] = field(init=False)
+    dopants: tuple[Field, ...] = field(init=False)
+    barriers: tuple[Barrier, ...] = field(init=False)
+    free: tuple[Field, ...] = field(init=False)
+    held: Field = field(init=False)
     values: dict[Field, NDArray[Any]] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -192,11 +225,35 @@ class Coefficients:
         )
         slow = tuple((*self._emission(axis), *self._saturations(carriers, axis)) for axis in axes)
         put(self, "saturation", slow if slow[0] else None)
+        put(self, "tunnelling", tuple(self._tunnelling()))
+        edges = [_edge_values(device, axis) for axis in axes] if self.tunnelling else []
+        sides = [
+            pair for axis, own in enumerate(edges) for pair in gradient_weights(device, axis, own["half"], own["slope"])
+        ]
+        put(self, "surface", tuple(self._keep(*item) for item in surface_values(device)))
+        given = () if device.dopants is None else fields(device.dopants)
+        put(self, "dopants", tuple(self._keep(item.name, getattr(device.dopants, item.name)) for item in given))
+        put(self, "barriers", barriers_of(device))
+        free = np.zeros(device.grid.shape, np.uint8) if device.surface is None else device.surface.free.copy()
+        for barrier in self.barriers:
+            free[device.terminal(barrier.terminal).nodes] = POTENTIAL
+        put(self, "free", (self._keep("unknown that a contact does not hold", free),) if free.any() else ())
+        held = self.nodes.contact
+        put(
+            self, "held", self._keep("held", np.where(free > 0, np.uint8(0), self.values[held])) if free.any() else held
+        )
+        put(self, "gradients", tuple(self._keep(*item) for item in sides))
 
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
         return tuple(self.values)
+
+    @property
+    def tunnelling_fields(self) -> list[Field]:
+        """Fields of the models of tunnelling, in their order."""
+        entries = [getattr(model, name) for model in self.tunnelling for name in model.__dataclass_fields__]
+        return [item for item in entries if isinstance(item, Field)]
 
     def _keep(self, name: str, values: NDArray[Any], axis: int | None = None) -> Field:
         grid = self.device.grid
@@ -206,8 +263,8 @@ class Coefficients:
         self.values[made] = values
         return made
 
-    def _number_or_field(self, name: str, values: Floats, counts: NDArray[np.bool_], axis: int) -> Any:
-        """Return a number if all relevant edges share the same value, otherwise a field."""
+    def _number_or_field(self, name: str, values: Floats, counts: NDArray[np.bool_], axis: int | None = None) -> Any:
+        """Return a number if all relevant edges or nodes share the same value, otherwise a field."""
         found = np.unique(values[counts])
         return float(found[0]) if found.size == 1 else self._keep(name, values, axis)
 
@@ -231,6 +288,24 @@ class Coefficients:
             entries("ionisation power", given.power, given.pieces),
             entries("ionisation to", given.to, last),
         )
+
+    def _tunnelling(self) -> Iterator[BandTunnelling | TrapTunnelling]:
+        device = self.device
+        given = device.tunnelling
+        if given is None:
+            return
+        bands = (("ln Nc/nie", device.nc), ("ln Nv/nie", device.nv))
+        logs = [self._keep(name, portable.log(states / device.nie)) for name, states in bands]
+        if given.band is not None:
+            a, b, power = given.band
+            yield BandTunnelling(
+                self._keep("tunnelling a", a),
+                self._number_or_field("tunnelling b", b, a > 0.0),
+                self._number_or_field("tunnelling power", power, a > 0.0),
+                *logs,
+            )
+        if given.trap is not None:
+            yield TrapTunnelling(*map(self._keep, ("trap depth", "trap field"), given.trap), *logs)
 
     def _emission(self, axis: int) -> tuple[Emission, ...]:
         """Return the emission of electrons and of holes; empty if emission does not limit them."""
@@ -274,15 +349,21 @@ def neutral_potential(device: Device) -> Floats:
     """Return the potential, kT/q, at which holes - electrons + doping = 0 at each node by itself, at zero bias."""
     middle = -0.5 * (device.theta_n + device.theta_p)
     found: Floats = middle + portable.asinh(device.doping / (2.0 * device.nie))
-    if device.statistics == "boltzmann":
+    if device.statistics == "boltzmann" and device.dopants is None:
         return found
     # Where one carrier is degenerate, the other is negligible; in between, Boltzmann statistics is accurate.
     levels = portable.log(device.nc / REFERENCE_DENSITY), portable.log(device.nv / REFERENCE_DENSITY)
+    degenerate = device.statistics != "boltzmann"
     for _ in range(100):
         eta_n, eta_p = found + device.theta_n - levels[0], -found - device.theta_p - levels[1]
-        n = device.nc * portable.exp(eta_n + activity_of(eta_n))
-        p = device.nv * portable.exp(eta_p + activity_of(eta_p))
-        change = (n - p - device.doping) / (n + p)
+        n, p = device.nc * portable.exp(eta_n), device.nv * portable.exp(eta_p)
+        bound = (0.0, 0.0, 0.0) if device.dopants is None else device.dopants.neutral(n, p)
+        if degenerate:
+            n, p = (
+                states * portable.exp(eta + activity_of(eta))
+                for states, eta in ((device.nc, eta_n), (device.nv, eta_p))
+            )
+        change = (n - p - (device.doping - bound[0])) / (n + p + bound[1] + bound[2])
         found = found - np.clip(change, -0.5, 0.5)
         if float(np.abs(change).max()) < 1e-15:
             break

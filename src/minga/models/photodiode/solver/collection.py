@@ -78,12 +78,12 @@ class Collection:
         put(self, "probability", Field("collection", grid, unit="1", description="charges collected per pair"))
         put(self, "noise", Field("round-off of fluxes", grid, centre="x"))
         put(self, "weights", Field("weight of a plane", grid, centre="x"))
-        put(self, "lines", linear_solver(linear, grid, turned, coefficients.nodes.contact, "transposed lines"))
+        put(self, "lines", linear_solver(linear, grid, turned, coefficients.held, "transposed lines"))
         put(self, "solution", tuple(Field(f"adjoint {k}", grid, boundary=fixed(0.0)) for k in range(3)))
 
     @property
     def _pattern(self) -> Pattern:
-        return pattern(self.biasing.tracks[0].ionisation)
+        return pattern(self.biasing.tracks[0].ionisation, self.biasing.coefficients.tunnelling)
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -118,7 +118,9 @@ class Collection:
         program.apply(transposed(ndim, self._pattern), *newton.lines.matrix, *self.lines.matrix)
         self.lines.setup(program)
         self.lines.solve(program, self.solution, self.solution)
-        program.apply(collected(ndim), self.solution, coefficients.nodes.contact, self.probability)
+        program.apply(
+            collected(ndim), self.solution, coefficients.nodes.contact, coefficients.surface[2:], self.probability
+        )
 
     def _number(self, program: Program) -> Register:
         """Record the number of the wavelength of a step that has ended."""
@@ -217,11 +219,16 @@ def transposed(ndim: int, coupling: Pattern) -> Kernel:
 
 @functools.cache
 def collected(ndim: int) -> Kernel:
-    """Return the kernel of the charges collected per pair; pairs at a contact recombine there."""
+    """Return the kernel of the charges collected per pair; carriers that a contact holds recombine there."""
     here = (0,) * ndim
 
-    def collect(solution: Readers, contact: CellReader, probability: CellReader) -> None:
-        charges = solution[ELECTRONS][here] - solution[HOLES][here]
-        probability[here] = where(contact[here] != 0, 0.0, charges)
+    def collect(solution: Readers, contact: CellReader, free: Readers, probability: CellReader) -> None:
+        charges: list[Node] = []
+        for row in (ELECTRONS, HOLES):
+            held = contact[here] != 0
+            if free:  # 1 and 2, as the rows
+                held = held & (free[0][here] != row)
+            charges.append(where(held, 0.0, solution[row][here]))
+        probability[here] = charges[0] - charges[1]
 
     return Kernel(collect, name="collection of carriers")

@@ -32,16 +32,19 @@ from minga.models.photodiode.solver.coefficients import (
     NodeCoefficients,
     Saturation,
 )
+from minga.models.photodiode.solver.lowering import lowered_potential, row_of, taken
 from minga.models.photodiode.solver.newton import NEVER, Newton, clipped, row
+from minga.models.photodiode.solver.node_models import BandTunnelling, TrapTunnelling
 from minga.models.photodiode.solver.physics import (
     EdgeValues,
     emitted,
     fields_of,
     filled,
-    recombination_rate,
+    neutral_dopants,
     saturated,
 )
 from minga.models.photodiode.solver.terminal import LOGARITHM, ULP
+from minga.models.photodiode.solver.tunnelling import local_models
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.solve.balances import Balances
 from minga.solve.bernoulli import bernoulli_pair
@@ -154,13 +157,18 @@ class Gummel:
         c, newton = self.coefficients, self.newton
         ndim, couplings = c.device.grid.ndim, [edge.coupling for edge in c.edges]
         last, rounds = Register(f"{self.name} correction"), Register(f"{self.name} corrections", "i8")
+        for barrier in c.barriers:
+            own = row_of(barrier, c.device.grid.shape)
+            nodes = (c.nodes.neutral, c.nodes.contact)
+            program.apply(lowered_potential(barrier), state[0], *nodes, self.right, bias=bias, region=own)
+            program.apply(taken(ndim), self.right, state[0], region=own)
         program.let(last, NEVER)
         program.let(rounds, 0)
         with program.repeat(until=(last <= 0.1 * self.tolerance) | (rounds >= POISSON) | ~(last <= NEVER)):
             newton.densities(program, state, bias)
             program.apply(
-                poisson(ndim), state[0], newton.n, newton.p, newton.activities[2:], row(c.nodes), couplings, self.rest,
-                self.right,
+                poisson(ndim), state[0], newton.n, newton.p, newton.activities, row(c.nodes), c.dopants, couplings,
+                self.rest, self.right,
             )  # fmt: skip
             self.balances.solve(program, couplings, couplings, self.rest, self.right, self.right)
             program.apply(moved_potential(ndim), self.right, state[0], into={"largest": last, "place": self.place})
@@ -200,14 +208,14 @@ class Gummel:
             )
         pairs = list(self.made) or [item for edge in newton.edges for item in edge.pairs[:1]]
         program.apply(
-            balance(ndim, carrier), newton.n, newton.p, newton.activities[:2], row(c.nodes), pairs, self.rest,
-            self.right,
+            balance(ndim, carrier, c.tunnelling), newton.n, newton.p, newton.activities[:2], row(c.nodes), pairs,
+            list(state) if c.tunnelling else [], c.tunnelling_fields, c.gradients, c.surface, self.rest, self.right,
             light=light,
         )  # fmt: skip
         self.balances.solve(program, self.up, self.down, self.rest, self.right, self.right)
         program.apply(
-            level(ndim, carrier), self.right, state[0], theta, newton.activities[carrier + 1 :: 2], c.nodes.contact,
-            state[carrier], density, bias=bias,
+            level(ndim, carrier), self.right, state[0], theta, newton.activities[carrier - 1 : carrier],
+            c.nodes.contact, c.surface[2:], state[carrier], density, bias=bias,
             into=largest,
         )  # fmt: skip
         program.let(self.change, mg.max(self.change, largest))
@@ -223,22 +231,26 @@ def rescue_of(newton: Newton) -> Gummel:
 def poisson(ndim: int) -> Kernel:
     """Return the kernel of right side and loss for Newton's correction of the potential, quasi-Fermi potentials fixed.
 
-    `slopes` are d ln n / d eta and its analogue for holes, for Fermi-Dirac statistics; empty for Boltzmann statistics.
+    `activities` are those of `carriers`; `dopants` those of Coefficients, or empty.
     """
     here = (0,) * ndim
 
     def charges(
-        phi: CellReader, n: CellReader, p: CellReader, slopes: Readers, numbers: Readers, couplings: Readers,
-        rest: CellReader, right: CellReader,
+        phi: CellReader, n: CellReader, p: CellReader, activities: Readers, numbers: Readers,
+        dopants: Readers, couplings: Readers, rest: CellReader, right: CellReader,
     ) -> None:  # fmt: skip
         node = NodeCoefficients(*(item[here] for item in numbers))
         free = node.contact == 0
-        charge = node.volume * (p[here] - n[here] + node.doping)
+        slopes = activities[2:]
+        bound = neutral_dopants(dopants, here, n[here], p[here], [item[here] for item in activities[:2]])
+        charge = node.volume * (p[here] - n[here] + (node.doping - bound[0] if dopants else node.doping))
         for axis, coupling in enumerate(couplings):
             above, below = step(ndim, axis, 1), step(ndim, axis, -1)
             charge = charge + (coupling[above] * (phi[above] - phi[here]) - coupling[here] * (phi[here] - phi[below]))
         right[here] = where(free, charge, 0.0)
         answer = slopes[0][here] * n[here] + slopes[1][here] * p[here] if slopes else n[here] + p[here]
+        if dopants:
+            answer = answer + (bound[1] + bound[2])
         rest[here] = where(free, node.volume * answer, HELD)
 
     return Kernel(charges, name="charges for the potential")
@@ -310,31 +322,35 @@ def held_pairs(ndim: int, axis: int) -> Kernel:
     return Kernel(hold, name=f"pairs held across axis {axis}")
 
 
-@functools.cache
-def balance(ndim: int, carrier: int) -> Kernel:
+def balance(ndim: int, carrier: int, tunnelling: Sequence[BandTunnelling | TrapTunnelling]) -> Kernel:
     """Return the kernel of generation and loss rate of a carrier at the nodes; contacts keep their values.
 
     `behind` has both ln gamma for Fermi-Dirac statistics, and is empty for Boltzmann statistics; `pairs` are those
-    generated by ionisation on the edges along each axis, and empty without it.
+    generated by ionisation on the edges along each axis, and empty without it. `state`, `models` and `weights` are for
+    tunnelling, and empty without it.
     """
     here = (0,) * ndim
 
     def balances(
-        n: CellReader, p: CellReader, behind: Readers, numbers: Readers, pairs: Readers, rest: CellReader,
-        right: CellReader, *, light: Node,
+        n: CellReader, p: CellReader, behind: Readers, numbers: Readers, pairs: Readers, state: Readers,
+        models: Readers, weights: Readers, surface: Readers, rest: CellReader, right: CellReader, *, light: Node,
     ) -> None:  # fmt: skip
         node = NodeCoefficients(*(item[here] for item in numbers))
+        local = local_models(node, tunnelling, models, weights, surface, state, ndim)
         own, other = (n[here], p[here]) if carrier == 1 else (p[here], n[here])
-        rate = recombination_rate(node, n[here], p[here])
+        rate = local.rate(n[here], p[here])
         squared = node.intrinsic * node.intrinsic
         if behind:
             squared = squared * exp(behind[0][here] + behind[1][here])
         made = node.generation * light + squared * rate
+        lost: Any = rate
+        for item in local.exchanges(n[here], p[here]):
+            made, lost = made + squared * item.rate * item.emission, lost + item.rate * item.capture
         amount = node.volume * made
         for axis, made_there in enumerate(pairs):
             amount = amount + made_there[here] + made_there[step(ndim, axis, 1)]
-        held = node.contact != 0
-        rest[here] = where(held, HELD, node.volume * rate * other)
+        held = local.held(carrier)
+        rest[here] = where(held, HELD, node.volume * lost * other)
         right[here] = where(held, HELD * own, amount)
 
     return Kernel(balances, name=f"balance of carrier {carrier}")
@@ -344,23 +360,23 @@ def balance(ndim: int, carrier: int) -> Kernel:
 def level(ndim: int, carrier: int) -> Kernel:
     """Return the kernel that stores a density and its quasi-Fermi potential; it yields the largest change.
 
-    `slope` is d ln n / d eta for Fermi-Dirac statistics, where the level follows from the last density by Newton's
-    method; empty for Boltzmann statistics.
+    `behind` is ln gamma for Fermi-Dirac statistics, the one that the density was found with, so that a level without
+    a current stays constant however degenerate the carriers are; empty for Boltzmann statistics. `free` is the carrier
+    that a contact does not hold, or empty.
     """
     here = (0,) * ndim
 
     def levels(
-        found: CellReader, phi: CellReader, theta: CellReader, slope: Readers, contact: CellReader, fermi: CellReader,
-        density: CellReader, *, bias: Node,
+        found: CellReader, phi: CellReader, theta: CellReader, behind: Readers, contact: CellReader, free: Readers,
+        fermi: CellReader, density: CellReader, *, bias: Node,
     ) -> Reduced:  # fmt: skip
         psi = phi[here] + theta[here]
-        if slope:
-            moved = log(found[here] / density[here]) / slope[0][here]
-            new = fermi[here] - moved if carrier == 1 else fermi[here] + moved
-        else:
-            logarithm = log(found[here] / REFERENCE_DENSITY)
-            new = psi - logarithm if carrier == 1 else (psi - bias) + logarithm
-        kept = where(contact[here] != 0, fermi[here], new)
+        if behind:
+            psi = psi + behind[0][here] if carrier == 1 else psi - behind[0][here]
+        logarithm = log(found[here] / REFERENCE_DENSITY)
+        new = psi - logarithm if carrier == 1 else (psi - bias) + logarithm
+        held = contact[here] != 0
+        kept = where(held & (free[0][here] != carrier) if free else held, fermi[here], new)
         change = mg.abs(kept - fermi[here])
         fermi[here] = kept
         density[here] = found[here]

@@ -16,6 +16,7 @@ from minga.engine.follow import Hierarchy
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.photodiode.solver.problem import Linear, Scheme
+from minga.models.photodiode.structure.device import Device
 from minga.solve.block_tridiagonal import BlockLines, Pattern
 from minga.solve.iterative import Iterative
 from minga.solve.row_blocks import planes
@@ -23,7 +24,16 @@ from minga.solve.sparse_factors import sparse
 from minga.space.field import Field
 from minga.space.grid import Grid
 
-__all__ = ["LinearSolver", "check_linear", "chosen", "hierarchies_of", "in_words", "linear_solver", "unsolved_words"]
+__all__ = [
+    "LinearSolver",
+    "check_contacts",
+    "check_linear",
+    "chosen",
+    "hierarchies_of",
+    "in_words",
+    "linear_solver",
+    "unsolved_words",
+]
 
 NARROW: Final = 4
 """Number of nodes across up to which dense row blocks are as fast as any other solver."""
@@ -79,6 +89,21 @@ def check_linear(linear: Linear, grid: Grid, scheme: Scheme) -> None:
         f"linear = {linear!r} is for Newton's method in two axes; this is {found}",
         key="photodiode.linear",
         remedy="leave it out",
+    )
+
+
+def check_contacts(linear: Linear, device: Device, scheme: Scheme) -> None:
+    """Raise CaseError for contacts whose equations are of too different sizes for the iterations of krylov."""
+    metals = [t.name for t in device.terminals if t.image_force or t.tunnelling_mass is not None]
+    loose = device.surface is not None and bool(device.surface.free.any())
+    solver = chosen(linear, device.grid) if scheme == "newton" and device.grid.ndim == 2 else None
+    if solver != "krylov" or not (metals and loose):
+        return
+    raise CaseError(
+        f'linear = "krylov" with a barrier that depends on the field, at the {metals[0]}, and a velocity of '
+        "recombination at the other contact",
+        key="photodiode.linear",
+        remedy='write linear = "sparse", or leave one of both out',
     )
 
 

@@ -26,6 +26,7 @@ from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL, Block, sources
 from minga.models.photodiode.solver.coefficients import ANODE, CATHODE, NodeCoefficients
 from minga.models.photodiode.solver.physics import EdgeValues, Flux
+from minga.models.photodiode.solver.tunnelling import Local
 from minga.solve.laplacian import step
 
 __all__ = [
@@ -53,7 +54,7 @@ def slopes(ndim: int) -> Kernel:
         own = Block()
         split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
         balance: list[Any] = []
-        sources(own, balance, node, split, n[here], p[here], light, [item[here] for item in activities])
+        sources(own, balance, Local(node), split, n[here], p[here], light, [item[here] for item in activities])
         free = node.contact == 0
         for (row, column), item in zip(PLACES, storage, strict=True):
             stored = own.get(POTENTIAL, row)

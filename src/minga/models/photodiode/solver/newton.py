@@ -20,6 +20,7 @@ from minga.lang.math import log
 from minga.models.photodiode.solver.assembly import node_equations, pattern
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.linear import LinearSolver, linear_solver
+from minga.models.photodiode.solver.lowering import lowered_equations, row_of
 from minga.models.photodiode.solver.physics import EdgeValues, carriers, edge_values, fields_of
 from minga.models.photodiode.solver.problem import Linear
 from minga.models.photodiode.solver.terminal import inner_edges
@@ -105,7 +106,8 @@ class Newton:
         ))  # fmt: skip
         put(self, "right", tuple(Field(f"{self.name} right {k}", grid, boundary=fixed(0.0)) for k in range(3)))
         put(self, "lines", linear_solver(
-            self.linear, grid, pattern(self.ionisation), self.coefficients.nodes.contact, f"{self.name} lines",
+            self.linear, grid, pattern(self.ionisation, self.coefficients.tunnelling), self.coefficients.held,
+            f"{self.name} lines",
         ))  # fmt: skip
         for item in ("iterations", "converged", "place", "worst"):
             put(self, item, Register(f"{self.name} {item}", "i8"))
@@ -177,12 +179,21 @@ class Newton:
         """Record the residual and the matrix for a state whose densities and contributions of edges are known."""
         c = self.coefficients
         program.apply(
-            node_equations(c.device.grid.ndim, self.ionisation), list(state), self.n, self.p, self.activities,
-            row(c.nodes),
+            node_equations(c.device.grid.ndim, self.ionisation, c.tunnelling), list(state), self.n, self.p,
+            self.activities, row(c.nodes),
             [edge.coupling for edge in c.edges], [item for edge in self.edges for item in edge.all],
-            *self.lines.matrix, self.right, bias=bias, light=light,
+            c.tunnelling_fields, c.gradients, c.surface, c.dopants, *self.lines.matrix, self.right,
+            bias=bias, light=light,
             into={"largest": self.residual, "place": self.worst},
         )  # fmt: skip
+        for barrier in c.barriers:
+            lower, diagonal, upper = self.lines.matrix
+            found = program.apply(
+                lowered_equations(barrier), state[0], c.nodes.neutral, c.nodes.contact, self.right[0], diagonal[0],
+                (upper if barrier.inward > 0 else lower)[0], bias=bias,
+                region=row_of(barrier, c.device.grid.shape),
+            )  # fmt: skip
+            program.let(self.residual, mg.max(self.residual, found))
 
     def solve(self, program: Program, state: Sequence[Slot], bias: Any, light: Any) -> None:
         """Record the iteration, starting from the contents of `state`, contacts included."""

@@ -9,6 +9,7 @@ from typing import Final
 from minga.engine.program import Program
 from minga.lang.expr import where
 from minga.models.photodiode.solver.biasing import Biasing, Track
+from minga.models.photodiode.solver.parts import record_parts
 from minga.models.photodiode.solver.probes import field_strength, middle_edge, shown
 from minga.models.photodiode.solver.problem import suffix
 from minga.models.photodiode.solver.terminal import inner_edges
@@ -122,6 +123,10 @@ def record_observables(
         seen[f"uniformity{end}"] = track.uniformity
         seen[f"E_max{end}"] = track.strongest
         seen[f"iterations{end}"] = track.iterations
+        if problem.current_parts:
+            parts = {f"J_{name}{end}": part for name, part in record_parts(program, track).items()}
+            seen |= parts
+            columns += parts
         if problem.ionisation:
             value(f"M{end}", 1.0 / where(track.inverse > 0.0, track.inverse, 1.0))
     if biasing.middle is not None:

@@ -32,10 +32,19 @@ from minga.lang.math import exp, expm1, log, log1p
 from minga.models.photodiode.solver.coefficients import EdgeCoefficients, Emission, NodeCoefficients, Pieces, Saturation
 from minga.models.photodiode.solver.fermi import activity
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
+from minga.models.photodiode.structure.heavy import NodeDopants
 from minga.solve.bernoulli import bernoulli_pair, relative_slope
 from minga.solve.laplacian import step
 
-__all__ = ["EdgeValues", "carriers", "edge_values", "emitted", "ionisation_coefficient", "recombination"]
+__all__ = [
+    "EdgeValues",
+    "carriers",
+    "edge_values",
+    "emitted",
+    "ionisation_coefficient",
+    "neutral_dopants",
+    "recombination",
+]
 
 Readers = Sequence[CellReader]
 
@@ -114,6 +123,16 @@ def carriers(ndim: int) -> Kernel:
         p[here] = REFERENCE_DENSITY * exp(levels[1])
 
     return Kernel(densities, name="carrier densities")
+
+
+def neutral_dopants(dopants: Readers, place: tuple[int, ...], n: Node, p: Node, activities: Sequence[Node]) -> Any:
+    """Return `NodeDopants.neutral` in a kernel; zeros without such dopants. `activities`: both ln gamma, or empty."""
+    if not dopants:
+        return 0.0, 0.0, 0.0
+    found: list[Any] = [item[place] for item in dopants]
+    if activities:
+        n, p = n * exp(-activities[0]), p * exp(-activities[1])
+    return NodeDopants(*found).neutral(n, p)
 
 
 # Edges ---------------------------------------------------------------------------------------------------------------
@@ -334,17 +353,27 @@ def edge_values(
 
 
 # Nodes ---------------------------------------------------------------------------------------------------------------
-def recombination(node: NodeCoefficients, n: Node, p: Node, split: Node, behind: Node | None = None) -> Node:
-    """Return R in 1/cm3 s; `split` is Fp - Fn in kT/q, and `behind` the sum of both ln gamma (None: 0)."""
+def recombination(
+    node: NodeCoefficients, n: Node, p: Node, split: Node, behind: Node | None = None, further: Node | None = None
+) -> Node:
+    """Return R in 1/cm3 s; `split` is Fp - Fn in kT/q, and `behind` the sum of both ln gamma (None: 0).
+
+    `further` is added to `recombination_rate`.
+    """
     squared = node.intrinsic * node.intrinsic
     if behind is not None:
         squared = squared * exp(behind)
-    return as_node(squared * expm1(split) * recombination_rate(node, n, p))
+    rate = recombination_rate(node, n, p)
+    return as_node(squared * expm1(split) * (rate if further is None else rate + further))
 
 
 def recombination_rate(node: NodeCoefficients, n: Node, p: Node) -> Node:
     """Return R over n p - nie^2, cm3/s."""
-    traps = node.rate_n * (n + node.intrinsic) + node.rate_p * (p + node.intrinsic)
-    # 1 / (tau_p (n + n1) + tau_n (p + p1)), valid for infinite lifetimes as well.
-    shockley = node.rate_n * node.rate_p / where(traps > 0.0, traps, 1.0)
+    shockley = through_traps(node.rate_n, node.rate_p, node.intrinsic, n, p)
     return as_node(shockley + node.radiative + node.auger_n * n + node.auger_p * p)
+
+
+def through_traps(rate_n: Node, rate_p: Node, intrinsic: Node, n: Node, p: Node) -> Node:
+    """Return 1 / (tau_p (n + n1) + tau_n (p + p1)) from 1/tau, valid for infinite lifetimes as well."""
+    traps = rate_n * (n + intrinsic) + rate_p * (p + intrinsic)
+    return as_node(rate_n * rate_p / where(traps > 0.0, traps, 1.0))

@@ -67,6 +67,8 @@ class Problem:
         Whether to compute dQ/dV of each curve.
     repeats
         Number of steps at each voltage, for example one for each wavelength.
+    current_parts
+        Whether to observe the parts of each current.
     linear
         Solver of linear systems with two axes, see `minga.models.photodiode.solver.linear`.
     mode
@@ -98,6 +100,7 @@ class Problem:
     frequencies: tuple[float, ...] = ()
     circuit: Circuit | None = None
     repeats: int = 1
+    current_parts: bool = False
 
     def __post_init__(self) -> None:
         if self.bias and self.current:

@@ -38,6 +38,10 @@ def quaternary(y: float, materials: Mapping[str, Material]) -> Material:
     holes = 200.0 - 400.0 * y + 500.0 * y * y
     return replace(
         middle,
+        narrowing=None,
+        donor=None,
+        acceptor=None,
+        tunnelling_mass=_mean((low.tunnelling_mass, high.tunnelling_mass), share),
         varshni=_between(low.varshni, high.varshni, share),
         gap=gap,
         affinity=inp.affinity + 0.4 * (inp.gap - gap),
@@ -55,6 +59,12 @@ def _between(low: Pair | None, high: Pair | None, share: float) -> Pair | None:
     if low is None or high is None:
         return None
     return (1 - share) * low[0] + share * high[0], (1 - share) * low[1] + share * high[1]
+
+
+def _mean(ends: tuple[float | None, float | None], share: float) -> float | None:
+    """Interpolate linearly between two materials; None if the value of either is unknown."""
+    low, high = ends
+    return None if low is None or high is None else (1 - share) * low + share * high
 
 
 def _up_to(model: CaugheyThomas | None, largest: float) -> CaugheyThomas | None:

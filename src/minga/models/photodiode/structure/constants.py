@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["BOLTZMANN", "CHARGE", "LIGHT_SPEED", "PLANCK", "REFERENCE_DENSITY", "VACUUM", "thermal_voltage"]
+__all__ = [
+    "BOLTZMANN",
+    "CHARGE",
+    "ELECTRON_MASS",
+    "LIGHT_SPEED",
+    "PLANCK",
+    "REFERENCE_DENSITY",
+    "VACUUM",
+    "thermal_voltage",
+]
 
 CHARGE: Final = 1.602176634e-19
 """Elementary charge, C."""
@@ -17,6 +26,9 @@ VACUUM: Final = 8.8541878128e-14
 
 PLANCK: Final = 6.62607015e-34
 """Planck constant, J s."""
+
+ELECTRON_MASS: Final = 9.1093837015e-31
+"""Mass of the electron, kg."""
 
 LIGHT_SPEED: Final = 2.99792458e10
 """Speed of light, cm/s."""

@@ -13,6 +13,7 @@ from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY, thermal_voltage
 from minga.models.photodiode.structure.emission import emission_of
+from minga.models.photodiode.structure.heavy import NodeDopants, dopants_of, narrowing_of
 from minga.models.photodiode.structure.illumination import Illumination, illumination_of
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
 from minga.models.photodiode.structure.layers import (
@@ -21,11 +22,14 @@ from minga.models.photodiode.structure.layers import (
     edge_ionisation,
     layer_numbers,
     properties_of,
+    tunnelling_of,
 )
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.optics import generation_of, photon_flux
 from minga.models.photodiode.structure.stack import Contact, LayerOf, Light, Region, Stack
+from minga.models.photodiode.structure.surface import NodeSurface, surface_of
 from minga.models.photodiode.structure.temperature import unheated
+from minga.models.photodiode.structure.tunnelling import NodeTunnelling
 from minga.space.grid import Grid
 
 __all__ = ["Device", "Terminal", "device_from"]
@@ -47,12 +51,18 @@ class Terminal:
         ``"ohmic"`` or ``"schottky"``.
     barrier
         Barrier of a Schottky contact for electrons, eV.
+    image_force
+        Whether the field lowers the barrier by the image force.
+    tunnelling_mass
+        Mass of carriers that tunnel through the barrier, relative to that of the electron; None: they do not.
     """
 
     name: str
     nodes: NDArray[np.bool_]
     kind: Literal["ohmic", "schottky"] = "ohmic"
     barrier: float | None = None
+    image_force: bool = False
+    tunnelling_mass: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,6 +131,14 @@ class Device:
     emission
         Reciprocal emission velocities on the edges along each axis, see `structure.emission`; empty if emission limits
         no flux.
+    tunnelling
+        Tunnelling from band to band and to traps; None: none.
+    surface
+        Surfaces that recombine carriers; None: none.
+    narrowing
+        Narrowing of the gap by dopants, which theta_n, theta_p and nie include, eV; None: none.
+    dopants
+        Dopants that are not all ionised; None: all are.
     unheated
         Quantities that keep their values at 300 K although the temperature is another one: the kind, and the materials
         or sets concerned (empty: all).
@@ -162,12 +180,28 @@ class Device:
     light: Light | None = None
     illumination: Illumination | None = None
     emission: tuple[Floats, ...] = ()
+    tunnelling: NodeTunnelling | None = None
+    surface: NodeSurface | None = None
+    dopants: NodeDopants | None = None
+    narrowing: Floats | None = None
     unheated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def thermal_voltage(self) -> float:
         """Thermal voltage kT/q, V."""
         return thermal_voltage(self.temperature)
+
+    @property
+    def local_models(self) -> str | None:
+        """Key of a model that only steady currents include: tunnelling, surfaces, lowered barriers or dopants."""
+        contacts = [t for t in self.terminals if t.image_force or t.tunnelling_mass is not None]
+        found = {
+            "tunnelling": self.tunnelling is not None,
+            "surfaces": self.surface is not None,
+            "contacts": bool(contacts),
+            "incomplete_ionisation": self.dopants is not None,
+        }
+        return next((key for key, present in found.items() if present), None)
 
     def terminal(self, name: str) -> Terminal:
         """Return the contact of the given name.
@@ -216,12 +250,18 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         doping, impurities = _with_region(region, doping, impurities, mesh, across)
     mobility_n, mobility_p = columns.mobilities(stack, impurities)
     illumination = _illumination(stack, columns, mesh)
+    narrowing = None
+    if stack.gap_narrowing:
+        narrowing = _narrow(stack, columns, spread, doping, impurities)
+    dopants = _dopants(stack, columns, spread, doping, impurities)
     electrons, holes = edge_ionisation(stack, columns, shape)
-    terminals = tuple(_terminal(contact, shape, across) for contact in stack.contacts)
+    terminals = tuple(_terminal(contact, shape, across, columns) for contact in stack.contacts)
     for terminal in terminals:
         if terminal.barrier is not None:
             held = _held_by(terminal.barrier, spread, thermal_voltage(stack.temperature))
             doping = np.where(terminal.nodes, held, doping)
+            if dopants is not None:  # the metal determines the densities
+                dopants.donors[terminal.nodes] = dopants.acceptors[terminal.nodes] = 0.0
     return Device(
         grid=_grid(mesh, across),
         nodes=(mesh.nodes,) if across is None else (mesh.nodes, across.nodes),
@@ -243,6 +283,16 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         light=stack.light,
         illumination=illumination,
         emission=_emission(stack, columns, spread, terminals),
+        tunnelling=_tunnelling(stack, columns, shape),
+        dopants=dopants,
+        narrowing=narrowing,
+        surface=surface_of(
+            stack.surfaces,
+            [(contact, terminal.nodes) for contact, terminal in zip(stack.contacts, terminals, strict=True)],
+            mesh,
+            across,
+            doping,
+        ),
         unheated=unheated(stack, columns.materials, [s for s in chosen_sets(stack, columns) if s is not None]),
         **spread,
     )
@@ -319,7 +369,7 @@ def _with_region(
     return doping + inside * (region.doping - doping), impurities + inside * (abs(region.doping) - impurities)
 
 
-def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None) -> Terminal:
+def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None, columns: LayerProperties) -> Terminal:
     nodes = np.zeros(shape, np.bool_)
     row = nodes[0 if contact.at == "top" else -1 :][:1]
     if across is None or contact.y is None:
@@ -332,7 +382,16 @@ def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None) -> 
             key="photodiode.contacts",
             remedy="make it wider, move it onto the device, or give the device more columns",
         )
-    return Terminal(contact.name, nodes, contact.kind, contact.barrier)
+    mass = columns.materials[0 if contact.at == "top" else -1].tunnelling_mass
+    if contact.tunnelling and mass is None:
+        raise CaseError(
+            f"the tunnelling mass of the semiconductor at the {contact.name} is unknown",
+            key=f"photodiode.contacts.{contact.name}.tunnelling",
+            remedy="use a material of your own with tunnelling_mass = 0.1, relative to the mass of the electron",
+        )
+    return Terminal(
+        contact.name, nodes, contact.kind, contact.barrier, contact.image_force, mass if contact.tunnelling else None
+    )
 
 
 def _emission(
@@ -352,6 +411,40 @@ def _emission(
         (values["nv"], portable.log(values["nv"] / REFERENCE_DENSITY) + values["theta_p"]),
     )
     return emission_of(bands, _spread_numbers(numbers, shape), metal, stack.temperature)
+
+
+def _narrow(
+    stack: Stack, columns: LayerProperties, values: dict[str, Floats], doping: Floats, impurities: Floats
+) -> Floats:
+    """Narrow the gap in theta_n, theta_p and nie, half in each band; return the narrowing in eV."""
+    shift = narrowing_of([m.narrowing for m in columns.materials], doping, impurities)
+    half = 0.5 * shift / thermal_voltage(stack.temperature)
+    values["theta_n"] = values["theta_n"] + half
+    values["theta_p"] = values["theta_p"] - half
+    values["nie"] = values["nie"] * portable.exp(half)
+    return shift
+
+
+def _dopants(
+    stack: Stack, columns: LayerProperties, values: dict[str, Floats], doping: Floats, impurities: Floats
+) -> NodeDopants | None:
+    if not stack.incomplete_ionisation:
+        return None
+    levels = [(m.donor, m.acceptor) for m in columns.materials]
+    states = [values["nc"], values["nv"]]
+    return dopants_of(levels, doping, impurities, states, thermal_voltage(stack.temperature))
+
+
+def _tunnelling(stack: Stack, columns: LayerProperties, shape: tuple[int, ...]) -> NodeTunnelling | None:
+    found = tunnelling_of(stack, columns)
+    if found is None:
+        return None
+    band, trap = (
+        None if part is None else [_spread(item, shape) for item in part] for part in (found.band, found.trap)
+    )
+    return NodeTunnelling(
+        None if band is None else (band[0], band[1], band[2]), None if trap is None else (trap[0], trap[1]), found.names
+    )
 
 
 def _held_by(barrier: float, values: dict[str, Floats], vt: float) -> Floats:

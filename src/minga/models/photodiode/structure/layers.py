@@ -18,6 +18,13 @@ from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.optics import absorption_of
 from minga.models.photodiode.structure.stack import Layer, Light, Stack
 from minga.models.photodiode.structure.temperature import gap_at, lattice_share, saturation_at, with_impurities
+from minga.models.photodiode.structure.tunnelling import (
+    KANE,
+    NodeTunnelling,
+    TunnellingSet,
+    nodes_of,
+    shipped_tunnelling,
+)
 
 __all__ = [
     "LayerProperties",
@@ -270,5 +277,50 @@ def set_of(stack: Stack, number: int, materials: Sequence[Material]) -> Ionisati
             key="photodiode.ionisation",
             suggestion=suggest(name, known),
             remedy=f"choose one of {', '.join(sorted(known))}, or none",
+        )
+    return known[name]
+
+
+# Tunnelling ----------------------------------------------------------------------------------------------------------
+def tunnelling_of(stack: Stack, columns: LayerProperties) -> NodeTunnelling | None:
+    """Return tunnelling at the nodes along x; None if it is switched off."""
+    if stack.band_to_band is None and not stack.trap_assisted:
+        return None
+    kinds = {material: gap_at(material, stack.temperature) for material in dict.fromkeys(columns.materials)}
+    names = stack.band_to_band
+    sets = {} if names is None else {material: tunnelling_set(material, names.get(material.name)) for material in kinds}
+    for material in kinds:
+        if (stack.trap_assisted or sets.get(material) == KANE) and material.tunnelling_mass is None:
+            raise CaseError(
+                f"the tunnelling mass of {material.name} is unknown",
+                key="photodiode.tunnelling",
+                remedy="use a material of your own with tunnelling_mass = 0.1, relative to the mass of the electron",
+            )
+    band, trap = nodes_of(
+        np.array([kinds[m] for m in columns.materials]),
+        [m.tunnelling_mass for m in columns.materials],
+        [sets[m] for m in columns.materials] if sets else None,
+        stack.trap_assisted,
+        thermal_voltage(stack.temperature),
+    )
+    said = {m.name: own.name if isinstance(own, TunnellingSet) else own or "none" for m, own in sets.items()}
+    return NodeTunnelling(band, trap, tuple(said.items()))
+
+
+def tunnelling_set(material: Material, chosen: str | None) -> TunnellingSet | str | None:
+    """Return the set of band-to-band tunnelling of a material: a set, "kane", or None."""
+    name = chosen or material.tunnelling
+    if isinstance(name, TunnellingSet) or name == KANE:
+        return name
+    if name == "none":
+        return None
+    known = shipped_tunnelling()
+    if name not in known:
+        found = "has no set" if name is None else f"has the set {name!r}, which does not exist"
+        raise CaseError(
+            f"{material.name} {found} of band-to-band tunnelling",
+            key="photodiode.tunnelling.band_to_band",
+            suggestion=None if name is None else suggest(name, known),
+            remedy=f'choose one of {", ".join([*sorted(known), KANE])}, or "none": {{{material.name} = "none"}}',
         )
     return known[name]

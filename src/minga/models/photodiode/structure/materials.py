@@ -12,8 +12,10 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from minga.errors import CaseError
+from minga.models.photodiode.structure.heavy import JainRoulston, Level, Slotboom
 from minga.models.photodiode.structure.indices import Index, IndexSaid, index_of
 from minga.models.photodiode.structure.ionisation import IonisationSet, SetSettings
+from minga.models.photodiode.structure.tunnelling import TunnellingSet, TunnellingSetSettings
 from minga.models.photodiode.structure.vurgaftman import alloys
 from minga.schema import validate
 
@@ -98,6 +100,14 @@ class Material:
         (alpha in eV/K, beta in K) of Eg(T) = Eg(0) - alpha T^2/(T + beta), if known.
     alloy
         Name and composition of an alloy whose gap depends on the temperature as `structure.vurgaftman` says.
+    tunnelling
+        Set of band-to-band tunnelling, the name of one, or "kane" for Kane's formula of direct gaps.
+    tunnelling_mass
+        Mass of tunnelling carriers, relative to that of the electron.
+    narrowing
+        Narrowing of the gap by dopants, if known.
+    donor, acceptor
+        Levels of the dopants, if known.
     sources
         Source of each value, by the name of the attribute.
     """
@@ -126,6 +136,11 @@ class Material:
     ionisation: str | IonisationSet | None = None
     varshni: tuple[float, float] | None = None
     alloy: tuple[str, float] | None = None
+    tunnelling: str | TunnellingSet | None = None
+    tunnelling_mass: float | None = None
+    narrowing: Slotboom | JainRoulston | None = None
+    donor: Level | None = None
+    acceptor: Level | None = None
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
@@ -195,6 +210,26 @@ class _Varshni(_Cited):
     beta: Annotated[NotNegative, Field(description="K")]
 
 
+class _Slotboom(_Cited):
+    energy: Annotated[Positive, Field(description="eV: energy = 6.92e-3")]
+    reference: Annotated[Positive, Field(description="1/cm3: reference = 1.3e17")]
+    constant: Annotated[NotNegative, Field(description="constant = 0.5")] = 0.5
+
+
+Coefficients = tuple[NotNegative, NotNegative, NotNegative]
+
+
+class _JainRoulston(_Cited):
+    n: Annotated[Coefficients, Field(description="a (eV cm), b (eV cm^3/4), c (eV cm^3/2) of n: n = [17.2e-9, ...]")]
+    p: Annotated[Coefficients, Field(description="the same of p")]
+
+
+class _Level(_Cited):
+    energy: Annotated[Positive, Field(description="eV below the band: energy = 0.045")]
+    degeneracy: Annotated[Positive, Field(description="degeneracy = 2.0")]
+    reduction: Annotated[NotNegative, Field(description="eV cm, times the cube root of the impurities")] = 0.0
+
+
 class _MaterialSettings(BaseModel):
     model_config = _STRICT
 
@@ -224,10 +259,33 @@ class _MaterialSettings(BaseModel):
     x: Annotated[float | None, Field(ge=0, le=1, description="composition of AlGaAs, InGaAs or InAlAs: x = 0.48")] = (
         None
     )
+    narrowing: Annotated[
+        _Slotboom | _JainRoulston | None,
+        Field(description="narrowing = {energy = ..., reference = ...}, or {n = [a, b, c], p = [a, b, c]}"),
+    ] = None
+    donor: _Level | None = None
+    acceptor: _Level | None = None
+    tunnelling: Annotated[
+        str | TunnellingSetSettings | None,
+        Field(description='tunnelling = "hurkx", "kane" for a direct gap, or {a = ..., b = ..., power = 2.0}'),
+    ] = None
+    tunnelling_mass: Annotated[
+        Cited | None, Field(description="relative to the mass of the electron: tunnelling_mass = 0.041")
+    ] = None
     ionisation: Annotated[
         str | SetSettings | None,
         Field(description='ionisation = "cook", or {electrons = [{a = ..., b = ...}], holes = [{a = ..., b = ...}]}'),
     ] = None
+
+
+_PLAIN: Final[dict[type, Any]] = {
+    _CaugheyThomas: CaugheyThomas,
+    _Saturation: Saturation,
+    _Slotboom: Slotboom,
+    _JainRoulston: JainRoulston,
+    _Level: Level,
+}
+"""Classes of properties whose files have their attributes."""
 
 
 def _material(name: str, table: Mapping[str, Any], directory: Path) -> Material:
@@ -235,19 +293,17 @@ def _material(name: str, table: Mapping[str, Any], directory: Path) -> Material:
     values: dict[str, Any] = {"name": name}
     sources: dict[str, str] = {}
     for item in fields(Material):
-        found = getattr(said, item.name, None)
+        found: Any = getattr(said, item.name, None)
         if isinstance(found, _Cited) and found.source:
             sources[item.name] = found.source
+        if (plain := _PLAIN.get(type(found))) is not None:
+            found = plain(**found.model_dump(exclude={"source"}))
         match found:
             case _Number() | _NumberOrNone():
                 found = found.value
-            case _CaugheyThomas():
-                found = CaugheyThomas(**found.model_dump(exclude={"source"}))
-            case _Saturation():
-                found = Saturation(**found.model_dump(exclude={"source"}))
             case _Absorption():
                 found = Absorption(found.wavelengths, found.coefficients)
-            case SetSettings():
+            case SetSettings() | TunnellingSetSettings():
                 found = found.made(name)
             case _Varshni():
                 found = (found.alpha, found.beta)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from minga.models.photodiode.structure.indices import Index
 from minga.models.photodiode.structure.materials import Material
 
-__all__ = ["Coating", "Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack", "Substrate"]
+__all__ = ["Coating", "Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack", "Substrate", "Surface"]
 
 Floats = NDArray[np.float64]
 Side = Literal["top", "bottom"]
@@ -106,6 +106,12 @@ class Contact:
         ``"ohmic"`` or ``"schottky"``.
     barrier
         Barrier of a Schottky contact for electrons, eV.
+    recombination
+        Velocity of recombination of minority carriers at an ohmic contact, cm/s; None: infinite.
+    image_force
+        Whether the field lowers the barrier of a Schottky contact by the image force.
+    tunnelling
+        Whether carriers tunnel through the barrier of a Schottky contact (thermionic-field emission).
     """
 
     name: str
@@ -113,6 +119,32 @@ class Contact:
     y: tuple[float, float] | None = None
     kind: Literal["ohmic", "schottky"] = "ohmic"
     barrier: float | None = None
+    recombination: float | None = None
+    image_force: bool = False
+    tunnelling: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Surface:
+    """A plane at which carriers recombine.
+
+    Parameters
+    ----------
+    normal
+        Axis normal to the plane.
+    at
+        Its position along that axis, cm.
+    span
+        Range along the other axis, cm; None for all.
+    velocity_n, velocity_p
+        Velocities of recombination of electrons and holes, cm/s.
+    """
+
+    normal: Literal["x", "y"]
+    at: float
+    span: tuple[float, float] | None
+    velocity_n: float
+    velocity_p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +259,16 @@ class Stack:
         Names of sets of ionisation coefficients by the name of a material, in place of the material's own.
     emission
         Whether thermionic emission limits currents across barriers.
+    band_to_band
+        Names of sets of band-to-band tunnelling by the name of a material, in place of the material's own; None: off.
+    trap_assisted
+        Whether carriers tunnel to traps.
+    surfaces
+        Planes at which carriers recombine.
+    gap_narrowing
+        Whether dopants narrow the gap.
+    incomplete_ionisation
+        Whether dopants may keep their carriers.
     """
 
     layers: tuple[Layer, ...]
@@ -239,3 +281,8 @@ class Stack:
     recombination: tuple[str, ...] = ("srh", "radiative", "auger")
     ionisation: Mapping[str, str] = field(default_factory=dict)
     emission: bool = False
+    band_to_band: Mapping[str, str] | None = None
+    trap_assisted: bool = False
+    surfaces: tuple[Surface, ...] = ()
+    gap_narrowing: bool = False
+    incomplete_ionisation: bool = False
