@@ -182,8 +182,9 @@ class SmallSignal:
             terminal_current, self.currents, equations.coefficients.edges[0].coupling, frequency=self.frequency,
             region=equations.inner(0),
         )  # fmt: skip
-        program.let(answer.re, unit * (found.re / found.length))
-        program.let(answer.im, unit * ((found.im + self.frequency * voltage) / found.length))
+        along = equations.coefficients.device.direction
+        program.let(answer.re, unit * (along * found.re / found.length))
+        program.let(answer.im, unit * ((along * found.im + self.frequency * voltage) / found.length))
         return [unit * (found.most_re - found.least_re), unit * (found.most_im - found.least_im)]
 
     def _contacts(self, program: Program, answer: Answer, unit: float) -> list[Any]:

@@ -192,6 +192,11 @@ class Device:
         return thermal_voltage(self.temperature)
 
     @property
+    def direction(self) -> float:
+        """Sign along x of a current from the anode to the cathode: -1 if the anode lies at the last row."""
+        return 1.0 if self.terminal("anode").nodes[0].any() else -1.0
+
+    @property
     def local_models(self) -> str | None:
         """Key of a model that only steady currents include: tunnelling, surfaces, lowered barriers or dopants."""
         contacts = [t for t in self.terminals if t.image_force or t.tunnelling_mass is not None]
