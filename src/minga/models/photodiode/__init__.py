@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from minga.models.photodiode.pointwise.setup import Pointwise
     from minga.models.photodiode.solver.circuit import Circuit
     from minga.models.photodiode.solver.problem import Problem
+    from minga.models.photodiode.structure.beam import Beam
     from minga.models.photodiode.structure.device import Device, Terminal, device_from
     from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
     from minga.models.photodiode.structure.indices import Index
+    from minga.models.photodiode.structure.pairs import Pairs
     from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Stack, Substrate
 
 __all__ = [
+    "Beam",
     "Circuit",
     "Coating",
     "Contact",
@@ -32,6 +35,7 @@ __all__ = [
     "Layer",
     "Light",
     "LocalNoise",
+    "Pairs",
     "Pointwise",
     "Problem",
     "Region",

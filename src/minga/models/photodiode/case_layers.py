@@ -13,6 +13,7 @@ from minga.errors import CaseError, suggest
 from minga.models.photodiode.case_light import index_in, is_lit, light_of
 from minga.models.photodiode.case_materials import material_of, materials_of
 from minga.models.photodiode.case_mesh import across_of, check_size, mesh_of, rows_of
+from minga.models.photodiode.case_pairs import pairs_of
 from minga.models.photodiode.settings import (
     ContactSettings,
     LayerSettings,
@@ -53,6 +54,10 @@ def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
             key="photodiode.light.wavelength",
             remedy="choose a shorter wavelength, or write absorption = 6100.0 (1/cm) in the layer that absorbs",
         )
+    if stack.pairs is not None and not device.generation.any():
+        raise CaseError(
+            f"{stack.pairs.name}: no pairs at all", key="photodiode.light.generation", remedy="give G in 1/cm3 s"
+        )
     return device
 
 
@@ -82,6 +87,7 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         recombination=settings.recombination,
         ionisation=_ionisation(settings, layers),
         emission=settings.emission,
+        pairs=pairs_of(settings, directory),
     )
 
 

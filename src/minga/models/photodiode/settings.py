@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings_ac import AcSettings, CvSettings, NoiseSettings
-from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, SubstrateSettings
+from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, GaussianSettings, SubstrateSettings
 from minga.models.photodiode.settings_qe import QeSettings
 from minga.models.photodiode.structure.indices import IndexSaid
 
@@ -159,7 +159,21 @@ class LightSettings(BaseModel):
         Wavelength | None,
         Field(json_schema_extra={"unit": "nm"}, description='nm: wavelength = 1550.0; only mode = "qe" may omit it'),
     ] = None
-    side: Annotated[Literal["cathode", "anode"], Field(description="illuminated side")] = "cathode"
+    side: Annotated[
+        Literal["cathode", "anode", "left", "right"],
+        Field(description='illuminated side; with two axes "left", y = 0, or "right", too'),
+    ] = "cathode"
+    x: Annotated[
+        tuple[Place, Place] | None, Field(description="lit part of the left or right side, um: x = [1.0, 2.5]")
+    ] = None
+    y: Annotated[
+        tuple[Place, Place] | None, Field(description="lit part of the anode's or cathode's side, um: y = [0.0, 5.0]")
+    ] = None
+    gaussian: GaussianSettings | None = None
+    generation: Annotated[
+        str | None,
+        Field(description='file of x, y, G in um and 1/cm3 s, instead of all others: generation = "pairs.csv"'),
+    ] = None
     optics: Annotated[
         Literal["beer-lambert", "transfer-matrix"],
         Field(description='optics = "beer-lambert", or "transfer-matrix" with reflection and interference'),

@@ -95,9 +95,7 @@ class Collection:
         number = self._number(program)
         with program.when(number == 0):
             self._collect(program)
-        device = self.biasing.coefficients.device
-        share = device.areas[0][1] / device.areas[0][1].sum()
-        absorbed = [np.multiply.outer(item.nodes, share) for item in self.spectrum.illuminations]
+        absorbed = [item.nodes for item in self.spectrum.illuminations]
 
         def efficiency(at: float, probability: np.ndarray) -> float:
             return math.fsum((absorbed[int(at)].reshape(probability.shape) * probability).ravel().tolist())

@@ -13,7 +13,8 @@ from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY, thermal_voltage
 from minga.models.photodiode.structure.emission import emission_of
-from minga.models.photodiode.structure.illumination import Illumination, illumination_of
+from minga.models.photodiode.structure.generation import generated_in
+from minga.models.photodiode.structure.illumination import Illumination
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
 from minga.models.photodiode.structure.layers import (
     LayerProperties,
@@ -23,7 +24,6 @@ from minga.models.photodiode.structure.layers import (
     properties_of,
 )
 from minga.models.photodiode.structure.mesh import Mesh
-from minga.models.photodiode.structure.optics import generation_of, photon_flux
 from minga.models.photodiode.structure.stack import Contact, LayerOf, Light, Region, Stack
 from minga.models.photodiode.structure.temperature import unheated
 from minga.space.grid import Grid
@@ -117,13 +117,15 @@ class Device:
     light
         The light; None: dark.
     illumination
-        Where the light goes, if it is reflected and interferes; None otherwise.
+        Where the light goes, if it is reflected and interferes, or comes across the layers; None otherwise.
     emission
         Reciprocal emission velocities on the edges along each axis, see `structure.emission`; empty if emission limits
         no flux.
     unheated
         Quantities that keep their values at 300 K although the temperature is another one: the kind, and the materials
         or sets concerned (empty: all).
+    lit_section
+        Area of the light over that of the device normal to x, to which currents refer.
     """
 
     grid: Grid
@@ -163,6 +165,7 @@ class Device:
     illumination: Illumination | None = None
     emission: tuple[Floats, ...] = ()
     unheated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lit_section: float = 1.0
 
     @property
     def thermal_voltage(self) -> float:
@@ -215,7 +218,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
     for region in stack.regions:
         doping, impurities = _with_region(region, doping, impurities, mesh, across)
     mobility_n, mobility_p = columns.mobilities(stack, impurities)
-    illumination = _illumination(stack, columns, mesh)
+    lit = generated_in(stack, columns.values["absorption"], numbers, mesh, across)
     electrons, holes = edge_ionisation(stack, columns, shape)
     terminals = tuple(_terminal(contact, shape, across) for contact in stack.contacts)
     for terminal in terminals:
@@ -231,7 +234,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         doping=doping,
         mobility_n=mobility_n,
         mobility_p=mobility_p,
-        generation=_spread(_generation(stack, columns, mesh, illumination), shape),
+        generation=lit.pairs,
         ionisation_n=electrons,
         ionisation_p=holes,
         layer=_spread_numbers(numbers, shape),
@@ -241,7 +244,8 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         statistics=stack.statistics,
         field_mobility="field" in stack.mobility,
         light=stack.light,
-        illumination=illumination,
+        illumination=lit.illumination,
+        lit_section=lit.section,
         emission=_emission(stack, columns, spread, terminals),
         unheated=unheated(stack, columns.materials, [s for s in chosen_sets(stack, columns) if s is not None]),
         **spread,
@@ -280,23 +284,6 @@ def _areas(mesh: Mesh, across: Mesh | None) -> tuple[Floats, ...]:
     if across is None:
         return (mesh.openings,)
     return np.outer(mesh.openings, across.sections), np.outer(mesh.volumes, across.openings)
-
-
-def _illumination(stack: Stack, columns: LayerProperties, mesh: Mesh) -> Illumination | None:
-    if stack.light is None or stack.light.optics == "beer-lambert":
-        return None
-    return illumination_of(stack, stack.light, mesh, columns.values["absorption"], columns.numbers)
-
-
-def _generation(stack: Stack, columns: LayerProperties, mesh: Mesh, illumination: Illumination | None) -> Floats:
-    light, absorption = stack.light, columns.values["absorption"]
-    if light is None:
-        return np.zeros_like(absorption)
-    below, above = mesh.halves
-    flux = photon_flux(light.power, light.wavelength) if light.flux is None else light.flux
-    if illumination is not None:
-        return flux * illumination.nodes / mesh.volumes
-    return generation_of(flux, absorption, below, above, from_high=light.side == "cathode")
 
 
 def _with_region(

@@ -9,8 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.models.photodiode.structure.beam import Beam
 from minga.models.photodiode.structure.indices import Index
 from minga.models.photodiode.structure.materials import Material
+from minga.models.photodiode.structure.pairs import Pairs
 
 __all__ = ["Coating", "Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack", "Substrate"]
 
@@ -154,6 +156,8 @@ class Substrate:
 class Light:
     """Light incident from one side: `power` in W/cm2 at a wavelength in nm, or `flux` in photons per cm2 and second.
 
+    Both are per area of the side that is lit; of a Gaussian beam they are those in its middle.
+
     Parameters
     ----------
     wavelength
@@ -163,7 +167,8 @@ class Light:
     flux
         Photons per cm2 and second, in place of `power`.
     side
-        ``"cathode"`` or ``"anode"``.
+        ``"cathode"`` or ``"anode"``; or, across the layers of a device with two axes, ``"left"``, from y = 0, or
+        ``"right"``.
     optics
         ``"beer-lambert"``: nothing is reflected, and the light decays exponentially; ``"transfer-matrix"``: it is
         reflected at every interface and interferes.
@@ -176,17 +181,25 @@ class Light:
         air behind a substrate there.
     substrate
         A thick wafer, or None.
+    beam
+        The part of the side that is lit: along y, or along x for light from the left or the right.
     """
 
     wavelength: float
     power: float = 0.0
     flux: float | None = None
-    side: Literal["cathode", "anode"] = "cathode"
+    side: Literal["cathode", "anode", "left", "right"] = "cathode"
     optics: Literal["beer-lambert", "transfer-matrix"] = "beer-lambert"
     coatings: tuple[Coating, ...] = ()
     ambient: float = 1.0
     backing: Index | None = None
     substrate: Substrate | None = None
+    beam: Beam = field(default_factory=Beam)
+
+    @property
+    def lateral(self) -> bool:
+        """True for light across the layers."""
+        return self.side in ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +240,8 @@ class Stack:
         Names of sets of ionisation coefficients by the name of a material, in place of the material's own.
     emission
         Whether thermionic emission limits currents across barriers.
+    pairs
+        A table of the pairs generated, in place of light.
     """
 
     layers: tuple[Layer, ...]
@@ -239,3 +254,4 @@ class Stack:
     recombination: tuple[str, ...] = ("srh", "radiative", "auger")
     ionisation: Mapping[str, str] = field(default_factory=dict)
     emission: bool = False
+    pairs: Pairs | None = None
