@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
     from minga.models.photodiode.structure.indices import Index
     from minga.models.photodiode.structure.pairs import Pairs
-    from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Stack, Substrate
+    from minga.models.photodiode.structure.regions import Polygon, Region
+    from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Stack, Substrate
 
 __all__ = [
     "Beam",
@@ -37,6 +38,7 @@ __all__ = [
     "LocalNoise",
     "Pairs",
     "Pointwise",
+    "Polygon",
     "Problem",
     "Region",
     "Spectrum",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +13,7 @@ from minga.models.photodiode.case_light import index_in, is_lit, light_of
 from minga.models.photodiode.case_materials import material_of, materials_of
 from minga.models.photodiode.case_mesh import across_of, check_size, mesh_of, rows_of
 from minga.models.photodiode.case_pairs import pairs_of
+from minga.models.photodiode.case_regions import check_span, regions_of
 from minga.models.photodiode.settings import (
     ContactSettings,
     LayerSettings,
@@ -22,7 +22,7 @@ from minga.models.photodiode.settings import (
 from minga.models.photodiode.structure.device import Device, device_from
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh
-from minga.models.photodiode.structure.stack import Contact, Layer, Region, Side, Stack
+from minga.models.photodiode.structure.stack import Contact, Layer, Side, Stack
 
 __all__ = ["device_of", "mesh_of_case", "stack_of"]
 
@@ -75,11 +75,10 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         _layer(k, entry, names[k], materials, settings, directory) for k, entry in enumerate(settings.layers)
     )
     _check_positions(settings, layers)
-    _check_regions(settings, layers)
     return Stack(
         layers=layers,
         contacts=_contacts(settings),
-        regions=tuple(Region(r.name, r.x, r.y, r.doping) for r in settings.regions),
+        regions=regions_of(settings, layers),
         temperature=_temperature(settings, layers),
         light=light_of(settings, directory),
         statistics=settings.statistics,
@@ -180,34 +179,6 @@ def _check_positions(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) ->
         end += layer.thickness
 
 
-def _check_regions(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
-    """Check that regions are not doped beyond the solubility limit of any layer that they overlap."""
-    ends = [0.0, *accumulate(layer.thickness for layer in layers)]
-    for k, region in enumerate(settings.regions):
-        for axis, (low, high) in (("x", region.x), ("y", region.y)):
-            _check_span(f"region {region.name!r}", low, high, f"photodiode.regions[{k}].{axis}")
-        kind, what = ("n", "donors") if region.doping > 0 else ("p", "acceptors")
-        for layer, low, high in zip(layers, ends, ends[1:]):
-            material = layer.at(0.5)
-            limit: float | None = getattr(material, f"solubility_{kind}")
-            if limit is not None and abs(region.doping) > limit and region.x[0] < high and region.x[1] > low:
-                raise CaseError(
-                    f"region {region.name!r}: {abs(region.doping):.3g} {what} per cm3 exceed the solubility in "
-                    f"{material.name} of layer {layer.name!r}, {limit:.3g}",
-                    key=f"photodiode.regions[{k}].doping",
-                    remedy=f"reduce the doping, or define a material with another solubility_{kind}",
-                )
-
-
-def _check_span(what: str, low: float, high: float, key: str) -> None:
-    if not low < high:
-        raise CaseError(
-            f"{what} reaches from {1e4 * low:g} to {1e4 * high:g} um",
-            key=key,
-            remedy="give where it begins and then where it ends, in um",
-        )
-
-
 def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
     found = []
     sides: tuple[tuple[str, Side], ...] = (("anode", "top"), ("cathode", "bottom"))
@@ -230,7 +201,7 @@ def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
                 remedy="give the device a width and columns, or leave y out",
             )
         if entry.y is not None:
-            _check_span(f"the {name}", *entry.y, f"{key}.y")
+            check_span(f"the {name}", *entry.y, f"{key}.y")
         found.append(Contact(name, entry.at or place, entry.y, entry.kind, entry.barrier))
     anode, cathode = found
     if anode.at == cathode.at and (

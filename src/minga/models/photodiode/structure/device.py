@@ -24,7 +24,8 @@ from minga.models.photodiode.structure.layers import (
     properties_of,
 )
 from minga.models.photodiode.structure.mesh import Mesh
-from minga.models.photodiode.structure.stack import Contact, LayerOf, Light, Region, Stack
+from minga.models.photodiode.structure.regions import Polygon, Region
+from minga.models.photodiode.structure.stack import Contact, LayerOf, Light, Stack
 from minga.models.photodiode.structure.temperature import unheated
 from minga.space.grid import Grid
 
@@ -287,7 +288,7 @@ def _areas(mesh: Mesh, across: Mesh | None) -> tuple[Floats, ...]:
 
 
 def _with_region(
-    region: Region, doping: Floats, impurities: Floats, mesh: Mesh, across: Mesh | None
+    region: Region | Polygon, doping: Floats, impurities: Floats, mesh: Mesh, across: Mesh | None
 ) -> tuple[Floats, Floats]:
     """Return doping and impurities with those of a region substituted inside it."""
     if across is None:
@@ -296,7 +297,7 @@ def _with_region(
             key="photodiode.regions",
             remedy="give the device a width and columns, or leave the region out",
         )
-    inside = np.outer(mesh.shares(region.x), across.shares(region.y))
+    inside = region.inside(mesh, across)
     if not inside.any():
         raise CaseError(
             f"no node lies in region {region.name!r}",

@@ -13,8 +13,9 @@ from minga.models.photodiode.structure.beam import Beam
 from minga.models.photodiode.structure.indices import Index
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.pairs import Pairs
+from minga.models.photodiode.structure.regions import Polygon, Region
 
-__all__ = ["Coating", "Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack", "Substrate"]
+__all__ = ["Coating", "Contact", "Layer", "LayerOf", "Light", "Side", "Stack", "Substrate"]
 
 Floats = NDArray[np.float64]
 Side = Literal["top", "bottom"]
@@ -70,26 +71,6 @@ class Layer:
             The material.
         """
         return self.material if isinstance(self.material, Material) else self.material(fraction)
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Rectangular region of other doping in a device with two axes; x and y are ranges in cm.
-
-    Parameters
-    ----------
-    name
-        The name.
-    x, y
-        Ends along each axis, cm.
-    doping
-        Donors minus acceptors, 1/cm3.
-    """
-
-    name: str
-    x: tuple[float, float]
-    y: tuple[float, float]
-    doping: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +206,7 @@ class Stack:
     contacts
         The contacts.
     regions
-        Boxes of other doping.
+        Rectangles and polygons of other doping.
     temperature
         Temperature, K.
     light
@@ -246,7 +227,7 @@ class Stack:
 
     layers: tuple[Layer, ...]
     contacts: tuple[Contact, ...]
-    regions: tuple[Region, ...] = ()
+    regions: tuple[Region | Polygon, ...] = ()
     temperature: float = 300.0
     light: Light | None = None
     statistics: Literal["boltzmann", "fermi-dirac"] = "boltzmann"
