@@ -29,7 +29,7 @@ from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL,
 from minga.models.photodiode.solver.biasing import Biasing
 from minga.models.photodiode.solver.linear import LinearSolver, chosen, linear_solver
 from minga.models.photodiode.solver.physics import EdgeValues
-from minga.models.photodiode.solver.terminal import QUIET, carried_with_noise, inner_edges
+from minga.models.photodiode.solver.terminal import QUIET, charge_with_noise, inner_edges
 from minga.models.photodiode.structure.illumination import Spectrum
 from minga.models.photodiode.structure.optics import photon_energy
 from minga.solve.block_tridiagonal import Pattern, arranged
@@ -164,7 +164,7 @@ def noises(ndim: int) -> Kernel:
 
     def find(state: Readers, edges: Readers, noise: CellReader) -> None:
         values = EdgeValues.of([item[here] for item in edges])
-        noise[here] = carried_with_noise(values, state, 0, False)[1] + QUIET
+        noise[here] = charge_with_noise(values, state, 0, False)[1] + QUIET
 
     return Kernel(find, name="round-off of fluxes")
 
