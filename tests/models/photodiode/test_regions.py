@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from minga.case.load import read_settings
+from minga.case.load import load_model, read_settings
+from minga.case.settings import GridSettings
 from minga.errors import CaseError
 from minga.models.photodiode.case import device_of
 from minga.models.photodiode.structure.mesh import Mesh, graded, placed, spaced
@@ -155,6 +156,28 @@ def test_wrong_regions(key: str, region: dict[str, Any], words: str, tmp_path: P
         made(tmp_path, **region)
     assert caught.value.key is not None
     assert caught.value.key.startswith(f"photodiode.regions{key}")
+
+
+def test_profiles_are_those_under_the_anode(tmp_path: Path) -> None:
+    """On the axis of a round device, whose second axis is the radius; and pictures have x downwards, as depth."""
+    table = TABLE | {"regions": [BOX], "contacts": {"anode": {"y": [1.0, 4.0]}, "cathode": "ohmic"}}
+    plane = load_model("photodiode", {"photodiode": table}, GridSettings(), tmp_path)
+    device = device_of(read_settings("photodiode", table), tmp_path)
+    assert device.nodes[1][device.middle] == pytest.approx(2.5e-4, abs=1e-5)
+    assert plane.grid.axes == ("x", "y")
+    assert plane.grid.down == ("x",)
+    assert {drawing.point for drawing in plane.presentation.drawings if drawing.over is None} == {device.middle}
+    assert plane.presentation.style("electrons").logarithmic
+    assert plane.presentation.style("field_y").signed
+    assert not plane.presentation.style("potential").signed
+    table |= {"symmetry": "cylinder", "contacts": {"anode": {"y": [0.0, 4.0]}, "cathode": "ohmic"}}
+    disc = load_model("photodiode", {"photodiode": table}, GridSettings(), tmp_path)
+    assert disc.grid.axes == ("x", "r")
+    assert "field_r" in disc.output
+    assert device_of(read_settings("photodiode", table), tmp_path).middle == 0
+    rings = table | {"contacts": {"anode": {"y": [6.0, 8.0]}, "cathode": "ohmic"}}
+    found = device_of(read_settings("photodiode", rings), tmp_path)
+    assert found.nodes[1][found.middle] == pytest.approx(7e-4, abs=1e-4)
 
 
 def test_cases_with_polygons_and_smooth_edges(tmp_path: Path) -> None:

@@ -63,8 +63,8 @@ class Device:
     Parameters
     ----------
     grid
-        Axes ("x",) or ("x", "y") in um; x runs from the anode to the cathode, and y across, or from the axis of a round
-        device outwards. Cell faces lie half-way between nodes, so
+        Axes ("x",), ("x", "y") or, of a round device, ("x", "r") in um; x runs from the anode to the cathode, y across,
+        and r from the axis outwards. Cell faces lie half-way between nodes, so
         on an uneven mesh a node is not exactly at the centre of its cell.
     nodes
         Positions along each axis in cm, f8 of shape (N,) each.
@@ -173,6 +173,17 @@ class Device:
         """Thermal voltage kT/q, V."""
         return thermal_voltage(self.temperature)
 
+    @property
+    def middle(self) -> int:
+        """Number of the column under the middle of the anode, on the axis of a round device if the anode is there."""
+        if self.grid.ndim == 1:
+            return 0
+        columns = np.nonzero(self.terminal("anode").nodes)[1]
+        first, last, places = int(columns.min()), int(columns.max()), self.nodes[1]
+        if self.grid.axes[1] == "r" and first == 0:
+            return 0
+        return int(np.abs(places - 0.5 * (places[first] + places[last])).argmin())
+
     def terminal(self, name: str) -> Terminal:
         """Return the contact of the given name.
 
@@ -268,11 +279,12 @@ def _grid(mesh: Mesh, across: Mesh | None) -> Grid:
     even = [w[0] if np.allclose(w, w[0], rtol=1e-12, atol=0.0) else w for w in widths]
     return Grid(
         [m.nodes.size for m in meshes],
-        axes=("x", "y")[: len(meshes)],
+        axes=("x",) if across is None else ("x", "r" if across.radial else "y"),
         spacing=even,
         origin=[1e4 * float(m.faces[0]) for m in meshes],
         units="um",
         nodes=[1e4 * m.nodes for m in meshes],
+        down=() if across is None else "x",
     )
 
 
