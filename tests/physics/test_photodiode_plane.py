@@ -15,6 +15,7 @@ from minga.errors import CaseError
 from minga.models.photodiode.case import device_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.problem import Linear, Problem
+from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device
 
 from .photodiodes import EXAMPLES, apd, merged, solved
@@ -178,6 +179,34 @@ def test_iterations_have_the_same_bits_on_any_ranks() -> None:
         assert a["J_lit"] == b["J_lit"]
         assert a["fields"]["potential_lit"].tobytes() == b["fields"]["potential_lit"].tobytes()
         assert a["J_lit"] == pytest.approx(c["J_lit"], rel=1e-9)
+
+
+@pytest.mark.slow
+def test_light_from_the_left_and_from_the_right() -> None:
+    """Mirror images in a device that is symmetric; the photocurrent is that of the photons absorbed."""
+    light = {"wavelength": 850.0, "flux": 1e17, "x": [0.5, 1.5], "power": None}
+    problem = Problem((-1.0,), ("dark", "lit"), ionisation=False)
+    left, right = (diode(5, light=light | {"side": side}) for side in ("left", "right"))
+    assert (left.generation > 0.0).any()
+    np.testing.assert_allclose(left.generation, right.generation[:, ::-1], rtol=1e-12)
+    one, other = solved(left, problem)[0], solved(right, problem)[0]
+    assert one["J_lit"] == pytest.approx(other["J_lit"], rel=1e-12)
+    np.testing.assert_allclose(
+        one["fields"]["electrons_lit"], other["fields"]["electrons_lit"][:, ::-1], rtol=1e-9, atol=1.0
+    )
+    absorbed = -CHARGE * float((left.generation * left.volumes).sum()) / left.areas[0][1].sum()
+    assert 0.2 * absorbed > one["J_lit"] - one["J"] > absorbed
+
+
+@pytest.mark.slow
+def test_responsivities_are_per_power_that_falls_on_the_device() -> None:
+    """The same for modulated light and as a quantum efficiency, on a third of a strip and on all of it."""
+    found = []
+    for window in (None, [1.0, 2.0]):
+        light = {"wavelength": 850.0, "power": "1 uW/cm2", "side": "anode", "y": window}
+        problem = Problem((-1.0,), ("lit",), ionisation=False, mode="ac", frequencies=(1e3,))
+        found.append(solved(diode(3, light=light), problem)[0]["R_lit"][0])
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
 
 
 def test_a_round_device_with_one_axis_is_refused() -> None:

@@ -13,7 +13,7 @@ from minga.errors import KernelError, LayoutError
 from minga.output.variables import variable_of
 from minga.space.field import Field
 from minga.space.grid import Grid
-from minga.view.colours import colour_scale, limits_of
+from minga.view.colours import colour_scale, limits_of, values_shown
 
 OWN = ("#102030", "#405060", "#708090")
 
@@ -71,6 +71,22 @@ def test_a_signed_scale_ends_where_values_are_usual() -> None:
     scale = colour_scale((low, high), quiet.dtype, {"colour_scale": "signed"})
     assert (scale.low, scale.high) == (low, high)
     assert np.ptp(scale.rgb(np.array([0.0])).astype(int)) < 8  # white
+
+
+def test_densities_are_drawn_by_their_logarithms() -> None:
+    attributes = {"colour_scale": "logarithmic"}
+    values = np.array([1e-3, 0.0, -1.0, 1e18])
+    shown = values_shown(values, attributes)
+    assert shown == pytest.approx([-3.0, np.nan, np.nan, 18.0], nan_ok=True)
+    assert values_shown(values, {}) is values
+    scale = colour_scale(limits_of([shown]), shown.dtype, attributes)
+    assert (scale.low, scale.high) == (-3.0, 18.0)
+    assert scale.number(scale.high) == pytest.approx(1e18)
+    grid = Grid((4,))
+    style = FieldStyle(logarithmic=True)
+    assert variable_of(Field("n", grid), style).attributes["colour_scale"] == "logarithmic"
+    with pytest.raises(LayoutError, match="both signed and logarithmic"):
+        FieldStyle(signed=True, logarithmic=True)
 
 
 def test_one_last_peak_does_not_spoil_the_others() -> None:

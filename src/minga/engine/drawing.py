@@ -38,7 +38,7 @@ class Drawing:
         Curves by label: names of fields after the last step, or of observables.
     over
         The observable on the horizontal axis; None: the axis `along`, for fields. Fields are sampled in the middle of
-        their other axes. If observables are lists, such as spectra, those after the last step are drawn.
+        their other axes, or at `point`. If observables are lists, such as spectra, those after the last step are drawn.
     along
         The axis of fields.
     unit
@@ -52,6 +52,9 @@ class Drawing:
     logarithmic_over
         Whether the decimal logarithm of the observable `over`, whose values are then positive, is on the horizontal
         axis.
+    point
+        The number of the point at which fields are sampled along their other axes, which titles then name; None: in the
+        middle.
     """
 
     title: str
@@ -63,6 +66,7 @@ class Drawing:
     spans: tuple[Span, ...] = ()
     state: tuple[str, str] | None = None
     logarithmic_over: bool = False
+    point: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the drawing as plain data for JSON, which `of` reads.

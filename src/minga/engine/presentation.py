@@ -27,6 +27,9 @@ class FieldStyle:
         Colours of whole numbers, ``"#rrggbb"`` each, the first for 0; by default pictures choose them.
     signed
         Whether values oscillate around 0, as waves do: pictures then have a colour for each sign.
+    logarithmic
+        Whether pictures show the decimal logarithm of the values, as of densities that vary by powers of ten; values of
+        0 and below have the colour of missing ones.
     section
         For three axes: the axis that pictures cut across, and the position along it in the unit of the axis, such as
         ``("y", 240.0)``; the first axis is drawn downwards.
@@ -44,8 +47,11 @@ class FieldStyle:
     signed: bool = False
     section: tuple[str, float] | None = None
     along: str | None = None
+    logarithmic: bool = False
 
     def __post_init__(self) -> None:
+        if self.signed and self.logarithmic:
+            raise LayoutError("a field that is both signed and logarithmic", remedy="leave one of them out")
         try:
             object.__setattr__(self, "colours", as_colours(self.colours))
         except ValueError as error:

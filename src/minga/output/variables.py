@@ -214,6 +214,7 @@ def variable_of(field: Field, style: FieldStyle | None = None) -> Variable:
         attributes={"units": field.unit, "long_name": field.description or field.name}
         | ({"flag_colors": " ".join(style.colours)} if style.colours else {})
         | ({"colour_scale": "signed"} if style.signed else {})
+        | ({"colour_scale": "logarithmic"} if style.logarithmic else {})
         | ({SECTION: f"{grid.axes[grid.axis(style.section[0])]} = {style.section[1]!r}"} if style.section else {})
         | ({ALONG: coordinates[field.axes.index(grid.axis(style.along))].name} if style.along else {}),
     )

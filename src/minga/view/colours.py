@@ -4,7 +4,8 @@ Everything that draws a field - pictures, movies, reports, terminals - takes its
 the same everywhere. A field that gives colours for its states (attribute ``flag_colors``, as land cover maps do:
 hexadecimal colours separated by blanks, the first for state 0) is drawn in them. A field that oscillates around 0
 (attribute ``colour_scale`` is ``signed``) is blue below and red above; the scale covers the usual values of the frames
-shown, and much larger ones, such as those of waves near their source, are clipped.
+shown, and much larger ones, such as those of waves near their source, are clipped. Of a field whose `colour_scale` is
+``logarithmic``, the decimal logarithm is drawn.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["FLAG_COLOURS", "ColourScale", "Limits", "colour_scale", "is_discrete", "is_signed", "limits_of"]
+__all__ = [
+    "FLAG_COLOURS",
+    "ColourScale",
+    "Limits",
+    "colour_scale",
+    "is_discrete",
+    "is_logarithmic",
+    "is_signed",
+    "limits_of",
+    "values_shown",
+]
 
 FLAG_COLOURS = "flag_colors"
 SIGNED = "colour_scale"
@@ -60,6 +71,8 @@ class ColourScale:
         last one is for values that are not finite.
     extremes
         The least and the largest value in the data, if known.
+    logarithmic
+        True if these are decimal logarithms of the values.
     """
 
     low: float
@@ -67,12 +80,21 @@ class ColourScale:
     palette: Colours
     states: bool
     extremes: tuple[float, float] | None = None
+    logarithmic: bool = False
+
+    def number(self, place: float) -> float:
+        """Return the value at a place on the scale."""
+        return 10.0**place if self.logarithmic else place
 
     @property
     def clipped(self) -> str:
         """Remark on values beyond the ends, which are clipped; empty if there are none."""
         least, most = self.extremes or (self.low, self.high)
-        return f"clipped, values are {least:.3g} to {most:.3g}" if least < self.low or most > self.high else ""
+        return (
+            f"clipped, values are {self.number(least):.3g} to {self.number(most):.3g}"
+            if least < self.low or most > self.high
+            else ""
+        )
 
     def numbers(self, values: Values) -> Colours:
         """Return the palette index of the colour of each value; values beyond the ends have the colour of the end."""
@@ -116,7 +138,7 @@ def colour_scale(
     limits: Limits | tuple[float, float], dtype: np.dtype[Any], attributes: Mapping[str, Any]
 ) -> ColourScale:
     """Return the scale of a field whose values lie within ``limits``."""
-    scale = _scale(limits[:2], dtype, attributes)
+    scale = replace(_scale(limits[:2], dtype, attributes), logarithmic=is_logarithmic(attributes))
     return replace(scale, extremes=(limits.least, limits.most)) if isinstance(limits, Limits) else scale
 
 
@@ -143,6 +165,20 @@ def is_discrete(limits: tuple[float, float], dtype: np.dtype[Any]) -> bool:
 def is_signed(attributes: Mapping[str, Any]) -> bool:
     """Return whether a field with these attributes oscillates around 0."""
     return attributes.get(SIGNED) == "signed"
+
+
+def is_logarithmic(attributes: Mapping[str, Any]) -> bool:
+    """Return whether the logarithm of a field with these attributes is drawn."""
+    return attributes.get(SIGNED) == "logarithmic"
+
+
+def values_shown(values: Values, attributes: Mapping[str, Any]) -> Values:
+    """Return values as they are drawn: their decimal logarithms, NaN for 0 and below, if the field is logarithmic."""
+    if not is_logarithmic(attributes):
+        return values
+    positive = np.where(values > 0, values, np.nan)
+    logarithms: Values = np.log10(positive)
+    return logarithms
 
 
 def limits_of(frames: Iterable[Values], signed: bool = False) -> Limits:

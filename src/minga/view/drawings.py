@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from minga.engine.drawing import Drawing
 from minga.output.directory import RunDirectory, appearing
 from minga.output.store import FrameReader
-from minga.output.variables import DRAWINGS, QUANTITIES
+from minga.output.variables import DRAWINGS, QUANTITIES, Coordinate
 from minga.view.curves import curves_figure
 
 __all__ = ["Drawn", "draw_all", "drawn_of", "over_observable"]
@@ -116,7 +116,7 @@ def _over_axis(drawing: Drawing, reader: FrameReader, series: Mapping[str, Any])
     """Return a drawing of fields after the last step that was kept."""
     if not reader.steps:
         return None
-    curves, over = [], drawing.along
+    curves, over, where = [], drawing.along, ""
     for label, name in drawing.lines.items():
         if name not in reader.fields:
             continue
@@ -125,11 +125,25 @@ def _over_axis(drawing: Drawing, reader: FrameReader, series: Mapping[str, Any])
         if drawing.along not in names:
             continue
         place = names.index(drawing.along)
-        middle = tuple(slice(None) if k == place else len(axis.values) // 2 for k, axis in enumerate(coordinates))
+        middle = tuple(
+            slice(None) if k == place else len(axis.values) // 2 if drawing.point is None else drawing.point
+            for k, axis in enumerate(coordinates)
+        )
+        where = "".join(
+            f", {axis.axis} = {axis.values[k]:.4g}{_unit(axis)}"
+            for axis, k in zip(coordinates, middle, strict=True)
+            if not isinstance(k, slice) and drawing.point is not None
+        )
         over = coordinates[place].label
         values = np.asarray(reader.frame(name)[middle], np.float64)
         curves.append((label, *_ascending(np.asarray(coordinates[place].values), values, drawing)))
-    return Drawn(drawing, over, _state(drawing, reader.steps[-1], series), tuple(curves)) if curves else None
+    return Drawn(drawing, over, _state(drawing, reader.steps[-1], series) + where, tuple(curves)) if curves else None
+
+
+def _unit(axis: Coordinate) -> str:
+    """Return the unit of an axis after a blank; nothing if it has none."""
+    unit = axis.attributes.get("units", "1")
+    return "" if unit == "1" else f" {unit}"
 
 
 def _state(drawing: Drawing, step: int, series: Mapping[str, Any]) -> str:

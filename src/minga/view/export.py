@@ -20,6 +20,7 @@ _MOST_PIXELS: Final = 32768
 
 
 def _write_png(export: Export) -> None:
+    from minga.view.colours import values_shown
     from minga.view.pictures import draw
 
     if export.scale is not None:
@@ -28,19 +29,19 @@ def _write_png(export: Export) -> None:
     reader, field = export.reader, export.field
     title = reader.when(export.frame)
     attributes, coordinates = reader.attributes(field), reader.coordinates(field)
-    draw(export.path, export.values(), field, coordinates, attributes, title=title)
+    draw(export.path, values_shown(export.values(), attributes), field, coordinates, attributes, title=title)
 
 
 def _write_cells(export: Export, scale: int) -> None:
     """Draw cells as squares of pixels; numbers of colours in the palette of states are the states."""
     from minga.output.plane import plane_of
-    from minga.view.colours import colour_scale, limits_of
+    from minga.view.colours import colour_scale, limits_of, values_shown
     from minga.view.raster import png, raster
 
     coordinates, attributes = export.reader.coordinates(export.field), export.reader.attributes(export.field)
     _check_scale(export.field, [len(axis.values) for axis in coordinates], scale)
     plane = plane_of(coordinates, attributes)
-    values = np.atleast_2d(plane.laid(export.values()))
+    values = np.atleast_2d(plane.laid(values_shown(export.values(), attributes)))
     shown = colour_scale(limits_of([values]), values.dtype, attributes)
     shown = shown if values.dtype.kind == "f" else shown.of_states()
     size = values.shape[1] * scale, values.shape[0] * scale

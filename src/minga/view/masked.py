@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from minga.output.frame_source import FrameSource
 from minga.output.variables import LEFT_OUT
+from minga.view.colours import values_shown
 
 __all__ = ["left_out", "shown_frame"]
 
@@ -23,8 +24,8 @@ def left_out(reader: FrameSource, axes: Sequence[str], index: int = -1) -> NDArr
 
 
 def shown_frame(reader: FrameSource, field: str, index: int, at: tuple[int | slice, ...] = ()) -> NDArray[Any]:
-    """Return a frame of a field, or the part `at` of it; for floats in cells, NaN in those that are left out."""
-    values = reader.frame(field, index, at)
+    """Return a frame of a field, or the part `at` of it, as it is drawn; for floats in cells, NaN where left out."""
+    values = values_shown(reader.frame(field, index, at), reader.attributes(field))
     mask = str(reader.attrs.get(LEFT_OUT, ""))
     if values.dtype.kind != "f" or mask not in reader.fields:
         return values

@@ -157,7 +157,8 @@ def frame_figure(
 ) -> Any:
     """Return the figure of one frame of a field with any number of axes.
 
-    ``limits`` are the ends of the colour scale; by default those of the values.
+    ``values`` are those of `minga.view.colours.values_shown`; ``limits`` are the ends of the colour scale, by default
+    those of the values.
     """
     plane = plane_of(coordinates, attributes)
     image, axes = plane.laid(values[plane.at]), list(plane.axes)
@@ -165,6 +166,7 @@ def frame_figure(
         limits = limits_of([image], signed=True) if is_signed(attributes) else limits_of([values])
     scale = colour_scale(limits, values.dtype, attributes)
     label = name if attributes.get("units", "1") == "1" else f"{name} ({attributes['units']})"
+    label = f"log10 {label}" if scale.logarithmic else label
     title = ", ".join(part for part in (title, *plane.where) if part)
     if image.ndim == 1 and image.dtype.kind in "bui":
         figure = _image(image[np.newaxis], [Coordinate("", np.zeros(1), {}), *axes], label, title, scale, square=True)
@@ -231,7 +233,9 @@ def _image(
     if image.min() < image.max() or scale.high > scale.low + 1 or not discrete:
         states = np.arange(len(scale.palette)) + scale.low if scale.states else ()
         ticks = states if 0 < len(states) <= _MOST_LABELS else None
-        figure.colorbar(shown, cax=bar, label=", ".join(filter(None, (label, scale.clipped))), ticks=ticks)
+        figure.colorbar(shown, cax=bar, label="\n".join(filter(None, (label, scale.clipped))), ticks=ticks)
+        if not discrete:
+            bar.ticklabel_format(axis="y", scilimits=(-3, 4))  # long numbers would leave no room for the label
     else:
         bar.remove()
     plot.set(xlabel=axes[1].label, ylabel=axes[0].label, title=f"{label}, {title}" if title else label)

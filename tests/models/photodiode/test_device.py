@@ -15,7 +15,8 @@ from minga.models.photodiode.structure.device import Device, device_from
 from minga.models.photodiode.structure.ionisation import coefficient, shipped_sets
 from minga.models.photodiode.structure.materials import shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced, uniform
-from minga.models.photodiode.structure.stack import Contact, Layer, Light, Region, Stack
+from minga.models.photodiode.structure.regions import Region
+from minga.models.photodiode.structure.stack import Contact, Layer, Light, Stack
 from minga.models.photodiode.structure.temperature import gap_at
 from minga.output.variables import variable_of
 from minga.space.field import Field

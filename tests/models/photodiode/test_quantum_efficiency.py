@@ -137,6 +137,29 @@ def test_a_device_with_a_window(linear: str) -> None:
     assert difference(table, 1310.0, 1e12) == pytest.approx(seen, rel=1e-7)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("changes", "section"),
+    [
+        ({"light": {"side": "left", "x": [1.0, 2.5]}}, 1.5 / 12.0),
+        ({"light": {"side": "right"}}, 3.0 / 12.0),
+        ({"light": {"side": "anode", "optics": "transfer-matrix", "y": [1.0, 4.0]}}, 3.0 / 12.0),
+        ({"symmetry": "cylinder", "light": {"optics": "transfer-matrix", "y": [1.0, 4.0]}}, (16 - 1) / 144.0),
+    ],
+)
+def test_a_device_lit_in_part(changes: dict[str, Any], section: float) -> None:
+    """Per incident photon; currents are those of the whole device."""
+    table = tomllib.loads(examples()["planar"].read_text())["photodiode"] | {"bias": [-1.0]} | changes
+    table["mesh"] = {
+        "graded": {"first": "40 nm", "growth": 2.0, "cap": "400 nm"},
+        "across": {"first": "200 nm", "growth": 2.0, "cap": "2 um"},
+    }
+    said = model(table, mode="qe", qe={"wavelengths": [1310.0]}, curves=None)
+    seen = mg.run(said, said.steps).attrs["QE"]
+    assert difference(table, 1310.0, 1e12) / section == pytest.approx(seen, rel=1e-7)
+    assert 0.1 < seen < 1.0
+
+
 def test_collection_in_a_neutral_layer() -> None:
     """Between a contact and a junction, carriers reach the junction as sinh(x/L) says."""
     p = {"name": "p", "material": "Si", "thickness": 3.0, "p": 1e18, "mobility_n": 1000.0, "tau_n": 1e-9}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from minga.lazy import attach
 
 if TYPE_CHECKING:
-    from minga.compile.portable.functions import asinh, cbrt, cos, exp, expm1, log, log1p, power, sin, tan, tanh
+    from minga.compile.portable.functions import asinh, cbrt, cos, erf, exp, expm1, log, log1p, power, sin, tan, tanh
 
-__all__ = ["asinh", "cbrt", "cos", "exp", "expm1", "log", "log1p", "power", "sin", "tan", "tanh"]
+__all__ = ["asinh", "cbrt", "cos", "erf", "exp", "expm1", "log", "log1p", "power", "sin", "tan", "tanh"]
 
 __getattr__, __dir__ = attach(__name__, __file__)

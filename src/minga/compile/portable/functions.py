@@ -20,7 +20,7 @@ from minga.lang import elementary
 from minga.lang import math as kernel_math
 from minga.lang.expr import Node
 
-__all__ = ["asinh", "cbrt", "cos", "exp", "expm1", "log", "log1p", "power", "sin", "tan", "tanh"]
+__all__ = ["asinh", "cbrt", "cos", "erf", "exp", "expm1", "log", "log1p", "power", "sin", "tan", "tanh"]
 
 _TOGETHER: Final = 1 << 14
 """Numbers that are computed together: intermediate results, which are many, stay in a cache."""
@@ -79,6 +79,7 @@ log1p = _function(kernel_math.log1p)
 sin = _function(kernel_math.sin)
 tanh = _function(kernel_math.tanh)
 asinh = _function(elementary.asinh)
+erf = _function(elementary.erf)
 tan = _function(elementary.tan)
 
 

@@ -16,25 +16,20 @@ if TYPE_CHECKING:
     from minga.models.photodiode.pointwise.setup import Pointwise
     from minga.models.photodiode.solver.circuit import Circuit
     from minga.models.photodiode.solver.problem import Problem
+    from minga.models.photodiode.structure.beam import Beam
     from minga.models.photodiode.structure.device import Device, Terminal, device_from
     from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
     from minga.models.photodiode.structure.indices import Index
-    from minga.models.photodiode.structure.stack import (
-        Coating,
-        Contact,
-        Layer,
-        Light,
-        Region,
-        Stack,
-        Substrate,
-        Surface,
-    )
+    from minga.models.photodiode.structure.pairs import Pairs
+    from minga.models.photodiode.structure.regions import Polygon, Region
+    from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Stack, Substrate, Surface
     from minga.models.photodiode.transients.circuit import DriveCircuit
     from minga.models.photodiode.transients.model import transient
     from minga.models.photodiode.transients.problem import Transient
     from minga.models.photodiode.transients.waveform import Waveform
 
 __all__ = [
+    "Beam",
     "Circuit",
     "Coating",
     "Contact",
@@ -46,7 +41,9 @@ __all__ = [
     "Layer",
     "Light",
     "LocalNoise",
+    "Pairs",
     "Pointwise",
+    "Polygon",
     "Problem",
     "Region",
     "Spectrum",

@@ -16,7 +16,7 @@ from minga.models.photodiode.case_analysis import analysis_of
 from minga.models.photodiode.case_layers import device_of
 from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_of_case
 from minga.models.photodiode.case_transient import check_transient, transient_case
-from minga.models.photodiode.drawings import drawings_of
+from minga.models.photodiode.drawings import drawings_of, styles_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES
@@ -74,7 +74,11 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
         model,
         notes=(*_warnings(settings), *notes_of(device, problem, spectrum), *model.notes),
         steps=problem.steps,
-        presentation=replace(model.presentation, drawings=drawings_of(model, device, problem.curves)),
+        presentation=replace(
+            model.presentation,
+            fields=styles_of(model, device),
+            drawings=drawings_of(model, device, problem.curves),
+        ),
     )
 
 

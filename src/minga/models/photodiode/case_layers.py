@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Final, Literal
 
@@ -13,6 +12,8 @@ from minga.errors import CaseError, suggest
 from minga.models.photodiode.case_light import index_in, is_lit, light_of
 from minga.models.photodiode.case_materials import material_of, materials_of
 from minga.models.photodiode.case_mesh import across_of, check_size, mesh_of, rows_of
+from minga.models.photodiode.case_pairs import pairs_of
+from minga.models.photodiode.case_regions import check_span, regions_of
 from minga.models.photodiode.settings import (
     ContactSettings,
     LayerSettings,
@@ -22,7 +23,7 @@ from minga.models.photodiode.settings_surfaces import SurfaceSettings
 from minga.models.photodiode.structure.device import Device, device_from
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh
-from minga.models.photodiode.structure.stack import Contact, Layer, Region, Side, Stack, Surface
+from minga.models.photodiode.structure.stack import Contact, Layer, Side, Stack, Surface
 
 __all__ = ["device_of", "mesh_of_case", "stack_of"]
 
@@ -54,6 +55,10 @@ def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
             key="photodiode.light.wavelength",
             remedy="choose a shorter wavelength, or write absorption = 6100.0 (1/cm) in the layer that absorbs",
         )
+    if stack.pairs is not None and not device.generation.any():
+        raise CaseError(
+            f"{stack.pairs.name}: no pairs at all", key="photodiode.light.generation", remedy="give G in 1/cm3 s"
+        )
     return device
 
 
@@ -71,11 +76,10 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         _layer(k, entry, names[k], materials, settings, directory) for k, entry in enumerate(settings.layers)
     )
     _check_positions(settings, layers)
-    _check_regions(settings, layers)
     return Stack(
         layers=layers,
         contacts=_contacts(settings),
-        regions=tuple(Region(r.name, r.x, r.y, r.doping) for r in settings.regions),
+        regions=regions_of(settings, layers),
         temperature=_temperature(settings, layers),
         light=light_of(settings, directory),
         statistics=settings.statistics,
@@ -88,6 +92,7 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         incomplete_ionisation=_known(settings, "incomplete_ionisation", layers, ("donor", "acceptor")),
         trap_assisted=settings.tunnelling.trap_assisted,
         surfaces=tuple(_surface(k, entry) for k, entry in enumerate(settings.surfaces)),
+        pairs=pairs_of(settings, directory),
     )
 
 
@@ -180,34 +185,6 @@ def _check_positions(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) ->
         end += layer.thickness
 
 
-def _check_regions(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> None:
-    """Check that regions are not doped beyond the solubility limit of any layer that they overlap."""
-    ends = [0.0, *accumulate(layer.thickness for layer in layers)]
-    for k, region in enumerate(settings.regions):
-        for axis, (low, high) in (("x", region.x), ("y", region.y)):
-            _check_span(f"region {region.name!r}", low, high, f"photodiode.regions[{k}].{axis}")
-        kind, what = ("n", "donors") if region.doping > 0 else ("p", "acceptors")
-        for layer, low, high in zip(layers, ends, ends[1:]):
-            material = layer.at(0.5)
-            limit: float | None = getattr(material, f"solubility_{kind}")
-            if limit is not None and abs(region.doping) > limit and region.x[0] < high and region.x[1] > low:
-                raise CaseError(
-                    f"region {region.name!r}: {abs(region.doping):.3g} {what} per cm3 exceed the solubility in "
-                    f"{material.name} of layer {layer.name!r}, {limit:.3g}",
-                    key=f"photodiode.regions[{k}].doping",
-                    remedy=f"reduce the doping, or define a material with another solubility_{kind}",
-                )
-
-
-def _check_span(what: str, low: float, high: float, key: str) -> None:
-    if not low < high:
-        raise CaseError(
-            f"{what} reaches from {1e4 * low:g} to {1e4 * high:g} um",
-            key=key,
-            remedy="give where it begins and then where it ends, in um",
-        )
-
-
 def _surface(k: int, entry: SurfaceSettings) -> Surface:
     key = f"photodiode.surfaces[{k}]"
     flat = [name for name in ("x", "y") if isinstance(getattr(entry, name), float)]
@@ -222,7 +199,7 @@ def _surface(k: int, entry: SurfaceSettings) -> Surface:
     assert isinstance(at, float)
     assert not isinstance(span, float)
     if span is not None:
-        _check_span(f"surface {k + 1}", *span, key)
+        check_span(f"surface {k + 1}", *span, key)
     return Surface(normal, at, span, entry.velocity_n, entry.velocity_p)
 
 
@@ -240,7 +217,7 @@ def _contacts(settings: PhotodiodeSettings) -> tuple[Contact, ...]:
                 remedy="give the device a width and columns, or leave y out",
             )
         if entry.y is not None:
-            _check_span(f"the {name}", *entry.y, f"{key}.y")
+            check_span(f"the {name}", *entry.y, f"{key}.y")
         _check_kind(name, entry, key)
         found.append(
             Contact(

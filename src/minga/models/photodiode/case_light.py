@@ -7,6 +7,7 @@ from pathlib import Path
 
 from minga.errors import CaseError
 from minga.models.photodiode.settings import LightSettings, PhotodiodeSettings
+from minga.models.photodiode.structure.beam import Beam
 from minga.models.photodiode.structure.indices import Index, IndexSaid, index_of
 from minga.models.photodiode.structure.stack import Coating, Light, Substrate
 
@@ -26,7 +27,7 @@ def is_lit(settings: PhotodiodeSettings) -> bool:
 def light_of(settings: PhotodiodeSettings, directory: Path) -> Light | None:
     """Return the light of a case; CaseError if it is inconsistent."""
     said = settings.light
-    if said is None:
+    if said is None or said.generation is not None:
         return None
     for name in ("coatings", "ambient", "backing", "substrate"):
         if said.optics != "transfer-matrix" and name in said.model_fields_set:
@@ -37,6 +38,7 @@ def light_of(settings: PhotodiodeSettings, directory: Path) -> Light | None:
             )
     if is_lit(settings):
         _check_light(said)
+    _check_side(said)
     return Light(
         said.wavelength or math.inf,
         said.power or 0.0,
@@ -56,7 +58,24 @@ def light_of(settings: PhotodiodeSettings, directory: Path) -> Light | None:
             said.substrate.thickness,
             said.substrate.at,
         ),
+        _beam(said),
     )
+
+
+def _beam(said: LightSettings) -> Beam:
+    window = said.y if said.x is None else said.x
+    return Beam(window) if said.gaussian is None else Beam(window, said.gaussian.middle, said.gaussian.radius)
+
+
+def _check_side(said: LightSettings) -> None:
+    """Check that the lit part is given along the side's own axis."""
+    wrong, right = ("y", "x") if said.side in ("left", "right") else ("x", "y")
+    if getattr(said, wrong) is not None:
+        raise CaseError(
+            f"{wrong} of light from the {said.side}",
+            key=f"photodiode.light.{wrong}",
+            remedy=f"that side extends along {right}: write {right} = [0.0, 5.0]",
+        )
 
 
 def _check_light(settings: LightSettings) -> None:

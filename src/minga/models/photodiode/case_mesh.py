@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
+from minga.models.photodiode.case_regions import edges_of
 from minga.models.photodiode.settings import (
     ContactSettings,
     GradedSettings,
@@ -132,7 +133,7 @@ def _graded(settings: PhotodiodeSettings, layers: Sequence[Layer], ends: NDArray
     said_graded = settings.mesh.graded or GradedSettings()
     hetero = [a.at(1.0) != b.at(0.0) for a, b in pairwise(layers)]
     halves = dict(zip(map(float, ends[1:-1]), hetero))
-    marks = _marks(ends, [edge for region in settings.regions for edge in region.x], said_graded.first)
+    marks = _marks(ends, [edge for region in settings.regions for edge in edges_of(region, 0)], said_graded.first)
     inner = len(marks) > 2
     return graded(
         marks,
@@ -211,7 +212,7 @@ def _graded_across(settings: PhotodiodeSettings, across: GradedSettings) -> Mesh
         )
     contacts = (settings.contacts.anode, settings.contacts.cathode)
     boxes = [contact.y for contact in contacts if isinstance(contact, ContactSettings) and contact.y is not None]
-    edges = [edge for box in (*boxes, *(region.y for region in settings.regions)) for edge in box]
+    edges = [edge for box in (*boxes, *(edges_of(region, 1) for region in settings.regions)) for edge in box]
     marks = _marks([0.0, settings.width], edges, across.first)
     return graded(
         marks,

@@ -10,6 +10,7 @@ import numpy as np
 from minga.errors import CaseError
 from minga.models.photodiode.biases import evenly
 from minga.models.photodiode.case_layers import mesh_of_case, stack_of
+from minga.models.photodiode.case_mesh import across_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_qe import WAVELENGTHS_FORM, WavelengthsSettings
 from minga.models.photodiode.structure.device import Device
@@ -28,6 +29,12 @@ def check_qe(settings: PhotodiodeSettings) -> None:
     if settings.qe is None:
         raise CaseError(
             'mode = "qe" without wavelengths', key="photodiode.qe", remedy=f"in [photodiode.qe], {WAVELENGTHS_FORM}"
+        )
+    if settings.light is not None and settings.light.generation is not None:
+        raise CaseError(
+            'mode = "qe" with pairs from a file',
+            key="photodiode.light.generation",
+            remedy='leave it out: light of each wavelength is absorbed, or write mode = "iv"',
         )
     for name, excluded in (
         ("gain", settings.gain),
@@ -73,7 +80,7 @@ def spectrum_of_case(settings: PhotodiodeSettings, directory: Path) -> Spectrum:
     stack = stack_of(settings, directory)
     light = stack.light or Light(wavelengths[0])
     try:
-        spectrum = spectrum_of(stack, light, mesh_of_case(settings, stack), wavelengths)
+        spectrum = spectrum_of(stack, light, mesh_of_case(settings, stack), wavelengths, across_of(settings))
     except CaseError as error:
         error.key = error.key if error.key != "photodiode.light.wavelength" else "photodiode.qe.wavelengths"
         raise

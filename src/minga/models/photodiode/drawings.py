@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence, Set
 
 from minga.engine.drawing import Drawing, Span
 from minga.engine.model import Model
+from minga.engine.presentation import FieldStyle
 from minga.models.photodiode.bands import BANDS
 from minga.models.photodiode.solver.problem import Curve, suffix
 from minga.models.photodiode.structure.device import Device
 
-__all__ = ["LEVELS", "drawings_of"]
+__all__ = ["LEVELS", "drawings_of", "styles_of"]
 
 LEVELS = ("Ec", "Ev", "Fn", "Fp")
 """Labels of the bands, in the order of `BANDS`."""
@@ -31,6 +32,14 @@ def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[
     """Return drawings over the voltage or the wavelength, and of bands, field, carriers and collection over depth."""
     over = _over_wavelength(device) if "QE" in model.observables else _over_voltage(set(model.observables), curves)
     return tuple(d for d in (*over, *_profiles(model, device, curves)) if d.lines)
+
+
+def styles_of(model: Model, device: Device) -> dict[str, FieldStyle]:
+    """Return the styles of fields with two axes: densities vary by powers of ten, fields by direction."""
+    styles = {"1/cm3": FieldStyle(logarithmic=True), "V/cm": FieldStyle(signed=True)}
+    if device.grid.ndim == 1:
+        return {}
+    return {name: styles[unit] for name in model.output if (unit := model.field(name).unit) in styles}
 
 
 def _over_voltage(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:
@@ -56,6 +65,7 @@ def _profiles(model: Model, device: Device, curves: Sequence[Curve]) -> Iterator
     fields = {item.name for item in model.fields}
     state: Curve = "lit" if "lit" in curves else "dark"
     end = suffix(state)
+    point = device.middle if device.grid.ndim == 2 else None
     field = "field" if device.grid.ndim == 1 else f"field_{device.grid.axes[0]}"
     profiles: tuple[tuple[str, dict[str, str], str, bool], ...] = (
         ("Bands", {label: f"{name}{end}" for label, name in zip(LEVELS, BANDS)}, "eV", False),
@@ -67,7 +77,7 @@ def _profiles(model: Model, device: Device, curves: Sequence[Curve]) -> Iterator
         if fields.issuperset(names.values()):
             words = title if title in ("Field", "Collection") else f"{title}, {state}"
             at = ("V", "V") if "V" in model.observables else None
-            yield Drawing(words, names, unit=unit, logarithmic=logarithmic, spans=spans, state=at)
+            yield Drawing(words, names, unit=unit, logarithmic=logarithmic, spans=spans, state=at, point=point)
 
 
 def _spectra(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from minga.engine.model import Model, Over
 from minga.engine.program import Program
+from minga.errors import CaseError
 from minga.models.photodiode.pointwise.scheme import pointwise
 from minga.models.photodiode.solver.analysis import analyses_of, check_analysis, tables_of_analyses
 from minga.models.photodiode.solver.biasing import Biasing, Track
@@ -65,6 +66,7 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
     check_contacts(problem.linear, device, problem.scheme)
     if problem.scheme == "pointwise":
         return pointwise(device, problem)
+    _check_spectrum(device, spectrum)
     coefficients = Coefficients(device)
     names = {True: "newton", False: "newton without ionisation"}
     newtons = {
@@ -140,6 +142,17 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
         else {old: new for old, new in RENAMED_OBSERVABLES.items() if new in observables and old not in observables},
         hierarchies=tuple(item for newton in newtons.values() for item in hierarchies_of(newton.lines)),
     )
+
+
+def _check_spectrum(device: Device, spectrum: Spectrum | None) -> None:
+    """Check that the light of a spectrum was computed for all axes of the device."""
+    for item in () if spectrum is None else spectrum.illuminations:
+        if item.nodes.shape != device.doping.shape:
+            raise CaseError(
+                f"a spectrum on {item.nodes.shape} nodes, and a device of {device.doping.shape}",
+                key="spectrum",
+                remedy="pass the meshes of the device to spectrum_of, `across` for two axes",
+            )
 
 
 def _gummel(newton: Newton, problem: Problem) -> Gummel:

@@ -100,17 +100,21 @@ def _mesh(device: Device) -> Notes:
 
 
 def _light(device: Device, problem: Problem) -> Notes:
-    if device.light is None:
+    current = CHARGE * float((device.generation * device.volumes).sum()) / _section(device)
+    if device.light is None and current == 0.0:
         return
-    current = CHARGE * float(column(device, device.generation) @ _heights(device))
     names = [
         layer.name
         for k, layer in enumerate(device.layers)
         if float(device.generation[device.layer == k].max(initial=0.0)) > 0
     ]
     lit = "" if "lit" in problem.curves else "; no curve is lit"
+    if device.light is None:
+        yield "light", f"pairs of a table, in {', '.join(names)}: primary photocurrent {current:.4g} A/cm2{lit}"
+        return
     lit += _coarse(device, device.light, current)
-    source = f"{device.light.wavelength:g} nm from the {device.light.side}'s side, absorbed in {', '.join(names)}"
+    side = f"the {device.light.side}" if device.light.lateral else f"the {device.light.side}'s side"
+    source = f"{device.light.wavelength:g} nm from {side}{_lit_part(device)}, absorbed in {', '.join(names)}"
     yield "light", f"{source}: primary photocurrent {current:.4g} A/cm2{lit}"
     if device.illumination is not None:
         yield "optics", _optics(device, device.illumination)
@@ -130,8 +134,13 @@ def _spectrum(device: Device, spectrum: Spectrum | None) -> Notes:
 def _coarse(device: Device, light: Light, current: float) -> str:
     """Return a warning if the volumes of nodes are too large for the light, which is absorbed at their middle."""
     flux = photon_flux(light.power, light.wavelength) if light.flux is None else light.flux
-    absorbed = CHARGE * flux * (1.0 - portable.exp(-float(column(device, device.absorption) @ _heights(device))))
-    if light.optics == "transfer-matrix" or current < COARSE * absorbed:
+    absorbed = (
+        CHARGE
+        * flux
+        * device.lit_section
+        * (1.0 - portable.exp(-float(column(device, device.absorption) @ _heights(device))))
+    )
+    if device.illumination is not None or current < COARSE * absorbed:
         return ""
     return f", {100 * (current / absorbed - 1):.2g} % too large: refine the mesh where the light enters"
 
@@ -146,6 +155,18 @@ def _optics(device: Device, light: Illumination) -> str:
         f"{100 * light.reflected:.3g} % reflected, {100 * light.transmitted:.3g} % transmitted, "
         f"absorbed: {', '.join(absorbed)}"
     )
+
+
+def _lit_part(device: Device) -> str:
+    """Return the area of light on a part of a side, or on another side."""
+    if device.lit_section == 1.0:
+        return ""
+    return f", on {100 * device.lit_section:.4g} % of the area of the device"
+
+
+def _section(device: Device) -> float:
+    """Return the cross section to which currents refer: 1 with one axis, cm or cm2 with two."""
+    return float(device.areas[0][1].sum())
 
 
 def _heights(device: Device) -> np.ndarray:

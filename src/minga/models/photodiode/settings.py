@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings_ac import AcSettings, CvSettings, NoiseSettings
-from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, SubstrateSettings
+from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, GaussianSettings, SubstrateSettings
 from minga.models.photodiode.settings_qe import QeSettings
 from minga.models.photodiode.settings_surfaces import SurfaceSettings
 from minga.models.photodiode.settings_transient import TransientSettings
@@ -36,6 +36,7 @@ Number = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Place = Annotated[float, BeforeValidator(lambda v: quantity(v, "length"))]
+Length = Annotated[float, BeforeValidator(lambda v: quantity(v, "length")), Field(gt=0)]
 Wavelength = Annotated[float, BeforeValidator(lambda v: quantity(v, "wavelength")), Field(gt=0)]
 Current = Annotated[float, BeforeValidator(lambda v: quantity(v, "current"))]
 Power = Annotated[float, BeforeValidator(lambda v: quantity(v, "power")), Field(gt=0)]
@@ -104,13 +105,28 @@ class LayerSettings(BaseModel):
 
 
 class RegionSettings(BaseModel):
-    """One rectangular region with its own doping in a device with two axes, `[[photodiode.regions]]`."""
+    """One region with its own doping in a device with two axes, `[[photodiode.regions]]`: a rectangle or a polygon."""
 
     model_config = _STRICT
 
     name: Annotated[str, Field(min_length=1, description='name = "guard ring"')]
-    x: Annotated[tuple[Place, Place], Field(description="range of depths, um: x = [0.0, 1.5]")]
-    y: Annotated[tuple[Place, Place], Field(description="range across the device, um: y = [0.0, 2.0]")]
+    x: Annotated[tuple[Place, Place] | None, Field(description="range of depths, um: x = [0.0, 1.5]")] = None
+    y: Annotated[tuple[Place, Place] | None, Field(description="range across the device, um: y = [0.0, 2.0]")] = None
+    polygon: Annotated[
+        tuple[tuple[Place, Place], ...] | None,
+        Field(
+            min_length=3,
+            max_length=1000,
+            description="corners x, y in um, in place of x and y: polygon = [[0.0, 0.0], [1.5, 0.0], [0.0, 2.0]]",
+        ),
+    ] = None
+    straggle: Annotated[
+        Length | tuple[Length, Length] | None,
+        Field(
+            json_schema_extra={"unit": "um"},
+            description="um: smooth edges, erfc(d/(sqrt(2) straggle))/2; straggle = 0.2, or [0.2, 0.15] for x and y",
+        ),
+    ] = None
     doping: Annotated[Number, Field(description="donors minus acceptors, 1/cm3: doping = -1e17")]
 
 
@@ -177,7 +193,21 @@ class LightSettings(BaseModel):
         Wavelength | None,
         Field(json_schema_extra={"unit": "nm"}, description='nm: wavelength = 1550.0; only mode = "qe" may omit it'),
     ] = None
-    side: Annotated[Literal["cathode", "anode"], Field(description="illuminated side")] = "cathode"
+    side: Annotated[
+        Literal["cathode", "anode", "left", "right"],
+        Field(description='illuminated side; with two axes "left", y = 0, or "right", too'),
+    ] = "cathode"
+    x: Annotated[
+        tuple[Place, Place] | None, Field(description="lit part of the left or right side, um: x = [1.0, 2.5]")
+    ] = None
+    y: Annotated[
+        tuple[Place, Place] | None, Field(description="lit part of the anode's or cathode's side, um: y = [0.0, 5.0]")
+    ] = None
+    gaussian: GaussianSettings | None = None
+    generation: Annotated[
+        str | None,
+        Field(description='file of x, y, G in um and 1/cm3 s, instead of all others: generation = "pairs.csv"'),
+    ] = None
     optics: Annotated[
         Literal["beer-lambert", "transfer-matrix"],
         Field(description='optics = "beer-lambert", or "transfer-matrix" with reflection and interference'),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.structure.indices import IndexSaid
 
-__all__ = ["INDEX_FORM", "CoatingSettings", "SubstrateSettings"]
+__all__ = ["INDEX_FORM", "CoatingSettings", "GaussianSettings", "SubstrateSettings"]
 
 INDEX_FORM = 'n, [n, k], a shipped table or a file of nm, n, k: index = 2.0, or "Si3N4"'
 
@@ -28,6 +28,27 @@ class CoatingSettings(BaseModel):
 
     thickness: Thickness
     index: Annotated[IndexSaid, Field(description=INDEX_FORM)]
+
+
+class GaussianSettings(BaseModel):
+    """Table [photodiode.light.gaussian]: a beam with the intensity exp(-2 (s - middle)^2/radius^2) along its side."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    middle: Annotated[
+        float,
+        BeforeValidator(lambda v: quantity(v, "length")),
+        Field(json_schema_extra={"unit": "um"}, description='um: middle = 1.5, or "1.5 um"'),
+    ] = 0.0
+    radius: Annotated[
+        float,
+        BeforeValidator(lambda v: quantity(v, "length")),
+        Field(
+            gt=0,
+            json_schema_extra={"unit": "um"},
+            description="um: where the intensity is 1/e^2 of that in the middle: radius = 1.0",
+        ),
+    ]
 
 
 class SubstrateSettings(BaseModel):

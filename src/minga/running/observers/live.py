@@ -10,6 +10,7 @@ from minga.output.variables import variable_of
 from minga.running.observer import Observer, Phase
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
+from minga.view.colours import values_shown
 from minga.view.picture import Picture
 from minga.view.pictures import figure_png, frame_figure
 from minga.view.python_progress import in_notebook
@@ -50,7 +51,8 @@ class _Live(Observer):
             model = simulation.model
             about = variable_of(model.field(self._field), model.presentation.style(self._field))
             title = f"step {simulation.step}" + ("" if model.clock is None else f", t = {simulation.time:.6g}")
-            figure = frame_figure(values, self._field, about.coordinates, dict(about.attributes), title)
+            shown = values_shown(values, about.attributes)
+            figure = frame_figure(shown, self._field, about.coordinates, dict(about.attributes), title)
             self._show(Picture(figure_png(figure), f"{self._field}, {title}"))
 
 

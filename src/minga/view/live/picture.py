@@ -130,7 +130,9 @@ def _picture(field: str, step: int, aspect: float, scale: ColourScale, content: 
     else:
         chosen = np.linspace(0, len(colours) - 1, 16).round().astype(int)
         values = np.linspace(scale.low, scale.high, len(chosen))
-        legend = tuple((f"{value:.4g}", colours[number]) for value, number in zip(values, chosen, strict=True))
+        legend = tuple(
+            (f"{scale.number(value):.4g}", colours[number]) for value, number in zip(values, chosen, strict=True)
+        )
     return Picture(field, step, aspect, scale.states, legend, content)
 
 

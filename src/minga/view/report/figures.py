@@ -205,8 +205,8 @@ def _legend(scale: ColourScale) -> Legend:
         states = tuple((int(scale.low) + number, colour) for number, colour in enumerate(colours))
         return Legend(states, "", "", "")
     stops = colours if scale.states else colours[:: max(1, len(colours) // 16)] + colours[-1:]
-    high = ", ".join(filter(None, (quantity(scale.high), scale.clipped)))
-    return Legend((), f"linear-gradient(to right, {', '.join(stops)})", quantity(scale.low), high)
+    high = ", ".join(filter(None, (quantity(scale.number(scale.high)), scale.clipped)))
+    return Legend((), f"linear-gradient(to right, {', '.join(stops)})", quantity(scale.number(scale.low)), high)
 
 
 def _profiles(view: FieldView, chosen: Sequence[int]) -> Markup:

@@ -86,11 +86,11 @@ def check_analysis(device: Device, problem: Problem) -> None:
 
 
 def _power(device: Device) -> float | None:
-    """Return the power of the light, W/cm2; 0 if it is not known, None if nothing is generated."""
+    """Return the power per area of the device, W/cm2; 0 if it is not known, None if nothing is generated."""
     if not (device.generation * device.volumes).any():
         return None
     if device.light is None:
         return 0.0
     if device.light.flux is None:
-        return device.light.power
-    return device.light.flux * photon_energy(device.light.wavelength) * CHARGE
+        return device.light.power * device.lit_section
+    return device.light.flux * photon_energy(device.light.wavelength) * CHARGE * device.lit_section

@@ -29,7 +29,7 @@ from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL,
 from minga.models.photodiode.solver.biasing import Biasing
 from minga.models.photodiode.solver.linear import LinearSolver, chosen, linear_solver
 from minga.models.photodiode.solver.physics import EdgeValues
-from minga.models.photodiode.solver.terminal import QUIET, carried_with_noise, inner_edges
+from minga.models.photodiode.solver.terminal import QUIET, charge_with_noise, inner_edges
 from minga.models.photodiode.structure.illumination import Spectrum
 from minga.models.photodiode.structure.optics import photon_energy
 from minga.solve.block_tridiagonal import Pattern, arranged
@@ -95,9 +95,7 @@ class Collection:
         number = self._number(program)
         with program.when(number == 0):
             self._collect(program)
-        device = self.biasing.coefficients.device
-        share = device.areas[0][1] / device.areas[0][1].sum()
-        absorbed = [np.multiply.outer(item.nodes, share) for item in self.spectrum.illuminations]
+        absorbed = [item.nodes for item in self.spectrum.illuminations]
 
         def efficiency(at: float, probability: np.ndarray) -> float:
             return math.fsum((absorbed[int(at)].reshape(probability.shape) * probability).ravel().tolist())
@@ -167,7 +165,7 @@ def noises(ndim: int) -> Kernel:
 
     def find(state: Readers, edges: Readers, noise: CellReader) -> None:
         values = EdgeValues.of([item[here] for item in edges])
-        noise[here] = carried_with_noise(values, state, 0, False)[1] + QUIET
+        noise[here] = charge_with_noise(values, state, 0, False)[1] + QUIET
 
     return Kernel(find, name="round-off of fluxes")
 

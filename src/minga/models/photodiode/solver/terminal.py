@@ -67,7 +67,7 @@ class Terminal:
     Attributes
     ----------
     sums
-        With two axes, running sums over the edges of a plane: current, round-off, and the flux of both carriers.
+        With two axes, running sums over the edges of a plane: current, round-off, and the flux of electrons.
     """
 
     coefficients: Coefficients
@@ -75,7 +75,7 @@ class Terminal:
 
     def __post_init__(self) -> None:
         grid = self.coefficients.device.grid
-        names = ("current", "round-off", "carried") if grid.ndim > 1 else ()
+        names = ("current", "round-off", "electrons") if grid.ndim > 1 else ()
         made = tuple(Field(f"sum of {name}", grid, centre="x", boundary=fixed(0.0)) for name in names)
         object.__setattr__(self, "sums", made)
 
@@ -102,7 +102,7 @@ class Terminal:
             program.apply(running(by_density), list(state), values, self.sums, region=inner)
             last = device.grid.shape[1]
             whole = Box((inner.lo[0], last - 1), (inner.hi[0], last))
-            found = program.apply(totals, self.sums, region=whole)
+            found = program.apply(totals(by_density), self.sums, region=whole)
         pairs: Any = 0.0
         strongest: Any = 0.0
         for axis, edge in enumerate(edges):
@@ -144,17 +144,21 @@ def inner_edges(shape: Sequence[int], axis: int) -> Box:
 
 
 # Kernels -------------------------------------------------------------------------------------------------------------
-def carried_with_noise(values: EdgeValues, state: Readers, axis: int, by_density: bool) -> tuple[Node, Node, Node]:
-    """Return the charge flux through an edge along an axis, its round-off, and the flux of both carriers."""
+def charge_with_noise(values: EdgeValues, state: Readers, axis: int, by_density: bool) -> tuple[Node, Node]:
+    """Return the charge flux through an edge along an axis, and its round-off."""
     ndim = len(state[0].axes)
     high, low = (0,) * ndim, step(ndim, axis, -1)
     potential, electron, hole = (mg.max(mg.abs(item[low]), mg.abs(item[high])) for item in state)
 
     electrons, holes = values.electrons, values.holes
     around = round_off(electrons, electron, potential, by_density) + round_off(holes, hole, potential, by_density)
-    carried = mg.abs(electrons.value) + mg.abs(holes.value)
-    # The largest value of all planes is sought; it must not be round-off.
-    return electrons.value + holes.value, around, carried - around if by_density else carried
+    return electrons.value + holes.value, around
+
+
+def carried_by_both(electrons: Node, holes: Node, around: Node, by_density: bool) -> Node:
+    """Return the flux of both carriers through a plane; the largest one is sought, which must not be round-off."""
+    carried = mg.abs(electrons) + mg.abs(holes)
+    return carried - around if by_density else carried
 
 
 def round_off(flux: Flux, level: Node, potential: Node, by_density: bool) -> Node:
@@ -183,7 +187,9 @@ def planes(by_density: bool) -> Kernel:
 
     def current(state: Readers, edges: Readers) -> dict[str, Reduced]:
         values = EdgeValues.of([item[0] for item in edges])
-        return over_planes(*carried_with_noise(values, state, 0, by_density))
+        total, around = charge_with_noise(values, state, 0, by_density)
+        carried = carried_by_both(values.electrons.value, values.holes.value, around, by_density)
+        return over_planes(total, around, carried)
 
     return Kernel(current, name="terminal current")
 
@@ -194,7 +200,8 @@ def running(by_density: bool) -> Kernel:
 
     def add(state: Readers, edges: Readers, sums: Readers) -> None:
         values = EdgeValues.of([item[0, 0] for item in edges])
-        for item, value in zip(sums, carried_with_noise(values, state, 0, by_density), strict=True):
+        added = (*charge_with_noise(values, state, 0, by_density), values.electrons.value)
+        for item, value in zip(sums, added, strict=True):
             item[0, 0] = item[0, -1] + value
 
     return Kernel(add, order={1: 1}, name="running sums of a plane")
@@ -227,11 +234,16 @@ def contacts(ndim: int, by_density: bool) -> Kernel:
     return Kernel(leaving, name="currents of contacts")
 
 
-def _totals(sums: Readers) -> dict[str, Reduced]:
-    return over_planes(*(item[0, 0] for item in sums))
+@functools.cache
+def totals(by_density: bool) -> Kernel:
+    """Return the kernel of the reductions over the sums of planes."""
 
+    def whole(sums: Readers) -> dict[str, Reduced]:
+        total, around, electrons = (item[0, 0] for item in sums)
+        # Of each carrier by itself: what flows in a circle is not carried through the plane.
+        return over_planes(total, around, carried_by_both(electrons, total - electrons, around, by_density))
 
-totals = Kernel(_totals, name="totals of planes")
+    return Kernel(whole, name="totals of planes")
 
 
 @functools.cache

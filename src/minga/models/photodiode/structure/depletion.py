@@ -1,7 +1,7 @@
 """Estimates from the depletion approximation, for planning a run rather than for quoting.
 
-All quantities vary along x only; in a device with two axes they are taken in its middle column. The junction is where
-the doping first changes its sign; from there both sides are depleted as far as the voltage requires.
+All quantities vary along x only; in a device with two axes they are taken under the middle of the anode. The
+junction is where the doping first changes its sign; from there both sides are depleted as far as the voltage requires.
 """
 
 from __future__ import annotations
@@ -24,11 +24,8 @@ Floats = NDArray[np.float64]
 
 
 def column(device: Device, values: Floats) -> Floats:
-    """Return an array along x; with two axes, the column in the middle of the anode."""
-    if values.ndim == 1:
-        return values
-    under = np.flatnonzero(device.terminal("anode").nodes.any(axis=0))
-    return values[:, under[under.size // 2]]
+    """Return an array along x; its column under the middle of the anode if the device has two axes."""
+    return values if values.ndim == 1 else values[:, device.middle]
 
 
 def neutral_potential(device: Device) -> Floats:

@@ -13,8 +13,9 @@ from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY, thermal_voltage
 from minga.models.photodiode.structure.emission import emission_of
+from minga.models.photodiode.structure.generation import generated_in
 from minga.models.photodiode.structure.heavy import NodeDopants, dopants_of, narrowing_of
-from minga.models.photodiode.structure.illumination import Illumination, illumination_of
+from minga.models.photodiode.structure.illumination import Illumination
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
 from minga.models.photodiode.structure.layers import (
     LayerProperties,
@@ -25,8 +26,8 @@ from minga.models.photodiode.structure.layers import (
     tunnelling_of,
 )
 from minga.models.photodiode.structure.mesh import Mesh
-from minga.models.photodiode.structure.optics import generation_of, photon_flux
-from minga.models.photodiode.structure.stack import Contact, LayerOf, Light, Region, Stack
+from minga.models.photodiode.structure.regions import Polygon, Region
+from minga.models.photodiode.structure.stack import Contact, LayerOf, Light, Stack
 from minga.models.photodiode.structure.surface import NodeSurface, surface_of
 from minga.models.photodiode.structure.temperature import unheated
 from minga.models.photodiode.structure.tunnelling import NodeTunnelling
@@ -72,8 +73,8 @@ class Device:
     Parameters
     ----------
     grid
-        Axes ("x",) or ("x", "y") in um; x runs from the anode to the cathode, and y across, or from the axis of a round
-        device outwards. Cell faces lie half-way between nodes, so
+        Axes ("x",), ("x", "y") or, of a round device, ("x", "r") in um; x runs from the anode to the cathode, y across,
+        and r from the axis outwards. Cell faces lie half-way between nodes, so
         on an uneven mesh a node is not exactly at the centre of its cell.
     nodes
         Positions along each axis in cm, f8 of shape (N,) each.
@@ -127,7 +128,7 @@ class Device:
     light
         The light; None: dark.
     illumination
-        Where the light goes, if it is reflected and interferes; None otherwise.
+        Where the light goes, if it is reflected and interferes, or comes across the layers; None otherwise.
     emission
         Reciprocal emission velocities on the edges along each axis, see `structure.emission`; empty if emission limits
         no flux.
@@ -142,6 +143,8 @@ class Device:
     unheated
         Quantities that keep their values at 300 K although the temperature is another one: the kind, and the materials
         or sets concerned (empty: all).
+    lit_section
+        Area of the light over that of the device normal to x, to which currents refer.
     """
 
     grid: Grid
@@ -185,6 +188,7 @@ class Device:
     dopants: NodeDopants | None = None
     narrowing: Floats | None = None
     unheated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    lit_section: float = 1.0
 
     @property
     def thermal_voltage(self) -> float:
@@ -207,6 +211,17 @@ class Device:
             "incomplete_ionisation": self.dopants is not None,
         }
         return next((key for key, present in found.items() if present), None)
+
+    @property
+    def middle(self) -> int:
+        """Number of the column under the middle of the anode, on the axis of a round device if the anode is there."""
+        if self.grid.ndim == 1:
+            return 0
+        columns = np.nonzero(self.terminal("anode").nodes)[1]
+        first, last, places = int(columns.min()), int(columns.max()), self.nodes[1]
+        if self.grid.axes[1] == "r" and first == 0:
+            return 0
+        return int(np.abs(places - 0.5 * (places[first] + places[last])).argmin())
 
     def terminal(self, name: str) -> Terminal:
         """Return the contact of the given name.
@@ -254,7 +269,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
     for region in stack.regions:
         doping, impurities = _with_region(region, doping, impurities, mesh, across)
     mobility_n, mobility_p = columns.mobilities(stack, impurities)
-    illumination = _illumination(stack, columns, mesh)
+    lit = generated_in(stack, columns.values["absorption"], numbers, mesh, across)
     narrowing = None
     if stack.gap_narrowing:
         narrowing = _narrow(stack, columns, spread, doping, impurities)
@@ -276,7 +291,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         doping=doping,
         mobility_n=mobility_n,
         mobility_p=mobility_p,
-        generation=_spread(_generation(stack, columns, mesh, illumination), shape),
+        generation=lit.pairs,
         ionisation_n=electrons,
         ionisation_p=holes,
         layer=_spread_numbers(numbers, shape),
@@ -286,7 +301,8 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         statistics=stack.statistics,
         field_mobility="field" in stack.mobility,
         light=stack.light,
-        illumination=illumination,
+        illumination=lit.illumination,
+        lit_section=lit.section,
         emission=_emission(stack, columns, spread, terminals),
         tunnelling=_tunnelling(stack, columns, shape),
         dopants=dopants,
@@ -318,11 +334,12 @@ def _grid(mesh: Mesh, across: Mesh | None) -> Grid:
     even = [w[0] if np.allclose(w, w[0], rtol=1e-12, atol=0.0) else w for w in widths]
     return Grid(
         [m.nodes.size for m in meshes],
-        axes=("x", "y")[: len(meshes)],
+        axes=("x",) if across is None else ("x", "r" if across.radial else "y"),
         spacing=even,
         origin=[1e4 * float(m.faces[0]) for m in meshes],
         units="um",
         nodes=[1e4 * m.nodes for m in meshes],
+        down=() if across is None else "x",
     )
 
 
@@ -337,25 +354,8 @@ def _areas(mesh: Mesh, across: Mesh | None) -> tuple[Floats, ...]:
     return np.outer(mesh.openings, across.sections), np.outer(mesh.volumes, across.openings)
 
 
-def _illumination(stack: Stack, columns: LayerProperties, mesh: Mesh) -> Illumination | None:
-    if stack.light is None or stack.light.optics == "beer-lambert":
-        return None
-    return illumination_of(stack, stack.light, mesh, columns.values["absorption"], columns.numbers)
-
-
-def _generation(stack: Stack, columns: LayerProperties, mesh: Mesh, illumination: Illumination | None) -> Floats:
-    light, absorption = stack.light, columns.values["absorption"]
-    if light is None:
-        return np.zeros_like(absorption)
-    below, above = mesh.halves
-    flux = photon_flux(light.power, light.wavelength) if light.flux is None else light.flux
-    if illumination is not None:
-        return flux * illumination.nodes / mesh.volumes
-    return generation_of(flux, absorption, below, above, from_high=light.side == "cathode")
-
-
 def _with_region(
-    region: Region, doping: Floats, impurities: Floats, mesh: Mesh, across: Mesh | None
+    region: Region | Polygon, doping: Floats, impurities: Floats, mesh: Mesh, across: Mesh | None
 ) -> tuple[Floats, Floats]:
     """Return doping and impurities with those of a region substituted inside it."""
     if across is None:
@@ -364,7 +364,7 @@ def _with_region(
             key="photodiode.regions",
             remedy="give the device a width and columns, or leave the region out",
         )
-    inside = np.outer(mesh.shares(region.x), across.shares(region.y))
+    inside = region.inside(mesh, across)
     if not inside.any():
         raise CaseError(
             f"no node lies in region {region.name!r}",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError
+from minga.models.photodiode.structure.incidence import check_light
 from minga.models.photodiode.structure.indices import Index
 from minga.models.photodiode.structure.layers import absorption_at, layer_numbers, materials_at
 from minga.models.photodiode.structure.mesh import Mesh
@@ -41,7 +42,7 @@ class Illumination:
     layers
         Fractions absorbed in the layers, from the anode to the cathode.
     nodes
-        Fractions absorbed in the volumes of the nodes along x, f8 of shape (N,).
+        Fractions absorbed in the volumes of the nodes, f8 of the grid's shape.
     substrate
         Fraction absorbed in the substrate.
     """
@@ -70,7 +71,9 @@ class Spectrum:
     illuminations: tuple[Illumination, ...]
 
 
-def spectrum_of(stack: Stack, light: Light, mesh: Mesh, wavelengths: Sequence[float]) -> Spectrum:
+def spectrum_of(
+    stack: Stack, light: Light, mesh: Mesh, wavelengths: Sequence[float], across: Mesh | None = None
+) -> Spectrum:
     """Return where light of each wavelength goes.
 
     Parameters
@@ -83,6 +86,8 @@ def spectrum_of(stack: Stack, light: Light, mesh: Mesh, wavelengths: Sequence[fl
         Mesh along x.
     wavelengths
         Wavelengths, nm.
+    across
+        Mesh along y of a device with two axes.
 
     Returns
     -------
@@ -92,20 +97,21 @@ def spectrum_of(stack: Stack, light: Light, mesh: Mesh, wavelengths: Sequence[fl
     Raises
     ------
     CaseError
-        If an optical property of a layer or a coating is unknown at a wavelength.
+        If an optical property of a layer or a coating is unknown at a wavelength, or there can be no such light.
     """
+    check_light(light, mesh, across)
     numbers, _ = layer_numbers(stack.layers, mesh)
     materials = materials_at(stack, mesh, numbers)
     found = []
     for wavelength in wavelengths:
         coloured = replace(light, wavelength=wavelength)
         absorption = absorption_at(stack, coloured, materials, numbers)
-        found.append(illumination_of(stack, coloured, mesh, absorption, numbers))
+        found.append(illumination_of(stack, coloured, mesh, absorption, numbers, across))
     return Spectrum(tuple(wavelengths), tuple(found))
 
 
 def illumination_of(
-    stack: Stack, light: Light, mesh: Mesh, absorption: Floats, numbers: NDArray[np.int64]
+    stack: Stack, light: Light, mesh: Mesh, absorption: Floats, numbers: NDArray[np.int64], across: Mesh | None = None
 ) -> Illumination:
     """Return where the light goes.
 
@@ -121,20 +127,57 @@ def illumination_of(
         Absorption coefficient at the nodes, 1/cm; used without interference.
     numbers
         Layers of the nodes.
+    across
+        Mesh along y of a device with two axes.
 
     Raises
     ------
     CaseError
         If the refractive index of a layer or a coating is unknown at the wavelength.
     """
+    if light.lateral and across is not None:
+        return _along_rows(stack, light, mesh, absorption, numbers, across)
     if light.optics == "transfer-matrix":
-        return _coherent(stack, light, mesh)
-    # Each node's volume takes its share of what reaches it, so that the shares and what is left add up to 1.
-    depths = (absorption * mesh.volumes)[:: -1 if light.side == "cathode" else 1]
-    before = np.concatenate(([0.0], np.cumsum(depths)))
-    nodes = (portable.exp(-before[:-1]) * -portable.expm1(-depths))[:: -1 if light.side == "cathode" else 1]
-    layers = tuple(math.fsum(nodes[numbers == k].tolist()) for k in range(len(stack.layers)))
-    return Illumination(0.0, float(portable.exp(-before[-1])), (), layers, nodes)
+        found = _coherent(stack, light, mesh)
+    else:
+        nodes, left = _decaying(absorption * mesh.volumes, backwards=light.side == "cathode")
+        found = Illumination(0.0, float(left), (), _by_layer(stack, numbers, nodes), nodes)
+    if across is None:
+        return found
+    return replace(found, nodes=np.outer(found.nodes, _parts(light.beam.over(across) * across.sections)))
+
+
+def _along_rows(
+    stack: Stack, light: Light, mesh: Mesh, absorption: Floats, numbers: NDArray[np.int64], across: Mesh
+) -> Illumination:
+    """Return where light across the layers goes: each row absorbs what it receives."""
+    received = _parts(light.beam.over(mesh) * mesh.volumes)
+    shares, left = _decaying(np.outer(absorption, across.volumes), backwards=light.side == "right")
+    nodes = shares * received[:, None]
+    return Illumination(0.0, math.fsum((received * left).tolist()), (), _by_layer(stack, numbers, nodes), nodes)
+
+
+def _decaying(depths: Floats, *, backwards: bool) -> tuple[Floats, Floats]:
+    """Return the shares of the light that cells of these optical depths absorb along the last axis, and what is left.
+
+    Each cell takes its share of what reaches it, so that the shares and what is left add up to 1.
+    """
+    order = slice(None, None, -1 if backwards else 1)
+    depths = depths[..., order]
+    before = np.cumsum(depths, axis=-1)
+    reached = np.concatenate((np.zeros((*depths.shape[:-1], 1)), before[..., :-1]), axis=-1)
+    shares = portable.exp(-reached) * -portable.expm1(-depths)
+    return shares[..., order], portable.exp(-before[..., -1])
+
+
+def _parts(amounts: Floats) -> Floats:
+    """Return amounts as parts of their sum."""
+    return amounts / math.fsum(amounts.tolist())
+
+
+def _by_layer(stack: Stack, numbers: NDArray[np.int64], nodes: Floats) -> tuple[float, ...]:
+    """Return the sum over the nodes of each layer."""
+    return tuple(math.fsum(nodes[numbers == k].ravel().tolist()) for k in range(len(stack.layers)))
 
 
 def _coherent(stack: Stack, light: Light, mesh: Mesh) -> Illumination:

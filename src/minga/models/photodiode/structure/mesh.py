@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Mesh", "graded", "placed", "spaced", "uniform"]
+__all__ = ["Mesh", "graded", "placed", "snapped", "spaced", "uniform"]
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +79,12 @@ class Mesh:
         low, high = np.maximum(self.nodes - below, span[0]), np.minimum(self.nodes + above, span[1])
         part = (high - low).clip(0.0)
         shares = part * (high + low) * math.pi / self.sections if self.radial else part / self.volumes
-        return np.where(shares > _WHOLE, 1.0, np.where(shares < 1 - _WHOLE, 0.0, shares))
+        return snapped(shares)
+
+
+def snapped(shares: Floats) -> Floats:
+    """Return shares of cells, with those that differ from 0 or 1 by round-off only set to it."""
+    return np.where(shares > _WHOLE, 1.0, np.where(shares < 1 - _WHOLE, 0.0, shares))
 
 
 def _mesh(nodes: Floats, lengths: Floats, start: float, end: float) -> Mesh:

@@ -9,10 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.models.photodiode.structure.beam import Beam
 from minga.models.photodiode.structure.indices import Index
 from minga.models.photodiode.structure.materials import Material
+from minga.models.photodiode.structure.pairs import Pairs
+from minga.models.photodiode.structure.regions import Polygon, Region
 
-__all__ = ["Coating", "Contact", "Layer", "LayerOf", "Light", "Region", "Side", "Stack", "Substrate", "Surface"]
+__all__ = ["Coating", "Contact", "Layer", "LayerOf", "Light", "Side", "Stack", "Substrate", "Surface"]
 
 Floats = NDArray[np.float64]
 Side = Literal["top", "bottom"]
@@ -68,26 +71,6 @@ class Layer:
             The material.
         """
         return self.material if isinstance(self.material, Material) else self.material(fraction)
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """Rectangular region of other doping in a device with two axes; x and y are ranges in cm.
-
-    Parameters
-    ----------
-    name
-        The name.
-    x, y
-        Ends along each axis, cm.
-    doping
-        Donors minus acceptors, 1/cm3.
-    """
-
-    name: str
-    x: tuple[float, float]
-    y: tuple[float, float]
-    doping: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +169,8 @@ class Substrate:
 class Light:
     """Light incident from one side: `power` in W/cm2 at a wavelength in nm, or `flux` in photons per cm2 and second.
 
+    Both are per area of the side that is lit; of a Gaussian beam they are those in its middle.
+
     Parameters
     ----------
     wavelength
@@ -195,7 +180,8 @@ class Light:
     flux
         Photons per cm2 and second, in place of `power`.
     side
-        ``"cathode"`` or ``"anode"``.
+        ``"cathode"`` or ``"anode"``; or, across the layers of a device with two axes, ``"left"``, from y = 0, or
+        ``"right"``.
     optics
         ``"beer-lambert"``: nothing is reflected, and the light decays exponentially; ``"transfer-matrix"``: it is
         reflected at every interface and interferes.
@@ -208,17 +194,25 @@ class Light:
         air behind a substrate there.
     substrate
         A thick wafer, or None.
+    beam
+        The part of the side that is lit: along y, or along x for light from the left or the right.
     """
 
     wavelength: float
     power: float = 0.0
     flux: float | None = None
-    side: Literal["cathode", "anode"] = "cathode"
+    side: Literal["cathode", "anode", "left", "right"] = "cathode"
     optics: Literal["beer-lambert", "transfer-matrix"] = "beer-lambert"
     coatings: tuple[Coating, ...] = ()
     ambient: float = 1.0
     backing: Index | None = None
     substrate: Substrate | None = None
+    beam: Beam = field(default_factory=Beam)
+
+    @property
+    def lateral(self) -> bool:
+        """True for light across the layers."""
+        return self.side in ("left", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +238,7 @@ class Stack:
     contacts
         The contacts.
     regions
-        Boxes of other doping.
+        Rectangles and polygons of other doping.
     temperature
         Temperature, K.
     light
@@ -269,11 +263,13 @@ class Stack:
         Whether dopants narrow the gap.
     incomplete_ionisation
         Whether dopants may keep their carriers.
+    pairs
+        A table of the pairs generated, in place of light.
     """
 
     layers: tuple[Layer, ...]
     contacts: tuple[Contact, ...]
-    regions: tuple[Region, ...] = ()
+    regions: tuple[Region | Polygon, ...] = ()
     temperature: float = 300.0
     light: Light | None = None
     statistics: Literal["boltzmann", "fermi-dirac"] = "boltzmann"
@@ -286,3 +282,4 @@ class Stack:
     surfaces: tuple[Surface, ...] = ()
     gap_narrowing: bool = False
     incomplete_ionisation: bool = False
+    pairs: Pairs | None = None
