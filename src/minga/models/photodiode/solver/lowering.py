@@ -28,7 +28,7 @@ from minga.models.photodiode.structure.barrier import Barrier
 from minga.solve.laplacian import step
 from minga.space.box import Box
 
-__all__ = ["lowered_equations", "lowered_potential", "lowering", "row_of", "taken"]
+__all__ = ["lowered_equations", "lowered_oscillation", "lowered_potential", "lowering", "row_of", "taken"]
 
 Readers = Sequence[CellReader]
 
@@ -100,6 +100,28 @@ def lowered_potential(barrier: Barrier) -> Kernel:
         out[here] = where(mine, potential[here] + left / (1.0 + slope), potential[here])
 
     return Kernel(follow, name=f"lowered potential at the {barrier.terminal}")
+
+
+def lowered_oscillation(barrier: Barrier) -> Kernel:
+    """Return the kernel of the right sides of the potential at a contact, for a correction of an oscillation.
+
+    `high` and `low` are its potentials and what is left of them, real and imaginary parts.
+    """
+
+    def missing(
+        potential: CellReader, neutral: CellReader, contact: CellReader, high: Readers, low: Readers, right: Readers,
+        *, bias: Node, voltage: Node,
+    ) -> None:  # fmt: skip
+        ndim = len(potential.axes)
+        here, inner = (0,) * ndim, step(ndim, 0, barrier.inward)
+        mine, _, _, slope = _at(barrier, potential, neutral, contact, bias)
+        for part, (whole, rest, out) in enumerate(zip(high, low, right, strict=True)):
+            driven = voltage if part == 0 and barrier.terminal == "anode" else 0.0
+            moved = (whole[inner] - whole[here]) + (rest[inner] - rest[here])
+            left = ((driven - whole[here]) - rest[here]) + slope * moved
+            out[here] = where(mine, left, out[here])
+
+    return Kernel(missing, name=f"oscillating potential at the {barrier.terminal}")
 
 
 @functools.cache

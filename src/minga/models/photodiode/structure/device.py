@@ -191,18 +191,6 @@ class Device:
         """Thermal voltage kT/q, V."""
         return thermal_voltage(self.temperature)
 
-    @property
-    def local_models(self) -> str | None:
-        """Key of a model that only steady currents include: tunnelling, surfaces, lowered barriers or dopants."""
-        contacts = [t for t in self.terminals if t.image_force or t.tunnelling_mass is not None]
-        found = {
-            "tunnelling": self.tunnelling is not None,
-            "surfaces": self.surface is not None,
-            "contacts": bool(contacts),
-            "incomplete_ionisation": self.dopants is not None,
-        }
-        return next((key for key, present in found.items() if present), None)
-
     def terminal(self, name: str) -> Terminal:
         """Return the contact of the given name.
 

@@ -70,12 +70,12 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
         raise CaseError(
             f"a transient by scheme = {problem.scheme!r}", key="photodiode.scheme", remedy='write scheme = "newton"'
         )
-    if device.local_models is not None:
+    metals = [t.name for t in device.terminals if t.image_force or t.tunnelling_mass is not None]
+    if metals:
         raise CaseError(
-            f"a transient with {device.local_models}",
-            key=f"photodiode.{device.local_models}",
-            remedy="leave it out: tunnelling, surfaces, barriers that follow the field and dopants that keep carriers "
-            "belong to steady currents",
+            f"a transient with a barrier that depends on the field, at the {metals[0]}",
+            key=f"photodiode.contacts.{metals[0]}",
+            remedy="leave image_force and tunnelling of the contact out",
         )
     if what.light.extremes[1] > 0.0 and not device.generation.any():
         raise CaseError(

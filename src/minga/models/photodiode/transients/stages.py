@@ -54,7 +54,7 @@ class Stages:
     before
         Densities of electrons and holes at the beginning of the step, 1/cm3.
     stored
-        Their increase in the attempt, 1/cm3.
+        Their increase in the attempt, with that of the carriers that neutral dopants keep, 1/cm3.
     early, inner, late
         Increase of the carriers of each node without the light, 1/cm2 s, at the beginning, the inner point and the end.
     flow
@@ -227,7 +227,7 @@ class Stages:
 
     def _guess(self, program: Program) -> None:
         """Record the first guess of a stage: increments in proportion to the time."""
-        first, state, ratio = self.stage == 0, self.state, Register("ratio of steps")
+        first, state, ratio, c = self.stage == 0, self.state, Register("ratio of steps"), self.newton.coefficients
         known = first & (self.h_before > 0.0)
         program.let(ratio, where(known, INNER * self.h / where(self.h_before > 0.0, self.h_before, 1.0), 0.0))
         if self.loop is None:
@@ -236,8 +236,8 @@ class Stages:
             program.let(self.rise, where(first, ratio * self.rise_before, self.rise / INNER))
         program.let(self.bias, state.bias + self.rise)
         program.apply(
-            predicted, self.newton.coefficients.nodes.contact, state.now, self.last, self.change, state.next,
-            from_last=ratio, from_change=where(first, 0.0, 1.0 / INNER), rise=self.rise,
+            predicted, c.nodes.contact, c.free, state.now, self.last, self.change, state.next, from_last=ratio,
+            from_change=where(first, 0.0, 1.0 / INNER), rise=self.rise,
         )  # fmt: skip
 
     def _solve(self, program: Program, early: Register, inner: Register, lit: Register) -> None:
@@ -275,15 +275,15 @@ class Stages:
         nodes = c.nodes
         after = (newton.n, newton.p)
         program.apply(
-            risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, self.before,
-            self.stored, after, newton.activities, bias=state.bias, rise=self.rise,
+            risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, c.dopants,
+            self.before, self.stored, after, newton.activities, bias=state.bias, rise=self.rise,
         )  # fmt: skip
         newton.through_edges(program, state.next)
         newton.assemble(program, state.next, self.bias, 0.0)
         program.apply(
-            in_time, nodes.contact, nodes.volume, nodes.generation, c.edges[0].coupling, self.change, self.stored,
-            after, self.slopes, self.early, self.inner, self.late, newton.right, newton.lines.matrix[1],
-            light=self.bright, lit=lit, first=early, second=inner, scale=1.0 / self.own,
+            in_time, nodes.contact, c.free, nodes.volume, nodes.generation, c.edges[0].coupling, self.change,
+            self.stored, after, newton.activities, c.dopants, self.early, self.inner, self.late, newton.right,
+            newton.lines.matrix[1], light=self.bright, lit=lit, first=early, second=inner, scale=1.0 / self.own,
             into={"largest": newton.residual, "place": newton.worst},
         )  # fmt: skip
         self._current(program)
@@ -298,7 +298,7 @@ class Stages:
         """Record the correction of the voltage, kT/q, which couples to the corrections in `newton.right`."""
         newton, loop = self.newton, self.loop
         assert loop is not None
-        program.apply(bordered, newton.coefficients.nodes.contact, self.border)
+        program.apply(bordered, newton.coefficients.nodes.contact, newton.coefficients.free, self.border)
         newton.lines.solve(program, self.border, self.border)
         edges, inner = newton.edges[0].all, newton.inner(0)
         alone, coupled = (  # of the conduction current
@@ -314,13 +314,13 @@ class Stages:
     # After an attempt ----------------------------------------------------------------------------------------------
     def estimate(self, program: Program, error: Register) -> None:
         """Record the error of a solved attempt: the largest of the potential, kT/q, and of ln n and ln p."""
-        newton, nodes, h = self.newton, self.newton.coefficients.nodes, self.h
+        newton, c, h = self.newton, self.newton.coefficients, self.h
         lights = (self.bright_before, self.bright_inside, self.bright)
         lit = sum((weight * light for weight, light in zip(ERROR, lights, strict=True)), start=as_node(0.0))
         first, second, third = (weight * h for weight in ERROR)
         program.apply(
-            defects, nodes.contact, nodes.volume, nodes.generation, self.early, self.inner, self.late, newton.right,
-            first=first, second=second, third=third, lit=h * lit, scale=1.0 / self.own,
+            defects, c.nodes.contact, c.free, c.nodes.volume, c.nodes.generation, self.early, self.inner, self.late,
+            newton.right, first=first, second=second, third=third, lit=h * lit, scale=1.0 / self.own,
         )  # fmt: skip
         newton.lines.solve(program, newton.right, newton.right)
         step: Any = 0.0
