@@ -28,7 +28,15 @@ from minga.models.photodiode.structure.barrier import Barrier
 from minga.solve.laplacian import step
 from minga.space.box import Box
 
-__all__ = ["lowered_equations", "lowered_oscillation", "lowered_potential", "lowering", "row_of", "taken"]
+__all__ = [
+    "lowered_equations",
+    "lowered_increments",
+    "lowered_oscillation",
+    "lowered_potential",
+    "lowering",
+    "row_of",
+    "taken",
+]
 
 Readers = Sequence[CellReader]
 
@@ -122,6 +130,29 @@ def lowered_oscillation(barrier: Barrier) -> Kernel:
             out[here] = where(mine, left, out[here])
 
     return Kernel(missing, name=f"oscillating potential at the {barrier.terminal}")
+
+
+def lowered_increments(barrier: Barrier) -> Kernel:
+    """Return the kernel of the right sides of the potential at a contact for increments of a step in time.
+
+    It yields the largest residual, kT/q; `rise` is the increment of the voltage, kT/q.
+    """
+
+    def equations(
+        before: CellReader, change: CellReader, contact: CellReader, right: CellReader, *, rise: Node
+    ) -> Reduced:  # fmt: skip
+        ndim = len(before.axes)
+        here, inner = (0,) * ndim, step(ndim, 0, barrier.inward)
+        start = before[inner] - before[here]
+        drop = start + (change[inner] - change[here])
+        found = lowering(barrier, drop)
+        number = ANODE if barrier.terminal == "anode" else CATHODE
+        left = ((rise if number == ANODE else 0.0) - change[here]) + (found - lowering(barrier, start))
+        mine = contact[here] == number
+        right[here] = where(mine, left, right[here])
+        return mg.max(where(mine, mg.abs(left / (1.0 + derivative(found, drop))), 0.0))
+
+    return Kernel(equations, name=f"potential at the {barrier.terminal} in time")
 
 
 @functools.cache

@@ -16,7 +16,7 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1
-from minga.models.photodiode.solver.coefficients import ANODE
+from minga.models.photodiode.solver.coefficients import ANODE, CATHODE
 from minga.models.photodiode.solver.fermi import activity
 from minga.models.photodiode.solver.newton import clipped
 from minga.models.photodiode.solver.physics import EdgeValues, dopants_at, held_row, neutral_dopants
@@ -26,6 +26,7 @@ __all__ = [
     "corrected",
     "defects",
     "errors",
+    "fallen",
     "flows",
     "in_time",
     "kept",
@@ -227,6 +228,14 @@ def _flows(edges: Readers, weight: CellReader, out: CellReader) -> Reduced:
 
 
 flows = Kernel(_flows, name="conduction current")
+
+
+def _fallen(potential: CellReader, contact: CellReader) -> Reduced:
+    """Return the potential of the anode less that of the cathode."""
+    return mg.sum(where(contact[0] == ANODE, potential[0], where(contact[0] == CATHODE, -potential[0], 0.0)))
+
+
+fallen = Kernel(_fallen, name="drop of the potential")
 
 
 def _responses(edges: Readers, weight: CellReader, change: Readers) -> Reduced:

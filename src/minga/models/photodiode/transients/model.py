@@ -70,13 +70,6 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
         raise CaseError(
             f"a transient by scheme = {problem.scheme!r}", key="photodiode.scheme", remedy='write scheme = "newton"'
         )
-    metals = [t.name for t in device.terminals if t.image_force or t.tunnelling_mass is not None]
-    if metals:
-        raise CaseError(
-            f"a transient with a barrier that depends on the field, at the {metals[0]}",
-            key=f"photodiode.contacts.{metals[0]}",
-            remedy="leave image_force and tunnelling of the contact out",
-        )
     if what.light.extremes[1] > 0.0 and not device.generation.any():
         raise CaseError(
             "light as a function of time, but the device absorbs none",

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from minga.engine.program import Program
-from minga.lang.expr import as_node, where
+from minga.lang import functions as mg
+from minga.lang.expr import Node, as_node, where
+from minga.models.photodiode.solver.lowering import lowered_increments, row_of
 from minga.models.photodiode.solver.newton import NEVER, WILD, Newton, clipped
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.constants import CHARGE
@@ -17,6 +19,7 @@ from minga.models.photodiode.transients.increments import (
     corrected,
     defects,
     errors,
+    fallen,
     flows,
     in_time,
     kept,
@@ -71,6 +74,9 @@ class Stages:
         Voltage of the attempt, kT/q.
     conduction, conduction_before
         Conduction current of the terminals in the attempt and at its beginning, A/cm2.
+    drop, drop_inside
+        Increment of the drop of the potential in the device at the end of the attempt and at its inner point, kT/q:
+        that of the voltage, unless barriers follow the field.
     source
         Source voltage at the present stage, V.
     own
@@ -106,6 +112,8 @@ class Stages:
     bias: Register = field(default_factory=lambda: Register("voltage of the attempt"))
     conduction: Register = field(default_factory=lambda: Register("conduction current"))
     conduction_before: Register = field(default_factory=lambda: Register("conduction current before"))
+    drop: Register = field(default_factory=lambda: Register("drop of the attempt"))
+    drop_inside: Register = field(default_factory=lambda: Register("drop inside"))
     h_before: Register = field(default_factory=lambda: Register("length of the last step"))
     own: Register = field(default_factory=lambda: Register("weight of own rates"))
     source: Register = field(default_factory=lambda: Register("source voltage"))
@@ -205,6 +213,7 @@ class Stages:
                 program.apply(kept, self.late, self.inner)
                 program.apply(kept, self.flow[2:], self.flow[1:2])
                 program.let(self.bright_inside, self.bright)
+                program.let(self.drop_inside, self.drop)
                 if self.loop is not None:
                     self.loop.inside(program, self.source, self.bias * self.thermal, self.conduction)
             program.let(stage, stage + 1)
@@ -258,6 +267,8 @@ class Stages:
                 if self.loop is not None:
                     volts, grown = self.bias * self.thermal, self.rise * self.thermal
                     residual = self.loop.gap(volts, grown, self.conduction, self.own, early, inner)
+                    if newton.coefficients.barriers:
+                        residual = residual + self.capacitance * self.thermal * (self.drop - self.rise)
                     step = self._voltage_step(program, residual)
                     program.let(self.rise, self.rise + clipped(step))
                     program.let(self.bias, self.state.bias + self.rise)
@@ -286,6 +297,13 @@ class Stages:
             newton.lines.matrix[1], light=self.bright, lit=lit, first=early, second=inner, scale=1.0 / self.own,
             into={"largest": newton.residual, "place": newton.worst},
         )  # fmt: skip
+        for barrier in c.barriers:
+            found = program.apply(
+                lowered_increments(barrier), state.potential.now, self.change[0], nodes.contact, newton.right[0],
+                rise=self.rise, region=row_of(barrier, c.device.grid.shape),
+            )  # fmt: skip
+            program.let(newton.residual, mg.max(newton.residual, found))
+        program.let(self.drop, self._fall(program, self.change[0]))
         self._current(program)
 
     def _current(self, program: Program) -> None:
@@ -293,6 +311,11 @@ class Stages:
         newton = self.newton
         mean = program.apply(flows, newton.edges[0].all, self.weight, self.flow[2], region=newton.inner(0))
         program.let(self.conduction, CHARGE * mean)  # type: ignore[operator]
+
+    def _fall(self, program: Program, potential: Field) -> Any:
+        """Record the drop of a potential in the device; that of increments is the voltage's without barriers."""
+        c = self.newton.coefficients
+        return program.apply(fallen, potential, c.nodes.contact) if c.barriers else as_node(self.rise)
 
     def _voltage_step(self, program: Program, residual: Any) -> Register:
         """Record the correction of the voltage, kT/q, which couples to the corrections in `newton.right`."""
@@ -308,7 +331,12 @@ class Stages:
         assert isinstance(coupled, Register)
         step = Register("correction of the voltage")
         slope = loop.storage * self.thermal + self.own * (loop.share * self.thermal + CHARGE * coupled)
-        program.let(step, -(residual + self.own * CHARGE * alone) / slope)
+        moved = self.own * CHARGE * alone
+        if newton.coefficients.barriers:
+            stored = self.capacitance * self.thermal
+            moved = moved + stored * self._fall(program, newton.right[0])
+            slope = slope + stored * (self._fall(program, self.border[0]) - 1.0)
+        program.let(step, -(residual + moved) / slope)
         return step
 
     # After an attempt ----------------------------------------------------------------------------------------------
@@ -332,6 +360,10 @@ class Stages:
             errors, newton.right, self.border, self.slopes, (newton.n, newton.p), step=step, floor=FLOOR,
             into={"largest": error, "place": self.place},
         )  # fmt: skip
+
+    def falling(self) -> Node:
+        """Return the rate of the drop at the end of an attempt, V/s, with the accuracy of the method."""
+        return self.thermal * ((self.drop - (OUTER / IMPLICIT) * self.drop_inside) / self.own)
 
     def accept(self, program: Program) -> Any:
         """Record that the attempt becomes the present state; return the charge that passed, 1/cm2, with extremes."""
