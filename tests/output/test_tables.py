@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,3 +53,14 @@ def test_lists_have_a_row_for_each_entry() -> None:
     series.add(1, None, {"n": 0.5, "square": [3.0, math.nan]})
     rows = tables_of(counting({"squares": ("n", "square")}), series)
     assert rows == {"squares": [{"n": 0.5, "square": 3.0}, {"n": 0.5, "square": None}]}
+
+
+def test_lists_of_a_table_share_a_dimension(tmp_path: Path) -> None:
+    plain = counting({})
+    n, square = (plain.observables[name] for name in ("n", "square"))
+    lists: dict[str, Any] = {"n": n, "low": (n, square), "high": (square, n)}
+    model = replace(plain, observables=lists, tables={"powers": ("n", "low", "high")})
+    here = mg.run(model, steps=3, observe=1, out=tmp_path / "run")
+    for found in (here, mg.open(tmp_path / "run")):
+        assert found["low"].dims == found["high"].dims == ("observed", "powers_row")
+        assert (found["low"] * found["high"]).shape == (4, 2)

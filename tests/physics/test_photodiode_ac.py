@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from minga.case.load import read_settings
+from minga.models.photodiode.case import device_of
 from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Curve, Problem
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.stack import Light
 
-from .photodiodes import absorbing_pin, apd, device, junction, silicon, solved
+from .photodiodes import EXAMPLES, absorbing_pin, apd, device, junction, silicon, solved
 
 JUNCTION = {
     # J; G and C at 100 Hz; C at 10 MHz; G and C at 100 MHz; C at 1 GHz
@@ -62,6 +64,31 @@ def of_the_junction() -> list[dict[str, Any]]:
     made = junction()
     assert made.grid.shape == (619,)
     return spectra(made, tuple(JUNCTION), (1e-3, 100.0, 1e7, 1e8, 1e9))
+
+
+@pytest.mark.parametrize("mode", ["ac", "noise"])
+def test_an_anode_at_the_last_row(mode: str) -> None:
+    """The mirror image of a device, contacts and layers, has the same currents, admittance and noise."""
+    layers = [
+        {"name": "p", "material": "Si", "thickness": 0.5, "p": 1e18},
+        {"name": "i", "material": "Si", "thickness": 2.0, "n": 1e14},
+        {"name": "n", "material": "Si", "thickness": 0.5, "n": 1e18},
+    ]
+    table: dict[str, Any] = {"bias": [0.0], "layers": layers, "contacts": {"anode": "ohmic", "cathode": "ohmic"}}
+    table |= {"mesh": {"graded": {"first": "2 nm", "growth": 1.3, "cap": "100 nm"}}}
+    table |= {"light": {"wavelength": 700.0, "power": 1e-3, "side": "anode"}}
+    turned = table | {"layers": layers[::-1], "contacts": {"anode": {"at": "bottom"}, "cathode": {"at": "top"}}}
+    turned["light"] = table["light"] | {"side": "cathode"}  # the last row
+    options: dict[str, Any] = {"ionisation": False, "mode": mode, "circuit": Circuit(1e-5)}
+    if mode == "ac":
+        options["frequencies"] = (1e6, 1e9)
+    problem = Problem((-2.0,), ("dark", "lit"), **options)
+    expected, found = (
+        solved(device_of(read_settings("photodiode", each), EXAMPLES), problem)[-1] for each in (table, turned)
+    )
+    names = ("G", "C", "G_lit", "H_lit") if mode == "ac" else ("S_shot", "S_shot_lit", "NEP_lit", "F_lit")
+    for name in ("J", "J_lit", *names):
+        assert np.array(found[name]) == pytest.approx(np.array(expected[name]), rel=1e-5), name
 
 
 @pytest.mark.slow

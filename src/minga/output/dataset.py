@@ -157,6 +157,8 @@ def with_series(dataset: xarray.Dataset, series: Series, context: SeriesContext)
         if array.dtype == object:  # values that were not finite, from before the run was interrupted
             array = np.asarray(values, float)
         across = [f"{name}_{number}" for number in range(1, array.ndim)]
+        if array.ndim == 2 and "table" in about:
+            across = [f"{about['table']}_row"]  # lists that are columns of one table are of one length
         dataset[name if name not in dataset.variables else f"{name}_{OBSERVED}"] = ((OBSERVED, *across), array, about)
     return dataset
 

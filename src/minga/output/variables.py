@@ -72,9 +72,15 @@ DRAWINGS = "drawings"
 
 
 def observable_attributes(model: Model, observable: str) -> dict[str, str]:
-    """Return the CF attributes of an observable: its unit and description, if the model gives them."""
+    """Return the CF attributes of an observable: its unit and description, if the model gives them.
+
+    Those that are lists, and rows of a table together, also name the table.
+    """
     unit, words = model.quantities.get(observable, ("", ""))
-    return ({"units": unit} if unit else {}) | ({"long_name": words} if words else {})
+    found = ({"units": unit} if unit else {}) | ({"long_name": words} if words else {})
+    if isinstance(model.observables.get(observable), tuple):
+        found |= next(({"table": name} for name, columns in model.tables.items() if observable in columns), {})
+    return found
 
 
 def model_attributes(model: Model) -> dict[str, Any]:
@@ -86,8 +92,9 @@ def model_attributes(model: Model) -> dict[str, Any]:
         about[CONSERVED] = ", ".join(model.conserved)
     if model.mask is not None:
         about[LEFT_OUT] = model.mask
-    if model.units:
-        about[QUANTITIES] = json.dumps({name: observable_attributes(model, name) for name in model.units})
+    names = dict.fromkeys((*model.units, *(name for columns in model.tables.values() for name in columns)))
+    if found := {name: said for name in names if (said := observable_attributes(model, name))}:
+        about[QUANTITIES] = json.dumps(found)
     if model.presentation.drawings:
         about[DRAWINGS] = json.dumps([drawing.as_dict() for drawing in model.presentation.drawings])
     return about

@@ -59,6 +59,7 @@ def test_frequencies_and_circuits_of_a_case() -> None:
             {"mode": "ac", "ac": {"frequencies": {"from": 1.0, "too": 2.0}}},
             "unknown key 'photodiode.ac.frequencies.too'",
         ),
+        ({"mode": "ac", "ac": {"frequencies": {"from": 1e-300, "to": 1e16}}}, "up to 1,000 frequencies"),
         ({"mode": "ac", "ac": {"load": 50.0}}, "load without the area of the device"),
         ({"mode": "ac", "ac": {"area": 0.0}}, "photodiode.ac.area"),
         ({"mode": "ac", "ac": {"area": 1e-5, "series": -1.0}}, "photodiode.ac.series"),

@@ -50,7 +50,8 @@ def _frequencies(options: AcSettings) -> tuple[float, ...]:
         raise CaseError(
             f"frequencies from {given.start:g} to {given.to:g} Hz", key=f"{key}.to", remedy="exchange the two ends"
         )
-    steps = given.per_decade * float(portable.log(given.to / given.start)) / float(portable.log(10.0))
+    decades = (float(portable.log(given.to)) - float(portable.log(given.start))) / float(portable.log(10.0))
+    steps = given.per_decade * decades
     whole = math.floor(steps + 1e-9)
     _check_number(whole + 2, key)
     ratio = [float(portable.power(10.0, k / given.per_decade)) for k in range(whole + 1)]

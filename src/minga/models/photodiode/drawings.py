@@ -19,9 +19,9 @@ LEVELS = ("Ec", "Ev", "Fn", "Fp")
 _SPECTRA = (
     ("Conductance", "G", "f", "S/cm2", True),
     ("Capacitance", "C", "f", "F/cm2", False),
-    ("Impedance, Nyquist", "Z_im", "Z_re", "ohm cm2", False),
-    ("Response", "H", "f", "1", True),
-    ("Response with load", "H_load", "f", "1", True),
+    ("Impedance, Nyquist", "Z_im", "Z_re", "Z_im, ohm cm2", False),
+    ("Response", "H", "f", "|H| over its value at 0 Hz", True),
+    ("Response with load", "H_load", "f", "|H| over its value at 0 Hz", True),
     ("Phase of the response", "H_phase", "f", "rad", False),
 )
 """Title, quantity, horizontal quantity, unit, and whether the vertical axis is logarithmic."""
@@ -37,7 +37,7 @@ def _over_voltage(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:
     lines: dict[str, str] = {curve: f"J{suffix(curve)}" for curve in curves if f"J{suffix(curve)}" in seen}
     yield Drawing("Current density", lines, over="V", unit="|J|, A/cm2", logarithmic=True)
     if "gain" in seen:
-        yield Drawing("Gain", {"gain": "gain"}, over="V", unit="M")
+        yield Drawing("Gain", {"gain": "gain"}, over="V", unit="M", logarithmic=True)
     lines = {c: f"C_quasistatic{suffix(c)}" for c in curves if f"C_quasistatic{suffix(c)}" in seen}
     yield Drawing("Quasi-static capacitance", lines, over="V", unit="F/cm2")
     yield from _spectra(seen, curves)

@@ -113,8 +113,7 @@ class Collection:
         edges = list(newton.edges[0].all)
         program.apply(noises(ndim), state.now, edges, self.noise, region=inner_edges(device.grid.shape, 0))
         program.call_global(weights_of, reads=[self.noise], writes=[self.weights])
-        sign = 1.0 if device.terminal("anode").nodes[0].any() else -1.0
-        program.apply(gradient(ndim), edges, self.weights, self.solution, scale=sign)
+        program.apply(gradient(ndim), edges, self.weights, self.solution, scale=device.direction)
         program.apply(transposed(ndim, self._pattern), *newton.lines.matrix, *self.lines.matrix)
         self.lines.setup(program)
         self.lines.solve(program, self.solution, self.solution)

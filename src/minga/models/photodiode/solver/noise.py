@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,9 @@ from minga.space.field import Field, Register
 __all__ = ["Noise"]
 
 Floats = NDArray[np.float64]
+
+REVERSE: Final = 4.0
+"""Reverse bias in kT/q from which on few carriers cross the device against the current: 2 q J lacks 4 % there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,9 +108,8 @@ class Noise:
         if circuit is None:
             return
         # In equilibrium and forward bias, currents of both directions cancel, but their noise does not.
-        shot = where(
-            self.track.state.bias * direction < 0.0, 2.0 * CHARGE * CHARGE * circuit.area * intensity, math.nan
-        )
+        reverse = -self.track.state.bias * (c.device.direction * direction)
+        shot = where(reverse >= REVERSE, 2.0 * CHARGE * CHARGE * circuit.area * intensity, math.nan)
         heat = 4.0 * BOLTZMANN * c.device.temperature / circuit.load if circuit.load > 0.0 else math.nan
         program.let(self.found["S_shot"], shot)
         program.let(self.found["S_thermal"], heat)

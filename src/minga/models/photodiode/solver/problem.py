@@ -53,6 +53,8 @@ class Problem:
         "newton": all equations together; "gummel": one after the other; "pointwise": node by node.
     tolerance
         Tolerance, kT/q, of the Newton corrections of all potentials and of all residuals over their coefficients.
+        Levels that hardly matter, in layers that no current can charge, are known to 1e-3 kT/q once residuals are
+        round-off.
     limit
         Largest number of corrections before an attempt is given up and repeated with a shorter step of the voltage.
     first_step, largest_step, smallest_step

@@ -205,8 +205,9 @@ class SmallSignal:
             region=equations.inner(0),
         )  # fmt: skip
         moved: Any = program.apply(drop, self.x, equations.coefficients.nodes.contact)
-        program.let(answer.re, unit * ((found.re - self.frequency * moved.im) / found.length))
-        program.let(answer.im, unit * ((found.im + self.frequency * moved.re) / found.length))
+        along = equations.coefficients.device.direction
+        program.let(answer.re, unit * ((along * found.re - self.frequency * moved.im) / found.length))
+        program.let(answer.im, unit * ((along * found.im + self.frequency * moved.re) / found.length))
         return [unit * (found.most_re - found.least_re), unit * (found.most_im - found.least_im)]
 
     def _contacts(self, program: Program, answer: Answer, unit: float) -> list[Any]:

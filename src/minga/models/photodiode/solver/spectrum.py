@@ -39,7 +39,7 @@ class Spectrum:
     Attributes
     ----------
     power
-        Power of the light, W/cm2; None if nothing is known of light, 0 if the light generates no pairs.
+        Power of the light, W/cm2; None if no pairs are generated, 0 if pairs are but their light is not known.
     by_frequency
         Registers of each quantity, one for each frequency.
     frequencies

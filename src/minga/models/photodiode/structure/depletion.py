@@ -24,8 +24,11 @@ Floats = NDArray[np.float64]
 
 
 def column(device: Device, values: Floats) -> Floats:
-    """Return an array along x; its middle column if the device has two axes."""
-    return values if values.ndim == 1 else values[:, values.shape[1] // 2]
+    """Return an array along x; with two axes, the column in the middle of the anode."""
+    if values.ndim == 1:
+        return values
+    under = np.flatnonzero(device.terminal("anode").nodes.any(axis=0))
+    return values[:, under[under.size // 2]]
 
 
 def neutral_potential(device: Device) -> Floats:

@@ -191,6 +191,11 @@ class Device:
         """Thermal voltage kT/q, V."""
         return thermal_voltage(self.temperature)
 
+    @property
+    def direction(self) -> float:
+        """Sign along x of a current from the anode to the cathode: -1 if the anode lies at the last row."""
+        return 1.0 if self.terminal("anode").nodes[0].any() else -1.0
+
     def terminal(self, name: str) -> Terminal:
         """Return the contact of the given name.
 
