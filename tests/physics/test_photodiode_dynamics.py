@@ -143,6 +143,16 @@ def test_a_barrier_that_follows_the_field_in_a_circuit() -> None:
 
 
 @pytest.mark.slow
+def test_a_transient_with_the_anode_at_the_last_row() -> None:
+    """The mirror image of a device and its contacts has the same currents in a circuit."""
+    turned = made(layers=DIODE[::-1], contacts={"anode": {"at": "bottom"}, "cathode": {"at": "top"}})
+    what = Transient(1e-10, Waveform((0.0, 1e-12), (0.5, 0.3)), circuit=DriveCircuit(0.01))
+    expected, found = (followed(of, what)[-1] for of in (made(), turned))
+    for name in ("J", "J_conduction", "J_displacement", "V", "charge"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-6), name
+
+
+@pytest.mark.slow
 def test_contacts_that_take_no_minority_store_it() -> None:
     """Without recombination, only what is stored passes the edge at the cathode, whose half cell stores holes."""
     contacts = {name: {"recombination": 0.0} for name in ("anode", "cathode")}
