@@ -70,13 +70,6 @@ def check_analysis(device: Device, problem: Problem) -> None:
             key="photodiode.scheme",
             remedy='write scheme = "newton"',
         )
-    if problem.mode in ("ac", "cv") and device.local_models is not None:
-        raise CaseError(
-            f"mode = {problem.mode!r} with {device.local_models}",
-            key=f"photodiode.{device.local_models}",
-            remedy="leave it out: tunnelling, surfaces, barriers that follow the field and dopants that keep carriers "
-            "belong to steady currents",
-        )
     if problem.mode == "noise" and _power(device) is None:
         raise CaseError(
             'mode = "noise" without light',

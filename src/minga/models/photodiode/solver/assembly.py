@@ -77,11 +77,7 @@ def node_equations(ndim: int, ionising: bool, tunnelling: Sequence[Tunnelling] =
         split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
         local = local_models(node, tunnelling, models, weights, surface, state, ndim)
         held = [local.held(i) for i in range(3)]
-        slopes = sources(own, balance, local, split, n[here], p[here], light, answers)
-        if dopants:
-            changes = [node.volume * bound[1], node.volume * bound[2]]
-            for column, value in enumerate((-changes[0] - changes[1], changes[0], changes[1])):
-                own.add(POTENTIAL, column, value)
+        slopes = sources(own, balance, local, split, n[here], p[here], light, answers, bound[1:] if dopants else ())
         size = len(edges) // ndim
         for axis in range(ndim):
             above, below = step(ndim, axis, 1), step(ndim, axis, -1)
@@ -131,11 +127,12 @@ def node_equations(ndim: int, ionising: bool, tunnelling: Sequence[Tunnelling] =
 
 def sources(
     own: Block, balance: list[Any], local: Local, split: Node, n: Node, p: Node, light: Node,
-    activities: Sequence[Node],
+    activities: Sequence[Node], captured: Sequence[Node] = (),
 ) -> list[Node]:  # fmt: skip
     """Add the derivatives of the charge, and recombination and light, which enter the electron and hole balances.
 
-    Returns the derivatives of the recombination in the node's volume with respect to the squares of `local`.
+    `captured` has the changes of neutral donors and acceptors per kT of the level of electrons and holes. Returns the
+    derivatives of the recombination in the node's volume with respect to the squares of `local`.
     """
     node = local.node
     rate, by_squares = recombined(local, n, p, split, activities[0] + activities[1] if activities else None)
@@ -148,6 +145,10 @@ def sources(
     own.add(POTENTIAL, POTENTIAL, -v * (n_slope + p_slope))
     own.add(POTENTIAL, ELECTRONS, v * n_slope)
     own.add(POTENTIAL, HOLES, v * p_slope)
+    if captured:
+        changes = [v * item for item in captured]
+        for column, value in enumerate((-changes[0] - changes[1], *changes)):
+            own.add(POTENTIAL, column, value)
     to_n, to_p = by_n * n_slope, by_p * p_slope
     if activities:
         to_n, to_p = to_n + rate * (activities[2] - 1.0), to_p + rate * (activities[3] - 1.0)

@@ -1,16 +1,16 @@
 """Quasi-static capacitance: the holes that enter through the anode for a small, slow change of the voltage.
 
 C = q d(integral of p)/dV, from steady states slightly below and above each voltage. The same number of electrons enters
-through the cathode, so that no net charge builds up. In reverse bias, where depletion dominates, this is also the
-low-frequency small-signal capacitance. In forward bias it is not: some of the carriers stored in a diode return through
-the contact by which they entered, so that dQ/dV is larger, by a factor of two in a long diode and of many in a short
-one.
+through the cathode, so that no net charge builds up. The holes that neutral acceptors keep are part of p. In reverse
+bias, where depletion dominates, this is also the low-frequency small-signal capacitance. In forward bias it is not:
+some of the carriers stored in a diode return through the contact by which they entered, so that dQ/dV is larger, by a
+factor of two in a long diode and of many in a short one.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +19,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import where
 from minga.lang.kernel import Kernel
+from minga.models.photodiode.solver.physics import neutral_acceptors
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.space.field import Field, Register
 
@@ -68,11 +69,19 @@ class Capacitance:
         found = Register("both found", "i8")
         program.let(found, solve(program, state.bias - STEP))
         equations.densities(program, state.next, state.bias - STEP, self.n, self.p)
+        self._keep(program, track, self.n, self.p)
         program.let(found, found * solve(program, state.bias + STEP))
         equations.densities(program, state.next, state.bias + STEP)
+        self._keep(program, track, equations.n, equations.p)
         stored = program.apply(difference(state.grid.ndim), equations.p, self.p, volume)
         per_volt = CHARGE / (2.0 * STEP * thermal * width)
         program.let(self.values[track.name], where(found > 0, per_volt * stored, 0.0))  # type: ignore[operator]
+
+    def _keep(self, program: Program, track: Track, n: Field, p: Field) -> None:
+        """Record the addition of the holes of neutral acceptors to p."""
+        equations, dopants = track.equations, track.equations.coefficients.dopants
+        if dopants:
+            program.apply(with_acceptors(track.state.grid.ndim), n, p, equations.activities[:2], dopants)
 
 
 @functools.cache
@@ -84,3 +93,17 @@ def difference(ndim: int) -> Kernel:
         return mg.sum(volume[here] * (now[here] - before[here]))
 
     return Kernel(more, name="stored carriers")
+
+
+@functools.cache
+def with_acceptors(ndim: int) -> Kernel:
+    """Return the kernel that adds the holes of neutral acceptors to those of the band."""
+    here = (0,) * ndim
+
+    def keep(
+        n: CellReader, p: CellReader, activities: Sequence[CellReader], dopants: Sequence[CellReader]
+    ) -> None:  # fmt: skip
+        acceptors = neutral_acceptors(dopants, here, n[here], p[here], [item[here] for item in activities])
+        p[here] = p[here] + acceptors
+
+    return Kernel(keep, name="holes with those of acceptors")

@@ -7,9 +7,12 @@ the electron balance and -p V in that of holes, they are
 
     (F_u - i w Q_u) du = -(F_V - i w Q_V) dV - F_G dG
 
-The bias enters through the hole level alone, which is measured from the anode, and through the contacts. Contacts store
-nothing. Sums over an edge, whose terms are large and nearly cancel, are as if in twice the precision (T. Ogita,
-S. M. Rump, S. Oishi, SIAM J. Sci. Comput. 26, 2005), so that the current is the same on all edges.
+The bias enters through the hole level alone, which is measured from the anode, and through the contacts. These store
+nothing but the carriers whose density they do not hold. Dopants follow the carriers at once, and n and p in Q include
+those that neutral dopants keep, as the charge in Poisson's equation does, so that no charge is lost.
+
+Sums over an edge, whose terms are large and nearly cancel, are as if in twice the precision (T. Ogita, S. M. Rump,
+S. Oishi, SIAM J. Sci. Comput. 26, 2005), so that the current is the same on all edges.
 """
 
 from __future__ import annotations
@@ -23,14 +26,15 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.elementary import exact_product
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL, Block, sources
+from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL, Block, Tunnelling, sources
 from minga.models.photodiode.solver.coefficients import ANODE, CATHODE, NodeCoefficients
-from minga.models.photodiode.solver.physics import EdgeValues, Flux
-from minga.models.photodiode.solver.tunnelling import Local
+from minga.models.photodiode.solver.physics import EdgeValues, Flux, held_row, neutral_dopants
+from minga.models.photodiode.solver.tunnelling import local_models
 from minga.solve.laplacian import step
 
 __all__ = [
-    "PLACES", "applied", "contact_currents", "corrected", "edge_currents", "residual", "slopes", "terminal_current",
+    "PLACES", "applied", "contact_currents", "corrected", "drop", "edge_currents", "residual", "slopes",
+    "terminal_current",
 ]  # fmt: skip
 
 Readers = Sequence[CellReader]
@@ -41,27 +45,41 @@ PLACES = ((ELECTRONS, POTENTIAL), (ELECTRONS, ELECTRONS), (HOLES, POTENTIAL), (H
 """Entries of -Q_u in the block of a node."""
 
 
-@functools.cache
-def slopes(ndim: int) -> Kernel:
-    """Return the kernel of the entries of -Q_u at `PLACES`, of V (R - G), and of its derivatives by the unknowns."""
+def slopes(ndim: int, tunnelling: Sequence[Tunnelling] = ()) -> Kernel:
+    """Return the kernel of the entries of -Q_u at `PLACES`, of V (R - G), and of its derivatives by the unknowns.
+
+    With `tunnelling`, `beside` receives the derivatives by the unknowns of the neighbours below and above along each
+    axis, which tunnelling depends on. `free` is `Coefficients.free`.
+    """
     here = (0,) * ndim
 
     def slopes_of(
-        state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, storage: Readers,
-        net: Readers, *, bias: Node, light: Node,
+        state: Readers, n: CellReader, p: CellReader, activities: Readers, numbers: Readers, models: Readers,
+        weights: Readers, surface: Readers, dopants: Readers, free: Readers, storage: Readers, net: Readers,
+        beside: Readers, *, bias: Node, light: Node,
     ) -> None:  # fmt: skip
         node = NodeCoefficients(*(item[here] for item in numbers))
         own = Block()
         split = (state[HOLES][here] - state[ELECTRONS][here]) + bias
         balance: list[Any] = []
-        sources(own, balance, Local(node), split, n[here], p[here], light, [item[here] for item in activities])
-        free = node.contact == 0
+        answers = [item[here] for item in activities]
+        captured = neutral_dopants(dopants, here, n[here], p[here], answers[:2])[1:] if dopants else ()
+        local = local_models(node, tunnelling, models, weights, surface, state, ndim)
+        by_squares = sources(own, balance, local, split, n[here], p[here], light, answers, captured)
         for (row, column), item in zip(PLACES, storage, strict=True):
             stored = own.get(POTENTIAL, row)
-            item[here] = where(free, stored if row == column else -stored, 0.0)
+            item[here] = where(held_row(node.contact, free, row, here), 0.0, stored if row == column else -stored)
         for column in range(3):
             net[column][here] = own.get(HOLES, column)
-        net[3][here] = where(free, balance[-1], 0.0)
+        net[3][here] = where(node.contact == 0, balance[-1], 0.0)
+        found = [
+            by * side
+            for axis in range(ndim)
+            for sides in zip(*((item.below[axis], item.above[axis]) for item in local.squares), strict=True)
+            for by, side in zip(by_squares, sides, strict=True)
+        ]
+        for item, value in zip(beside, found, strict=True):
+            item[here] = value
 
     return Kernel(slopes_of, name="slopes of a node")
 
@@ -137,25 +155,29 @@ def varied(flux: Flux, low: Sequence[Sum], high: Sequence[Sum], carrier: int, vo
 
 @functools.cache
 def residual(ndim: int) -> Kernel:
-    """Return the kernel of the right sides for a correction of the oscillation; they are 0 at contacts.
+    """Return the kernel of the right sides for a correction of the oscillation, 0 for unknowns that contacts hold.
 
-    `currents` are those of all axes, one after the other.
+    `currents` are those of all axes, one after the other; `free` is `Coefficients.free`.
     """
     here = (0,) * ndim
 
     def missing(
-        x: Readers, currents: Readers, storage: Readers, net: Readers, generation: CellReader, volume: CellReader,
-        contact: CellReader, right: Readers, *, frequency: Node, voltage: Node, light: Node,
+        x: Readers, currents: Readers, storage: Readers, net: Readers, beside: Readers, generation: CellReader,
+        volume: CellReader, contact: CellReader, free: Readers, right: Readers, *, frequency: Node, voltage: Node,
+        light: Node,
     ) -> None:  # fmt: skip
-        held, stored_n, stored_p = contact[here] != 0, storage[1][here], storage[3][here]
+        stored_n, stored_p = storage[1][here], storage[3][here]
+        held = [contact[here] != 0, *(held_row(contact[here], free, row, here) for row in (ELECTRONS, HOLES))]
+        sides = [step(ndim, axis, side) for axis in range(ndim) for side in (-1, 1)]
         # Charges: of holes with the bias first, which the potential nearly cancels on the side of the anode.
         electrons, holes, lost = [], [], []
         for part, bias in enumerate((voltage, 0.0 * voltage)):
             phi, n, p = unknowns(x, part, here)
             electrons.append(stored_n * minus(phi, n))
             holes.append(stored_p * (((bias - phi[0]) + p[0]) + (p[1] - phi[1])))
-            level = (p[0] + bias) + p[1]
-            lost.append(net[0][here] * (phi[0] + phi[1]) + net[1][here] * (n[0] + n[1]) + net[2][here] * level)
+            lost.append(_weighted(net[:3], here, x, part, here, bias))
+            for k, at in enumerate(sides if beside else ()):
+                lost[part] = lost[part] + _weighted(beside[3 * k : 3 * k + 3], here, x, part, at, bias)
         rising_n, rising_p = ((-frequency * im, frequency * re) for re, im in (electrons, holes))
         lost[0] = lost[0] - volume[here] * generation[here] * light
         size = len(currents) // ndim
@@ -173,9 +195,29 @@ def residual(ndim: int) -> Kernel:
                 leaving[1] + lost[part] + rising_p[part],
             )
             for k in range(3):
-                right[3 * part + k][here] = where(held, 0.0, -balance[k])
+                right[3 * part + k][here] = where(held[k], 0.0, -balance[k])
 
     return Kernel(missing, name="residual of an oscillation")
+
+
+def _weighted(weights: Readers, here: tuple[int, ...], x: Readers, part: int, at: tuple[int, ...], bias: Node) -> Any:
+    """Return the sum of weights times the unknowns of a node, with the hole level absolute."""
+    phi, n, p = unknowns(x, part, at)
+    level = (p[0] + bias) + p[1]
+    return weights[0][here] * (phi[0] + phi[1]) + weights[1][here] * (n[0] + n[1]) + weights[2][here] * level
+
+
+def _drop(x: Readers, contact: CellReader) -> dict[str, Reduced]:
+    found = {}
+    for part, name in enumerate(("re", "im")):
+        high, low = unknowns(x, part, (0,))[POTENTIAL]
+        signed = where(contact[0] == ANODE, high + low, where(contact[0] == CATHODE, -(high + low), 0.0))
+        found[name] = mg.sum(signed)
+    return found
+
+
+drop = Kernel(_drop, name="oscillating drop")
+"""Kernel of the potential of the anode less that of the cathode, with one axis."""
 
 
 @functools.cache

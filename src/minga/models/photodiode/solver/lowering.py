@@ -28,7 +28,15 @@ from minga.models.photodiode.structure.barrier import Barrier
 from minga.solve.laplacian import step
 from minga.space.box import Box
 
-__all__ = ["lowered_equations", "lowered_potential", "lowering", "row_of", "taken"]
+__all__ = [
+    "lowered_equations",
+    "lowered_increments",
+    "lowered_oscillation",
+    "lowered_potential",
+    "lowering",
+    "row_of",
+    "taken",
+]
 
 Readers = Sequence[CellReader]
 
@@ -100,6 +108,51 @@ def lowered_potential(barrier: Barrier) -> Kernel:
         out[here] = where(mine, potential[here] + left / (1.0 + slope), potential[here])
 
     return Kernel(follow, name=f"lowered potential at the {barrier.terminal}")
+
+
+def lowered_oscillation(barrier: Barrier) -> Kernel:
+    """Return the kernel of the right sides of the potential at a contact, for a correction of an oscillation.
+
+    `high` and `low` are its potentials and what is left of them, real and imaginary parts.
+    """
+
+    def missing(
+        potential: CellReader, neutral: CellReader, contact: CellReader, high: Readers, low: Readers, right: Readers,
+        *, bias: Node, voltage: Node,
+    ) -> None:  # fmt: skip
+        ndim = len(potential.axes)
+        here, inner = (0,) * ndim, step(ndim, 0, barrier.inward)
+        mine, _, _, slope = _at(barrier, potential, neutral, contact, bias)
+        for part, (whole, rest, out) in enumerate(zip(high, low, right, strict=True)):
+            driven = voltage if part == 0 and barrier.terminal == "anode" else 0.0
+            moved = (whole[inner] - whole[here]) + (rest[inner] - rest[here])
+            left = ((driven - whole[here]) - rest[here]) + slope * moved
+            out[here] = where(mine, left, out[here])
+
+    return Kernel(missing, name=f"oscillating potential at the {barrier.terminal}")
+
+
+def lowered_increments(barrier: Barrier) -> Kernel:
+    """Return the kernel of the right sides of the potential at a contact for increments of a step in time.
+
+    It yields the largest residual, kT/q; `rise` is the increment of the voltage, kT/q.
+    """
+
+    def equations(
+        before: CellReader, change: CellReader, contact: CellReader, right: CellReader, *, rise: Node
+    ) -> Reduced:  # fmt: skip
+        ndim = len(before.axes)
+        here, inner = (0,) * ndim, step(ndim, 0, barrier.inward)
+        start = before[inner] - before[here]
+        drop = start + (change[inner] - change[here])
+        found = lowering(barrier, drop)
+        number = ANODE if barrier.terminal == "anode" else CATHODE
+        left = ((rise if number == ANODE else 0.0) - change[here]) + (found - lowering(barrier, start))
+        mine = contact[here] == number
+        right[here] = where(mine, left, right[here])
+        return mg.max(where(mine, mg.abs(left / (1.0 + derivative(found, drop))), 0.0))
+
+    return Kernel(equations, name=f"potential at the {barrier.terminal} in time")
 
 
 @functools.cache

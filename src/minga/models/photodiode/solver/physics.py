@@ -29,7 +29,14 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1, log, log1p
-from minga.models.photodiode.solver.coefficients import EdgeCoefficients, Emission, NodeCoefficients, Pieces, Saturation
+from minga.models.photodiode.solver.coefficients import (
+    POTENTIAL,
+    EdgeCoefficients,
+    Emission,
+    NodeCoefficients,
+    Pieces,
+    Saturation,
+)
 from minga.models.photodiode.solver.fermi import activity
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.models.photodiode.structure.heavy import NodeDopants
@@ -39,9 +46,12 @@ from minga.solve.laplacian import step
 __all__ = [
     "EdgeValues",
     "carriers",
+    "dopants_at",
     "edge_values",
     "emitted",
+    "held_row",
     "ionisation_coefficient",
+    "neutral_acceptors",
     "neutral_dopants",
     "recombination",
 ]
@@ -129,10 +139,34 @@ def neutral_dopants(dopants: Readers, place: tuple[int, ...], n: Node, p: Node, 
     """Return `NodeDopants.neutral` in a kernel; zeros without such dopants. `activities`: both ln gamma, or empty."""
     if not dopants:
         return 0.0, 0.0, 0.0
+    return dopants_at(dopants, place).neutral(*_over_gamma(n, p, activities))
+
+
+def neutral_acceptors(
+    dopants: Readers, place: tuple[int, ...], n: Node, p: Node, activities: Sequence[Node]
+) -> Node:  # fmt: skip
+    """Return the density of neutral acceptors in a kernel, 1/cm3; the arguments are those of `neutral_dopants`."""
+    found = dopants_at(dopants, place)
+    return as_node(found.acceptors * found.shares(*_over_gamma(n, p, activities))[1])
+
+
+def dopants_at(dopants: Readers, place: tuple[int, ...]) -> NodeDopants:
+    """Return the dopants of a node in a kernel; the entries are nodes."""
     found: list[Any] = [item[place] for item in dopants]
-    if activities:
-        n, p = n * exp(-activities[0]), p * exp(-activities[1])
-    return NodeDopants(*found).neutral(n, p)
+    return NodeDopants(*found)
+
+
+def _over_gamma(n: Node, p: Node, activities: Sequence[Node]) -> tuple[Node, Node]:
+    return (n * exp(-activities[0]), p * exp(-activities[1])) if activities else (n, p)
+
+
+def held_row(contact: Node, free: Readers, row: int, place: tuple[int, ...]) -> Node:
+    """Return whether a contact holds an unknown: the potential (0), or the level of electrons (1) or holes (2).
+
+    `free` is `Coefficients.free`.
+    """
+    held = as_node(contact != 0)
+    return as_node(held & (free[0][place] != (row or POTENTIAL))) if free else held
 
 
 # Edges ---------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,9 @@ with residuals in twice the precision until the current is the same on all edges
 current that leaves the anode. With one axis it follows from the currents of the edges by the theorem of Ramo and
 Shockley, which holds exactly for the discrete equations:
 
-    dJ = sum of w_e d(Jn + Jp)_e + i w Cg dV,     w_e = Cg h_e / eps_e,     Cg = 1 / sum of h_e / eps_e
+    dJ = sum of w_e d(Jn + Jp)_e + i w Cg d(drop),     w_e = Cg h_e / eps_e,     Cg = 1 / sum of h_e / eps_e
+
+The drop of the potential between the contacts is the voltage, less what the field lowers barriers by.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from minga.models.photodiode.solver.linearised import (
     applied,
     contact_currents,
     corrected,
+    drop,
     edge_currents,
     residual,
     slopes,
     terminal_current,
 )
+from minga.models.photodiode.solver.lowering import lowered_oscillation, row_of
 from minga.models.photodiode.solver.newton import Newton, row
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.solve.block_tridiagonal import BlockLines
@@ -81,6 +85,8 @@ class SmallSignal:
         both parts.
     net
         Derivatives of V (R - G) with respect to the three unknowns, and V (R - G).
+    beside
+        With tunnelling, its derivatives with respect to the unknowns of the neighbours.
     frequency
         Angular frequency, 1/s.
     admittance, response
@@ -93,6 +99,7 @@ class SmallSignal:
     right: tuple[Field, ...] = field(init=False)
     currents: tuple[Field, ...] = field(init=False)
     net: tuple[Field, ...] = field(init=False)
+    beside: tuple[Field, ...] = field(init=False)
     frequency: Register = field(init=False)
     admittance: Answer = field(init=False)
     response: Answer = field(init=False)
@@ -102,12 +109,14 @@ class SmallSignal:
         grid = self.track.state.grid
         count = 8 if equations.ionisation else 6
         put(self, "lines", _solver(equations, f"{name} lines"))
-        put(self, "x", tuple(Field(f"{name} {k}", grid) for k in range(12)))
+        put(self, "x", tuple(Field(f"{name} {k}", grid, boundary=fixed(0.0)) for k in range(12)))
         put(self, "right", tuple(Field(f"{name} right {k}", grid, boundary=fixed(0.0)) for k in range(6)))
         put(self, "currents", tuple(
             Field(f"{name} current {axis}{k}", grid, centre=axis) for axis in grid.axes for k in range(count)
         ))  # fmt: skip
         put(self, "net", tuple(Field(f"{name} net {k}", grid) for k in range(4)))
+        sides = 6 * grid.ndim if equations.coefficients.tunnelling else 0
+        put(self, "beside", tuple(Field(f"{name} beside {k}", grid) for k in range(sides)))
         put(self, "frequency", Register(f"{name} frequency"))
         put(self, "admittance", Answer(f"{name} admittance"))
         put(self, "response", Answer(f"{name} response"))
@@ -115,7 +124,7 @@ class SmallSignal:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
-        return *self.lines.fields, *self.x, *self.right, *self.currents, *self.net
+        return *self.lines.fields, *self.x, *self.right, *self.currents, *self.net, *self.beside
 
     def linearise(self, program: Program) -> None:
         """Record the linearisation about the present solution."""
@@ -123,8 +132,9 @@ class SmallSignal:
         state, light = track.state, 1.0 if track.curve == "lit" else 0.0
         track.equations.evaluate(program, state.now, state.bias, light)
         program.apply(
-            slopes(c.device.grid.ndim), state.now, track.equations.n, track.equations.p, track.equations.activities,
-            row(c.nodes), self.lines.storage, self.net, bias=state.bias, light=light,
+            slopes(c.device.grid.ndim, c.tunnelling), state.now, track.equations.n, track.equations.p,
+            track.equations.activities, row(c.nodes), c.tunnelling_fields, c.gradients, c.surface, c.dopants, c.free,
+            self.lines.storage, self.net, self.beside, bias=state.bias, light=light,
         )  # fmt: skip
 
     def factorise(self, program: Program, frequency: Any) -> None:
@@ -152,12 +162,24 @@ class SmallSignal:
             program.let(before, answer.uniformity)
             with program.when(over == 0):
                 program.apply(
-                    residual(ndim), self.x, self.currents, self.lines.storage, self.net, c.nodes.generation,
-                    c.nodes.volume, c.nodes.contact, self.right, frequency=self.frequency, voltage=voltage, light=light,
+                    residual(ndim), self.x, self.currents, self.lines.storage, self.net, self.beside,
+                    c.nodes.generation, c.nodes.volume, c.nodes.contact, c.free, self.right, frequency=self.frequency,
+                    voltage=voltage, light=light,
                 )  # fmt: skip
+                self._lower(program, voltage)
                 self.lines.solve(program, self.right, self.right)
                 program.apply(corrected(ndim), self.x, self.right)
                 program.let(count, count + 1)
+
+    def _lower(self, program: Program, voltage: float) -> None:
+        """Record the right sides of the potential at contacts whose barriers depend on the field."""
+        state, c = self.track.state, self.track.equations.coefficients
+        for barrier in c.barriers:
+            program.apply(
+                lowered_oscillation(barrier), state.potential.now, c.nodes.neutral, c.nodes.contact, self.x[:4:3],
+                self.x[6:10:3], self.right[::3], bias=state.bias, voltage=voltage,
+                region=row_of(barrier, c.device.grid.shape),
+            )  # fmt: skip
 
     def _look(self, program: Program, answer: Answer, voltage: float, unit: float) -> None:
         """Record the currents of the edges, and the answer."""
@@ -169,22 +191,23 @@ class SmallSignal:
                 self.currents[axis * size : (axis + 1) * size], voltage=voltage, region=equations.inner(axis),
             )  # fmt: skip
         if c.device.grid.ndim == 1:
-            spreads = self._ramo(program, answer, voltage, unit)
+            spreads = self._ramo(program, answer, unit)
         else:
             spreads = self._contacts(program, answer, unit)
         parts = [_variation(spread, value) for spread, value in zip(spreads, (answer.re, answer.im), strict=True)]
         program.let(answer.uniformity, mg.max(*parts))
 
-    def _ramo(self, program: Program, answer: Answer, voltage: float, unit: float) -> list[Any]:
+    def _ramo(self, program: Program, answer: Answer, unit: float) -> list[Any]:
         """Record the answer of a device with one axis; return how its parts vary along the device."""
         equations = self.track.equations
         found: Any = program.apply(
             terminal_current, self.currents, equations.coefficients.edges[0].coupling, frequency=self.frequency,
             region=equations.inner(0),
         )  # fmt: skip
+        moved: Any = program.apply(drop, self.x, equations.coefficients.nodes.contact)
         along = equations.coefficients.device.direction
-        program.let(answer.re, unit * (along * found.re / found.length))
-        program.let(answer.im, unit * ((along * found.im + self.frequency * voltage) / found.length))
+        program.let(answer.re, unit * ((along * found.re - self.frequency * moved.im) / found.length))
+        program.let(answer.im, unit * ((along * found.im + self.frequency * moved.re) / found.length))
         return [unit * (found.most_re - found.least_re), unit * (found.most_im - found.least_im)]
 
     def _contacts(self, program: Program, answer: Answer, unit: float) -> list[Any]:
@@ -202,7 +225,9 @@ def _solver(equations: Newton, name: str) -> ShiftedLines | ShiftedPlanes:
     grid, lines = equations.coefficients.device.grid, equations.lines
     if isinstance(lines, BlockLines):
         return ShiftedLines(lines, PLACES, name)
-    return ShiftedPlanes(grid, lines.matrix, pattern(equations.ionisation), PLACES, name)
+    return ShiftedPlanes(
+        grid, lines.matrix, pattern(equations.ionisation, equations.coefficients.tunnelling), PLACES, name
+    )
 
 
 def _variation(spread: Any, value: Register) -> Node:

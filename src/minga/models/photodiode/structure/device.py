@@ -201,18 +201,6 @@ class Device:
         return 1.0 if self.terminal("anode").nodes[0].any() else -1.0
 
     @property
-    def local_models(self) -> str | None:
-        """Key of a model that only steady currents include: tunnelling, surfaces, lowered barriers or dopants."""
-        contacts = [t for t in self.terminals if t.image_force or t.tunnelling_mass is not None]
-        found = {
-            "tunnelling": self.tunnelling is not None,
-            "surfaces": self.surface is not None,
-            "contacts": bool(contacts),
-            "incomplete_ionisation": self.dopants is not None,
-        }
-        return next((key for key, present in found.items() if present), None)
-
-    @property
     def middle(self) -> int:
         """Number of the column under the middle of the anode, on the axis of a round device if the anode is there."""
         if self.grid.ndim == 1:

@@ -78,12 +78,24 @@ class NodeDopants:
     bound_n: Floats
     bound_p: Floats
 
+    def shares(self, n: Any, p: Any) -> list[Any]:
+        """Return the shares of donors and of acceptors that are neutral at densities n and p over gamma."""
+        return [x / (1.0 + x) for x in (self.bound_n * n, self.bound_p * p)]
+
+    def gained(self, n: Any, p: Any, grown: Sequence[Any]) -> list[Any]:
+        """Return the increases of neutral donors and acceptors as n and p over gamma become 1 + `grown` times as large.
+
+        The entries may also be nodes of a kernel.
+        """
+        levels = ((self.donors, self.bound_n * n, grown[0]), (self.acceptors, self.bound_p * p, grown[1]))
+        return [density * (x * more) / ((1.0 + x) * (1.0 + x * (1.0 + more))) for density, x, more in levels]
+
     def neutral(self, n: Any, p: Any) -> tuple[Any, Any, Any]:
         """Return neutral donors less neutral acceptors at densities n and p over gamma, and how each changes per kT.
 
         The entries may also be nodes of a kernel.
         """
-        shares = [x / (1.0 + x) for x in (self.bound_n * n, self.bound_p * p)]
+        shares = self.shares(n, p)
         donors, acceptors = self.donors * shares[0], self.acceptors * shares[1]
         return donors - acceptors, donors * (1.0 - shares[0]), acceptors * (1.0 - shares[1])
 

@@ -70,13 +70,6 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
         raise CaseError(
             f"a transient by scheme = {problem.scheme!r}", key="photodiode.scheme", remedy='write scheme = "newton"'
         )
-    if device.local_models is not None:
-        raise CaseError(
-            f"a transient with {device.local_models}",
-            key=f"photodiode.{device.local_models}",
-            remedy="leave it out: tunnelling, surfaces, barriers that follow the field and dopants that keep carriers "
-            "belong to steady currents",
-        )
     if what.light.extremes[1] > 0.0 and not device.generation.any():
         raise CaseError(
             "light as a function of time, but the device absorbs none",

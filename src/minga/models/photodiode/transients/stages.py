@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from minga.engine.program import Program
-from minga.lang.expr import as_node, where
+from minga.lang import functions as mg
+from minga.lang.expr import Node, as_node, where
+from minga.models.photodiode.solver.lowering import lowered_increments, row_of
 from minga.models.photodiode.solver.newton import NEVER, WILD, Newton, clipped
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.constants import CHARGE
@@ -17,6 +19,7 @@ from minga.models.photodiode.transients.increments import (
     corrected,
     defects,
     errors,
+    fallen,
     flows,
     in_time,
     kept,
@@ -54,7 +57,7 @@ class Stages:
     before
         Densities of electrons and holes at the beginning of the step, 1/cm3.
     stored
-        Their increase in the attempt, 1/cm3.
+        Their increase in the attempt, with that of the carriers that neutral dopants keep, 1/cm3.
     early, inner, late
         Increase of the carriers of each node without the light, 1/cm2 s, at the beginning, the inner point and the end.
     flow
@@ -71,6 +74,9 @@ class Stages:
         Voltage of the attempt, kT/q.
     conduction, conduction_before
         Conduction current of the terminals in the attempt and at its beginning, A/cm2.
+    drop, drop_inside
+        Increment of the drop of the potential in the device at the end of the attempt and at its inner point, kT/q:
+        that of the voltage, unless barriers follow the field.
     source
         Source voltage at the present stage, V.
     own
@@ -106,6 +112,8 @@ class Stages:
     bias: Register = field(default_factory=lambda: Register("voltage of the attempt"))
     conduction: Register = field(default_factory=lambda: Register("conduction current"))
     conduction_before: Register = field(default_factory=lambda: Register("conduction current before"))
+    drop: Register = field(default_factory=lambda: Register("drop of the attempt"))
+    drop_inside: Register = field(default_factory=lambda: Register("drop inside"))
     h_before: Register = field(default_factory=lambda: Register("length of the last step"))
     own: Register = field(default_factory=lambda: Register("weight of own rates"))
     source: Register = field(default_factory=lambda: Register("source voltage"))
@@ -205,6 +213,7 @@ class Stages:
                 program.apply(kept, self.late, self.inner)
                 program.apply(kept, self.flow[2:], self.flow[1:2])
                 program.let(self.bright_inside, self.bright)
+                program.let(self.drop_inside, self.drop)
                 if self.loop is not None:
                     self.loop.inside(program, self.source, self.bias * self.thermal, self.conduction)
             program.let(stage, stage + 1)
@@ -227,7 +236,7 @@ class Stages:
 
     def _guess(self, program: Program) -> None:
         """Record the first guess of a stage: increments in proportion to the time."""
-        first, state, ratio = self.stage == 0, self.state, Register("ratio of steps")
+        first, state, ratio, c = self.stage == 0, self.state, Register("ratio of steps"), self.newton.coefficients
         known = first & (self.h_before > 0.0)
         program.let(ratio, where(known, INNER * self.h / where(self.h_before > 0.0, self.h_before, 1.0), 0.0))
         if self.loop is None:
@@ -236,8 +245,8 @@ class Stages:
             program.let(self.rise, where(first, ratio * self.rise_before, self.rise / INNER))
         program.let(self.bias, state.bias + self.rise)
         program.apply(
-            predicted, self.newton.coefficients.nodes.contact, state.now, self.last, self.change, state.next,
-            from_last=ratio, from_change=where(first, 0.0, 1.0 / INNER), rise=self.rise,
+            predicted, c.nodes.contact, c.free, state.now, self.last, self.change, state.next, from_last=ratio,
+            from_change=where(first, 0.0, 1.0 / INNER), rise=self.rise,
         )  # fmt: skip
 
     def _solve(self, program: Program, early: Register, inner: Register, lit: Register) -> None:
@@ -258,6 +267,8 @@ class Stages:
                 if self.loop is not None:
                     volts, grown = self.bias * self.thermal, self.rise * self.thermal
                     residual = self.loop.gap(volts, grown, self.conduction, self.own, early, inner)
+                    if newton.coefficients.barriers:
+                        residual = residual + self.capacitance * self.thermal * (self.drop - self.rise)
                     step = self._voltage_step(program, residual)
                     program.let(self.rise, self.rise + clipped(step))
                     program.let(self.bias, self.state.bias + self.rise)
@@ -275,17 +286,24 @@ class Stages:
         nodes = c.nodes
         after = (newton.n, newton.p)
         program.apply(
-            risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, self.before,
-            self.stored, after, newton.activities, bias=state.bias, rise=self.rise,
+            risen(bool(c.states)), self.change, state.now, nodes.theta_n, nodes.theta_p, c.states, c.dopants,
+            self.before, self.stored, after, newton.activities, bias=state.bias, rise=self.rise,
         )  # fmt: skip
         newton.through_edges(program, state.next)
         newton.assemble(program, state.next, self.bias, 0.0)
         program.apply(
-            in_time, nodes.contact, nodes.volume, nodes.generation, c.edges[0].coupling, self.change, self.stored,
-            after, self.slopes, self.early, self.inner, self.late, newton.right, newton.lines.matrix[1],
-            light=self.bright, lit=lit, first=early, second=inner, scale=1.0 / self.own,
+            in_time, nodes.contact, c.free, nodes.volume, nodes.generation, c.edges[0].coupling, self.change,
+            self.stored, after, newton.activities, c.dopants, self.early, self.inner, self.late, newton.right,
+            newton.lines.matrix[1], light=self.bright, lit=lit, first=early, second=inner, scale=1.0 / self.own,
             into={"largest": newton.residual, "place": newton.worst},
         )  # fmt: skip
+        for barrier in c.barriers:
+            found = program.apply(
+                lowered_increments(barrier), state.potential.now, self.change[0], nodes.contact, newton.right[0],
+                rise=self.rise, region=row_of(barrier, c.device.grid.shape),
+            )  # fmt: skip
+            program.let(newton.residual, mg.max(newton.residual, found))
+        program.let(self.drop, self._fall(program, self.change[0]))
         self._current(program)
 
     def _current(self, program: Program) -> None:
@@ -294,11 +312,16 @@ class Stages:
         mean = program.apply(flows, newton.edges[0].all, self.weight, self.flow[2], region=newton.inner(0))
         program.let(self.conduction, CHARGE * mean)  # type: ignore[operator]
 
+    def _fall(self, program: Program, potential: Field) -> Any:
+        """Record the drop of a potential in the device; that of increments is the voltage's without barriers."""
+        c = self.newton.coefficients
+        return program.apply(fallen, potential, c.nodes.contact) if c.barriers else as_node(self.rise)
+
     def _voltage_step(self, program: Program, residual: Any) -> Register:
         """Record the correction of the voltage, kT/q, which couples to the corrections in `newton.right`."""
         newton, loop = self.newton, self.loop
         assert loop is not None
-        program.apply(bordered, newton.coefficients.nodes.contact, self.border)
+        program.apply(bordered, newton.coefficients.nodes.contact, newton.coefficients.free, self.border)
         newton.lines.solve(program, self.border, self.border)
         edges, inner = newton.edges[0].all, newton.inner(0)
         alone, coupled = (  # of the conduction current
@@ -308,19 +331,24 @@ class Stages:
         assert isinstance(coupled, Register)
         step = Register("correction of the voltage")
         slope = loop.storage * self.thermal + self.own * (loop.share * self.thermal + CHARGE * coupled)
-        program.let(step, -(residual + self.own * CHARGE * alone) / slope)
+        moved = self.own * CHARGE * alone
+        if newton.coefficients.barriers:
+            stored = self.capacitance * self.thermal
+            moved = moved + stored * self._fall(program, newton.right[0])
+            slope = slope + stored * (self._fall(program, self.border[0]) - 1.0)
+        program.let(step, -(residual + moved) / slope)
         return step
 
     # After an attempt ----------------------------------------------------------------------------------------------
     def estimate(self, program: Program, error: Register) -> None:
         """Record the error of a solved attempt: the largest of the potential, kT/q, and of ln n and ln p."""
-        newton, nodes, h = self.newton, self.newton.coefficients.nodes, self.h
+        newton, c, h = self.newton, self.newton.coefficients, self.h
         lights = (self.bright_before, self.bright_inside, self.bright)
         lit = sum((weight * light for weight, light in zip(ERROR, lights, strict=True)), start=as_node(0.0))
         first, second, third = (weight * h for weight in ERROR)
         program.apply(
-            defects, nodes.contact, nodes.volume, nodes.generation, self.early, self.inner, self.late, newton.right,
-            first=first, second=second, third=third, lit=h * lit, scale=1.0 / self.own,
+            defects, c.nodes.contact, c.free, c.nodes.volume, c.nodes.generation, self.early, self.inner, self.late,
+            newton.right, first=first, second=second, third=third, lit=h * lit, scale=1.0 / self.own,
         )  # fmt: skip
         newton.lines.solve(program, newton.right, newton.right)
         step: Any = 0.0
@@ -332,6 +360,10 @@ class Stages:
             errors, newton.right, self.border, self.slopes, (newton.n, newton.p), step=step, floor=FLOOR,
             into={"largest": error, "place": self.place},
         )  # fmt: skip
+
+    def falling(self) -> Node:
+        """Return the rate of the drop at the end of an attempt, V/s, with the accuracy of the method."""
+        return self.thermal * ((self.drop - (OUTER / IMPLICIT) * self.drop_inside) / self.own)
 
     def accept(self, program: Program) -> Any:
         """Record that the attempt becomes the present state; return the charge that passed, 1/cm2, with extremes."""

@@ -145,7 +145,9 @@ class Stepping:
         """Record the acceptance of an attempt, with the current at its end and the charge that passed in it."""
         stages, loop = self.stages, self.stages.loop
         slope: Any = stages.voltage.slope(stages.start + stages.h)
-        if loop is not None:
+        if stages.newton.coefficients.barriers:
+            slope = stages.falling()
+        elif loop is not None:
             slope = (loop.at(stages.bias * stages.thermal) - stages.conduction) / loop.storage
         program.let(self.displacement, stages.capacitance * slope)
         program.let(self.current, stages.conduction + self.displacement)

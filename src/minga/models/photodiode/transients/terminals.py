@@ -26,8 +26,11 @@ def displacement_capacitance(device: Device) -> float:
 
 
 def edge_weights(device: Device) -> Floats:
-    """Return the weights of the edges in the current of the terminals; 0 beyond the first and last node."""
-    found = _elastances(device) * displacement_capacitance(device)
+    """Return the weights of the edges in the current from the anode; 0 beyond the first and last node.
+
+    They are negative if the anode lies at the last row.
+    """
+    found = device.direction * _elastances(device) * displacement_capacitance(device)
     found[[0, -1]] = 0.0
     return found
 
