@@ -164,8 +164,8 @@ def test_response_to_slow_light_is_the_difference_of_steady_currents() -> None:
     slope = (more[0]["J_lit"] - less[0]["J_lit"]) / (2.0 * change)
     (row,) = spectra(made, (-2.0,), (1e3,), ("lit",))
     assert row["H_lit"][0] == pytest.approx(1.0, abs=1e-9)
-    assert row["R_lit"][0] == pytest.approx(-slope, rel=1e-6)
-    assert row["R_lit"][0] == pytest.approx(-RESPONSE[-2.0][0], rel=1e-8)
+    assert row["responsivity_lit"][0] == pytest.approx(-slope, rel=1e-6)
+    assert row["responsivity_lit"][0] == pytest.approx(-RESPONSE[-2.0][0], rel=1e-8)
 
 
 @pytest.mark.slow

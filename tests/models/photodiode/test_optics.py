@@ -17,7 +17,7 @@ from minga.models.photodiode.structure.illumination import Illumination, spectru
 from minga.models.photodiode.structure.indices import Index, index_of, read_index, shipped_index, shipped_names
 from minga.models.photodiode.structure.materials import read_materials, shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced
-from minga.models.photodiode.structure.optics import absorption_of
+from minga.models.photodiode.structure.optics import absorption_of, film_of
 from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Stack, Substrate
 from minga.models.photodiode.structure.transfer_matrix import Film, Waves, waves_in
 
@@ -57,7 +57,18 @@ def test_what_is_below_the_gap_or_given_is_not_looked_up() -> None:
     assert absorption_of(layer, MATERIALS["InP"], 1550.0) == 0.0
     assert absorption_of(layer, MATERIALS["InP"], 3000.0) == 0.0, "beyond the table, and below the gap"
     assert absorption_of(layer, MATERIALS["InGaAs"], 1550.0) == 6100.0, "the measured one"
+    near = [absorption_of(layer, MATERIALS["InGaAs"], at, smooth=True) for at in (1549.999, 1550.0, 1550.001)]
+    assert near == pytest.approx([6164.0] * 3, rel=1e-3), "the same table on both sides"
     assert absorption_of(replace(layer, changes={"absorption": 7.0}), MATERIALS["InP"], 500.0) == 7.0
+    real = replace(layer, index=index_of(3.3, Path(), "key"))
+    assert absorption_of(real, MATERIALS["InP"], 500.0) == absorption_of(layer, MATERIALS["InP"], 500.0) > 1e4
+    assert film_of(real, 500.0).n == 3.3
+    assert film_of(real, 500.0).k == film_of(layer, 500.0).k
+    assert absorption_of(replace(layer, index=index_of((3.3, 0.0), Path(), "key")), MATERIALS["InP"], 500.0) == 0.0
+    unknown = replace(MATERIALS["InP"], index=index_of(3.3, Path(), "key"))
+    assert absorption_of(layer, unknown, 1550.0) == 0.0
+    with pytest.raises(CaseError, match="the absorption of InP at 500 nm is unknown"):
+        absorption_of(layer, unknown, 500.0)
     own = replace(layer, index=Index("mine", (3.0,), (0.1,)))
     assert absorption_of(own, MATERIALS["InP"], 500.0) == pytest.approx(4 * np.pi * 0.1 / 500e-7)
 
@@ -245,6 +256,16 @@ def test_a_matched_stack_decays_as_beer_and_lambert_say() -> None:
     alpha = 4 * np.pi * 0.05 / 1550e-7
     faces = MESHES["astride"].faces
     assert device.generation * device.volumes / 1e16 == pytest.approx(-np.diff(np.exp(-alpha * faces)), rel=1e-3)
+
+
+@pytest.mark.parametrize("optics", ["beer-lambert", "transfer-matrix"])
+def test_a_spectrum_has_no_step_at_a_wavelength_with_a_coefficient_of_its_own(optics: str) -> None:
+    stack = replace(lit("anode"), light=None)
+    layers = tuple(replace(layer, index=None) for layer in stack.layers)
+    light = Light(1550.0, side="anode", optics=optics)  # type: ignore[arg-type]
+    spectrum = spectrum_of(replace(stack, layers=layers), light, MESHES["rows"], (1549.9, 1550.0, 1550.1))
+    before, at, after = (item.layers[1] for item in spectrum.illuminations)
+    assert at == pytest.approx(0.5 * (before + after), rel=1e-5)
 
 
 @pytest.mark.parametrize("side", ["anode", "cathode"])

@@ -77,6 +77,7 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
      "'top': 1e\\+21 acceptors per cm3 exceed the solubility in InP, 1e\\+19"),
     ("photodiode.contacts", None, {"contacts": None}, "'photodiode.contacts' is missing"),
     ("photodiode.contacts.cathode", None, {"contacts": {"anode": "ohmic"}}, "'photodiode.contacts.cathode' is missing"),
+    (f"{SLOPE}.name", {"name": "max"}, {}, "a layer called 'max': E_max would mean two things"),
     (f"{SLOPE}.thickness", {"thickness": -0.5}, {}, "'absorber' is -0.5 um thick"),
     (f"{SLOPE}.thickness", {"thickness": 0.0}, {}, "'absorber' is 0 um thick"),
     (f"{SLOPE}.thickness", {"thickness": None}, {}, "'absorber' has no thickness"),

@@ -92,6 +92,9 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
 
 
 def _names(settings: PhotodiodeSettings) -> list[str]:
+    reserved = {"max": "E_max", "max_lit": "E_max_lit"}
+    if settings.mode == "qe" and settings.light is not None:
+        reserved |= {name: f"A_{name}" for name in ("coatings", "substrate") if getattr(settings.light, name)}
     names = [entry.name or f"layer {k + 1}" for k, entry in enumerate(settings.layers)]
     for k, name in enumerate(names):
         if name in names[:k]:
@@ -99,6 +102,12 @@ def _names(settings: PhotodiodeSettings) -> list[str]:
                 f"two layers are called {name!r}",
                 key=f"photodiode.layers[{k}].name",
                 remedy="give each a name of its own",
+            )
+        if name in reserved:
+            raise CaseError(
+                f"a layer called {name!r}: {reserved[name]} would mean two things",
+                key=f"photodiode.layers[{k}].name",
+                remedy=f'give it another name, such as "{name} layer"',
             )
     return names
 

@@ -28,7 +28,7 @@ COARSE: Final = 1.01
 def notes_of(device: Device, problem: Problem, spectrum: Spectrum | None = None) -> Notes:
     """Yield the notes as pairs of a label and its text."""
     yield from _layers(device)
-    yield from _temperature(device, problem)
+    yield from _temperature(device, problem, spectrum)
     yield from _mesh(device)
     yield from _light(device, problem)
     yield from _spectrum(device, spectrum)
@@ -63,11 +63,13 @@ def _doped(values: Sequence[float] | np.ndarray) -> str:
     return said[0] if np.isclose(first, last, rtol=1e-9, atol=0.0) else f"{said[0]} to {said[1]}"
 
 
-def _temperature(device: Device, problem: Problem) -> Notes:
+def _temperature(device: Device, problem: Problem, spectrum: Spectrum | None) -> Notes:
     """Yield the quantities that keep their values at 300 K although the temperature is another one."""
     if device.temperature == 300.0:
         return
     kinds = {kind: of for kind, of in device.unheated.items() if kind != "ionisation" or problem.ionisation}
+    if spectrum is not None:
+        kinds["absorption"] = ()
     still = "; ".join(f"{kind} of {', '.join(of)}" if of else kind for kind, of in kinds.items())
     yield "temperature", f"{device.temperature:g} K" + (f"; values at 300 K used for: {still}" if still else "")
 
@@ -110,10 +112,14 @@ def _light(device: Device, problem: Problem) -> Notes:
     ]
     lit = "" if "lit" in problem.curves else "; no curve is lit"
     lit += _coarse(device, device.light, current)
-    source = f"{device.light.wavelength:g} nm from the {device.light.side}'s side, absorbed in {', '.join(names)}"
+    source = f"{device.light.wavelength:g} nm from {_side(device.light)}, absorbed in {', '.join(names)}"
     yield "light", f"{source}: primary photocurrent {current:.4g} A/cm2{lit}"
     if device.illumination is not None:
         yield "optics", _optics(device, device.illumination)
+
+
+def _side(light: Light) -> str:
+    return f"the {light.side}" if light.side in ("top", "bottom") else f"the {light.side}'s side"
 
 
 def _spectrum(device: Device, spectrum: Spectrum | None) -> Notes:

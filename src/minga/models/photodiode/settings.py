@@ -177,7 +177,10 @@ class LightSettings(BaseModel):
         Wavelength | None,
         Field(json_schema_extra={"unit": "nm"}, description='nm: wavelength = 1550.0; only mode = "qe" may omit it'),
     ] = None
-    side: Annotated[Literal["cathode", "anode"], Field(description="illuminated side")] = "cathode"
+    side: Annotated[
+        Literal["cathode", "anode", "top", "bottom"],
+        Field(description='illuminated side: that of a contact, or side = "top" (row 1) or "bottom"'),
+    ] = "cathode"
     optics: Annotated[
         Literal["beer-lambert", "transfer-matrix"],
         Field(description='optics = "beer-lambert", or "transfer-matrix" with reflection and interference'),

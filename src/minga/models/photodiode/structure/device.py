@@ -346,7 +346,7 @@ def _generation(stack: Stack, columns: LayerProperties, mesh: Mesh, illumination
     flux = photon_flux(light.power, light.wavelength) if light.flux is None else light.flux
     if illumination is not None:
         return flux * illumination.nodes / mesh.volumes
-    return generation_of(flux, absorption, below, above, from_high=light.side == "cathode")
+    return generation_of(flux, absorption, below, above, from_high=stack.from_high(light))
 
 
 def _with_region(

@@ -99,7 +99,7 @@ def spectrum_of(stack: Stack, light: Light, mesh: Mesh, wavelengths: Sequence[fl
     found = []
     for wavelength in wavelengths:
         coloured = replace(light, wavelength=wavelength)
-        absorption = absorption_at(stack, coloured, materials, numbers)
+        absorption = absorption_at(stack, coloured, materials, numbers, smooth=True)
         found.append(illumination_of(stack, coloured, mesh, absorption, numbers))
     return Spectrum(tuple(wavelengths), tuple(found))
 
@@ -130,9 +130,10 @@ def illumination_of(
     if light.optics == "transfer-matrix":
         return _coherent(stack, light, mesh)
     # Each node's volume takes its share of what reaches it, so that the shares and what is left add up to 1.
-    depths = (absorption * mesh.volumes)[:: -1 if light.side == "cathode" else 1]
+    order = slice(None, None, -1 if stack.from_high(light) else 1)
+    depths = (absorption * mesh.volumes)[order]
     before = np.concatenate(([0.0], np.cumsum(depths)))
-    nodes = (portable.exp(-before[:-1]) * -portable.expm1(-depths))[:: -1 if light.side == "cathode" else 1]
+    nodes = (portable.exp(-before[:-1]) * -portable.expm1(-depths))[order]
     layers = tuple(math.fsum(nodes[numbers == k].tolist()) for k in range(len(stack.layers)))
     return Illumination(0.0, float(portable.exp(-before[-1])), (), layers, nodes)
 
@@ -188,15 +189,17 @@ class _Stacks:
     mesh: Mesh
     coatings: tuple[Film, ...]
     films: tuple[Film, ...]
+    from_high: bool
 
     @classmethod
     def of(cls, stack: Stack, light: Light, mesh: Mesh) -> _Stacks:
         """Return the films of a device."""
-        layers = stack.layers[::-1] if light.side == "cathode" else stack.layers
+        from_high = stack.from_high(light)
+        layers = stack.layers[::-1] if from_high else stack.layers
         coatings = tuple(
             _film(f"coating {k + 1}", item.index, item.thickness, light) for k, item in enumerate(light.coatings)
         )
-        return cls(light, mesh, coatings, tuple(film_of(layer, light.wavelength) for layer in layers))
+        return cls(light, mesh, coatings, tuple(film_of(layer, light.wavelength) for layer in layers), from_high)
 
     def beyond(self, otherwise: Film) -> tuple[float, float]:
         """Return n and k of what lies behind the far side."""
@@ -214,12 +217,11 @@ class _Stacks:
         order = (*coatings, *films)[:: -1 if back else 1]
         waves = waves_in(ambient, order, beyond, self.light.wavelength)
         shares = np.array(waves.absorbed)[:: -1 if back else 1]
-        backwards = self.light.side == "cathode"
         layers, nodes = np.zeros(len(self.films)), np.zeros(self.mesh.nodes.size)
         if films:
-            layers = shares[len(coatings) :][:: -1 if backwards else 1]
+            layers = shares[len(coatings) :][:: -1 if self.from_high else 1]
             first = 0 if back else len(coatings)
-            nodes = _in_nodes(waves, first, len(films), self.mesh, from_high=backwards != back)
+            nodes = _in_nodes(waves, first, len(films), self.mesh, from_high=self.from_high != back)
         outside = shares[: len(coatings)] if coated else np.zeros(len(self.coatings))
         return Part(waves.reflected, waves.transmitted, np.concatenate((outside, layers, nodes)))
 

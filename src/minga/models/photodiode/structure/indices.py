@@ -37,7 +37,8 @@ class Index:
     name
         Name of the material or file.
     n, k
-        Real and imaginary parts; light is attenuated as exp(-4 pi k x/wavelength).
+        Real and imaginary parts; light is attenuated as exp(-4 pi k x/wavelength). An empty k is unknown; coatings and
+        other films without an absorption of their own are then transparent.
     wavelengths
         Wavelengths, nm, ascending; empty for an index that does not depend on the wavelength.
     source
@@ -79,7 +80,7 @@ class Index:
             n and k.
         """
         if not self.wavelengths:
-            return self.n[0], self.k[0]
+            return self.n[0], self.k[0] if self.k else 0.0
         return between(wavelength, self.wavelengths, self.n), between(
             wavelength, self.wavelengths, self.k, logarithmic=True
         )
@@ -124,7 +125,7 @@ def index_of(said: float | tuple[float, float] | str, directory: Path, key: str)
     if isinstance(said, tuple):
         return Index(f"{said[0]:g} + {said[1]:g}i", (said[0],), (said[1],))
     if not isinstance(said, str):
-        return Index(f"{said:g}", (said,), (0.0,))
+        return Index(f"{said:g}", (said,), ())
     if said in shipped_names():
         return shipped_index(said)
     if not (directory / said).is_file():

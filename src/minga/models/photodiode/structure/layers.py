@@ -220,13 +220,16 @@ def _recombine(values: dict[str, Floats], stack: Stack) -> None:
         values["auger_n"][:] = values["auger_p"][:] = 0.0
 
 
-def absorption_at(stack: Stack, light: Light, materials: Sequence[Material], numbers: Numbers) -> Floats:
-    """Return the absorption coefficient of the light at all nodes along x, 1/cm."""
+def absorption_at(
+    stack: Stack, light: Light, materials: Sequence[Material], numbers: Numbers, *, smooth: bool = False
+) -> Floats:
+    """Return the absorption coefficient of the light at all nodes along x, 1/cm; `smooth` as in `absorption_of`."""
+    smooth = smooth or light.optics == "transfer-matrix"
     found = np.zeros(len(materials))
     known: dict[tuple[int, Material], float] = {}
     for row, key in enumerate(zip(numbers.tolist(), materials, strict=True)):
         if key not in known:
-            known[key] = absorption_of(stack.layers[key[0]], key[1], light.wavelength)
+            known[key] = absorption_of(stack.layers[key[0]], key[1], light.wavelength, smooth=smooth)
         found[row] = known[key]
     return found
 

@@ -195,7 +195,8 @@ class Light:
     flux
         Photons per cm2 and second, in place of `power`.
     side
-        ``"cathode"`` or ``"anode"``.
+        The contact on whose side the light enters, ``"cathode"`` or ``"anode"``, or that side: ``"top"`` or
+        ``"bottom"``.
     optics
         ``"beer-lambert"``: nothing is reflected, and the light decays exponentially; ``"transfer-matrix"``: it is
         reflected at every interface and interferes.
@@ -213,7 +214,7 @@ class Light:
     wavelength: float
     power: float = 0.0
     flux: float | None = None
-    side: Literal["cathode", "anode"] = "cathode"
+    side: Literal["cathode", "anode", "top", "bottom"] = "cathode"
     optics: Literal["beer-lambert", "transfer-matrix"] = "beer-lambert"
     coatings: tuple[Coating, ...] = ()
     ambient: float = 1.0
@@ -286,3 +287,19 @@ class Stack:
     surfaces: tuple[Surface, ...] = ()
     gap_narrowing: bool = False
     incomplete_ionisation: bool = False
+
+    def from_high(self, light: Light) -> bool:
+        """Return whether light enters at the last row.
+
+        Parameters
+        ----------
+        light
+            The light.
+
+        Returns
+        -------
+        bool
+            True if it enters at the last row, False if at the first one.
+        """
+        places = {"anode": "top", "cathode": "bottom"} | {contact.name: contact.at for contact in self.contacts}
+        return places.get(light.side, light.side) == "bottom"
