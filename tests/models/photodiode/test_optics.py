@@ -84,13 +84,18 @@ def test_indices_of_ones_own(tmp_path: Path) -> None:
     assert not index.covers(601.0)
     assert index_of((2.0, 0.1), tmp_path, "key").at(1.0) == (2.0, 0.1)
     for text, words in (
-        ("", "no rows"), ("400 1.5 x\n", "no rows"), ("400 0 0\n", "n = 0"), ("400 1.5 -1\n", "k = -1"),
-        ("400 1.5 nan\n400 1.5 0\n450 nan 0\n", "line 3.*three numbers"), ("0 1.5 0\n", "a wavelength of 0 nm"),
+        ("", "no rows"), ("nm n k\n", "no rows"), ("400 1.5 x\n", "line 1.*three"), ("400 0 0\n", "n = 0"),
+        ("400 1.5 -1\n", "k = -1"), ("400 1.5 0\n450 nan 0\n", "line 2.*three numbers"), ("0 1.5 0\n", "a wavelength of 0 nm"),
         ("400 1.5 0\n400 1.5 0\n", "line 2.*ascending"),
     ):  # fmt: skip
         path.write_text(text)
         with pytest.raises(CaseError, match=words):
             read_index(path, "key")
+    path.write_bytes(b"\xef\xbb\xbf400,2.0,0.4\n500,3.0,0.1\n")
+    assert read_index(path, "key").wavelengths == (400.0, 500.0), "as spreadsheets write it"
+    path.write_text("4O0 2.0 0.4\n500 3.0 0.1\n")
+    with pytest.raises(CaseError, match="line 1.*three numbers, found '4O0 2.0 0.4'"):
+        read_index(path, "key")
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(CaseError, match="cannot be read"):
         read_index(path, "key")
@@ -113,6 +118,14 @@ def test_a_material_of_ones_own_has_an_index_from_a_file(tmp_path: Path) -> None
     with pytest.raises(CaseError, match=r"no refractive index 'own\.cvs'") as caught:
         read_materials(path)
     assert (caught.value.key, caught.value.suggestion) == ("Own.index", "own.csv")
+    for wrong in ("gap = 1.0", "gap = -1.0"):
+        path.write_text("\n".join(["[Own]", *(f"{name} = 1.0" for name in numbers if name != "gap")]))
+        if wrong != "gap = 1.0":
+            path.write_text(f"{path.read_text()}\n{wrong}")
+        with pytest.raises(CaseError, match=r"Own\.gap") as caught:
+            read_materials(path)
+        assert caught.value.where == str(path), "the file of the materials, not the case"
+        assert "--set" not in str(caught.value)
 
 
 # Films ---------------------------------------------------------------------------------------------------------------

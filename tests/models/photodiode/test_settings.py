@@ -100,6 +100,8 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
      "coatings of a device whose optics are 'beer-lambert'"),
     ("photodiode.light.coatings[0].thickness", None, {"light": COHERENT | {"coatings": [
         {"thickness": 0.0, "index": 2.0}]}}, "a number above 0"),
+    ("photodiode.light.coatings[0].thickness", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 1e300, "index": 2.0}]}}, "expected .*1"),
     ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [
         {"thickness": 0.1, "index": "SiN"}]}}, "there is no refractive index 'SiN'"),
     ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [

@@ -17,7 +17,7 @@ INDEX_FORM = 'n, [n, k], a shipped table or a file of nm, n, k: index = 2.0, or 
 Thickness = Annotated[
     float,
     BeforeValidator(lambda v: quantity(v, "length")),
-    Field(gt=0, json_schema_extra={"unit": "um"}, description='um, or with a unit: thickness = "117.5 nm"'),
+    Field(gt=0, le=1.0, json_schema_extra={"unit": "um"}, description='um, or with a unit: thickness = "117.5 nm"'),
 ]
 
 

@@ -148,7 +148,7 @@ def read_index(path: Path, key: str) -> Index:
         If the file cannot be read, or a row is invalid; the error names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CaseError(f"{path.name} cannot be read: {error}", key=key, where=str(path)) from None
     rows: list[tuple[float, float, float]] = []
@@ -157,7 +157,7 @@ def read_index(path: Path, key: str) -> Index:
         words = [word for word in re.split(r"[,;\s]+", line.partition("#")[0]) if word]
         if not words:
             continue
-        if not rows and not headed and not _numeric(words):
+        if not rows and not headed and not any(_numeric([word]) for word in words):
             headed = True
             continue
         wrong = _wrong(words, rows)
