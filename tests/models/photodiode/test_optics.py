@@ -85,8 +85,8 @@ def test_indices_of_ones_own(tmp_path: Path) -> None:
     assert index_of((2.0, 0.1), tmp_path, "key").at(1.0) == (2.0, 0.1)
     for text, words in (
         ("", "no rows"), ("nm n k\n", "no rows"), ("400 1.5 x\n", "line 1.*three"), ("400 0 0\n", "n = 0"),
-        ("400 1.5 -1\n", "k = -1"), ("400 1.5 0\n450 nan 0\n", "line 2.*three numbers"), ("0 1.5 0\n", "a wavelength of 0 nm"),
-        ("400 1.5 0\n400 1.5 0\n", "line 2.*ascending"),
+        ("400 1.5 -1\n", "k = -1"), ("400 1.5 0\n450 nan 0\n", "line 2.*three numbers"),
+        ("0 1.5 0\n", "a wavelength of 0 nm"), ("400 1.5 0\n400 1.5 0\n", "line 2.*ascending"),
     ):  # fmt: skip
         path.write_text(text)
         with pytest.raises(CaseError, match=words):
@@ -94,7 +94,7 @@ def test_indices_of_ones_own(tmp_path: Path) -> None:
     path.write_bytes(b"\xef\xbb\xbf400,2.0,0.4\n500,3.0,0.1\n")
     assert read_index(path, "key").wavelengths == (400.0, 500.0), "as spreadsheets write it"
     path.write_text("4O0 2.0 0.4\n500 3.0 0.1\n")
-    with pytest.raises(CaseError, match="line 1.*three numbers, found '4O0 2.0 0.4'"):
+    with pytest.raises(CaseError, match=r"line 1.*three numbers, found '4O0 2.0 0.4'"):
         read_index(path, "key")
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(CaseError, match="cannot be read"):

@@ -22,7 +22,7 @@ from minga.models.photodiode.solver.small_signal import Answer, SmallSignal
 from minga.solve.complex_numbers import Complex
 from minga.space.field import Field, Register
 
-__all__ = ["Spectrum"]
+__all__ = ["FrequencyResponse"]
 
 Observed = dict[str, Register | tuple[Register, ...]]
 
@@ -33,7 +33,7 @@ BANDWIDTHS = ("f3dB_transit", "f3dB_RC", "f3dB")
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class FrequencyResponse:
     """Recorder of the small-signal quantities of a curve, after each voltage.
 
     Attributes

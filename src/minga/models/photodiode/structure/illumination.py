@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.structure.indices import Index
-from minga.models.photodiode.structure.layers import absorption_at, layer_numbers, materials_at
+from minga.models.photodiode.structure.layers import Kinds, absorption_at, layer_numbers, materials_at
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.optics import film_of, uncovered
 from minga.models.photodiode.structure.stack import Light, Stack
@@ -94,13 +94,14 @@ def spectrum_of(stack: Stack, light: Light, mesh: Mesh, wavelengths: Sequence[fl
     CaseError
         If an optical property of a layer or a coating is unknown at a wavelength.
     """
+    lights = [replace(light, wavelength=wavelength) for wavelength in wavelengths]
+    if light.optics == "transfer-matrix":
+        return Spectrum(tuple(wavelengths), tuple(_coherent(stack, item, mesh) for item in lights))
     numbers, _ = layer_numbers(stack.layers, mesh)
-    materials = materials_at(stack, mesh, numbers)
-    found = []
-    for wavelength in wavelengths:
-        coloured = replace(light, wavelength=wavelength)
-        absorption = absorption_at(stack, coloured, materials, numbers, smooth=True)
-        found.append(illumination_of(stack, coloured, mesh, absorption, numbers))
+    kinds = Kinds.of(materials_at(stack, mesh, numbers), numbers)
+    found = [
+        illumination_of(stack, item, mesh, absorption_at(stack, item, kinds, smooth=True), numbers) for item in lights
+    ]
     return Spectrum(tuple(wavelengths), tuple(found))
 
 
