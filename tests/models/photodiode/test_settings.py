@@ -101,7 +101,12 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     ("photodiode.light.coatings[0].thickness", None, {"light": COHERENT | {"coatings": [
         {"thickness": 0.0, "index": 2.0}]}}, "a number above 0"),
     ("photodiode.light.coatings[0].thickness", None, {"light": COHERENT | {"coatings": [
-        {"thickness": 1e300, "index": 2.0}]}}, "expected .*1"),
+        {"thickness": 1e300, "index": 2.0}]}}, "expected a thickness of up to 1 cm, found 1e\\+300"),
+    ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 0.1, "index": 1e300}]}}, "at most 1000"),
+    ("photodiode.light.backing[1]", None, {"light": COHERENT | {"backing": [1.0, 1e300]}}, "at most 1000"),
+    ("photodiode.light.ambient", None, {"light": COHERENT | {"ambient": 1e-300}}, "at least 0.001"),
+    (f"{SLOPE}.absorption", {"absorption": 1e300}, {}, "of at least 0 and at most 1"),
     ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [
         {"thickness": 0.1, "index": "SiN"}]}}, "there is no refractive index 'SiN'"),
     ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [

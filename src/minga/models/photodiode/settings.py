@@ -93,7 +93,7 @@ class LayerSettings(BaseModel):
         Field(json_schema_extra={"unit": "cm2/Vs"}, description="mobility of holes at low fields, cm2/Vs"),
     ] = None
     absorption: Annotated[
-        NotNegative | None,
+        Annotated[float, Field(ge=0, le=1e8, allow_inf_nan=False)] | None,
         Field(
             json_schema_extra={"unit": "1/cm"},
             description="absorption coefficient of the light, 1/cm: absorption = 6100.0",
@@ -187,7 +187,8 @@ class LightSettings(BaseModel):
     ] = "beer-lambert"
     coatings: tuple[CoatingSettings, ...] = ()
     ambient: Annotated[
-        Positive | None, Field(description="refractive index of the medium the light comes from: ambient = 1.0")
+        Annotated[float, Field(ge=1e-3, le=1e3, allow_inf_nan=False)] | None,
+        Field(description="refractive index of the medium the light comes from: ambient = 1.0"),
     ] = None
     backing: Annotated[
         IndexSaid | None,

@@ -19,9 +19,11 @@ from minga.errors import CaseError, suggest
 
 __all__ = ["Index", "IndexSaid", "between", "index_of", "read_index", "shipped_index", "shipped_names"]
 
-_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-IndexSaid = _Positive | tuple[_Positive, _NotNegative] | str
+_LEAST: Final = 1e-3
+_MOST: Final = 1e3
+_Real = Annotated[float, Field(ge=_LEAST, le=_MOST, allow_inf_nan=False)]
+_Imaginary = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
+IndexSaid = _Real | tuple[_Real, _Imaginary] | str
 """A refractive index as users write it: n, [n, k], or the name of a shipped table or of a file."""
 
 _SHIPPED: Final = Path(__file__).parent / "indices"
@@ -187,9 +189,9 @@ def _wrong(words: Sequence[str], rows: Sequence[tuple[float, float, float]]) -> 
         return f"a wavelength of {wavelength:g} nm"
     if rows and wavelength <= rows[-1][0]:
         return f"{wavelength:g} nm after {rows[-1][0]:g} nm; wavelengths must be in ascending order"
-    if n <= 0:
-        return f"n = {n:g}; expected a number above 0"
-    return f"k = {k:g}; expected 0 or above" if k < 0 else ""
+    if not _LEAST <= n <= _MOST:
+        return f"n = {n:g}; expected a number from {_LEAST:g} to {_MOST:g}"
+    return "" if 0 <= k <= _MOST else f"k = {k:g}; expected a number from 0 to {_MOST:g}"
 
 
 @cache
