@@ -13,7 +13,7 @@ from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case_analysis import analysis_of
-from minga.models.photodiode.case_layers import device_of
+from minga.models.photodiode.case_layers import device_of, device_on, mesh_of_case, stack_of
 from minga.models.photodiode.case_materials import borrowed
 from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_of_case
 from minga.models.photodiode.case_transient import check_transient, transient_case
@@ -53,9 +53,11 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
         return transient_case(settings, device_of(settings, directory), directory)
     check_qe(settings)
     problem = problem_of(settings)
-    device = device_of(settings, directory)
+    stack = stack_of(settings, directory)
+    mesh = mesh_of_case(settings, stack)
+    device = device_on(settings, stack, mesh)
     check_biases(device, problem.bias)
-    spectrum = spectrum_of_case(settings, directory) if settings.mode == "qe" else None
+    spectrum = spectrum_of_case(settings, stack, mesh) if settings.mode == "qe" else None
     if spectrum is not None:
         check_contacts(device)
     if device.dopants is not None and problem.quasistatic_capacitance:

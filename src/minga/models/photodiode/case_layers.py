@@ -24,7 +24,7 @@ from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.stack import Contact, Layer, Region, Side, Stack, Surface
 
-__all__ = ["device_of", "mesh_of_case", "stack_of"]
+__all__ = ["device_of", "device_on", "mesh_of_case", "stack_of"]
 
 _CHANGES: Final = ("tau_n", "tau_p", "mobility_n", "mobility_p", "absorption")
 Pair = tuple[float, float]
@@ -46,8 +46,13 @@ def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
         If the table is inconsistent; the error names the key and the layer.
     """
     stack = stack_of(settings, directory)
+    return device_on(settings, stack, mesh_of_case(settings, stack))
+
+
+def device_on(settings: PhotodiodeSettings, stack: Stack, mesh: Mesh) -> Device:
+    """Return the device of a case, given its structure and mesh along x; CaseError if nothing absorbs its light."""
     lit = stack if is_lit(settings) else replace(stack, light=None)
-    device = device_from(lit, mesh_of_case(settings, stack), across_of(settings))
+    device = device_from(lit, mesh, across_of(settings))
     if device.light is not None and not device.generation.any():
         raise CaseError(
             f"no layer absorbs light of {device.light.wavelength:g} nm",

@@ -83,9 +83,8 @@ class Index:
         """
         if not self.wavelengths:
             return self.n[0], self.k[0] if self.k else 0.0
-        return between(wavelength, self.wavelengths, self.n), between(
-            wavelength, self.wavelengths, self.k, logarithmic=True
-        )
+        k = between(wavelength, self.wavelengths, self.k, logarithmic=True) if self.k else 0.0
+        return between(wavelength, self.wavelengths, self.n), k
 
     def absorption(self, wavelength: float) -> float:
         """Return the absorption coefficient 4 pi k/wavelength at a wavelength at which the index is known.
