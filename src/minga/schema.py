@@ -122,7 +122,7 @@ def _explain(
             remedy=f"remove or rename it; {among}{', '.join(sorted(known))}",
         )
     if fault["type"] == "missing":
-        return CaseError(f"{entry}{name!r} is missing", key=name, remedy=_addition(kind, place, name, keywords))
+        return CaseError(f"{entry}{name!r} is missing", key=name, remedy=_addition(kind, place, name, thing, keywords))
     # Each branch of a union has its own fault at the same place.
     limits = _limits(kind, place)
     expected = " or ".join(
@@ -167,12 +167,12 @@ def _is_of_a_table_within(fault: Any, faults: Sequence[Any]) -> bool:
     )
 
 
-def _addition(kind: type[BaseModel], place: tuple[int | str, ...], name: str, keyword: bool) -> str | None:
+def _addition(kind: type[BaseModel], place: tuple[int | str, ...], name: str, thing: str, keyword: bool) -> str | None:
     """Return the remedy for a missing entry."""
     description = _description(kind, place)
     if keyword:
         return f"give {name}=..." + (f", {description}" if description else "")
-    if description is None or any(isinstance(part, int) for part in place):
+    if description is None or thing != "a case" or any(isinstance(part, int) for part in place):
         return description
     return f"give it in the case or with --set {name}=...: {description}"
 

@@ -182,3 +182,30 @@ def test_a_composition_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text("\n".join(["[Ge]", "x = 0.3", *(f"{name} = 1.0" for name in numbers)]))
     with pytest.raises(CaseError, match="Ge has no x"):
         read_materials(tmp_path / "my.toml")
+
+
+def test_an_alloy_of_ones_own_keeps_its_numbers(tmp_path: Path) -> None:
+    """Gap and affinity follow from the composition only where a layer states it."""
+    values = {"gap": 2.0, "affinity": 3.6, "permittivity": 11.0, "nc": 1e19, "nv": 1e19, "mobility_n": 100.0,
+              "mobility_p": 100.0, "tau_n": 1e-9, "tau_p": 1e-9, "x": 0.9}  # fmt: skip
+    (tmp_path / "my.toml").write_text("\n".join(["[InAlAs]", *(f"{k} = {v}" for k, v in values.items())]))
+    table = diode("InAlAs", materials="my.toml")
+    made = device_of(read_settings("photodiode", table), tmp_path)
+    vt = made.thermal_voltage
+    assert vt * (np.log(1e38) - 2 * np.log(made.nie)) == pytest.approx(np.full(made.nie.size, 2.0), abs=1e-9)
+    for layer in table["layers"]:
+        layer["x"] = 0.48
+    made = device_of(read_settings("photodiode", table), tmp_path)
+    assert vt * (np.log(1e38) - 2 * np.log(made.nie)) == pytest.approx(np.full(made.nie.size, 1.4507), abs=1e-4)
+
+
+def test_parameters_of_another_composition_are_reported_or_left_out() -> None:
+    assert ternary("InGaAs", 0.47, MATERIALS).ionisation == "pearsall"
+    assert ternary("InGaAs", 0.60, MATERIALS).ionisation is None
+    table = diode("InGaAs", ionisation=False)
+    table["layers"][0]["x"], table["layers"][1]["x"] = 0.47, 0.6
+    notes = dict(load_model("photodiode", {"photodiode": table}, GridSettings(), Path()).notes)
+    assert notes["alloy of n"].startswith("InGaAs, x = 0.6; values of the lattice-matched alloy used for: permittivity")
+    assert "alloy of p" not in notes
+    with pytest.raises(CaseError, match="layer 'n': no ionisation coefficients of InGaAs are known"):
+        device(table | {"ionisation": True})

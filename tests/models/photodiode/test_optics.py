@@ -17,7 +17,7 @@ from minga.models.photodiode.structure.illumination import Illumination, spectru
 from minga.models.photodiode.structure.indices import Index, index_of, read_index, shipped_index, shipped_names
 from minga.models.photodiode.structure.materials import read_materials, shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced
-from minga.models.photodiode.structure.optics import absorption_of
+from minga.models.photodiode.structure.optics import absorption_of, film_of
 from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Stack, Substrate
 from minga.models.photodiode.structure.transfer_matrix import Film, Waves, waves_in
 
@@ -57,7 +57,18 @@ def test_what_is_below_the_gap_or_given_is_not_looked_up() -> None:
     assert absorption_of(layer, MATERIALS["InP"], 1550.0) == 0.0
     assert absorption_of(layer, MATERIALS["InP"], 3000.0) == 0.0, "beyond the table, and below the gap"
     assert absorption_of(layer, MATERIALS["InGaAs"], 1550.0) == 6100.0, "the measured one"
+    near = [absorption_of(layer, MATERIALS["InGaAs"], at, smooth=True) for at in (1549.999, 1550.0, 1550.001)]
+    assert near == pytest.approx([6164.0] * 3, rel=1e-3), "the same table on both sides"
     assert absorption_of(replace(layer, changes={"absorption": 7.0}), MATERIALS["InP"], 500.0) == 7.0
+    real = replace(layer, index=index_of(3.3, Path(), "key"))
+    assert absorption_of(real, MATERIALS["InP"], 500.0) == absorption_of(layer, MATERIALS["InP"], 500.0) > 1e4
+    assert film_of(real, 500.0).n == 3.3
+    assert film_of(real, 500.0).k == film_of(layer, 500.0).k
+    assert absorption_of(replace(layer, index=index_of((3.3, 0.0), Path(), "key")), MATERIALS["InP"], 500.0) == 0.0
+    unknown = replace(MATERIALS["InP"], index=index_of(3.3, Path(), "key"))
+    assert absorption_of(layer, unknown, 1550.0) == 0.0
+    with pytest.raises(CaseError, match="the absorption of InP at 500 nm is unknown"):
+        absorption_of(layer, unknown, 500.0)
     own = replace(layer, index=Index("mine", (3.0,), (0.1,)))
     assert absorption_of(own, MATERIALS["InP"], 500.0) == pytest.approx(4 * np.pi * 0.1 / 500e-7)
 
@@ -73,13 +84,18 @@ def test_indices_of_ones_own(tmp_path: Path) -> None:
     assert not index.covers(601.0)
     assert index_of((2.0, 0.1), tmp_path, "key").at(1.0) == (2.0, 0.1)
     for text, words in (
-        ("", "no rows"), ("400 1.5 x\n", "no rows"), ("400 0 0\n", "n = 0"), ("400 1.5 -1\n", "k = -1"),
-        ("400 1.5 nan\n400 1.5 0\n450 nan 0\n", "line 3.*three numbers"), ("0 1.5 0\n", "a wavelength of 0 nm"),
-        ("400 1.5 0\n400 1.5 0\n", "line 2.*ascending"),
+        ("", "no rows"), ("nm n k\n", "no rows"), ("400 1.5 x\n", "line 1.*three"), ("400 0 0\n", "n = 0"),
+        ("400 1.5 -1\n", "k = -1"), ("400 1.5 0\n450 nan 0\n", "line 2.*three numbers"),
+        ("0 1.5 0\n", "a wavelength of 0 nm"), ("400 1.5 0\n400 1.5 0\n", "line 2.*ascending"),
     ):  # fmt: skip
         path.write_text(text)
         with pytest.raises(CaseError, match=words):
             read_index(path, "key")
+    path.write_bytes(b"\xef\xbb\xbf400,2.0,0.4\n500,3.0,0.1\n")
+    assert read_index(path, "key").wavelengths == (400.0, 500.0), "as spreadsheets write it"
+    path.write_text("4O0 2.0 0.4\n500 3.0 0.1\n")
+    with pytest.raises(CaseError, match=r"line 1.*three numbers, found '4O0 2.0 0.4'"):
+        read_index(path, "key")
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(CaseError, match="cannot be read"):
         read_index(path, "key")
@@ -102,6 +118,14 @@ def test_a_material_of_ones_own_has_an_index_from_a_file(tmp_path: Path) -> None
     with pytest.raises(CaseError, match=r"no refractive index 'own\.cvs'") as caught:
         read_materials(path)
     assert (caught.value.key, caught.value.suggestion) == ("Own.index", "own.csv")
+    for wrong in ("gap = 1.0", "gap = -1.0"):
+        path.write_text("\n".join(["[Own]", *(f"{name} = 1.0" for name in numbers if name != "gap")]))
+        if wrong != "gap = 1.0":
+            path.write_text(f"{path.read_text()}\n{wrong}")
+        with pytest.raises(CaseError, match=r"Own\.gap") as caught:
+            read_materials(path)
+        assert caught.value.where == str(path), "the file of the materials, not the case"
+        assert "--set" not in str(caught.value)
 
 
 # Films ---------------------------------------------------------------------------------------------------------------
@@ -245,6 +269,16 @@ def test_a_matched_stack_decays_as_beer_and_lambert_say() -> None:
     alpha = 4 * np.pi * 0.05 / 1550e-7
     faces = MESHES["astride"].faces
     assert device.generation * device.volumes / 1e16 == pytest.approx(-np.diff(np.exp(-alpha * faces)), rel=1e-3)
+
+
+@pytest.mark.parametrize("optics", ["beer-lambert", "transfer-matrix"])
+def test_a_spectrum_has_no_step_at_a_wavelength_with_a_coefficient_of_its_own(optics: str) -> None:
+    stack = replace(lit("anode"), light=None)
+    layers = tuple(replace(layer, index=None) for layer in stack.layers)
+    light = Light(1550.0, side="anode", optics=optics)  # type: ignore[arg-type]
+    spectrum = spectrum_of(replace(stack, layers=layers), light, MESHES["rows"], (1549.9, 1550.0, 1550.1))
+    before, at, after = (item.layers[1] for item in spectrum.illuminations)
+    assert at == pytest.approx(0.5 * (before + after), rel=1e-5)
 
 
 @pytest.mark.parametrize("side", ["anode", "cathode"])

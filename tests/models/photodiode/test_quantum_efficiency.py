@@ -18,9 +18,22 @@ from minga.case.settings import GridSettings
 from minga.engine.comm import Comm
 from minga.engine.model import Model
 from minga.errors import CaseError
+from minga.models.photodiode import (
+    Contact,
+    Layer,
+    Light,
+    Problem,
+    Stack,
+    device_from,
+    photodiode,
+    spectrum_of,
+)
 from minga.models.photodiode.structure.constants import CHARGE
+from minga.models.photodiode.structure.materials import shipped_materials
+from minga.models.photodiode.structure.mesh import spaced
 
 FOLDER = examples()["si-qe"].parent
+SHIPPED = shipped_materials()
 SILICON: dict[str, Any] = tomllib.loads(examples()["si-qe"].read_text())["photodiode"] | {
     "mesh": {"graded": {"first": "5 nm", "growth": 1.3, "cap": "500 nm"}},
     "qe": {"wavelengths": [450.0, 700.0]},
@@ -36,7 +49,7 @@ def test_a_row_for_each_voltage_and_wavelength() -> None:
     said = model(SILICON, bias=[0.0, -1.0])
     assert said.steps == 4
     assert said.tables == {
-        "qe": ("V", "wavelength", "R", "T", "A", "A_coatings", "A_p", "A_i", "A_n", "QE", "responsivity")
+        "qe": ("V", "J", "wavelength", "R", "T", "A", "A_coatings", "A_p", "A_i", "A_n", "QE", "responsivity")
     }
     found = mg.run(said, 4)
     rows = {name: found[name].values[-4:] for name in said.tables["qe"]}
@@ -45,8 +58,19 @@ def test_a_row_for_each_voltage_and_wavelength() -> None:
     assert rows["R"] + rows["T"] + rows["A"] + rows["A_coatings"] == pytest.approx(np.ones(4), abs=1e-12)
     assert rows["A_p"] + rows["A_i"] + rows["A_n"] == pytest.approx(rows["A"], rel=1e-14)
     assert rows["responsivity"] == pytest.approx(rows["QE"] * rows["wavelength"] / 1239.841984, rel=1e-9)
+    units = {name: said.units[name] for name in said.tables["qe"]}
+    assert {name for name, (unit, _) in units.items() if unit == "1"} == {*rows} - {
+        "V",
+        "J",
+        "wavelength",
+        "responsivity",
+    }
+    assert units["R"] == ("1", "fraction of the incident photons reflected")
+    assert units["responsivity"] == ("A/W", "photocurrent over the incident power")
     assert (rows["QE"] < rows["A"]).all()
     assert (rows["QE"] > rows["A_i"]).all(), "all of the intrinsic layer, and some of the others"
+    assert rows["J"][0] == rows["J"][1] == 0.0
+    assert rows["J"][2] == rows["J"][3] < 0.0
     notes = dict(said.notes)
     assert notes["wavelengths"] == "2, 450 to 700 nm"
     assert notes["at 700 nm"].startswith("0.472 % reflected, 0.834 % transmitted, absorbed: 5.49 % in p, ")
@@ -177,12 +201,76 @@ def test_collection_in_a_neutral_layer() -> None:
 
 
 def test_light_in_addition_to_light() -> None:
-    """Quantum efficiencies of the lit state, in which strong light lowers the field."""
-    said = model(SILICON, curves=["lit"], light=SILICON["light"] | {"wavelength": 700.0, "power": "1 mW/cm2"})
-    assert {"QE", "J_lit"} <= set(said.observables)
-    seen = mg.run(said, 2).attrs
-    assert seen["QE"] == pytest.approx(0.9535, abs=1e-3)
-    assert seen["J_lit"] < -4e-4
+    """Quantum efficiencies of the lit state are the slope of its current; strong light lowers the field."""
+    flux = 1e19
+
+    def lit(share: float) -> Any:
+        light = SILICON["light"] | {"wavelength": 700.0, "flux": share * flux}
+        said = model(SILICON, curves=["lit"], bias=[0.0], light=light, qe={"wavelengths": [700.0]})
+        return mg.run(said, 1).attrs
+
+    seen = lit(1.0)
+    more, less = (lit(share)["J_lit"] for share in (1.01, 0.99))
+    assert seen["QE"] == pytest.approx((less - more) / (0.02 * CHARGE * flux), rel=1e-5)
+    dark = mg.run(model(SILICON, bias=[0.0], qe={"wavelengths": [700.0]}), 1).attrs["QE"]
+    assert seen["QE"] > dark + 2e-3
+
+
+def mirrored(table: dict[str, Any], contacts: dict[str, Any]) -> dict[str, Any]:
+    return table | {"layers": table["layers"][::-1], "contacts": contacts}
+
+
+def test_light_enters_at_the_side_of_the_contact_that_is_named() -> None:
+    """A mirror image of the device with its contacts exchanged has the same light, currents and collection."""
+    upside_down = mirrored(SILICON, {"anode": {"at": "bottom"}, "cathode": {"at": "top"}})
+    one, other = (mg.run(model(table), 2).attrs for table in (SILICON, upside_down))
+    for name in ("R", "T", "A_p", "A_i", "A_n", "QE"):
+        assert other[name] == pytest.approx(one[name], rel=1e-6), name
+    bottom = model(SILICON, light=SILICON["light"] | {"side": "bottom"})
+    cathode = model(SILICON, light=SILICON["light"] | {"side": "cathode"})
+    assert mg.run(bottom, 2).attrs["QE"] == mg.run(cathode, 2).attrs["QE"]
+    assert dict(bottom.notes)["at 700 nm"] != dict(model(SILICON).notes)["at 700 nm"]
+
+
+def test_the_photocurrent_of_reverse_bias_counts_as_positive() -> None:
+    """With the n side at the anode, reverse bias is a positive voltage, and the photocurrent is one, too."""
+    turned = mirrored(SILICON, SILICON["contacts"]) | {"light": SILICON["light"] | {"side": "cathode"}}
+    one, other = (mg.run(model(table, bias=[bias]), 2).attrs["QE"] for table, bias in ((SILICON, -5.0), (turned, 5.0)))
+    assert one > 0.5
+    assert other == pytest.approx(one, rel=1e-6)
+
+
+def test_a_breakdown_has_no_quantum_efficiency() -> None:
+    layers = [
+        {"name": "p", "material": "Si", "thickness": 0.5, "p": 1e18},
+        {"name": "n", "material": "Si", "thickness": 2.0, "n": 1e17},
+    ]
+    said = model(SILICON, layers=layers, bias=[-1.0, -30.0], ionisation=True)
+    found = mg.run(said, said.steps)
+    volts, seen = found["V"].values, found["QE"].values
+    assert seen[volts == -1.0].min() > 0.1
+    assert not np.isnan(found["breakdown"].values[-1])
+    assert np.isnan(seen[volts < -1.0]).all()
+    assert np.isnan(found["responsivity"].values[volts < -1.0]).all()
+
+
+def test_problems_and_spectra_fit_each_other() -> None:
+    layers = (Layer("p", SHIPPED["Si"], 1e-4, (-1e17, -1e17)), Layer("n", SHIPPED["Si"], 4e-4, (1e15, 1e15)))
+    stack = Stack(layers, (Contact("anode", "top"), Contact("cathode", "bottom")))
+    mesh = spaced([20, 40], [5e-6, 1e-5])
+    device, spectrum = device_from(stack, mesh), spectrum_of(stack, Light(500.0), mesh, (450.0, 700.0))
+    seen = []
+    for repeats in (1, 5):
+        said = photodiode(device, Problem((0.0, -1.0), mode="qe", repeats=repeats), spectrum)
+        assert said.steps == 4
+        seen.append(mg.run(said, 4)["QE"].values[-4:].tolist())
+    assert seen[0] == seen[1]
+    assert abs(seen[0][0] - seen[0][1]) > 1e-2
+    for problem, given in ((Problem((0.0,), mode="qe"), None), (Problem((0.0,)), spectrum)):
+        with pytest.raises(CaseError, match="spectrum"):
+            photodiode(device, problem, given)
+    with pytest.raises(CaseError, match="0 steps at each voltage"):
+        Problem((0.0,), repeats=0)
 
 
 @pytest.mark.slow
@@ -195,6 +283,12 @@ def test_the_bits_do_not_depend_on_ranks() -> None:
 
     single = mg.run_virtual(1, on_rank)[0]
     assert set(mg.run_virtual(3, on_rank)) == {single}
+
+
+def test_absorption_keeps_its_value_at_other_temperatures() -> None:
+    notes = dict(model(SILICON, temperature=320.0).notes)
+    assert notes["temperature"].startswith("320 K; values at 300 K used for: ")
+    assert notes["temperature"].endswith("; absorption")
 
 
 def test_ranges_of_wavelengths() -> None:
@@ -226,6 +320,11 @@ WRONG: Sequence[tuple[str, dict[str, Any], str]] = (
     ("photodiode.curves", {"curves": ["dark", "lit"]}, "two curves"),
     ("photodiode.light.wavelength", {"curves": ["lit"]}, "'wavelength' is missing"),
     ("photodiode.mode", {"mode": "qi"}, "iv"),
+    (
+        "photodiode.layers[0].name",
+        {"layers": [SILICON["layers"][0] | {"name": "coatings"}, *SILICON["layers"][1:]]},
+        "a layer called 'coatings': A_coatings would mean two things",
+    ),
 )
 
 

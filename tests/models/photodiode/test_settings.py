@@ -77,6 +77,7 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
      "'top': 1e\\+21 acceptors per cm3 exceed the solubility in InP, 1e\\+19"),
     ("photodiode.contacts", None, {"contacts": None}, "'photodiode.contacts' is missing"),
     ("photodiode.contacts.cathode", None, {"contacts": {"anode": "ohmic"}}, "'photodiode.contacts.cathode' is missing"),
+    (f"{SLOPE}.name", {"name": "max"}, {}, "a layer called 'max': E_max would mean two things"),
     (f"{SLOPE}.thickness", {"thickness": -0.5}, {}, "'absorber' is -0.5 um thick"),
     (f"{SLOPE}.thickness", {"thickness": 0.0}, {}, "'absorber' is 0 um thick"),
     (f"{SLOPE}.thickness", {"thickness": None}, {}, "'absorber' has no thickness"),
@@ -99,6 +100,13 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
      "coatings of a device whose optics are 'beer-lambert'"),
     ("photodiode.light.coatings[0].thickness", None, {"light": COHERENT | {"coatings": [
         {"thickness": 0.0, "index": 2.0}]}}, "a number above 0"),
+    ("photodiode.light.coatings[0].thickness", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 1e300, "index": 2.0}]}}, "expected a thickness of up to 1 cm, found 1e\\+300"),
+    ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [
+        {"thickness": 0.1, "index": 1e300}]}}, "at most 1000"),
+    ("photodiode.light.backing[1]", None, {"light": COHERENT | {"backing": [1.0, 1e300]}}, "at most 1000"),
+    ("photodiode.light.ambient", None, {"light": COHERENT | {"ambient": 1e-300}}, "at least 0.001"),
+    (f"{SLOPE}.absorption", {"absorption": 1e300}, {}, "of at least 0 and at most 1"),
     ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [
         {"thickness": 0.1, "index": "SiN"}]}}, "there is no refractive index 'SiN'"),
     ("photodiode.light.coatings[0].index", None, {"light": COHERENT | {"coatings": [

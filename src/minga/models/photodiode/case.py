@@ -13,7 +13,8 @@ from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case_analysis import analysis_of
-from minga.models.photodiode.case_layers import device_of
+from minga.models.photodiode.case_layers import device_of, device_on, mesh_of_case, stack_of
+from minga.models.photodiode.case_materials import borrowed
 from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_of_case
 from minga.models.photodiode.case_transient import check_transient, transient_case
 from minga.models.photodiode.drawings import drawings_of, styles_of
@@ -52,12 +53,13 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
         return transient_case(settings, device_of(settings, directory), directory)
     check_qe(settings)
     problem = problem_of(settings)
-    device = device_of(settings, directory)
+    stack = stack_of(settings, directory)
+    mesh = mesh_of_case(settings, stack)
+    device = device_on(settings, stack, mesh)
     check_biases(device, problem.bias)
-    spectrum = spectrum_of_case(settings, directory) if settings.mode == "qe" else None
+    spectrum = spectrum_of_case(settings, stack, mesh) if settings.mode == "qe" else None
     if spectrum is not None:
         check_contacts(device)
-        problem = replace(problem, repeats=len(spectrum.wavelengths))
     if device.dopants is not None and problem.quasistatic_capacitance:
         raise CaseError(
             "quasi-static capacitance with dopants that keep carriers, whose charge it would leave out",
@@ -73,7 +75,6 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     return replace(
         model,
         notes=(*_warnings(settings), *notes_of(device, problem, spectrum), *model.notes),
-        steps=problem.steps,
         presentation=replace(
             model.presentation,
             fields=styles_of(model, device),
@@ -83,7 +84,8 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
 
 
 def _warnings(settings: PhotodiodeSettings) -> Iterator[tuple[str, str]]:
-    """Yield a note for each former name that is used."""
+    """Yield a note for each former name that is used, and for alloys with parameters of another composition."""
+    yield from borrowed(settings)
     if settings.capacitance is not None:
         observables = ", ".join(f"{old} is now {new}" for old, new in RENAMED_OBSERVABLES.items())
         yield (

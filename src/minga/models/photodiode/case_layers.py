@@ -25,7 +25,7 @@ from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.stack import Contact, Layer, Side, Stack, Surface
 
-__all__ = ["device_of", "mesh_of_case", "stack_of"]
+__all__ = ["device_of", "device_on", "mesh_of_case", "stack_of"]
 
 _CHANGES: Final = ("tau_n", "tau_p", "mobility_n", "mobility_p", "absorption")
 Pair = tuple[float, float]
@@ -47,8 +47,13 @@ def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
         If the table is inconsistent; the error names the key and the layer.
     """
     stack = stack_of(settings, directory)
+    return device_on(settings, stack, mesh_of_case(settings, stack))
+
+
+def device_on(settings: PhotodiodeSettings, stack: Stack, mesh: Mesh) -> Device:
+    """Return the device of a case, given its structure and mesh along x; CaseError if nothing absorbs its light."""
     lit = stack if is_lit(settings) else replace(stack, light=None)
-    device = device_from(lit, mesh_of_case(settings, stack), across_of(settings))
+    device = device_from(lit, mesh, across_of(settings))
     if device.light is not None and not device.generation.any():
         raise CaseError(
             f"no layer absorbs light of {device.light.wavelength:g} nm",
@@ -97,6 +102,9 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
 
 
 def _names(settings: PhotodiodeSettings) -> list[str]:
+    reserved = {"max": "E_max", "max_lit": "E_max_lit"}
+    if settings.mode == "qe" and settings.light is not None:
+        reserved |= {name: f"A_{name}" for name in ("coatings", "substrate") if getattr(settings.light, name)}
     names = [entry.name or f"layer {k + 1}" for k, entry in enumerate(settings.layers)]
     for k, name in enumerate(names):
         if name in names[:k]:
@@ -104,6 +112,12 @@ def _names(settings: PhotodiodeSettings) -> list[str]:
                 f"two layers are called {name!r}",
                 key=f"photodiode.layers[{k}].name",
                 remedy="give each a name of its own",
+            )
+        if name in reserved:
+            raise CaseError(
+                f"a layer called {name!r}: {reserved[name]} would mean two things",
+                key=f"photodiode.layers[{k}].name",
+                remedy=f'give it another name, such as "{name} layer"',
             )
     return names
 

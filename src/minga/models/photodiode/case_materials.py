@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -12,10 +12,10 @@ from minga.errors import CaseError, suggest
 from minga.models.photodiode.settings import LayerSettings, PhotodiodeSettings
 from minga.models.photodiode.structure.composition import quaternary
 from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
-from minga.models.photodiode.structure.ternary import SUBSTRATE, ternary
+from minga.models.photodiode.structure.ternary import MATCHED, SUBSTRATE, ternary
 from minga.models.photodiode.structure.vurgaftman import direct_up_to
 
-__all__ = ["material_of", "materials_of"]
+__all__ = ["borrowed", "material_of", "materials_of"]
 
 _ALLOY: Final = "InGaAsP"
 Pair = tuple[float, float]
@@ -59,13 +59,27 @@ def material_of(
     if entry.material == _ALLOY:
         alloy = partial(quaternary, materials=materials)
         return base if entry.y is None else _composed(alloy, entry.y, name, f"{key}.y")
-    x = base.alloy[1] if entry.x is None and base.alloy is not None else entry.x
+    x = entry.x
+    if x is None and base.alloy is not None and base is shipped_materials().get(entry.material):
+        x = base.alloy[1]
     if x is None:
         return base
     made = _composed(partial(ternary, entry.material, materials=materials), x, name, f"{key}.x")
     if entry.material != "AlGaAs":
         _check_direct(entry.material, x, name, f"{key}.x")
     return made
+
+
+def borrowed(settings: PhotodiodeSettings) -> Iterator[tuple[str, str]]:
+    """Yield a note for each layer of an alloy whose composition is not that for which its parameters hold."""
+    for k, entry in enumerate(settings.layers):
+        ends = entry.x if isinstance(entry.x, tuple) else (entry.x, entry.x)
+        low, high = MATCHED.get(entry.material, (0.0, 1.0))
+        if entry.x is not None and not all(x is None or low <= x <= high for x in ends):
+            said = " to ".join(f"{x:g}" for x in dict.fromkeys(ends))
+            shared = "permittivity, densities of states, mobilities, lifetimes, radiative and Auger coefficients"
+            words = f"{entry.material}, x = {said}; values of the lattice-matched alloy used for: {shared}"
+            yield f"alloy of {entry.name or f'layer {k + 1}'}", words
 
 
 def _check_direct(material: str, x: float | Pair, name: str, key: str) -> None:

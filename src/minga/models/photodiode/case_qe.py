@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from minga.errors import CaseError
 from minga.models.photodiode.biases import evenly
-from minga.models.photodiode.case_layers import mesh_of_case, stack_of
 from minga.models.photodiode.case_mesh import across_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_qe import WAVELENGTHS_FORM, WavelengthsSettings
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.illumination import Spectrum, spectrum_of
-from minga.models.photodiode.structure.stack import Light
+from minga.models.photodiode.structure.mesh import Mesh
+from minga.models.photodiode.structure.stack import Light, Stack
 
 __all__ = ["check_contacts", "check_qe", "spectrum_of_case"]
 
@@ -67,7 +66,7 @@ def check_contacts(device: Device) -> None:
         )
 
 
-def spectrum_of_case(settings: PhotodiodeSettings, directory: Path) -> Spectrum:
+def spectrum_of_case(settings: PhotodiodeSettings, stack: Stack, mesh: Mesh) -> Spectrum:
     """Return the light in the device at each wavelength of a case whose mode is "qe".
 
     Raises
@@ -77,10 +76,9 @@ def spectrum_of_case(settings: PhotodiodeSettings, directory: Path) -> Spectrum:
     """
     assert settings.qe is not None
     wavelengths = _wavelengths(settings.qe.wavelengths)
-    stack = stack_of(settings, directory)
     light = stack.light or Light(wavelengths[0])
     try:
-        spectrum = spectrum_of(stack, light, mesh_of_case(settings, stack), wavelengths, across_of(settings))
+        spectrum = spectrum_of(stack, light, mesh, wavelengths, across_of(settings))
     except CaseError as error:
         error.key = error.key if error.key != "photodiode.light.wavelength" else "photodiode.qe.wavelengths"
         raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 from minga.engine.model import Model, Over
@@ -48,8 +49,8 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
     problem
         Voltages, physics and accuracy.
     spectrum
-        Light whose quantum efficiencies are wanted; each step of a run then stands for one of its wavelengths at one
-        voltage, and `problem.repeats` is their number.
+        Light whose quantum efficiencies are wanted, for mode "qe" only; each step of a run then stands for one of its
+        wavelengths at one voltage, so that their number replaces `problem.repeats`.
 
     Returns
     -------
@@ -61,6 +62,14 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
     CaseError
         If the problem cannot be solved as stated.
     """
+    if (spectrum is None) == (problem.mode == "qe"):
+        raise CaseError(
+            'mode = "qe" without a spectrum' if spectrum is None else f"a spectrum in mode {problem.mode!r}",
+            key="photodiode.mode",
+            remedy='give both: photodiode(device, Problem(..., mode="qe"), spectrum_of(...))',
+        )
+    if spectrum is not None:
+        problem = replace(problem, repeats=len(spectrum.wavelengths))
     check_linear(problem.linear, device.grid, problem.scheme)
     check_analysis(device, problem)
     check_contacts(problem.linear, device, problem.scheme)
@@ -108,7 +117,7 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
         seen = collection.observe(observe, [layer.name for layer in device.layers])
         observables |= seen
         own = (*own, collection.probability)
-        tables = {"qe": ("V", *seen)}
+        tables = {"qe": (*columns, *seen)}
     inner = tuple(f for track in tracks for f in track.state.fields)
     worked = tuple(f for on in newtons for f in gummels[on].fields)
     initial: dict[Any, Any] = dict(coefficients.values)

@@ -28,7 +28,7 @@ COARSE: Final = 1.01
 def notes_of(device: Device, problem: Problem, spectrum: Spectrum | None = None) -> Notes:
     """Yield the notes as pairs of a label and its text."""
     yield from _layers(device)
-    yield from _temperature(device, problem)
+    yield from _temperature(device, problem, spectrum)
     yield from _mesh(device)
     yield from _light(device, problem)
     yield from _spectrum(device, spectrum)
@@ -63,11 +63,13 @@ def _doped(values: Sequence[float] | np.ndarray) -> str:
     return said[0] if np.isclose(first, last, rtol=1e-9, atol=0.0) else f"{said[0]} to {said[1]}"
 
 
-def _temperature(device: Device, problem: Problem) -> Notes:
+def _temperature(device: Device, problem: Problem, spectrum: Spectrum | None) -> Notes:
     """Yield the quantities that keep their values at 300 K although the temperature is another one."""
     if device.temperature == 300.0:
         return
     kinds = {kind: of for kind, of in device.unheated.items() if kind != "ionisation" or problem.ionisation}
+    if spectrum is not None:
+        kinds["absorption"] = ()
     still = "; ".join(f"{kind} of {', '.join(of)}" if of else kind for kind, of in kinds.items())
     yield "temperature", f"{device.temperature:g} K" + (f"; values at 300 K used for: {still}" if still else "")
 
@@ -113,11 +115,16 @@ def _light(device: Device, problem: Problem) -> Notes:
         yield "light", f"pairs of a table, in {', '.join(names)}: primary photocurrent {current:.4g} A/cm2{lit}"
         return
     lit += _coarse(device, device.light, current)
-    side = f"the {device.light.side}" if device.light.lateral else f"the {device.light.side}'s side"
-    source = f"{device.light.wavelength:g} nm from {side}{_lit_part(device)}, absorbed in {', '.join(names)}"
+    source = (
+        f"{device.light.wavelength:g} nm from {_side(device.light)}{_lit_part(device)}, absorbed in {', '.join(names)}"
+    )
     yield "light", f"{source}: primary photocurrent {current:.4g} A/cm2{lit}"
     if device.illumination is not None:
         yield "optics", _optics(device, device.illumination)
+
+
+def _side(light: Light) -> str:
+    return f"the {light.side}'s side" if light.side in ("anode", "cathode") else f"the {light.side}"
 
 
 def _spectrum(device: Device, spectrum: Spectrum | None) -> Notes:

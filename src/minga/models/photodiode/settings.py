@@ -94,7 +94,7 @@ class LayerSettings(BaseModel):
         Field(json_schema_extra={"unit": "cm2/Vs"}, description="mobility of holes at low fields, cm2/Vs"),
     ] = None
     absorption: Annotated[
-        NotNegative | None,
+        Annotated[float, Field(ge=0, le=1e8, allow_inf_nan=False)] | None,
         Field(
             json_schema_extra={"unit": "1/cm"},
             description="absorption coefficient of the light, 1/cm: absorption = 6100.0",
@@ -194,8 +194,8 @@ class LightSettings(BaseModel):
         Field(json_schema_extra={"unit": "nm"}, description='nm: wavelength = 1550.0; only mode = "qe" may omit it'),
     ] = None
     side: Annotated[
-        Literal["cathode", "anode", "left", "right"],
-        Field(description='illuminated side; with two axes "left", y = 0, or "right", too'),
+        Literal["cathode", "anode", "top", "bottom", "left", "right"],
+        Field(description='illuminated side: a contact\'s, "top" (row 1) or "bottom"; with two axes "left" or "right"'),
     ] = "cathode"
     x: Annotated[
         tuple[Place, Place] | None, Field(description="lit part of the left or right side, um: x = [1.0, 2.5]")
@@ -214,7 +214,8 @@ class LightSettings(BaseModel):
     ] = "beer-lambert"
     coatings: tuple[CoatingSettings, ...] = ()
     ambient: Annotated[
-        Positive | None, Field(description="refractive index of the medium the light comes from: ambient = 1.0")
+        Annotated[float, Field(ge=1e-3, le=1e3, allow_inf_nan=False)] | None,
+        Field(description="refractive index of the medium the light comes from: ambient = 1.0"),
     ] = None
     backing: Annotated[
         IndexSaid | None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.structure.indices import IndexSaid
@@ -14,9 +14,16 @@ __all__ = ["INDEX_FORM", "CoatingSettings", "GaussianSettings", "SubstrateSettin
 INDEX_FORM = 'n, [n, k], a shipped table or a file of nm, n, k: index = 2.0, or "Si3N4"'
 
 
+def _thin(thickness: float) -> float:
+    if thickness > 1.0:
+        raise ValueError("a thickness of up to 1 cm")
+    return thickness
+
+
 Thickness = Annotated[
     float,
     BeforeValidator(lambda v: quantity(v, "length")),
+    AfterValidator(_thin),
     Field(gt=0, json_schema_extra={"unit": "um"}, description='um, or with a unit: thickness = "117.5 nm"'),
 ]
 

@@ -27,7 +27,7 @@ _OF_A_CURVE: Final = {
     "H": ("1", "photocurrent relative to that at low frequencies, without a load"),
     "H_phase": ("rad", "phase of that photocurrent"),
     "H_load": ("1", "current of the load relative to that at low frequencies"),
-    "R": ("A/W", "photocurrent over the incident power, without a load"),
+    "responsivity": ("A/W", "photocurrent over the incident power, without a load"),
     "f3dB_transit": ("Hz", "bandwidth without a load"),
     "f3dB_RC": ("Hz", "bandwidth of the circuit for currents that follow the light at once"),
     "f3dB": ("Hz", "bandwidth of the device in its circuit"),
@@ -38,6 +38,8 @@ _OF_A_CURVE: Final = {
     "NEP": ("W/Hz^0.5", "noise-equivalent power"),
 }
 _ALL: Final = {
+    **{name: (unit, f"{words}, in the dark") for name, (unit, words) in _OF_A_CURVE.items()},
+    **{f"{name}_lit": (unit, f"{words}, lit") for name, (unit, words) in _OF_A_CURVE.items()},
     "V": ("V", "voltage of the anode over the cathode"),
     "f": ("Hz", "frequency"),
     "gain": ("1", "photocurrent over the photocurrent without ionisation"),
@@ -61,8 +63,6 @@ _ALL: Final = {
     "light": ("1", "light over that of the device"),
     "steps_taken": ("1", "accepted steps in time"),
     "steps_rejected": ("1", "rejected steps in time"),
-    **{name: (unit, f"{words}, in the dark") for name, (unit, words) in _OF_A_CURVE.items()},
-    **{f"{name}_lit": (unit, f"{words}, lit") for name, (unit, words) in _OF_A_CURVE.items()},
 }
 
 

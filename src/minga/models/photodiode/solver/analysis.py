@@ -10,7 +10,7 @@ from minga.errors import CaseError
 from minga.models.photodiode.solver.biasing import Track
 from minga.models.photodiode.solver.noise import Noise
 from minga.models.photodiode.solver.problem import Problem
-from minga.models.photodiode.solver.spectrum import Spectrum
+from minga.models.photodiode.solver.spectrum import FrequencyResponse
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.optics import photon_energy
@@ -42,7 +42,7 @@ def analyses_of(device: Device, problem: Problem, tracks: tuple[Track, ...]) -> 
     """Return the recorders of the mode, one for each curve; none for I-V curves."""
     power = _power(device)
     if problem.mode in ("ac", "cv"):
-        return tuple(Spectrum(track, problem, power if problem.mode == "ac" else None) for track in tracks)
+        return tuple(FrequencyResponse(track, problem, power if problem.mode == "ac" else None) for track in tracks)
     if problem.mode == "noise":
         return tuple(Noise(track, problem, power or 0.0) for track in tracks)
     return ()

@@ -3,9 +3,9 @@
 About a solution, the equations A du + V dG (e_n - e_p) = 0 give the change of all unknowns for additional pairs dG in a
 node's volume V, where A is the matrix of Newton's method and e_n, e_p are the unit vectors of the node's balances of
 electrons and holes. The current changes by g du, where g is its gradient. With A^T lambda = g, one solution yields all
-nodes: each pair contributes lambda_n - lambda_p charges to the photocurrent, which flows from the cathode to the anode.
-That is the probability that the pair is collected, or, with ionisation, a gain. It holds for weak light, added to
-whatever light the solution includes.
+nodes: each pair contributes lambda_n - lambda_p charges to the photocurrent, which flows from the cathode to the anode,
+or from the anode to the cathode if the n side of the diode is at the anode. That is the probability that the pair is
+collected, or, with ionisation, a gain. It holds for weak light, added to whatever light the solution includes.
 
 The quantum efficiency at a wavelength is its sum over the nodes, weighted with the fraction of the incident photons
 that each absorbs.
@@ -30,6 +30,7 @@ from minga.models.photodiode.solver.biasing import Biasing
 from minga.models.photodiode.solver.linear import LinearSolver, chosen, linear_solver
 from minga.models.photodiode.solver.physics import EdgeValues
 from minga.models.photodiode.solver.terminal import QUIET, charge_with_noise, inner_edges
+from minga.models.photodiode.structure.depletion import photocurrent_sign
 from minga.models.photodiode.structure.illumination import Spectrum
 from minga.models.photodiode.structure.optics import photon_energy
 from minga.solve.block_tridiagonal import Pattern, arranged
@@ -91,8 +92,13 @@ class Collection:
         return self.noise, self.weights, *self.lines.fields, *self.solution
 
     def record(self, program: Program) -> None:
-        """Record the collection at each new voltage, and the quantum efficiency, after a step of `biasing`."""
-        number = self._number(program)
+        """Record the collection at each new voltage, and the quantum efficiency: NaN where `biasing` has failed."""
+        number, track = self._number(program), self.biasing.tracks[0]
+        program.let(self.efficiency, math.nan)
+        with program.when((track.failed == 0) & (track.broken == 0)):
+            self._efficiency(program, number)
+
+    def _efficiency(self, program: Program, number: Register) -> None:
         with program.when(number == 0):
             self._collect(program)
         absorbed = [item.nodes for item in self.spectrum.illuminations]
@@ -111,7 +117,8 @@ class Collection:
         edges = list(newton.edges[0].all)
         program.apply(noises(ndim), state.now, edges, self.noise, region=inner_edges(device.grid.shape, 0))
         program.call_global(weights_of, reads=[self.noise], writes=[self.weights])
-        program.apply(gradient(ndim), edges, self.weights, self.solution, scale=device.direction)
+        sign = photocurrent_sign(device) * device.direction
+        program.apply(gradient(ndim), edges, self.weights, self.solution, scale=sign)
         program.apply(transposed(ndim, self._pattern), *newton.lines.matrix, *self.lines.matrix)
         self.lines.setup(program)
         self.lines.solve(program, self.solution, self.solution)

@@ -68,7 +68,7 @@ class Problem:
     quasistatic_capacitance
         Whether to compute dQ/dV of each curve.
     repeats
-        Number of steps at each voltage, for example one for each wavelength.
+        Number of steps at each voltage, 1 or more; with a spectrum it is the number of its wavelengths.
     current_parts
         Whether to observe the parts of each current.
     linear
@@ -127,6 +127,10 @@ class Problem:
             raise CaseError("gain requires both curves", key="photodiode.curves", remedy='curves = ["dark", "lit"]')
         if self.gain and not self.ionisation:
             raise CaseError("gain requires ionisation", key="photodiode.ionisation", remedy="set it to true")
+        if self.repeats < 1:
+            raise CaseError(
+                f"{self.repeats} steps at each voltage", key="photodiode.bias", remedy="repeats = 1 or more"
+            )
         self._check_frequencies()
 
     def _check_frequencies(self) -> None:

@@ -22,18 +22,18 @@ from minga.models.photodiode.solver.small_signal import Answer, SmallSignal
 from minga.solve.complex_numbers import Complex
 from minga.space.field import Field, Register
 
-__all__ = ["Spectrum"]
+__all__ = ["FrequencyResponse"]
 
 Observed = dict[str, Register | tuple[Register, ...]]
 
 OF_VOLTAGE = ("G", "C")
 OF_IMPEDANCE = ("Z_re", "Z_im")
-OF_LIGHT = ("H", "H_phase", "R")
+OF_LIGHT = ("H", "H_phase", "responsivity")
 BANDWIDTHS = ("f3dB_transit", "f3dB_RC", "f3dB")
 
 
 @dataclass(frozen=True, eq=False)
-class Spectrum:
+class FrequencyResponse:
     """Recorder of the small-signal quantities of a curve, after each voltage.
 
     Attributes
@@ -64,7 +64,7 @@ class Spectrum:
         if self.problem.mode == "ac":
             names += OF_IMPEDANCE
             if self.power is not None:
-                names += [item for item in OF_LIGHT if item != "R" or self.power > 0.0]
+                names += [item for item in OF_LIGHT if item != "responsivity" or self.power > 0.0]
                 searched.append(BANDWIDTHS[0])
             if self.circuit is not None:
                 names += [] if self.power is None else ["H_load"]
@@ -168,7 +168,7 @@ class Spectrum:
             relative = _relative(h, steady)
             found |= {"H": mg.sqrt(relative.square), "H_phase": atan2(relative.im, relative.re)}
             if self.power > 0.0:
-                found["R"] = mg.sqrt(h.square) / self.power
+                found["responsivity"] = mg.sqrt(h.square) / self.power
             if self.circuit is not None:
                 found["H_load"] = mg.sqrt(relative.square / _relative(self._attenuation(), unloaded).square)
         return found

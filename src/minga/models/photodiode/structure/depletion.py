@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,12 @@ from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
 
-__all__ = ["Depletion", "built_in_voltage", "debye_lengths", "neutral_potential"]
+__all__ = ["Depletion", "built_in_voltage", "debye_lengths", "neutral_potential", "photocurrent_sign"]
 
 Floats = NDArray[np.float64]
+
+_HOMOTYPE: Final = 10.0
+"""Largest built-in potential between two regions of the same type, kT/q."""
 
 
 def column(device: Device, values: Floats) -> Floats:
@@ -30,9 +34,21 @@ def column(device: Device, values: Floats) -> Floats:
 
 def neutral_potential(device: Device) -> Floats:
     """Return the potential of neutral nodes at equilibrium with Boltzmann statistics, kT/q."""
-    half = column(device, device.doping) / (2 * column(device, device.nie))
-    found: Floats = portable.asinh(half) - 0.5 * (column(device, device.theta_n) + column(device, device.theta_p))
+    return column(device, _neutral(device))
+
+
+def _neutral(device: Device) -> Floats:
+    """Return `neutral_potential` at all nodes."""
+    half = device.doping / (2 * device.nie)
+    found: Floats = portable.asinh(half) - 0.5 * (device.theta_n + device.theta_p)
     return found
+
+
+def photocurrent_sign(device: Device) -> float:
+    """Return 1 if light drives a current from the cathode to the anode, -1 for a diode with its n side at the anode."""
+    phi = _neutral(device)
+    anode, cathode = (float(phi[device.terminal(name).nodes].mean()) for name in ("anode", "cathode"))
+    return -1.0 if cathode - anode < -_HOMOTYPE else 1.0
 
 
 def built_in_voltage(device: Device) -> float:

@@ -70,7 +70,7 @@ def generated_in(
     section = section_of(light, mesh, across)
     if light.optics == "beer-lambert" and not light.lateral:
         below, above = mesh.halves
-        pairs = generation_of(flux, absorption, below, above, from_high=light.side == "cathode")
+        pairs = generation_of(flux, absorption, below, above, from_high=stack.from_high(light))
         return Generated(pairs if across is None else np.outer(pairs, light.beam.over(across)), section=section)
     found = illumination_of(stack, light, mesh, absorption, numbers, across)
     if across is None:

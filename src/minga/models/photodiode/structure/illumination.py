@@ -14,7 +14,7 @@ from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.structure.incidence import check_light
 from minga.models.photodiode.structure.indices import Index
-from minga.models.photodiode.structure.layers import absorption_at, layer_numbers, materials_at
+from minga.models.photodiode.structure.layers import Kinds, absorption_at, layer_numbers, materials_at
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.optics import film_of, uncovered
 from minga.models.photodiode.structure.stack import Light, Stack
@@ -25,6 +25,7 @@ __all__ = ["Illumination", "Spectrum", "illumination_of", "spectrum_of"]
 
 Floats = NDArray[np.float64]
 
+_ALL: Final = slice(None)
 OPAQUE: Final = 1e-2
 """Largest k over n of a substrate, whose surfaces reflect as if it did not absorb."""
 
@@ -100,13 +101,17 @@ def spectrum_of(
         If an optical property of a layer or a coating is unknown at a wavelength, or there can be no such light.
     """
     check_light(light, mesh, across)
+    lights = [replace(light, wavelength=wavelength) for wavelength in wavelengths]
     numbers, _ = layer_numbers(stack.layers, mesh)
-    materials = materials_at(stack, mesh, numbers)
-    found = []
-    for wavelength in wavelengths:
-        coloured = replace(light, wavelength=wavelength)
-        absorption = absorption_at(stack, coloured, materials, numbers)
-        found.append(illumination_of(stack, coloured, mesh, absorption, numbers, across))
+    if light.optics == "transfer-matrix":
+        dark = np.zeros(mesh.nodes.size)  # films have indices instead
+        every = (illumination_of(stack, item, mesh, dark, numbers, across) for item in lights)
+        return Spectrum(tuple(wavelengths), tuple(every))
+    kinds = Kinds.of(materials_at(stack, mesh, numbers), numbers)
+    found = [
+        illumination_of(stack, item, mesh, absorption_at(stack, item, kinds, smooth=True), numbers, across)
+        for item in lights
+    ]
     return Spectrum(tuple(wavelengths), tuple(found))
 
 
@@ -140,7 +145,7 @@ def illumination_of(
     if light.optics == "transfer-matrix":
         found = _coherent(stack, light, mesh)
     else:
-        nodes, left = _decaying(absorption * mesh.volumes, backwards=light.side == "cathode")
+        nodes, left = _decaying(absorption * mesh.volumes, backwards=stack.from_high(light))
         found = Illumination(0.0, float(left), (), _by_layer(stack, numbers, nodes), nodes)
     if across is None:
         return found
@@ -185,7 +190,7 @@ def _coherent(stack: Stack, light: Light, mesh: Mesh) -> Illumination:
     wafer = light.substrate
     lost = 0.0
     if wafer is None:
-        part = stacks.part(light.ambient, stacks.beyond(stacks.films[-1]), coated=True)
+        part = stacks.part(_ALL, light.ambient, stacks.beyond(stacks.films[-1]))
     else:
         slab = _film(f"substrate {wafer.index.name}", wafer.index, wafer.thickness, light)
         if slab.k > OPAQUE * slab.n:
@@ -211,16 +216,16 @@ def _with_wafer(stacks: _Stacks, slab: Film, *, near: bool) -> tuple[Part, float
     light = stacks.light
     inside = (slab.n, 0.0)
     left = float(portable.exp(-4.0 * math.pi * slab.k / (light.wavelength * 1e-7) * slab.thickness))
-    if near:
-        outer = (stacks.part(light.ambient, inside, coated=True, filled=False),
-                 stacks.part(slab.n, (light.ambient, 0.0), coated=True, filled=False, back=True))  # fmt: skip
-        return before_device(outer, stacks.part(slab.n, stacks.beyond(stacks.films[-1])), left)
-    device = (
-        stacks.part(light.ambient, inside, coated=True),
-        stacks.part(slab.n, (light.ambient, 0.0), coated=True, back=True),
+    films = stacks.outer if near else _ALL
+    sides = (
+        stacks.part(films, light.ambient, inside),
+        stacks.part(films, slab.n, (light.ambient, 0.0), back=True),
     )
+    if near:
+        device = stacks.part(stacks.inner, slab.n, stacks.beyond(stacks.films[-1]))
+        return before_device(sides, device, left)
     mirror = waves_in(slab.n, (), stacks.beyond(Film(1.0, 0.0, 0.0)), light.wavelength).reflected
-    return behind_device(device, left, mirror)
+    return behind_device(sides, left, mirror)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,17 +234,28 @@ class _Stacks:
 
     light: Light
     mesh: Mesh
-    coatings: tuple[Film, ...]
     films: tuple[Film, ...]
+    from_high: bool
 
     @classmethod
     def of(cls, stack: Stack, light: Light, mesh: Mesh) -> _Stacks:
         """Return the films of a device."""
-        layers = stack.layers[::-1] if light.side == "cathode" else stack.layers
+        from_high = stack.from_high(light)
+        layers = stack.layers[::-1] if from_high else stack.layers
         coatings = tuple(
             _film(f"coating {k + 1}", item.index, item.thickness, light) for k, item in enumerate(light.coatings)
         )
-        return cls(light, mesh, coatings, tuple(film_of(layer, light.wavelength) for layer in layers))
+        return cls(light, mesh, (*coatings, *(film_of(layer, light.wavelength) for layer in layers)), from_high)
+
+    @property
+    def outer(self) -> slice:
+        """The coatings among the films."""
+        return slice(0, len(self.light.coatings))
+
+    @property
+    def inner(self) -> slice:
+        """The layers among the films."""
+        return slice(len(self.light.coatings), None)
 
     def beyond(self, otherwise: Film) -> tuple[float, float]:
         """Return n and k of what lies behind the far side."""
@@ -248,23 +264,19 @@ class _Stacks:
         backing = _film("backing", self.light.backing, 0.0, self.light)
         return backing.n, backing.k
 
-    def part(
-        self, ambient: float, beyond: tuple[float, float], *, coated: bool = False, filled: bool = True,
-        back: bool = False,
-    ) -> Part:  # fmt: skip
-        """Return what coatings and layers, or one of them, do with light from their front or their back."""
-        coatings, films = self.coatings if coated else (), self.films if filled else ()
-        order = (*coatings, *films)[:: -1 if back else 1]
+    def part(self, chosen: slice, ambient: float, beyond: tuple[float, float], *, back: bool = False) -> Part:
+        """Return what all films, the coatings or the layers do with light from their front or their back."""
+        turn = -1 if back else 1
+        order = self.films[chosen][::turn]
         waves = waves_in(ambient, order, beyond, self.light.wavelength)
-        shares = np.array(waves.absorbed)[:: -1 if back else 1]
-        backwards = self.light.side == "cathode"
-        layers, nodes = np.zeros(len(self.films)), np.zeros(self.mesh.nodes.size)
-        if films:
-            layers = shares[len(coatings) :][:: -1 if backwards else 1]
-            first = 0 if back else len(coatings)
-            nodes = _in_nodes(waves, first, len(films), self.mesh, from_high=backwards != back)
-        outside = shares[: len(coatings)] if coated else np.zeros(len(self.coatings))
-        return Part(waves.reflected, waves.transmitted, np.concatenate((outside, layers, nodes)))
+        shares, nodes = np.zeros(len(self.films)), np.zeros(self.mesh.nodes.size)
+        shares[chosen] = np.array(waves.absorbed)[::turn]
+        layers = shares[self.outer.stop :]
+        if chosen != self.outer:
+            first = 0 if back else len(order) - layers.size
+            nodes = _in_nodes(waves, first, layers.size, self.mesh, from_high=self.from_high != back)
+        in_layers = layers[:: -1 if self.from_high else 1]
+        return Part(waves.reflected, waves.transmitted, np.concatenate((shares[self.outer], in_layers, nodes)))
 
 
 def _film(what: str, index: Index, thickness: float, light: Light) -> Film:

@@ -19,9 +19,11 @@ from minga.errors import CaseError, suggest
 
 __all__ = ["Index", "IndexSaid", "between", "index_of", "read_index", "shipped_index", "shipped_names"]
 
-_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-_NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-IndexSaid = _Positive | tuple[_Positive, _NotNegative] | str
+_LEAST: Final = 1e-3
+_MOST: Final = 1e3
+_Real = Annotated[float, Field(ge=_LEAST, le=_MOST, allow_inf_nan=False)]
+_Imaginary = Annotated[float, Field(ge=0, le=_MOST, allow_inf_nan=False)]
+IndexSaid = _Real | tuple[_Real, _Imaginary] | str
 """A refractive index as users write it: n, [n, k], or the name of a shipped table or of a file."""
 
 _SHIPPED: Final = Path(__file__).parent / "indices"
@@ -37,7 +39,8 @@ class Index:
     name
         Name of the material or file.
     n, k
-        Real and imaginary parts; light is attenuated as exp(-4 pi k x/wavelength).
+        Real and imaginary parts; light is attenuated as exp(-4 pi k x/wavelength). An empty k is unknown; coatings and
+        other films without an absorption of their own are then transparent.
     wavelengths
         Wavelengths, nm, ascending; empty for an index that does not depend on the wavelength.
     source
@@ -79,10 +82,9 @@ class Index:
             n and k.
         """
         if not self.wavelengths:
-            return self.n[0], self.k[0]
-        return between(wavelength, self.wavelengths, self.n), between(
-            wavelength, self.wavelengths, self.k, logarithmic=True
-        )
+            return self.n[0], self.k[0] if self.k else 0.0
+        k = between(wavelength, self.wavelengths, self.k, logarithmic=True) if self.k else 0.0
+        return between(wavelength, self.wavelengths, self.n), k
 
     def absorption(self, wavelength: float) -> float:
         """Return the absorption coefficient 4 pi k/wavelength at a wavelength at which the index is known.
@@ -124,7 +126,7 @@ def index_of(said: float | tuple[float, float] | str, directory: Path, key: str)
     if isinstance(said, tuple):
         return Index(f"{said[0]:g} + {said[1]:g}i", (said[0],), (said[1],))
     if not isinstance(said, str):
-        return Index(f"{said:g}", (said,), (0.0,))
+        return Index(f"{said:g}", (said,), ())
     if said in shipped_names():
         return shipped_index(said)
     if not (directory / said).is_file():
@@ -147,7 +149,7 @@ def read_index(path: Path, key: str) -> Index:
         If the file cannot be read, or a row is invalid; the error names the line.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise CaseError(f"{path.name} cannot be read: {error}", key=key, where=str(path)) from None
     rows: list[tuple[float, float, float]] = []
@@ -156,7 +158,7 @@ def read_index(path: Path, key: str) -> Index:
         words = [word for word in re.split(r"[,;\s]+", line.partition("#")[0]) if word]
         if not words:
             continue
-        if not rows and not headed and not _numeric(words):
+        if not rows and not headed and not any(_numeric([word]) for word in words):
             headed = True
             continue
         wrong = _wrong(words, rows)
@@ -186,9 +188,9 @@ def _wrong(words: Sequence[str], rows: Sequence[tuple[float, float, float]]) -> 
         return f"a wavelength of {wavelength:g} nm"
     if rows and wavelength <= rows[-1][0]:
         return f"{wavelength:g} nm after {rows[-1][0]:g} nm; wavelengths must be in ascending order"
-    if n <= 0:
-        return f"n = {n:g}; expected a number above 0"
-    return f"k = {k:g}; expected 0 or above" if k < 0 else ""
+    if not _LEAST <= n <= _MOST:
+        return f"n = {n:g}; expected a number from {_LEAST:g} to {_MOST:g}"
+    return "" if 0 <= k <= _MOST else f"k = {k:g}; expected a number from 0 to {_MOST:g}"
 
 
 @cache

@@ -27,6 +27,7 @@ from minga.models.photodiode.structure.tunnelling import (
 )
 
 __all__ = [
+    "Kinds",
     "LayerProperties",
     "absorption_at",
     "chosen_sets",
@@ -121,7 +122,9 @@ def properties_of(stack: Stack, mesh: Mesh, numbers: Numbers, share: Floats) -> 
     _recombine(values, stack)
     values["doping"], values["impurities"] = _doping(stack.layers, numbers, share, fractions)
     values["absorption"] = (
-        np.zeros(len(materials)) if stack.light is None else absorption_at(stack, stack.light, materials, numbers)
+        np.zeros(len(materials))
+        if stack.light is None
+        else absorption_at(stack, stack.light, Kinds.of(materials, numbers))
     )
     return LayerProperties(values, materials, numbers)
 
@@ -220,15 +223,26 @@ def _recombine(values: dict[str, Floats], stack: Stack) -> None:
         values["auger_n"][:] = values["auger_p"][:] = 0.0
 
 
-def absorption_at(stack: Stack, light: Light, materials: Sequence[Material], numbers: Numbers) -> Floats:
-    """Return the absorption coefficient of the light at all nodes along x, 1/cm."""
-    found = np.zeros(len(materials))
-    known: dict[tuple[int, Material], float] = {}
-    for row, key in enumerate(zip(numbers.tolist(), materials, strict=True)):
-        if key not in known:
-            known[key] = absorption_of(stack.layers[key[0]], key[1], light.wavelength)
-        found[row] = known[key]
-    return found
+@dataclass(frozen=True, slots=True, eq=False)
+class Kinds:
+    """Kinds of nodes along x: pairs of a layer's number and a material, and the kind of each node."""
+
+    pairs: tuple[tuple[int, Material], ...]
+    nodes: Numbers
+
+    @classmethod
+    def of(cls, materials: Sequence[Material], numbers: Numbers) -> Kinds:
+        """Return the kinds of nodes with these materials and layers."""
+        places: dict[tuple[int, Material], int] = {}
+        nodes = [places.setdefault(pair, len(places)) for pair in zip(numbers.tolist(), materials, strict=True)]
+        return cls(tuple(places), np.array(nodes, np.int64))
+
+
+def absorption_at(stack: Stack, light: Light, kinds: Kinds, *, smooth: bool = False) -> Floats:
+    """Return the absorption coefficient of the light at all nodes along x, 1/cm; `smooth` as in `absorption_of`."""
+    smooth = smooth or light.optics == "transfer-matrix"
+    found = [absorption_of(stack.layers[k], material, light.wavelength, smooth=smooth) for k, material in kinds.pairs]
+    return np.array(found)[kinds.nodes]
 
 
 def edge_ionisation(

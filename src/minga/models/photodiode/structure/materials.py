@@ -343,7 +343,11 @@ def read_materials(path: Path) -> dict[str, Material]:
                 where=str(path),
                 remedy="write a table for each material: [Ge] gap = 0.66 ...",
             )
-    return {name: _material(name, table, path.parent) for name, table in tables.items()}
+    try:
+        return {name: _material(name, table, path.parent) for name, table in tables.items()}
+    except CaseError as error:
+        error.where = error.where or str(path)
+        raise
 
 
 @cache

@@ -30,17 +30,20 @@ def photon_flux(power: float, wavelength: float) -> float:
     return power / (photon_energy(wavelength) * CHARGE)
 
 
-def absorption_of(layer: Layer, material: Material, wavelength: float) -> float:
+def absorption_of(layer: Layer, material: Material, wavelength: float, *, smooth: bool = False) -> float:
     """Return the absorption coefficient, 1/cm; 0 for photon energies below the gap where nothing else is known.
 
     Parameters
     ----------
     layer
-        The layer, whose own absorption or index takes precedence.
+        The layer, whose own absorption, or else the k of its own index, takes precedence.
     material
         Semiconductor at the place of interest in the layer.
     wavelength
         Wavelength, nm.
+    smooth
+        Whether a table of the index takes precedence over a coefficient of the material that is given for a single
+        wavelength, so that the coefficient does not jump there.
 
     Raises
     ------
@@ -49,12 +52,15 @@ def absorption_of(layer: Layer, material: Material, wavelength: float) -> float:
     """
     if "absorption" in layer.changes:
         return layer.changes["absorption"]
-    if layer.index is not None:
+    if layer.index is not None and layer.index.k:
         return _covering(layer, layer.index, wavelength).absorption(wavelength)
     known, index = material.absorption, material.index
+    from_index = index is not None and bool(index.k) and index.covers(wavelength)
+    if smooth and from_index and known is not None and len(known.wavelengths) == 1:
+        known = None
     if known is not None and known.wavelengths[0] <= wavelength <= known.wavelengths[-1]:
         return between(wavelength, known.wavelengths, known.coefficients, logarithmic=True)
-    if index is not None and index.covers(wavelength):
+    if index is not None and from_index:
         return index.absorption(wavelength)
     if photon_energy(wavelength) < material.gap:
         return 0.0
@@ -69,7 +75,7 @@ def absorption_of(layer: Layer, material: Material, wavelength: float) -> float:
 
 
 def film_of(layer: Layer, wavelength: float) -> Film:
-    """Return a layer as an optical film, with the absorption of `absorption_of`.
+    """Return a layer as an optical film, with the absorption of `absorption_of`, `smooth`.
 
     Raises
     ------
@@ -82,10 +88,10 @@ def film_of(layer: Layer, wavelength: float) -> Film:
         raise CaseError(
             f"layer {layer.name!r}: the refractive index of {material.name} is unknown",
             key="photodiode.layers",
-            remedy='write index = 3.2 in its layers, or index = "my.csv" with rows of nm, n, k',
+            remedy='write index = [3.2, 0.01] (n and k) in its layers, or index = "my.csv" with rows of nm, n, k',
         )
     n = _covering(layer, index, wavelength).at(wavelength)[0]
-    k = absorption_of(layer, material, wavelength) * wavelength * 1e-7 / (4.0 * math.pi)
+    k = absorption_of(layer, material, wavelength, smooth=True) * wavelength * 1e-7 / (4.0 * math.pi)
     return Film(n, k, layer.thickness)
 
 
@@ -101,7 +107,7 @@ def uncovered(what: str, index: Index, wavelength: float) -> CaseError:
         f"{what}: the refractive index {index.name!r} is known from {index.wavelengths[0]:g} to "
         f"{index.wavelengths[-1]:g} nm, not at {wavelength:g} nm",
         key="photodiode.light.wavelength",
-        remedy='choose a wavelength within, or write an index of your own: index = 3.2, or index = "my.csv"',
+        remedy='choose a wavelength within, or write an index of your own: index = [3.2, 0.01], or index = "my.csv"',
     )
 
 

@@ -180,8 +180,8 @@ class Light:
     flux
         Photons per cm2 and second, in place of `power`.
     side
-        ``"cathode"`` or ``"anode"``; or, across the layers of a device with two axes, ``"left"``, from y = 0, or
-        ``"right"``.
+        The contact on whose side the light enters, ``"cathode"`` or ``"anode"``, or that side: ``"top"`` or
+        ``"bottom"``; or, across the layers of a device with two axes, ``"left"``, from y = 0, or ``"right"``.
     optics
         ``"beer-lambert"``: nothing is reflected, and the light decays exponentially; ``"transfer-matrix"``: it is
         reflected at every interface and interferes.
@@ -201,7 +201,7 @@ class Light:
     wavelength: float
     power: float = 0.0
     flux: float | None = None
-    side: Literal["cathode", "anode", "left", "right"] = "cathode"
+    side: Literal["cathode", "anode", "top", "bottom", "left", "right"] = "cathode"
     optics: Literal["beer-lambert", "transfer-matrix"] = "beer-lambert"
     coatings: tuple[Coating, ...] = ()
     ambient: float = 1.0
@@ -283,3 +283,19 @@ class Stack:
     gap_narrowing: bool = False
     incomplete_ionisation: bool = False
     pairs: Pairs | None = None
+
+    def from_high(self, light: Light) -> bool:
+        """Return whether light enters at the last row.
+
+        Parameters
+        ----------
+        light
+            The light.
+
+        Returns
+        -------
+        bool
+            True if it enters at the last row, False if at the first one.
+        """
+        places = {"anode": "top", "cathode": "bottom"} | {contact.name: contact.at for contact in self.contacts}
+        return places.get(light.side, light.side) == "bottom"

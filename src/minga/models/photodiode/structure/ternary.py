@@ -11,13 +11,13 @@ from minga.models.photodiode.structure.constants import thermal_voltage
 from minga.models.photodiode.structure.materials import CaugheyThomas, Material
 from minga.models.photodiode.structure.vurgaftman import alloy_gap, alloy_valence, compound_valence, valley_gap
 
-__all__ = ["SUBSTRATE", "ternary"]
+__all__ = ["MATCHED", "SUBSTRATE", "ternary"]
 
 SUBSTRATE: Final = {"AlGaAs": "GaAs", "InGaAs": "InP", "InAlAs": "InP"}
 """Material to which the band edges of each alloy are aligned."""
 _ROOM: Final = 300.0
-_OPTICS: Final = {"InGaAs": (0.46, 0.49)}
-"""Compositions for which the optical properties of the material of this name hold."""
+MATCHED: Final = {"InGaAs": (0.46, 0.49), "InAlAs": (0.46, 0.50)}
+"""Compositions for which the optical properties and ionisation coefficients of the lattice-matched alloy hold."""
 
 
 def ternary(name: str, x: float, materials: Mapping[str, Material]) -> Material:
@@ -28,15 +28,16 @@ def ternary(name: str, x: float, materials: Mapping[str, Material]) -> Material:
     - gap and valence band: Vurgaftman, Meyer and Ram-Mohan (2001), without strain
     - affinity: that of the substrate, InP or GaAs, with the offsets that follow from both valence bands and gaps
     - AlGaAs: permittivity, densities of states, mobilities and the radiative coefficient depend on x, see `_algaas`
-    - all others: those of the material of this name
+    - all others: those of the material of this name; its optical properties and ionisation coefficients are left out
+      for compositions outside `MATCHED`
     """
     base, substrate = materials[name], materials[SUBSTRATE[name]]
     gap = alloy_gap(name, x, _ROOM)
     edge = substrate.gap + compound_valence(substrate.name)
     changes: dict[str, Any] = _algaas(x, base, substrate) if name == "AlGaAs" else {}
-    low, high = _OPTICS.get(name, (0.0, 1.0))
+    low, high = MATCHED.get(name, (0.0, 1.0))
     if not low <= x <= high:
-        changes |= {"absorption": None, "index": None}
+        changes |= {"absorption": None, "index": None, "ionisation": None}
     affinity = substrate.affinity + edge - (gap + alloy_valence(name, x))
     return replace(base, gap=gap, affinity=affinity, varshni=None, alloy=(name, x), **changes)
 

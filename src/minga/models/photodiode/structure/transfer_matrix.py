@@ -65,8 +65,8 @@ class Waves:
     def absorbed(self) -> tuple[float, ...]:
         """Power absorbed in each film."""
         numbers, ends = np.arange(len(self.films), dtype=np.int64), _columns(self.films)[2]
-        lost = self.power(numbers, np.zeros(len(self.films))) - self.power(numbers, ends)
-        return tuple(lost.tolist())
+        above, below = self.power(np.tile(numbers, 2), np.append(np.zeros(ends.size), ends)).reshape(2, -1)
+        return tuple((above - below).tolist())
 
     def power(self, films: NDArray[np.int64], depths: Floats) -> Floats:
         """Return the power that flows in films (numbers) at depths (cm) below their beginning."""
