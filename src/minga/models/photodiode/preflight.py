@@ -115,10 +115,8 @@ def _light(device: Device, problem: Problem) -> Notes:
         yield "light", f"pairs of a table, in {', '.join(names)}: primary photocurrent {current:.4g} A/cm2{lit}"
         return
     lit += _coarse(device, device.light, current)
-    source = (
-        f"{device.light.wavelength:g} nm from {_side(device.light)}{_lit_part(device)}, absorbed in {', '.join(names)}"
-    )
-    yield "light", f"{source}: primary photocurrent {current:.4g} A/cm2{lit}"
+    entry = f"{device.light.wavelength:g} nm from {_side(device.light)}{_lit_part(device)}"
+    yield "light", f"{entry}, absorbed in {', '.join(names)}: primary photocurrent {current:.4g} A/cm2{lit}"
     if device.illumination is not None:
         yield "optics", _optics(device, device.illumination)
 
