@@ -11,6 +11,7 @@ from minga.lazy import attach
 
 if TYPE_CHECKING:
     from minga.models.photodiode.dead_space import DeadSpaceNoise, dead_space_noise
+    from minga.models.photodiode.derivatives import Slopes, slopes
     from minga.models.photodiode.model import photodiode
     from minga.models.photodiode.noise import LocalNoise, local_noise
     from minga.models.photodiode.pointwise.setup import Pointwise
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
     from minga.models.photodiode.structure.indices import Index
     from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Region, Stack, Substrate
+    from minga.models.photodiode.varied import Varied
 
 __all__ = [
     "Circuit",
@@ -35,14 +37,17 @@ __all__ = [
     "Pointwise",
     "Problem",
     "Region",
+    "Slopes",
     "Spectrum",
     "Stack",
     "Substrate",
     "Terminal",
+    "Varied",
     "dead_space_noise",
     "device_from",
     "local_noise",
     "photodiode",
+    "slopes",
     "spectrum_of",
 ]
 
