@@ -33,10 +33,15 @@ def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any
     return found
 
 
+def table(example: str) -> dict[str, Any]:
+    """The table of an example."""
+    found: dict[str, Any] = tomllib.loads((EXAMPLES / f"{example}.toml").read_text())["photodiode"]
+    return found
+
+
 def device(example: str, **changes: Any) -> Device:
     """The device of an example, with other settings in its table."""
-    table = tomllib.loads((EXAMPLES / f"{example}.toml").read_text())["photodiode"]
-    return device_of(read_settings("photodiode", merged(table, changes)), EXAMPLES)
+    return device_of(read_settings("photodiode", merged(table(example), changes)), EXAMPLES)
 
 
 def silicon(nodes: int | None = None) -> Device:

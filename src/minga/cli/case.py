@@ -7,20 +7,20 @@ with the key, the expected value, and the line of the file or the option that it
 from __future__ import annotations
 
 import contextlib
-import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from minga.case.entries import put_entry
 from minga.cli.inputs import absolute, keep, named
 from minga.cli.layouts import check_layout, check_mapping, computing_ranks
 from minga.cli.memory import check_fields, check_shape
 from minga.cli.toml import dump, line_of, parse_value
 from minga.errors import CaseError, MingaError, Where, suggest
 from minga.options import OutputSettings, RunOptions, RunSettings
-from minga.schema import dotted, keys_of, tables_of, validate
+from minga.schema import keys_of, tables_of, validate
 
 if TYPE_CHECKING:
     from minga.engine.model import Model
@@ -246,10 +246,10 @@ def merged(
     origin: dict[str, str] = {}
     for text in overrides:
         key, value = _override(text)
-        origin[_put(table, key, value, f"--set {text}")] = f"--set {text}"
+        origin[put_entry(table, key, value, f"--set {text}")] = f"--set {text}"
     for key, value in (options or {}).items():
         if value is not None:
-            _put(table, key, value, key)
+            put_entry(table, key, value, key)
             origin[key] = "the command line"
     _replace_end(table, origin)
     return table, origin
@@ -424,43 +424,6 @@ def _override(text: str) -> tuple[str, object]:
     if not equals or not key.strip():
         raise CaseError(f"expected KEY=VALUE, found {text!r}", key="--set", remedy="such as --set run.steps=10")
     return key.strip(), absolute(parse_value(value.strip()))
-
-
-def _put(table: dict[str, Any], key: str, value: object, origin: str) -> str:
-    """Set an entry, and return its key in the form that errors use.
-
-    An entry of a list is addressed by its number, ``layers[2].n``, or by its name if it has one, ``layers.Charge.n``.
-    """
-    words = [word for part in key.split(".") for word in re.sub(r"\[(\d+)\]", r".\1", part).split(".")]
-    place: Any = table
-    said: list[str | int] = []
-    for number, word in enumerate(words):
-        if not isinstance(place, dict | list):
-            raise CaseError(f"{key}: {words[number - 1]!r} is not a table", key=key, where=origin)
-        entry: Any = word if isinstance(place, dict) else _entry(place, word, key, origin)
-        said.append(entry)
-        if number == len(words) - 1:
-            place[entry] = value
-        else:
-            place = place.setdefault(entry, {}) if isinstance(place, dict) else place[entry]
-    return dotted(*said)
-
-
-def _entry(entries: list[Any], word: str, key: str, origin: str) -> int:
-    """Return the index of the list entry that ``word`` addresses by number or by name."""
-    names = [str(entry.get("name", "")) if isinstance(entry, dict) else "" for entry in entries]
-    if word in names:
-        return names.index(word)
-    if word.isdecimal() and int(word) < len(entries):
-        return int(word)
-    named = [name for name in names if name]
-    raise CaseError(
-        f"{key}: there is no entry {word!r} in a list of {len(entries)}",
-        key=key,
-        where=origin,
-        suggestion=suggest(word, named),
-        remedy=f"its entries are called {', '.join(named)}" if named else "entries are counted from 0",
-    )
 
 
 @contextlib.contextmanager

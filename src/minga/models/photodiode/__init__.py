@@ -11,6 +11,7 @@ from minga.lazy import attach
 
 if TYPE_CHECKING:
     from minga.models.photodiode.dead_space import DeadSpaceNoise, dead_space_noise
+    from minga.models.photodiode.derivatives import Slopes, slopes
     from minga.models.photodiode.model import photodiode
     from minga.models.photodiode.noise import LocalNoise, local_noise
     from minga.models.photodiode.pointwise.setup import Pointwise
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from minga.models.photodiode.transients.model import transient
     from minga.models.photodiode.transients.problem import Transient
     from minga.models.photodiode.transients.waveform import Waveform
+    from minga.models.photodiode.varied import Varied
 
 __all__ = [
     "Beam",
@@ -46,17 +48,20 @@ __all__ = [
     "Polygon",
     "Problem",
     "Region",
+    "Slopes",
     "Spectrum",
     "Stack",
     "Substrate",
     "Surface",
     "Terminal",
     "Transient",
+    "Varied",
     "Waveform",
     "dead_space_noise",
     "device_from",
     "local_noise",
     "photodiode",
+    "slopes",
     "spectrum_of",
     "transient",
 ]

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from minga.engine.model import Model, Over
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.photodiode.pointwise.scheme import pointwise
 from minga.models.photodiode.solver.analysis import analyses_of, check_analysis, tables_of_analyses
-from minga.models.photodiode.solver.biasing import Biasing, Track
-from minga.models.photodiode.solver.capacitance import Capacitance
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.collection import Collection
+from minga.models.photodiode.solver.curves import biasing_of
 from minga.models.photodiode.solver.failures import breakdown_words, explainer
-from minga.models.photodiode.solver.gummel import Gummel, rescue_of
 from minga.models.photodiode.solver.linear import check_contacts, check_linear, hierarchies_of
-from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES, Pictures, record_observables
-from minga.models.photodiode.solver.probes import middle_edge
 from minga.models.photodiode.solver.problem import Problem
-from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.illumination import Spectrum
 from minga.models.photodiode.units import units_of
 from minga.space.field import Field
 
 __all__ = ["photodiode"]
-
-GUMMEL_TOLERANCE: Final = 1e-8
-"""Tightest tolerance of the Gummel scheme, kT/q."""
-GUMMEL_ROUNDS: Final = 10
-"""Gummel iterations per allowed iteration of Newton's method."""
 
 
 def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = None) -> Model:
@@ -77,27 +67,8 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
         return pointwise(device, problem)
     _check_spectrum(device, spectrum)
     coefficients = Coefficients(device)
-    names = {True: "newton", False: "newton without ionisation"}
-    newtons = {
-        on: Newton(coefficients, on, problem.tolerance, problem.limit, names[on], problem.linear)
-        for on in dict.fromkeys((problem.ionisation, problem.ionisation and not problem.gain))
-    }
-    gummels = {on: _gummel(newton, problem) for on, newton in newtons.items()}
-    alone = problem.scheme == "gummel"
-    tracks = tuple(
-        Track(
-            curve,
-            on,
-            gummels[on] if alone else newtons[on],
-            State(device.grid, curve if on == problem.ionisation else f"{curve} alone"),
-            None if alone else gummels[on],
-        )
-        for on in newtons
-        for curve in problem.curves
-    )
-    main = tuple(track for track in tracks if track.ionisation == problem.ionisation)
-    capacitance = Capacitance(main) if problem.quasistatic_capacitance else None
-    biasing = Biasing(coefficients, problem, tracks, _middle(device), capacitance)
+    biasing = biasing_of(coefficients, problem)
+    tracks, main, capacitance = biasing.tracks, biasing.main, biasing.capacitance
     step, observe = Program("step"), Program("observe")
     biasing.record(step)
     analyses = analyses_of(device, problem, main)
@@ -118,18 +89,13 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
         observables |= seen
         own = (*own, collection.probability)
         tables = {"qe": (*columns, *seen)}
-    inner = tuple(f for track in tracks for f in track.state.fields)
-    worked = tuple(f for on in newtons for f in gummels[on].fields)
     initial: dict[Any, Any] = dict(coefficients.values)
     return Model(
         name="photodiode",
         grid=device.grid,
         fields=(
             *own,
-            *inner,
-            *worked,
-            *biasing.terminal.sums,
-            *(() if capacitance is None else capacitance.fields),
+            *biasing.fields,
             *(item for analysis in analyses for item in analysis.fields),
             *(() if collection is None else collection.fields),
             *coefficients.fields,
@@ -149,7 +115,7 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
         former={}
         if capacitance is None
         else {old: new for old, new in RENAMED_OBSERVABLES.items() if new in observables and old not in observables},
-        hierarchies=tuple(item for newton in newtons.values() for item in hierarchies_of(newton.lines)),
+        hierarchies=tuple(item for newton in biasing.newtons for item in hierarchies_of(newton.lines)),
     )
 
 
@@ -162,25 +128,6 @@ def _check_spectrum(device: Device, spectrum: Spectrum | None) -> None:
                 key="spectrum",
                 remedy="pass the meshes of the device to spectrum_of, `across` for two axes",
             )
-
-
-def _gummel(newton: Newton, problem: Problem) -> Gummel:
-    """Return the Gummel iteration, either as the scheme itself or as a fallback for Newton's method."""
-    if problem.scheme != "gummel":
-        return rescue_of(newton)
-    # Densities carry fewer significant digits than differences of quasi-Fermi potentials.
-    tolerance = max(problem.tolerance, GUMMEL_TOLERANCE)
-    return Gummel(newton, tolerance, GUMMEL_ROUNDS * problem.limit, f"gummel of {newton.name}", steady=True)
-
-
-def _middle(device: Device) -> int | None:
-    """Return the edge in the middle of the layer in which light generates most pairs; None if there is none."""
-    made = device.generation * device.volumes
-    found = [(float(made[layer.first : layer.last + 1].sum()), layer) for layer in device.layers]
-    best = max(found, key=lambda item: item[0], default=None)
-    if best is None or best[0] == 0.0 or best[1].first == best[1].last:
-        return None
-    return middle_edge(best[1])
 
 
 def _parameters(device: Device, problem: Problem) -> dict[str, object]:

@@ -33,9 +33,9 @@ from minga.models.photodiode.solver.problem import Curve, Problem
 from minga.models.photodiode.solver.state import State
 from minga.models.photodiode.solver.terminal import Seen, Terminal
 from minga.space.box import Box
-from minga.space.field import STEP, Register, Slot
+from minga.space.field import STEP, Field, Register, Slot
 
-__all__ = ["Biasing", "Track"]
+__all__ = ["Biasing", "Track", "Trial"]
 
 Readers = Sequence[CellReader]
 
@@ -179,6 +179,25 @@ class Biasing:
         return self.coefficients.device.thermal_voltage
 
     @property
+    def main(self) -> tuple[Track, ...]:
+        """Curves with all of the problem's physics; with gain, there are others without ionisation."""
+        return tuple(track for track in self.tracks if track.ionisation == self.problem.ionisation)
+
+    @property
+    def newtons(self) -> tuple[Newton, ...]:
+        """Newton objects of all curves, each once."""
+        return tuple(dict.fromkeys(track.equations for track in self.tracks))
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """All fields but the coefficients, for a Model."""
+        found = [f for track in self.tracks for f in track.state.fields]
+        for track in self.tracks:
+            solver = track.newton if isinstance(track.newton, Gummel) else track.rescue
+            found += [] if solver is None else solver.fields
+        return *dict.fromkeys(found), *self.terminal.sums, *(self.capacitance.fields if self.capacitance else ())
+
+    @property
     def registers(self) -> dict[Register, float]:
         """Initial values of the registers that depend on the problem, for a Model."""
         return {track.state.proposal: self.problem.first_step / self.thermal for track in self.tracks}
@@ -226,7 +245,7 @@ class Biasing:
             beside = Trial()
             program.let(beside.bias, bias)
             program.let(beside.change, beside.bias - track.state.bias)
-            self._guess(program, track, beside, straight=False)
+            self.start(program, track, beside, straight=False)
             with program.unchecked():
                 track.newton.solve(program, track.state.next, beside.bias, light)
             program.let(beside.accepted, track.newton.converged)
@@ -271,7 +290,7 @@ class Biasing:
                 with program.when((state.begun > 0) & (state.light == full)):
                     search.aim(program, state.bias, goal, target, limit)
             self._choose(program, track, target, trial)
-            self._guess(program, track, trial)
+            self.start(program, track, trial)
             with program.unchecked():
                 if track.rescue is not None:
                     with program.when(track.rejected >= STUBBORN):
@@ -327,7 +346,7 @@ class Biasing:
         """Return whether, with a limited current, multiplication is exhausted and space charge limits the current."""
         return (track.inverse < self.problem.breakdown) if self._limited else as_node(track.inverse) < 0.0
 
-    def _guess(self, program: Program, track: Track, trial: Trial, *, straight: bool = True) -> None:
+    def start(self, program: Program, track: Track, trial: Trial, *, straight: bool = True) -> None:
         """Record an initial guess; `straight`: on the line through the last two solutions, if there are two."""
         state, nodes = track.state, self.coefficients.nodes
         ndim = self.coefficients.device.grid.ndim

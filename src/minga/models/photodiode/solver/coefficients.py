@@ -156,6 +156,8 @@ class Coefficients:
 
     Attributes
     ----------
+    varied
+        True if other devices of the same structure will provide values: then no coefficient is a number in kernels.
     nodes
         Fields of NodeCoefficients.
     states
@@ -189,6 +191,7 @@ class Coefficients:
     """
 
     device: Device
+    varied: bool = False
     nodes: NodeCoefficients = field(init=False)
     states: tuple[Field, ...] = field(init=False)
     edges: tuple[EdgeCoefficients, ...] = field(init=False)
@@ -266,7 +269,7 @@ class Coefficients:
     def _number_or_field(self, name: str, values: Floats, counts: NDArray[np.bool_], axis: int | None = None) -> Any:
         """Return a number if all relevant edges or nodes share the same value, otherwise a field."""
         found = np.unique(values[counts])
-        return float(found[0]) if found.size == 1 else self._keep(name, values, axis)
+        return self._keep(name, values, axis) if self.varied or found.size > 1 else float(found[0])
 
     def _pieces(self, carrier: str, given: EdgeIonisation, axis: int) -> Pieces:
         counts = given.a[0] != 0.0

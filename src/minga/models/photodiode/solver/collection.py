@@ -3,9 +3,9 @@
 About a solution, the equations A du + V dG (e_n - e_p) = 0 give the change of all unknowns for additional pairs dG in a
 node's volume V, where A is the matrix of Newton's method and e_n, e_p are the unit vectors of the node's balances of
 electrons and holes. The current changes by g du, where g is its gradient. With A^T lambda = g, one solution yields all
-nodes: each pair contributes lambda_n - lambda_p charges to the photocurrent, which flows from the cathode to the anode,
-or from the anode to the cathode if the n side of the diode is at the anode. That is the probability that the pair is
-collected, or, with ionisation, a gain. It holds for weak light, added to whatever light the solution includes.
+nodes: each pair contributes lambda_n - lambda_p charges to the photocurrent, which flows from the cathode to the anode.
+That is the probability that the pair is collected, or, with ionisation, a gain. It holds for weak light, added to
+whatever light the solution includes.
 
 The quantum efficiency at a wavelength is its sum over the nodes, weighted with the fraction of the incident photons
 that each absorbs.
@@ -25,17 +25,12 @@ from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.kernel import Kernel
 from minga.lang.table import lookup
-from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL, pattern
+from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES
 from minga.models.photodiode.solver.biasing import Biasing
-from minga.models.photodiode.solver.linear import LinearSolver, chosen, linear_solver
-from minga.models.photodiode.solver.physics import EdgeValues
-from minga.models.photodiode.solver.terminal import QUIET, charge_with_noise, inner_edges
+from minga.models.photodiode.solver.transposed import Transposed
 from minga.models.photodiode.structure.depletion import photocurrent_sign
 from minga.models.photodiode.structure.illumination import Spectrum
 from minga.models.photodiode.structure.optics import photon_energy
-from minga.solve.block_tridiagonal import Pattern, arranged
-from minga.solve.laplacian import step
-from minga.space.boundary import fixed
 from minga.space.field import STEP, Field, Register
 
 __all__ = ["Collection"]
@@ -51,12 +46,8 @@ class Collection:
     ----------
     probability
         Charges collected per pair generated at each node; an output field.
-    noise
-        Round-off of the fluxes through the edges along x.
-    weights
-        Weight of the current through each plane normal to x: the inverse square of its round-off, and 1 in sum.
-    lines
-        Solver for the transposed matrix.
+    adjoint
+        Adjoint of the current.
     efficiency
         Quantum efficiency at the wavelength of the step.
     """
@@ -64,32 +55,18 @@ class Collection:
     biasing: Biasing
     spectrum: Spectrum
     probability: Field = field(init=False)
-    noise: Field = field(init=False)
-    weights: Field = field(init=False)
-    lines: LinearSolver = field(init=False)
-    solution: tuple[Field, ...] = field(init=False)
+    adjoint: Transposed = field(init=False)
     efficiency: Register = field(default_factory=lambda: Register("quantum efficiency"))
 
     def __post_init__(self) -> None:
-        coefficients, put = self.biasing.coefficients, object.__setattr__
-        grid, linear = coefficients.device.grid, self.biasing.problem.linear
-        if grid.ndim > 1 and chosen(linear, grid) == "krylov":
-            linear = "sparse"  # a preconditioner of the transposed matrix is not worth its while
-        turned: Pattern = tuple(zip(*self._pattern))
+        grid, put = self.biasing.coefficients.device.grid, object.__setattr__
         put(self, "probability", Field("collection", grid, unit="1", description="charges collected per pair"))
-        put(self, "noise", Field("round-off of fluxes", grid, centre="x"))
-        put(self, "weights", Field("weight of a plane", grid, centre="x"))
-        put(self, "lines", linear_solver(linear, grid, turned, coefficients.held, "transposed lines"))
-        put(self, "solution", tuple(Field(f"adjoint {k}", grid, boundary=fixed(0.0)) for k in range(3)))
-
-    @property
-    def _pattern(self) -> Pattern:
-        return pattern(self.biasing.tracks[0].ionisation, self.biasing.coefficients.tunnelling)
+        put(self, "adjoint", Transposed(self.biasing.tracks[0].equations, self.biasing.problem.linear))
 
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields but the output field, for a Model."""
-        return self.noise, self.weights, *self.lines.fields, *self.solution
+        return self.adjoint.fields
 
     def record(self, program: Program) -> None:
         """Record the collection at each new voltage, and the quantum efficiency: NaN where `biasing` has failed."""
@@ -111,19 +88,12 @@ class Collection:
     def _collect(self, program: Program) -> None:
         """Record the collection at the present solution."""
         track, coefficients = self.biasing.tracks[0], self.biasing.coefficients
-        newton, state, device = track.equations, track.state, coefficients.device
-        ndim = device.grid.ndim
-        newton.evaluate(program, state.now, state.bias, 1.0 if track.curve == "lit" else 0.0)
-        edges = list(newton.edges[0].all)
-        program.apply(noises(ndim), state.now, edges, self.noise, region=inner_edges(device.grid.shape, 0))
-        program.call_global(weights_of, reads=[self.noise], writes=[self.weights])
+        state, device = track.state, coefficients.device
         sign = photocurrent_sign(device) * device.direction
-        program.apply(gradient(ndim), edges, self.weights, self.solution, scale=sign)
-        program.apply(transposed(ndim, self._pattern), *newton.lines.matrix, *self.lines.matrix)
-        self.lines.setup(program)
-        self.lines.solve(program, self.solution, self.solution)
+        self.adjoint.record(program, state.now, state.bias, 1.0 if track.curve == "lit" else 0.0, sign)
+        found = self.adjoint.solution
         program.apply(
-            collected(ndim), self.solution, coefficients.nodes.contact, coefficients.surface[2:], self.probability
+            collected(device.grid.ndim), found, coefficients.nodes.contact, coefficients.surface[2:], self.probability
         )
 
     def _number(self, program: Program) -> Register:
@@ -155,72 +125,7 @@ class Collection:
         return seen
 
 
-def weights_of(noise: np.ndarray) -> np.ndarray:
-    """Return the weights of planes from the round-off of the fluxes through their edges; 0 outside the device."""
-    planes = [math.fsum(row) for row in noise.reshape(noise.shape[0], -1).tolist()]
-    inverse = [1.0 / (plane * plane) if plane > 0.0 else 0.0 for plane in planes]
-    total = math.fsum(inverse)
-    found = np.array([weight / total for weight in inverse])
-    return np.broadcast_to(found.reshape(-1, *[1] * (noise.ndim - 1)), noise.shape).copy()
-
-
 # Kernels -------------------------------------------------------------------------------------------------------------
-@functools.cache
-def noises(ndim: int) -> Kernel:
-    """Return the kernel of the round-off of the fluxes through edges along x."""
-    here = (0,) * ndim
-
-    def find(state: Readers, edges: Readers, noise: CellReader) -> None:
-        values = EdgeValues.of([item[here] for item in edges])
-        noise[here] = charge_with_noise(values, state, 0, False)[1] + QUIET
-
-    return Kernel(find, name="round-off of fluxes")
-
-
-@functools.cache
-def gradient(ndim: int) -> Kernel:
-    """Return the kernel of the gradient of the planes' mean current over q, by potential and levels."""
-    here, above = (0,) * ndim, step(ndim, 0, 1)
-
-    def slopes(edges: Readers, weights: CellReader, out: Readers, *, scale: Node) -> None:
-        up, down = (EdgeValues.of([item[at] for item in edges]) for at in (above, here))
-        high, low = weights[above] * scale, weights[here] * scale
-        out[POTENTIAL][here] = high * (up.electrons.potential_low + up.holes.potential_low) + low * (
-            down.electrons.potential_high + down.holes.potential_high
-        )
-        out[ELECTRONS][here] = high * up.electrons.fermi_low + low * down.electrons.fermi_high
-        out[HOLES][here] = high * up.holes.fermi_low + low * down.holes.fermi_high
-
-    return Kernel(slopes, name="gradient of the current")
-
-
-@functools.cache
-def transposed(ndim: int, coupling: Pattern) -> Kernel:
-    """Return the kernel that transposes a matrix of blocks, with this coupling, between neighbours."""
-    here, k = (0,) * ndim, len(coupling)
-    turned: Pattern = tuple(zip(*coupling))
-    size = sum(entry for row in coupling for entry in row)
-
-    def transpose(
-        lower: Readers, diagonal: Readers, upper: Readers, low: Readers, middle: Readers, high: Readers
-    ) -> None:
-        for i in range(k):
-            for j in range(k):
-                middle[i * k + j][here] = diagonal[j * k + i][here]
-        for axis in range(ndim):
-            part = slice(axis * size, (axis + 1) * size)
-            for targets, sources, side in ((low, upper, -1), (high, lower, 1)):
-                at = step(ndim, axis, side)
-                target, source = arranged(targets[part], turned), arranged(sources[part], coupling)
-                for i in range(k):
-                    for j in range(k):
-                        entry, value = target[i][j], source[j][i]
-                        if entry is not None and value is not None:
-                            entry[here] = value[at]
-
-    return Kernel(transpose, name="transposed matrix")
-
-
 @functools.cache
 def collected(ndim: int) -> Kernel:
     """Return the kernel of the charges collected per pair; carriers that a contact holds recombine there."""

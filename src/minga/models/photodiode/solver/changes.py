@@ -1,0 +1,234 @@
+"""Changes of currents for changes of a device's coefficients, from the adjoint of each curve's solution.
+
+The equations F(u, x) = 0 of the unknowns u hold for each value of a parameter x. With the current J(u, x), the matrix
+A = F_u and the adjoint A^T lambda = J_u,
+
+    dJ/dx = J_x - lambda F_x
+
+so that only F and J at the unchanged state are needed for other devices. Contacts have no equations: their unknowns are
+those of the other device.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.engine.comm import SerialComm
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.engine.program import Program
+from minga.errors import CaseError, RunError
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.kernel import Kernel
+from minga.models.photodiode.solver.biasing import Biasing, Track, Trial
+from minga.models.photodiode.solver.coefficients import Coefficients
+from minga.models.photodiode.solver.curves import biasing_of
+from minga.models.photodiode.solver.failures import explainer
+from minga.models.photodiode.solver.linear import hierarchies_of
+from minga.models.photodiode.solver.physics import EdgeValues
+from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.solver.terminal import inner_edges
+from minga.models.photodiode.solver.transposed import Transposed
+from minga.models.photodiode.structure.constants import CHARGE
+from minga.models.photodiode.structure.device import Device
+from minga.space.field import Register
+
+__all__ = ["Changes", "Linearised"]
+
+Readers = Sequence[CellReader]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Linearised:
+    """Recorder of a curve's adjoint, and of the current that it predicts for other coefficients.
+
+    Attributes
+    ----------
+    flux, change
+        At the same state, current over q through the planes of the other device, and the change of the current over q
+        that its balances cause.
+    """
+
+    biasing: Biasing
+    track: Track
+    adjoint: Transposed = field(init=False)
+    flux: Register = field(init=False)
+    change: Register = field(init=False)
+
+    def __post_init__(self) -> None:
+        name, put = self.track.name, object.__setattr__
+        put(self, "adjoint", Transposed(self.track.equations, self.biasing.problem.linear, f"{name} "))
+        put(self, "flux", Register(f"{name} flux of another device"))
+        put(self, "change", Register(f"{name} change by another device"))
+
+    @property
+    def _light(self) -> float:
+        return 1.0 if self.track.curve == "lit" else 0.0
+
+    def solve(self, program: Program) -> None:
+        """Record the adjoint at the present solution."""
+        self.adjoint.record(program, self.track.state.now, self.track.state.bias, self._light)
+
+    def evaluate(self, program: Program, trial: Trial) -> None:
+        """Record the current that the present coefficients have at the solution and adjoint found before.
+
+        `trial` has the bias in kT/q of the other device, and no change.
+        """
+        newton, state = self.track.equations, self.track.state
+        grid = newton.coefficients.device.grid
+        self.biasing.start(program, self.track, trial, straight=False)
+        newton.evaluate(program, state.next, trial.bias, self._light)
+        program.apply(
+            through(grid.ndim), list(newton.edges[0].all), self.adjoint.weights, into={"flux": self.flux},
+            region=inner_edges(grid.shape, 0),
+        )  # fmt: skip
+        program.apply(caused(grid.ndim), self.adjoint.solution, newton.right, into={"change": self.change})
+
+
+class Changes:
+    """Solved curves of a device, and the currents that other devices with the same nodes would have.
+
+    Parameters
+    ----------
+    device
+        The device.
+    problem
+        Voltages, curves and physics.
+
+    Raises
+    ------
+    CaseError
+        If the device has models whose coefficients are not varied.
+    """
+
+    def __init__(self, device: Device, problem: Problem) -> None:
+        check_models(device)
+        self.coefficients = Coefficients(device, varied=True)
+        self.problem = problem
+        self.biasing = biasing_of(self.coefficients, problem)
+        self.curves = [Linearised(self.biasing, track) for track in self.biasing.tracks]
+        self.trial = Trial()
+        self.step, self.solve, self.evaluate = Program("step"), Program("adjoints"), Program("evaluation")
+        self.biasing.record(self.step)
+        for curve in self.curves:
+            curve.solve(self.solve)
+            curve.evaluate(self.evaluate, self.trial)
+        self.model = Model(
+            name="photodiode",
+            grid=device.grid,
+            fields=(
+                *self.biasing.fields,
+                *(item for curve in self.curves for item in curve.adjoint.fields),
+                *self.coefficients.fields,
+            ),
+            step=self.step,
+            initial=dict(self.coefficients.values),
+            registers=self.biasing.registers,
+            hierarchies=tuple(item for newton in self.biasing.newtons for item in hierarchies_of(newton.lines)),
+        )
+
+    def currents(self, others: Sequence[Coefficients]) -> tuple[Floats, Floats]:
+        """Return the currents of the device and those predicted for others, A/cm2.
+
+        Parameters
+        ----------
+        others
+            Coefficients of other devices, with fields of the same names and shapes.
+
+        Returns
+        -------
+        currents
+            f8 of shape (voltages, curves).
+        predicted
+            f8 of shape (voltages, curves, others), by linearisation about the device's solution; its round-off is
+            relative to the change.
+        """
+        count = len(self.problem.bias), len(self.curves)
+        own, predicted = np.empty(count), np.empty((*count, len(others)))
+        with Engine(self.model.layouts("slabs", 1), comm=SerialComm(), threads=1) as engine:
+            for slot, value in self.model.start_values():
+                engine.set(slot, value)
+            for register, number in self.model.registers.items():
+                engine.write(register, number)
+            for k, bias in enumerate(self.problem.bias):
+                self._step(engine, bias)
+                engine.run(self.solve)
+                own[k] = [engine.read(curve.track.current) for curve in self.curves]
+                for j, other in enumerate(others):
+                    predicted[k, :, j] = self._evaluated(engine, other, bias)
+                if others:
+                    self._set(engine, self.coefficients)
+        return own, predicted
+
+    def _step(self, engine: Engine, bias: float) -> None:
+        if not engine.run(self.step).ok:
+            raise explainer(self.biasing)(engine) or RunError(f"the currents at {bias:g} V could not be solved for")
+        for track in self.biasing.tracks:
+            if engine.read(track.broken):
+                raise RunError(
+                    f"breakdown at {engine.read(track.breakdown):.4g} V, before the voltage {bias:g} V",
+                    remedy="choose voltages at which the device does not break down",
+                )
+
+    def _set(self, engine: Engine, other: Coefficients) -> None:
+        for mine, theirs in zip(self.coefficients.fields, other.fields, strict=True):
+            engine.set(mine, other.values[theirs])
+
+    def _evaluated(self, engine: Engine, other: Coefficients, bias: float) -> list[float]:
+        """Return the current of each curve predicted for another device, A/cm2."""
+        self._set(engine, other)
+        engine.write(self.trial.bias, bias / other.device.thermal_voltage)
+        engine.write(self.trial.change, 0.0)
+        engine.run(self.evaluate)
+        area, own = (float(device.areas[0][1].sum()) for device in (other.device, self.coefficients.device))
+        return [CHARGE * (engine.read(c.flux) / area + engine.read(c.change) / own) for c in self.curves]
+
+
+def check_models(device: Device) -> None:
+    """Raise CaseError for models whose coefficients are part of kernels, so that they are not varied."""
+    lowered = any(terminal.image_force or terminal.tunnelling_mass is not None for terminal in device.terminals)
+    for key, present in (
+        ("tunnelling", device.tunnelling is not None),
+        ("surfaces", device.surface is not None),
+        ("incomplete_ionisation", device.dopants is not None),
+        ("contacts", lowered),
+    ):
+        if present:
+            raise CaseError(
+                f"derivatives of a device with {key}", key=f"photodiode.{key}", remedy="leave it out of the device"
+            )
+
+
+# Kernels -------------------------------------------------------------------------------------------------------------
+@functools.cache
+def through(ndim: int) -> Kernel:
+    """Return the kernel of the weighted mean of the fluxes through the planes normal to x."""
+    here = (0,) * ndim
+
+    def mean(edges: Readers, weights: CellReader) -> dict[str, Reduced]:
+        values = EdgeValues.of([item[here] for item in edges])
+        return {"flux": mg.sum(weights[here] * (values.electrons.value + values.holes.value))}
+
+    return Kernel(mean, name="mean flux through planes")
+
+
+@functools.cache
+def caused(ndim: int) -> Kernel:
+    """Return the kernel of the change of the current that balances cause; `right` has their negative values."""
+    here = (0,) * ndim
+
+    def change(adjoint: Readers, right: Readers) -> dict[str, Reduced]:
+        total: Any = 0.0
+        for factor, value in zip(adjoint, right, strict=True):
+            total = total + factor[here] * value[here]
+        return {"change": mg.sum(total)}
+
+    return Kernel(change, name="change of the current")
