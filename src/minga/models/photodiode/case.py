@@ -12,6 +12,7 @@ from minga.engine.model import Model
 from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
+from minga.models.photodiode.case_adapt import adapted_device
 from minga.models.photodiode.case_analysis import analysis_of
 from minga.models.photodiode.case_layers import device_of
 from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_of_case
@@ -50,6 +51,7 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     problem = problem_of(settings)
     device = device_of(settings, directory)
     check_biases(device, problem.bias)
+    device, adaptation = adapted_device(device, settings, directory, problem)
     spectrum = spectrum_of_case(settings, directory) if settings.mode == "qe" else None
     if spectrum is not None:
         check_contacts(device)
@@ -62,7 +64,7 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     model = with_bands(solved, device, problem.curves)
     return replace(
         model,
-        notes=(*_warnings(settings), *notes_of(device, problem, spectrum), *model.notes),
+        notes=(*_warnings(settings), *notes_of(device, problem, spectrum), *adaptation, *model.notes),
         steps=problem.steps,
         presentation=replace(model.presentation, drawings=drawings_of(model, device, problem.curves)),
     )

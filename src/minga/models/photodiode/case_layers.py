@@ -23,7 +23,7 @@ from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.stack import Contact, Layer, Region, Side, Stack
 
-__all__ = ["device_of", "mesh_of_case", "stack_of"]
+__all__ = ["device_of", "mesh_of_case", "stack_of", "structure_of"]
 
 _CHANGES: Final = ("tau_n", "tau_p", "mobility_n", "mobility_p", "absorption")
 Pair = tuple[float, float]
@@ -44,9 +44,8 @@ def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
     CaseError
         If the table is inconsistent; the error names the key and the layer.
     """
-    stack = stack_of(settings, directory)
-    lit = stack if is_lit(settings) else replace(stack, light=None)
-    device = device_from(lit, mesh_of_case(settings, stack), across_of(settings))
+    stack, mesh = structure_of(settings, directory)
+    device = device_from(stack, mesh, across_of(settings))
     if device.light is not None and not device.generation.any():
         raise CaseError(
             f"no layer absorbs light of {device.light.wavelength:g} nm",
@@ -54,6 +53,12 @@ def device_of(settings: PhotodiodeSettings, directory: Path) -> Device:
             remedy="choose a shorter wavelength, or write absorption = 6100.0 (1/cm) in the layer that absorbs",
         )
     return device
+
+
+def structure_of(settings: PhotodiodeSettings, directory: Path) -> tuple[Stack, Mesh]:
+    """Return the structure of the device, without light that is not needed, and its mesh along x before adaptation."""
+    stack = stack_of(settings, directory)
+    return stack if is_lit(settings) else replace(stack, light=None), mesh_of_case(settings, stack)
 
 
 def mesh_of_case(settings: PhotodiodeSettings, stack: Stack) -> Mesh:
