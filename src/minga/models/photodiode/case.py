@@ -12,6 +12,7 @@ from minga.engine.model import Model
 from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
+from minga.models.photodiode.case_adapt import adapted_device
 from minga.models.photodiode.case_analysis import analysis_of
 from minga.models.photodiode.case_layers import device_of, device_on, mesh_of_case, stack_of
 from minga.models.photodiode.case_materials import borrowed
@@ -57,6 +58,7 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     mesh = mesh_of_case(settings, stack)
     device = device_on(settings, stack, mesh)
     check_biases(device, problem.bias)
+    device, adaptation = adapted_device(device, settings, stack, mesh, problem)
     spectrum = spectrum_of_case(settings, stack, mesh) if settings.mode == "qe" else None
     if spectrum is not None:
         check_contacts(device)
@@ -74,7 +76,7 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     model = with_bands(solved, device, problem.curves)
     return replace(
         model,
-        notes=(*_warnings(settings), *notes_of(device, problem, spectrum), *model.notes),
+        notes=(*_warnings(settings), *notes_of(device, problem, spectrum), *adaptation, *model.notes),
         presentation=replace(
             model.presentation,
             fields=styles_of(model, device),

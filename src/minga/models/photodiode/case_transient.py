@@ -45,6 +45,11 @@ _BEYOND: Final = 1.05
 
 def check_transient(settings: PhotodiodeSettings) -> None:
     """Raise CaseError for options that transients do not have."""
+    if settings.mesh.adapt is not None:
+        raise CaseError(
+            "a mesh that adapts in a transient", key="photodiode.mesh.adapt",
+            remedy='find the mesh with mode = "iv", and give its spacings as graded',
+        )  # fmt: skip
     for name in ("current", "gain", "quasistatic_capacitance", "curves"):
         if getattr(settings, name):
             raise CaseError(f"{name} in a transient", key=f"photodiode.{name}", remedy='leave it out, or mode = "iv"')

@@ -9,6 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings_ac import AcSettings, CvSettings, NoiseSettings
+from minga.models.photodiode.settings_adapt import AdaptSettings
 from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, GaussianSettings, SubstrateSettings
 from minga.models.photodiode.settings_qe import QeSettings
 from minga.models.photodiode.settings_surfaces import SurfaceSettings
@@ -260,6 +261,9 @@ class MeshSettings(BaseModel):
         Field(min_length=3, description="positions of all nodes from end to end, um, ascending"),
     ] = None
     graded: Annotated[GradedSettings | None, Field(description='graded = {first = "0.1 nm", growth = 1.05}')] = None
+    adapt: Annotated[
+        AdaptSettings | None, Field(description="add nodes where the error arises: adapt = {error = 1e-3, most = 5000}")
+    ] = None
     across: Annotated[
         GradedSettings | None,
         Field(description='y spacings from edges of regions and contacts: across = {first = "5 nm"}'),

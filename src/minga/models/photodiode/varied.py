@@ -80,6 +80,12 @@ class Varied:
         for key, value in zip(self.keys, values, strict=True):
             put_entry(table, key.removeprefix("photodiode."), value, key)
         found: PhotodiodeSettings = read_settings("photodiode", table)
+        if found.mesh.adapt is not None:
+            raise CaseError(
+                "a device that varies on a mesh that is adapted",
+                key="photodiode.mesh.adapt",
+                remedy="leave adapt out: the mesh must move along with the device",
+            )
         return found
 
 

@@ -12,7 +12,8 @@ those of the other device.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,9 +39,9 @@ from minga.models.photodiode.solver.terminal import inner_edges
 from minga.models.photodiode.solver.transposed import Transposed
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device
-from minga.space.field import Register
+from minga.space.field import Field, Register, Slot
 
-__all__ = ["Changes", "Linearised"]
+__all__ = ["Changes", "Linearised", "Solution"]
 
 Readers = Sequence[CellReader]
 Floats = NDArray[np.float64]
@@ -77,6 +78,11 @@ class Linearised:
         """Record the adjoint at the present solution."""
         self.adjoint.record(program, self.track.state.now, self.track.state.bias, self._light)
 
+    def solve_near(self, program: Program, trial: Trial) -> None:
+        """Record the adjoint at a state that is no solution: the present one, with the contacts at a bias."""
+        self.biasing.start(program, self.track, trial, straight=False)
+        self.adjoint.record(program, self.track.state.next, trial.bias, self._light)
+
     def evaluate(self, program: Program, trial: Trial) -> None:
         """Record the current that the present coefficients have at the solution and adjoint found before.
 
@@ -91,6 +97,14 @@ class Linearised:
             region=inner_edges(grid.shape, 0),
         )  # fmt: skip
         program.apply(caused(grid.ndim), self.adjoint.solution, newton.right, into={"change": self.change})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Solution:
+    """Current of a curve, A/cm2, and its unknowns in kT/q, f8 of the shape of the device."""
+
+    current: float
+    state: tuple[Floats, ...]
 
 
 class Changes:
@@ -117,7 +131,10 @@ class Changes:
         self.curves = [Linearised(self.biasing, track) for track in self.biasing.tracks]
         self.trial = Trial()
         self.step, self.solve, self.evaluate = Program("step"), Program("adjoints"), Program("evaluation")
+        self.near = [Program(f"adjoint near the {curve.track.name} solution") for curve in self.curves]
         self.biasing.record(self.step)
+        for curve, program in zip(self.curves, self.near, strict=True):
+            curve.solve_near(program, self.trial)
         for curve in self.curves:
             curve.solve(self.solve)
             curve.evaluate(self.evaluate, self.trial)
@@ -153,11 +170,7 @@ class Changes:
         """
         count = len(self.problem.bias), len(self.curves)
         own, predicted = np.empty(count), np.empty((*count, len(others)))
-        with Engine(self.model.layouts("slabs", 1), comm=SerialComm(), threads=1) as engine:
-            for slot, value in self.model.start_values():
-                engine.set(slot, value)
-            for register, number in self.model.registers.items():
-                engine.write(register, number)
+        with self._engine() as engine:
             for k, bias in enumerate(self.problem.bias):
                 self._step(engine, bias)
                 engine.run(self.solve)
@@ -167,6 +180,56 @@ class Changes:
                 if others:
                     self._set(engine, self.coefficients)
         return own, predicted
+
+    def solution(self) -> list[Solution]:
+        """Return the solution of each curve at the last voltage."""
+        with self._engine() as engine:
+            for bias in self.problem.bias:
+                self._step(engine, bias)
+            return [
+                Solution(engine.read(t.current), tuple(_whole(engine, item.now) for item in t.state.fields))
+                for t in self.biasing.tracks
+            ]
+
+    def corrections(self, guesses: Sequence[Solution]) -> list[tuple[Floats, Floats]]:
+        """Return by how much the current of each curve at the last voltage differs from a guess nearby, A/cm2.
+
+        Parameters
+        ----------
+        guesses
+            Current and unknowns of each curve, close to a solution.
+
+        Returns
+        -------
+        list of pairs
+            For each curve the contributions of the planes between nodes, f8 of shape (N + 1,), and of the nodes, of
+            shape (N,), by linearisation; the difference is the sum of all.
+        """
+        found = []
+        with self._engine() as engine:
+            engine.write(self.trial.bias, self.problem.bias[-1] / self.coefficients.device.thermal_voltage)
+            engine.write(self.trial.change, 0.0)
+            for curve, program, guess in zip(self.curves, self.near, guesses, strict=True):
+                state, newton = curve.track.state, curve.track.equations
+                for item, value in zip(state.fields, guess.state, strict=True):
+                    engine.set(item.now, value)
+                engine.write(state.begun, 1)
+                engine.run(program)
+                flux = sum(_whole(engine, part.value) for part in (newton.edges[0].electrons, newton.edges[0].holes))
+                adjoint = zip(curve.adjoint.solution, newton.right, strict=True)
+                changes = sum(_whole(engine, factor) * _whole(engine, value) for factor, value in adjoint)
+                weights = _whole(engine, curve.adjoint.weights)
+                found.append((weights * (CHARGE * flux - guess.current), CHARGE * np.asarray(changes)))
+        return found
+
+    @contextmanager
+    def _engine(self) -> Iterator[Engine]:
+        with Engine(self.model.layouts("slabs", 1), comm=SerialComm(), threads=1) as engine:
+            for slot, value in self.model.start_values():
+                engine.set(slot, value)
+            for register, number in self.model.registers.items():
+                engine.write(register, number)
+            yield engine
 
     def _step(self, engine: Engine, bias: float) -> None:
         if not engine.run(self.step).ok:
@@ -205,6 +268,12 @@ def check_models(device: Device) -> None:
             raise CaseError(
                 f"derivatives of a device with {key}", key=f"photodiode.{key}", remedy="leave it out of the device"
             )
+
+
+def _whole(engine: Engine, item: Field | Slot) -> Floats:
+    found = engine.gather(item)
+    assert found is not None
+    return np.array(found)
 
 
 # Kernels -------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Mesh", "graded", "placed", "snapped", "spaced", "uniform"]
+__all__ = ["Mesh", "graded", "placed", "snapped", "spaced", "split", "uniform"]
 
 Floats = NDArray[np.float64]
 
@@ -111,6 +111,14 @@ def placed(positions: Sequence[float]) -> Mesh:
     """Return nodes at given ascending positions; the first and the last are the ends of the device."""
     nodes = np.asarray(positions, np.float64)
     return _mesh(nodes, np.diff(nodes), float(nodes[0]), float(nodes[-1]))
+
+
+def split(mesh: Mesh, parts: NDArray[np.int64]) -> Mesh:
+    """Return the mesh with each distance between neighbouring nodes divided into a number of equal parts."""
+    lengths = np.repeat(mesh.lengths / parts, parts)
+    steps = np.concatenate([np.arange(count) for count in parts.tolist()])
+    nodes = np.append(np.repeat(mesh.nodes[:-1], parts) + steps * lengths, mesh.nodes[-1])
+    return _mesh(nodes, lengths, float(mesh.faces[0]), float(mesh.faces[-1]))
 
 
 def graded(

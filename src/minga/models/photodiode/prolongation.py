@@ -1,0 +1,66 @@
+"""Prolongation of a solution to a mesh in which distances between nodes are divided: currents stay as they are.
+
+The potential is linear between two nodes. The quasi-Fermi potentials are those with which a carrier's flux of
+Scharfetter and Gummel is the same through all parts of a distance, so that the fluxes of the solution are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.compile import portable
+from minga.models.photodiode.solver.coefficients import on_edges
+from minga.models.photodiode.structure.device import Device
+
+__all__ = ["prolonged"]
+
+Floats = NDArray[np.float64]
+Numbers = NDArray[np.int64]
+
+_FAR: Final = 300.0
+"""Largest difference of potentials whose exponential is taken, kT/q."""
+_EMPTY: Final = 1e-300
+"""Stands for the share of nothing."""
+
+
+def prolonged(state: tuple[Floats, ...], parts: Numbers, finer: Device) -> tuple[Floats, ...]:
+    """Return the unknowns on a finer mesh of one axis, of which each old distance has the given number of parts."""
+    old = np.concatenate(([0], np.cumsum(parts)))
+    potential, electron, hole = state
+    new = np.interp(finer.nodes[0], finer.nodes[0][old], potential)
+    found = [new]
+    for level, theta, mobility, sign in (
+        (electron, finer.theta_n, finer.mobility_n, 1.0),
+        (hole, finer.theta_p, finer.mobility_p, -1.0),
+    ):
+        resistances = _resistances(sign * (new + theta), on_edges(mobility, 0)[1:-1], finer.lengths[0][1:-1], old)
+        found.append(_levels(level, sign, resistances, parts, old))
+    return tuple(found)
+
+
+def _resistances(height: Floats, mobility: Floats, lengths: Floats, old: Numbers) -> Floats:
+    """Return the difference of exp(level) per flux through each edge, relative within each old distance."""
+    reference = np.repeat(height[old[:-1]], np.diff(old))
+    low, drift = np.clip(height[:-1] - reference, -_FAR, _FAR), np.clip(np.diff(height), -_FAR, _FAR)
+    safe = np.where(drift == 0.0, 1.0, drift)
+    mean = np.where(drift == 0.0, 1.0, -portable.expm1(-safe) / safe)
+    found: Floats = lengths / mobility * portable.exp(-low) * mean
+    return found
+
+
+def _levels(level: Floats, sign: float, resistances: Floats, parts: Numbers, old: Numbers) -> Floats:
+    """Return the quasi-Fermi potential at all nodes; `sign` is +1 for electrons and -1 for holes."""
+    found = np.empty(old[-1] + 1)
+    found[old] = level
+    total = np.add.reduceat(resistances, old[:-1])
+    grown = portable.expm1(np.clip(-sign * np.diff(level), -_FAR, _FAR))
+    before = np.zeros(parts.size)
+    for k in range(1, int(parts.max())):
+        cells = np.flatnonzero(parts > k)
+        before[cells] += resistances[old[cells] + k - 1]
+        change = before[cells] / total[cells] * grown[cells]
+        found[old[cells] + k] = level[cells] - sign * portable.log1p(np.maximum(change, _EMPTY - 1.0))
+    return found
