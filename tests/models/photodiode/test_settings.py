@@ -377,7 +377,7 @@ COUNTS_AND_RATIOS = {
     "LayerSettings.rows", "GradedSettings.growth", "MeshSettings.coarsen", "MeshSettings.nodes",
     "PointwiseSettings.segments", "PointwiseSettings.inner_sweeps", "PointwiseSettings.weight",
     "PointwiseSettings.limit", "PointwiseSettings.growth", "PointwiseSettings.expected", "PhotodiodeSettings.columns",
-    "PhotodiodeSettings.limit", "FrequencySettings.per_decade",
+    "PhotodiodeSettings.limit", "AdaptSettings.error", "AdaptSettings.most", "FrequencySettings.per_decade",
     "LayerSettings.index", "CoatingSettings.index", "LightSettings.ambient",
     "LightSettings.backing", "SubstrateSettings.index",
     "WaveSettings.start",
