@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minga as mg
 from command_line import in_process
 from minga.case.examples import examples
 from minga.case.load import load_model, read_settings
@@ -117,3 +120,25 @@ def test_a_layer_is_changed_by_its_name_or_number() -> None:
     assert "did you mean 'Charge'?" in said.err
     said = in_process("plan", "apd", "--set", "photodiode.layers[7].n=2e16")
     assert "no entry '7' in a list of 7" in said.err
+
+
+@pytest.mark.slow
+def test_breakdown_is_searched_for() -> None:
+    found = mg.run((model := example_model("pin-inp", mode="breakdown", bias=None)), model.steps).attrs
+    assert found["breakdown"] == pytest.approx(-43.33, abs=0.03)  # where 1/M is extrapolated from
+    short = example_model("pin-inp", mode="breakdown", bias=None, breakdown={"to": -20.0})
+    assert math.isnan(mg.run(short, short.steps).attrs["breakdown"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"mode": "breakdown"}, 'mode = "breakdown" with bias: it chooses the voltages itself'),
+        ({"mode": "breakdown", "bias": None, "ionisation": False}, 'mode = "breakdown" without ionisation'),
+        ({"mode": "breakdown", "bias": None, "breakdown": {"to": 0.0}}, "a search for breakdown up to 0 V"),
+        ({"breakdown": {"to": -20.0}}, "[photodiode.breakdown] in a case whose mode is 'iv'"),
+    ],
+)
+def test_wrong_searches_are_refused(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(CaseError, match=re.escape(words)):
+        example_model("pin-inp", **changes)

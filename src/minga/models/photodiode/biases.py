@@ -7,11 +7,13 @@ from typing import Final
 
 from minga.errors import CaseError
 from minga.models.photodiode.settings import BIAS_FORM, BiasSettings, PhotodiodeSettings
+from minga.models.photodiode.settings_breakdown import BreakdownSettings
 from minga.models.photodiode.structure.device import Device
 
-__all__ = ["biases_of", "check_biases", "currents_of", "evenly"]
+__all__ = ["biases_of", "check_biases", "currents_of", "evenly", "search_of"]
 
 _MOST: Final = 100_000  # largest number of voltages in one run
+_SEARCHED: Final = 50  # number of voltages in a search for breakdown
 _STRONGEST: Final = 3e6
 """Mean field in V/cm beyond which any semiconductor breaks down."""
 
@@ -24,6 +26,9 @@ def biases_of(settings: PhotodiodeSettings) -> tuple[float, ...]:
     CaseError
         If the case gives neither voltages nor currents, or more than 100,000 of them.
     """
+    if settings.mode == "breakdown":
+        _check_breakdown(settings)
+        return (0.0,)  # the others depend on the device: `search_of`
     if settings.bias is None and settings.current is not None:
         return ()
     if settings.bias is None:
@@ -66,6 +71,31 @@ def evenly(start: float, to: float, step: float) -> tuple[float, ...]:
     if abs(found[-1] - to) > 1e-9 * max(1.0, abs(to)):
         found.append(to)
     return tuple(found)
+
+
+def _check_breakdown(settings: PhotodiodeSettings) -> None:
+    """Raise CaseError for entries with which there is no search for a breakdown voltage."""
+    for name in ("bias", "current"):
+        if getattr(settings, name) is not None:
+            raise CaseError(
+                f'mode = "breakdown" with {name}: it chooses the voltages itself',
+                key=f"photodiode.{name}",
+                remedy="leave it out, and write [photodiode.breakdown] to = -200.0 for the end of the search",
+            )
+    if settings.ionisation is False:
+        raise CaseError(
+            'mode = "breakdown" without ionisation', key="photodiode.ionisation", remedy="write ionisation = true"
+        )
+
+
+def search_of(settings: PhotodiodeSettings, device: Device) -> tuple[float, ...]:
+    """Return the voltages of a search for breakdown: up to its end, or to what no layer of the device withstands."""
+    to = (settings.breakdown or BreakdownSettings()).to
+    if to == 0.0:
+        raise CaseError("a search for breakdown up to 0 V", key="photodiode.breakdown.to", remedy="write to = -200.0")
+    thickness = float(device.nodes[0][-1] - device.nodes[0][0])
+    limit = min(abs(to), float(f"{0.99 * _STRONGEST * thickness:.3g}"))
+    return evenly(0.0, math.copysign(limit, to), limit / _SEARCHED)
 
 
 def check_biases(device: Device, biases: tuple[float, ...], key: str | None = None) -> None:

@@ -11,7 +11,7 @@ from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
-from minga.models.photodiode.biases import biases_of, check_biases, currents_of
+from minga.models.photodiode.biases import biases_of, check_biases, currents_of, search_of
 from minga.models.photodiode.case_adapt import adapted_device
 from minga.models.photodiode.case_analysis import analysis_of
 from minga.models.photodiode.case_layers import device_of, device_on, mesh_of_case, stack_of
@@ -57,6 +57,8 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
     stack = stack_of(settings, directory)
     mesh = mesh_of_case(settings, stack)
     device = device_on(settings, stack, mesh)
+    if settings.mode == "breakdown":
+        problem = replace(problem, bias=search_of(settings, device))
     check_biases(device, problem.bias)
     device, adaptation = adapted_device(device, settings, stack, mesh, problem)
     spectrum = spectrum_of_case(settings, stack, mesh) if settings.mode == "qe" else None

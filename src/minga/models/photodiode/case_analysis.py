@@ -27,7 +27,7 @@ def analysis_of(settings: PhotodiodeSettings) -> dict[str, Any]:
         For invalid frequencies and circuits.
     """
     mode = settings.mode
-    found: dict[str, Any] = {"mode": mode}
+    found: dict[str, Any] = {"mode": "iv" if mode == "breakdown" else mode}
     if mode == "cv":
         found["frequencies"] = ((settings.cv or CvSettings()).frequency,)
     elif mode == "ac":

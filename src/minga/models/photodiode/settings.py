@@ -10,6 +10,7 @@ from minga.errors import CaseError
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings_ac import AcSettings, CvSettings, NoiseSettings
 from minga.models.photodiode.settings_adapt import AdaptSettings
+from minga.models.photodiode.settings_breakdown import BreakdownSettings
 from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, GaussianSettings, SubstrateSettings
 from minga.models.photodiode.settings_qe import QeSettings
 from minga.models.photodiode.settings_surfaces import SurfaceSettings
@@ -445,13 +446,14 @@ class PhotodiodeSettings(BaseModel):
     ] = "auto"
     pointwise: Annotated[PointwiseSettings | None, Field(description='[photodiode.pointwise] across = "block"')] = None
     mode: Annotated[
-        Literal["iv", "cv", "ac", "noise", "qe", "transient"],
-        Field(description='what is computed: mode = "iv", "cv", "ac", "noise", "qe" or "transient"'),
+        Literal["iv", "cv", "ac", "noise", "qe", "breakdown", "transient"],
+        Field(description='what is computed: mode = "iv", "cv", "ac", "noise", "qe", "breakdown" or "transient"'),
     ] = "iv"
     ac: Annotated[AcSettings | None, Field(description='[photodiode.ac] frequencies = ["1 MHz", "1 GHz"]')] = None
     cv: Annotated[CvSettings | None, Field(description='[photodiode.cv] frequency = "1 MHz"')] = None
     noise: Annotated[NoiseSettings | None, Field(description='[photodiode.noise] area = "100 um2"')] = None
     qe: Annotated[QeSettings | None, Field(description="[photodiode.qe] wavelengths = [500.0, 700.0]")] = None
+    breakdown: Annotated[BreakdownSettings | None, Field(description="[photodiode.breakdown] to = -200.0")] = None
     transient: Annotated[TransientSettings | None, Field(description='[photodiode.transient] until = "1 ns"')] = None
     tolerance: Annotated[
         float | None,
@@ -475,7 +477,7 @@ class PhotodiodeSettings(BaseModel):
     @model_validator(mode="after")
     def _check_tables(self) -> PhotodiodeSettings:
         """Raise CaseError for the table of a mode that is not chosen."""
-        for name in ("ac", "cv", "noise", "qe", "transient"):
+        for name in ("ac", "cv", "noise", "qe", "breakdown", "transient"):
             if name != self.mode and getattr(self, name) is not None:
                 raise CaseError(
                     f"[photodiode.{name}] in a case whose mode is {self.mode!r}",
