@@ -205,7 +205,7 @@ def test_responsivities_are_per_power_that_falls_on_the_device() -> None:
     for window in (None, [1.0, 2.0]):
         light = {"wavelength": 850.0, "power": "1 uW/cm2", "side": "anode", "y": window}
         problem = Problem((-1.0,), ("lit",), ionisation=False, mode="ac", frequencies=(1e3,))
-        found.append(solved(diode(3, light=light), problem)[0]["R_lit"][0])
+        found.append(solved(diode(3, light=light), problem)[0]["responsivity_lit"][0])
     assert found[0] == pytest.approx(found[1], rel=1e-6)
 
 
