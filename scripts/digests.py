@@ -19,7 +19,7 @@ from minga.engine.comm import Comm
 STORED: Final = Path(__file__).parents[1] / "benchmarks" / "results" / "digests.json"
 RANKS: Final = (1, 2, 3)
 STEPS: Final = {"electrodeposition": 1, "photodiode": 1, "recovery": 40}
-"""Of models whose steps are long, and of cases that differ from them; others do `USUAL` steps."""
+"""Numbers of steps of models whose steps are long, and of single cases; all others take `USUAL` steps."""
 USUAL: Final = 12
 
 

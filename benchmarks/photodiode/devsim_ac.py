@@ -8,12 +8,9 @@ anode, as small-signal analysis in DEVSIM requires.
 
 import json
 import math
-import sys
 import time
-from pathlib import Path
 
 import devsim_curve
-import numpy as np
 from devsim_curve import Diode, devsim
 
 
@@ -41,7 +38,7 @@ class Driven(Diode):
 
 
 def driven_contacts(name, variable, held, **flux):
-    """As `devsim_curve.contacts`, with the voltage of the anode from the circuit."""
+    """Define the contact equations of `devsim_curve.contacts`; the circuit sets the voltage of the anode."""
     for contact in ("anode", "cathode"):
         model, driven = f"{contact}_holds_{variable}", contact == "anode"
         text = held.format(contact) if driven else held.format(contact).replace("cathode_bias", "0")
@@ -53,23 +50,8 @@ def driven_contacts(name, variable, held, **flux):
         devsim.contact_equation(device="diode", contact=contact, name=name, node_model=model, **flux, **more)
 
 
-def stored(name, variable, node, edge, update, volume=None):
-    """As `devsim_curve.equation`, with the charge that changes in time."""
-    more = {} if volume is None else {"edge_volume_model": volume}
-    if variable != "Potential":
-        sign = "-" if variable == "Electrons" else ""
-        devsim_curve.node(f"{variable}Stored", f"{sign}q*{variable}", variable)
-        more["time_node_model"] = f"{variable}Stored"
-    devsim.equation(
-        **devsim_curve.HERE, name=name, variable_name=variable, node_model=node, edge_model=edge,
-        variable_update=update, **more,
-    )  # fmt: skip
-
-
 def main():
-    job = json.loads(Path(sys.argv[1]).read_text())
-    with np.load(job["device"]) as found:
-        numbers = {name: found[name] if found[name].ndim else float(found[name]) for name in found}
+    job, numbers = devsim_curve.read_job()
     set_parameter = devsim.set_parameter
 
     def without_bias(**said):
@@ -77,7 +59,7 @@ def main():
             set_parameter(**said)
 
     devsim.set_parameter = without_bias
-    devsim_curve.contacts, devsim_curve.equation = driven_contacts, stored
+    devsim_curve.contacts, devsim_curve.equation = driven_contacts, devsim_curve.stored
     diode = Driven(numbers, job)
     rows, at = [], 0.0
     for volts in job["volts"]:

@@ -158,11 +158,31 @@ def make_mesh(x):
     return order, edges
 
 
-def equation(name, variable, node, edge, update, volume=None):
-    more = {} if volume is None else {"edge_volume_model": volume}
+def equation(name, variable, node, edge, update, volume=None, **more):
+    more = more if volume is None else {**more, "edge_volume_model": volume}
     devsim.equation(
         **HERE, name=name, variable_name=variable, node_model=node, edge_model=edge, variable_update=update, **more
     )
+
+
+steady_equation = equation
+
+
+def stored(name, variable, *terms):
+    """Define the equation of a variable, with the time derivative of the charge of its carriers."""
+    more = {}
+    if variable != "Potential":
+        sign = "-" if variable == "Electrons" else ""
+        node(f"{variable}Stored", f"{sign}q*{variable}", variable)
+        more["time_node_model"] = f"{variable}Stored"
+    steady_equation(name, variable, *terms, **more)
+
+
+def read_job():
+    """Return the job of the command line and the numbers of its device."""
+    job = json.loads(Path(sys.argv[1]).read_text())
+    with np.load(job["device"]) as found:
+        return job, {name: found[name] if found[name].ndim else float(found[name]) for name in found}
 
 
 def contacts(name, variable, held, **flux):
@@ -239,9 +259,7 @@ def carriers(diode, ionisation):
 
 
 def main():
-    job = json.loads(Path(sys.argv[1]).read_text())
-    with np.load(job["device"]) as stored:
-        numbers = {name: stored[name] if stored[name].ndim else float(stored[name]) for name in stored}
+    job, numbers = read_job()
     until = time.process_time() + job["budget"]
     diode = Diode(numbers, job)
     found = {"build_seconds": time.process_time(), "curves": {}}

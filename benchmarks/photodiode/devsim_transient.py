@@ -7,25 +7,10 @@ changes in time. Steps have one length, which DEVSIM leaves to its users.
 """
 
 import json
-import sys
 import time
-from pathlib import Path
 
 import devsim_curve
-import numpy as np
 from devsim_curve import HERE, Diode, devsim
-
-
-def stored(name, variable, node, edge, update, volume=None):
-    """As `devsim_curve.equation`, with the charge that changes in time."""
-    more = {} if volume is None else {"edge_volume_model": volume}
-    if variable != "Potential":
-        sign = "-" if variable == "Electrons" else ""
-        devsim_curve.node(f"{variable}Stored", f"{sign}q*{variable}", variable)
-        more["time_node_model"] = f"{variable}Stored"
-    devsim.equation(
-        **HERE, name=name, variable_name=variable, node_model=node, edge_model=edge, variable_update=update, **more
-    )
 
 
 def solved(job, kind, **more):
@@ -39,10 +24,8 @@ def solved(job, kind, **more):
 
 
 def main():
-    job = json.loads(Path(sys.argv[1]).read_text())
-    with np.load(job["device"]) as found:
-        numbers = {name: found[name] if found[name].ndim else float(found[name]) for name in found}
-    devsim_curve.equation = stored
+    job, numbers = devsim_curve.read_job()
+    devsim_curve.equation = devsim_curve.stored
     diode = Diode(numbers, job)
     rows, given_up = diode.curve(False, time.process_time() + job["budget"])
     if given_up is not None:

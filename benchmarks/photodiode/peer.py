@@ -57,18 +57,18 @@ def version(python: Path) -> str | None:
 
 
 def curves(device: Device, asked: Asked, python: Path) -> dict[str, Any]:
-    """What `devsim_curve.py` prints."""
+    """Return the output of `devsim_curve.py`."""
     return _printed(PEER, device, asked, python, {})
 
 
 def spectra(device: Device, asked: Asked, frequencies: Sequence[float], python: Path) -> list[dict[str, Any]]:
-    """What `devsim_ac.py` prints: at each voltage the admittance at these frequencies."""
+    """Return the output of `devsim_ac.py`: the admittance at these frequencies, at each voltage."""
     found: list[dict[str, Any]] = _printed(SPECTRA, device, asked, python, {"frequencies": list(frequencies)})["rows"]
     return found
 
 
 def transient(device: Device, asked: Asked, method: str, step: float, count: int, python: Path) -> dict[str, Any]:
-    """What `devsim_transient.py` prints: currents after so many steps of one length (s) in the light, from the dark."""
+    """Return the output of `devsim_transient.py`: currents after each of `count` steps of light, from the dark; s."""
     return _printed(TRANSIENT, device, asked, python, {"method": method, "length": step, "count": count})
 
 

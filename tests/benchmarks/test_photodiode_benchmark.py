@@ -43,7 +43,7 @@ def test_native_and_driven_iterations_are_the_same() -> None:
 
 @pytest.mark.slow
 def test_a_step_of_light_in_equal_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands for DEVSIM here knows one current."""
+    """The substitute for DEVSIM returns one current."""
     peer, transients = module("peer"), module("transients")
     script = tmp_path / "peer.py"
     found = {"dark": -1.0, "J": [-1.0] * 50, "seconds": 5.0, "iterations": 100}
@@ -69,7 +69,7 @@ def test_equal_digits() -> None:
 
 @pytest.mark.slow
 def test_a_curve_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands for DEVSIM here knows one current, and gives up at the next voltage."""
+    """The substitute for DEVSIM returns one current, and gives up at the next voltage."""
     peer, speed = module("peer"), module("speed")
     row = {"V": 0.0, "J": -1.5604286836e-12, "J_cathode": -1.5604286836e-12}
     curve = {"rows": [row], "given_up": -2.0, "seconds": 100.0, "iterations": 7}
@@ -107,7 +107,7 @@ def test_without_the_peer(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_spectra_beside_a_peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands for DEVSIM here knows the capacitances at 0 V."""
+    """The substitute for DEVSIM returns the capacitances at 0 V."""
     peer, spectra = module("peer"), module("spectra")
     points = [{"f": f, "G": 1e-7, "C": c, "seconds": 5e-3} for f, c in zip(spectra.SEEN, (7.28663176e-8, 1.0, 1.0))]
     script = tmp_path / "peer.py"

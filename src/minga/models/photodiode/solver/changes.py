@@ -266,7 +266,9 @@ def check_models(device: Device) -> None:
     ):
         if present:
             raise CaseError(
-                f"derivatives of a device with {key}", key=f"photodiode.{key}", remedy="leave it out of the device"
+                f"derivatives, or a mesh that adapts, of a device with {key}",
+                key=f"photodiode.{key}",
+                remedy="leave it out of the device",
             )
 
 
