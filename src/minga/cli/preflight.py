@@ -21,7 +21,7 @@ from minga.lang.types import itemsize
 from minga.output.directory import RunDirectory, write_whole
 from minga.output.disk_space import bytes_of_frame, check_room, frames_of, need_of
 from minga.plan.step_costs import step_costs
-from minga.view.report.page import bytes_text, seconds_text
+from minga.view.amounts import bytes_text, seconds_text
 
 __all__ = ["announce", "notes_before", "text_of", "write_rate"]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import functools
 import io
 import math
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ from minga.network.measuring.section import link_from
 from minga.network.pages.curves_plot import curves_figure, panels
 from minga.network.pages.network_plot import network_figure
 from minga.output.directory import write_whole
+from minga.view.pages import fill
 
 if TYPE_CHECKING:
     from minga.plan.machine.machine import Machine
@@ -97,17 +97,7 @@ def network_page(name: str, section: Section, measured: Mapping[str, Any] | None
         "version": about.get("minga", ""),
         "made": about.get("time", ""),
     }
-    return str(_template().render(**content))
-
-
-@functools.cache
-def _template() -> Any:
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.from_string((Path(__file__).parent / "network.html.j2").read_text(encoding="utf-8"))
+    return fill(Path(__file__).parent / "network.html.j2", content)
 
 
 def _picture(figure: Any) -> str:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.view.amounts import quantity
 from minga.view.report.svg import Element, drawing, element, number, text, titled
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Bar", "Curve", "curves", "matrix", "quantity", "stacked_bars"]
+__all__ = ["Bar", "Curve", "curves", "matrix", "stacked_bars"]
 
 Floats = NDArray[np.float64]
 Place = Callable[[float], float]
@@ -157,17 +158,6 @@ def _log_ticks(values: Floats) -> list[float]:
     stride = max(1, -(-(last - first) // 4))
     last += -(last - first) % stride
     return [10.0**power for power in range(first, last + 1, stride)]
-
-
-def quantity(value: float) -> str:
-    """Format a number in few characters: ``0.25``, ``1500``, ``20k``, ``3M``, ``1e-7``."""
-    size = abs(value)
-    for limit, prefix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
-        if limit <= size < 1e12:
-            return f"{value / (1e3 if prefix == 'k' else limit):.4g}{prefix}"
-    if size and (size < 1e-3 or size >= 1e12):
-        return f"{value:.2g}".replace("e-0", "e-").replace("e+", "e")
-    return f"{value:.4g}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from minga.output.store import FrameReader
 from minga.output.variables import DRAWINGS, Coordinate
+from minga.view.amounts import quantity
 from minga.view.colours import ColourScale
 from minga.view.pictures import chosen_frames
 from minga.view.raster import FieldView, field_view, fit, history_size, is_even, pixels_of, png, raster
-from minga.view.report.charts import Curve, curves, quantity
+from minga.view.report.charts import Curve, curves
 
 if TYPE_CHECKING:
     from markupsafe import Markup

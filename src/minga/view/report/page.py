@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import datetime
-import functools
 import json
 import math
 import shlex
@@ -19,9 +17,11 @@ from minga.output.happenings import happened
 from minga.output.series import TIMES
 from minga.output.store import FrameReader
 from minga.output.variables import CONSERVED
-from minga.view.progress import ranks_text, rate_text, time_text
+from minga.view.amounts import grouped
+from minga.view.pages import fill, png_address
+from minga.view.progress import ranks_text
 from minga.view.report.bound import find_bound
-from minga.view.report.charts import Curve, curves, quantity
+from minga.view.report.charts import Curve, curves
 from minga.view.report.decomposition import block_rows, blocks_of, overlay, window_of
 from minga.view.report.drawings import drawing_charts
 from minga.view.report.figures import Figure, figures
@@ -45,7 +45,6 @@ _ENDED = {
     "asked": "a person asked it to stop",
     "time limit": "its time was up; it can be resumed",
 }
-_UNITS = {1e-6: "\u00b5s", 1e-3: "ms"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +75,7 @@ def write_report(directory: RunDirectory) -> Path:
 
 def render(directory: RunDirectory) -> str:
     """Return the text of the page."""
-    return str(_template().render(**_content(directory)))
-
-
-@functools.cache
-def _template() -> Any:
-    import jinja2
-
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {
-        "rate": rate_text,
-        "time": seconds_text,
-        "quantity": quantity,
-        "bytes": bytes_text,
-        "grouped": grouped,
-    }
-    return environment.from_string((Path(__file__).parent / "report.html.j2").read_text(encoding="utf-8"))
+    return fill(Path(__file__).parent / "report.html.j2", _content(directory))
 
 
 def _content(directory: RunDirectory) -> dict[str, Any]:
@@ -165,7 +147,7 @@ def _waves(directory: RunDirectory) -> Iterator[tuple[str, str]]:
 
     recorded = read_traces(directory.traces)
     if len(recorded.seconds) > 1:
-        yield "Samples of the receivers, time downwards", _png_address(seismogram(recorded))
+        yield "Samples of the receivers, time downwards", png_address(seismogram(recorded))
     found = _section(directory, recorded.sources[0] if len(recorded.sources) else None)
     if found is not None:
         yield found
@@ -177,7 +159,7 @@ def _flow(directory: RunDirectory) -> Iterator[tuple[str, str]]:
         from minga.view.flow import flow_pictures
 
         for words, picture in flow_pictures(FrameReader.open(directory.fields)):
-            yield words, _png_address(picture)
+            yield words, png_address(picture)
 
 
 def _audit(directory: RunDirectory, series: Mapping[str, Any]) -> Iterator[tuple[str, str, str, str]]:
@@ -207,11 +189,7 @@ def _section(directory: RunDirectory, source: Sequence[float] | None) -> tuple[s
     )  # fmt: skip
     values = reader.frame(names[0])[:, nearest, :]
     command = f"{names[0]} after step {reader.steps[-1]}, y = {float(y.values[nearest]):g} m, depth downwards"
-    return command, _png_address(section(values, z, x, ""))
-
-
-def _png_address(picture: bytes) -> str:
-    return "data:image/png;base64," + base64.b64encode(picture).decode()
+    return command, png_address(section(values, z, x, ""))
 
 
 def _again(result: Mapping[str, Any], case: Path) -> str:
@@ -339,28 +317,6 @@ def _shown(value: object) -> str:
     if isinstance(value, list):
         return ", ".join(map(_shown, value))
     return str(value)
-
-
-def grouped(value: float) -> str:
-    """Format a whole number with thin gaps between thousands."""
-    return f"{round(value):,}".replace(",", "\u202f")
-
-
-def seconds_text(seconds: float) -> str:
-    """Format a duration of any size: ``97 µs``, ``1.2 ms``, ``0.85 s``, ``3:07``."""
-    for limit, unit in ((1e-3, 1e-6), (0.1, 1e-3)):
-        if 0 < seconds < limit:
-            amount = seconds / unit
-            return f"{amount:.2g} {_UNITS[unit]}" if amount < 10 else f"{amount:.0f} {_UNITS[unit]}"
-    return time_text(seconds) if seconds else "0"
-
-
-def bytes_text(count: float) -> str:
-    """Format an amount of bytes with a unit prefix: ``1.13 MB``."""
-    for limit, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if count >= limit:
-            return f"{count / limit:.3g} {prefix}B"
-    return f"{count:.3g} B"
 
 
 def _json(path: Path) -> dict[str, Any]:
