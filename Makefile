@@ -1,4 +1,4 @@
-# make demo      a zinc cell with convection rolls, a cellular automaton and a Laplace relaxation, with pictures
+# make demo      run simulations of five fields, and write one page with their pictures and commands
 # make test      style, types and tests
 #   make test TARGET=x86-64-v3   kernels compiled for AVX2 (x86-64: SSE2, x86-64-v4: AVX-512)
 #   make test SHUFFLE=1          in the random order of that number
@@ -55,10 +55,7 @@ setup: .venv/.ready-dev
 	@$(PYTHON) scripts/setup_env.py dev
 
 demo: .venv/.ready-run
-	$(BIN)/minga run zn-cell --set electrodeposition.time.end='"40 s"' --set output.every=1
-	$(BIN)/minga run life --set automaton.init=patterns/acorn.rle --set grid.shape='[640, 640]' --set run.steps=10000 --set output.every=1000
-	$(BIN)/minga run laplace --set grid.shape='[511, 511]' --set run.steps=20000
-	@echo "The pictures and reports are in the run directories named above. Next: $(BIN)/minga --help"
+	$(BIN)/minga demo --force
 
 lint: .venv/.ready-dev
 	$(BIN)/python -m ruff check .

@@ -236,7 +236,7 @@ def model():
 @pytest.mark.slow  # tests/case/test_examples.py has all of them on three ranks of one process
 @pytest.mark.parametrize("name", ["laplace", "life"])
 def test_the_examples_run_on_ranks(name: str) -> None:
-    """The two commands of `make demo`, shortened."""
+    """An example with a rule and one of Python, shortened."""
     said = as_person("run", name, "--set", "run.steps=20", "--set", "output.every=10", "-n", 2)
     assert said.status == 0, said
     assert "2 ranks" in said.out

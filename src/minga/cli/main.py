@@ -312,6 +312,19 @@ def report(run: Annotated[Path, Run]) -> None:
 
 
 @app.command()
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="The directory of a run.", autocompletion=completion.runs)],
+    b: Annotated[Path, typer.Argument(metavar="B", help="The directory of another.", autocompletion=completion.runs)],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Compare two runs: settings, fields after the last common step, observables, and speeds."""
+    from minga.cli import compare as command
+
+    comparison = command.compare(a, b)
+    _print(command.as_json(comparison) if as_json else command.text(comparison))
+
+
+@app.command()
 def install(
     hosts: Annotated[Path, typer.Option("--hosts", metavar="FILE", help="A file that lists the hosts, one a line.")],
     shell: Annotated[str, Shell] = "ssh",

@@ -1,4 +1,4 @@
-"""Attribute ``mg`` of datasets: ``history.mg.show()`` and ``history.mg.movie()``."""
+"""Attribute ``mg`` of datasets: ``history.mg.show()``, ``history.mg.movie()`` and ``history.mg.figure()``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final
 from minga.errors import CaseError
 from minga.output.dataset_frames import DatasetFrames
 from minga.view.movie import check_movie, write_movie
+from minga.view.papers import paper_figure
 from minga.view.picture import Movie, Picture
 from minga.view.pictures import chosen_frames, frame_png
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure
 
 __all__ = ["DatasetView", "add_to_datasets"]
 
@@ -104,6 +106,33 @@ class DatasetView:
             count, _ = write_movie(frames, name, path, fps, width)
             content = path.read_bytes()
         return Movie(content, _KINDS[path.suffix], f"{name}, {count} frames", None if out is None else path)
+
+    def figure(self, name: str | None = None, frame: int = -1, *, width: float = 86.0) -> Figure:
+        """Return a figure for a paper: one frame of a field, or an observable over time.
+
+        Text is 8 points high at the figure's size, axes carry units, and ``figure.savefig("u.pdf")`` writes vector
+        graphics, in which only the cells of a field are pixels.
+
+        Parameters
+        ----------
+        name
+            Name of a field, or of an observable that is a number; by default the first field.
+        frame
+            Number of the frame, from 0; negative numbers count from the last.
+        width
+            Width in mm; 86 is a column of many journals.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure, whose axes can be changed before it is saved.
+
+        Raises
+        ------
+        CaseError
+            If there is no such field, observable or frame, or the width is invalid.
+        """
+        return paper_figure(self._dataset, name, frame, width)
 
 
 def _field(frames: DatasetFrames, field: str | None) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import glob
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,18 @@ from minga.view.colours import ColourScale, Limits, colour_scale, is_signed, lim
 from minga.view.masked import shown_frame
 from minga.view.raster import ends, is_even, pixels_of
 
-__all__ = ["chosen_frames", "draw", "draw_frame", "draw_run", "figure_png", "frame_figure", "frame_png"]
+__all__ = [
+    "chosen_frames",
+    "draw",
+    "draw_frame",
+    "draw_run",
+    "figure_png",
+    "frame_figure",
+    "frame_png",
+    "label_of",
+    "shared_limits",
+    "show_plane",
+]
 
 _DPI = 100
 _LONGEST_CELLS, _LONGEST_FIELD, _SHORTEST = 1100, 720, 40
@@ -63,7 +74,7 @@ def draw_run(store: Path, folder: Path, most: int = 16) -> list[Path]:
         if _has_history(reader, field):
             drawn.append(_draw_history(reader, field, folder))
             continue
-        limits = _limits(reader, field, frames)
+        limits = shared_limits(reader, field, frames)
         drawn += [_draw_step(reader, field, index, folder, limits) for index in frames]
         _remove_others(folder, field, drawn)
     return drawn
@@ -86,10 +97,10 @@ def draw_frame(reader: FrameReader, field: str, index: int, folder: Path) -> Pat
     if path.exists():
         return path
     compared = {*chosen_frames(len(reader.steps), _MOST_COMPARED), index}
-    return _draw_step(reader, field, index, folder, _limits(reader, field, sorted(compared)))
+    return _draw_step(reader, field, index, folder, shared_limits(reader, field, sorted(compared)))
 
 
-def _limits(reader: FrameSource, field: str, frames: Sequence[int]) -> Limits:
+def shared_limits(reader: FrameSource, field: str, frames: Sequence[int]) -> Limits:
     """Return the ends of one colour scale for these frames."""
     attributes = reader.attributes(field)
     signed = is_signed(attributes)
@@ -136,7 +147,7 @@ def draw(
 def frame_png(reader: FrameSource, field: str, index: int, frames: Sequence[int]) -> bytes:
     """Return the picture of one frame as a PNG file; its colours are those of all these frames."""
     attributes, coordinates = reader.attributes(field), reader.coordinates(field)
-    values, title, limits = shown_frame(reader, field, index), reader.when(index), _limits(reader, field, frames)
+    values, title, limits = shown_frame(reader, field, index), reader.when(index), shared_limits(reader, field, frames)
     return figure_png(frame_figure(values, field, coordinates, attributes, title, limits))
 
 
@@ -165,8 +176,7 @@ def frame_figure(
     if limits is None:
         limits = limits_of([image], signed=True) if is_signed(attributes) else limits_of([values])
     scale = colour_scale(limits, values.dtype, attributes)
-    label = name if attributes.get("units", "1") == "1" else f"{name} ({attributes['units']})"
-    label = f"log10 {label}" if scale.logarithmic else label
+    label = label_of(name, attributes, scale)
     title = ", ".join(part for part in (title, *plane.where) if part)
     if image.ndim == 1 and image.dtype.kind in "bui":
         figure = _image(image[np.newaxis], [Coordinate("", np.zeros(1), {}), *axes], label, title, scale, square=True)
@@ -175,6 +185,12 @@ def frame_figure(
     if image.ndim == 1:
         return _line(image, axes, label, title, scale)
     return _image(image, axes, label, title, scale, upwards=plane.upwards(values.dtype))
+
+
+def label_of(name: str, attributes: Mapping[str, Any], scale: ColourScale | None = None) -> str:
+    """Return the label of an axis or of a colour bar: a name with its unit."""
+    label = name if attributes.get("units", "1") == "1" else f"{name} ({attributes['units']})"
+    return f"log10 {label}" if scale is not None and scale.logarithmic else label
 
 
 def _save(figure: Any, path: Path) -> None:
@@ -215,21 +231,8 @@ def _image(
     longest = _LONGEST_CELLS if discrete else _LONGEST_FIELD
     wide, high = (max(_SHORTEST, side) for side in pixels_of(image.shape, [] if square else axes, (longest, longest)))
     figure, plot, bar = _frame(wide, high)
-    (left, right), (first, last) = ends(axes[1]), ends(axes[0])
-    if square or (is_even(axes[0]) and is_even(axes[1])):
-        shown = plot.imshow(
-            image.astype(np.int64) if discrete else image,
-            aspect="auto",
-            interpolation="nearest" if wide >= image.shape[1] and high >= image.shape[0] else "antialiased",
-            interpolation_stage="rgba",
-            origin="lower" if upwards else "upper",
-            extent=(left, right, first, last) if upwards else (left, right, last, first),
-            **_colours(scale),
-        )
-    else:
-        x, y = (axis.edges for axis in (axes[1], axes[0]))
-        shown = plot.pcolormesh(x, y, image, rasterized=True, **_colours(scale))
-        plot.set_ylim((y[0], y[-1]) if upwards else (y[-1], y[0]))
+    fits = wide >= image.shape[1] and high >= image.shape[0]
+    shown = show_plane(plot, image, axes, scale, square=square, upwards=upwards, crisp=fits)
     if image.min() < image.max() or scale.high > scale.low + 1 or not discrete:
         states = np.arange(len(scale.palette)) + scale.low if scale.states else ()
         ticks = states if 0 < len(states) <= _MOST_LABELS else None
@@ -242,6 +245,34 @@ def _image(
     if axes[1].attributes.get("units", "1") != "1":
         plot.ticklabel_format(scilimits=(-2, 4))  # small lengths would not fit beside the picture
     return figure
+
+
+def show_plane(
+    plot: Any,
+    image: Values,
+    axes: Sequence[Coordinate],
+    scale: ColourScale,
+    *,
+    square: bool = False,
+    upwards: bool = False,
+    crisp: bool = True,
+) -> Any:
+    """Draw the cells of two axes into axes of matplotlib, to scale unless they are `square`, and return the artist."""
+    if square or (is_even(axes[0]) and is_even(axes[1])):
+        (left, right), (first, last) = ends(axes[1]), ends(axes[0])
+        return plot.imshow(
+            image.astype(np.int64) if image.dtype.kind in "bui" else image,
+            aspect="auto",
+            interpolation="nearest" if crisp else "antialiased",
+            interpolation_stage="rgba",
+            origin="lower" if upwards else "upper",
+            extent=(left, right, first, last) if upwards else (left, right, last, first),
+            **_colours(scale),
+        )
+    x, y = (axis.edges for axis in (axes[1], axes[0]))
+    shown = plot.pcolormesh(x, y, image, rasterized=True, **_colours(scale))
+    plot.set_ylim((y[0], y[-1]) if upwards else (y[-1], y[0]))
+    return shown
 
 
 def _frame(wide: int, high: int) -> tuple[Any, Any, Any]:

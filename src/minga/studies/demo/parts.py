@@ -1,4 +1,4 @@
-"""The parts of the demo: which commands run, what the page shows of their runs, and what to change next."""
+"""The parts of the demo: their commands, the pictures and numbers that the page shows, and commands to try next."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Part:
     Attributes
     ----------
     name, title, text
-        Name for ``--only``, heading, and what is seen.
+        Name for ``--only``, heading, and description.
     shows
         Commands, in order.
     changes
-        Commands to try next, each with what it does.
+        Commands to try next, each with its effect.
     needs_labs
         Whether this machine must allow clusters in a box.
     """

@@ -20,7 +20,7 @@ __all__ = ["Outcome", "chosen", "play"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a part: the directories of its runs, its seconds, or the reason why it is missing."""
+    """Result of a part: the directories of its runs, the seconds it took, or the reason why it is missing."""
 
     part: Part
     runs: tuple[Path, ...]
