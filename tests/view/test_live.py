@@ -148,7 +148,7 @@ def test_there_is_nothing_else(server: LiveServer, page: str) -> None:
 
 
 def test_a_browser_gets_strict_rules(server: LiveServer) -> None:
-    for page in ("/", "/page.js", "/page.css", "/state"):
+    for page in ("/", "/page.js", "/page.css", "/palette.css", "/state"):
         answer = ask(server, page)
         assert answer.status == 200
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"]

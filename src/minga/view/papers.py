@@ -27,7 +27,7 @@ _FLAT, _TALL = 0.25, 1.5
 _LINE: Final = 0.62
 """The same of a graph."""
 _MOST_COMPARED: Final = 16
-_STYLE: Final = {
+_STYLE: Final[dict[Any, Any]] = {
     "font.size": 8.0,
     "axes.linewidth": 0.6,
     "lines.linewidth": 1.0,

@@ -33,9 +33,10 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _OWN = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'"
 _REPORT = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; media-src data:"
 _PARTS = {
-    "": ("page.html", "text/html; charset=utf-8"),
-    "page.js": ("page.js", "text/javascript; charset=utf-8"),
-    "page.css": ("page.css", "text/css; charset=utf-8"),
+    "": ("live/page.html", "text/html; charset=utf-8"),
+    "page.js": ("live/page.js", "text/javascript; charset=utf-8"),
+    "page.css": ("live/page.css", "text/css; charset=utf-8"),
+    "palette.css": ("pages/palette.css", "text/css; charset=utf-8"),
 }
 _MOST_GUESTS = 32
 _MOST_MEMBERS = 64
@@ -187,7 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
         reader = self.server.reader
         if page in _PARTS:
             name, kind = _PARTS[page]
-            self._answer(HTTPStatus.OK, files("minga.view.live").joinpath(name).read_bytes(), kind)
+            self._answer(HTTPStatus.OK, files("minga.view").joinpath(name).read_bytes(), kind)
         elif page == "state":
             state = reader.state(query.get("field", ""), look=query.get("look") == "1")
             self._answer(HTTPStatus.OK, json.dumps(state).encode(), "application/json")
