@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "FLAG_COLOURS",
+    "LINES",
     "ColourScale",
     "Limits",
     "colour_scale",
@@ -38,7 +39,10 @@ _USUAL, _FAR, _JUDGED = 0.9, 5.0, 4
 """Share of the frames that always count, factor by which others may reach farther, and least number of frames."""
 FEW_STATES = 16
 _LIGHT, _DARK = "#f7f5ef", "#1f3b57"
-_STATE_COLOURS = (_LIGHT, "#3b7a4b", "#c8381e", _DARK, "#e0a526", "#6a4c93")
+_STATE_COLOURS = (_LIGHT, "#2b8a6e", "#d2491d", _DARK, "#f0bf3c", "#a06cc0")
+"""Colours of states, which differ for people with any kind of colour blindness too."""
+LINES = ("#0b3c62", "#bf6216", "#41ac98", "#6b4cad", "#deae10", "#6a2533", "#96a2e0", "#88643c")
+"""Colours of curves on white, likewise; those of pages are in ``pages/palette.css``."""
 _NOT_FINITE = "#b9b4ab"
 _SHADES = 255
 _HEXADECIMAL = re.compile(r"#[0-9a-fA-F]{6}")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from minga.engine.drawing import Span
 from minga.output.directory import disk_errors
+from minga.view.colours import LINES
 
 __all__ = ["curves_figure", "draw_curves"]
 
@@ -18,7 +19,6 @@ Numbers = Sequence[float] | NDArray[np.float64]
 
 _FEW = 40
 """Number of points below which each point of a curve is marked."""
-_COLOURS = 10
 _STYLES = ("-", "--", "-.", ":")
 
 
@@ -71,8 +71,9 @@ def curves_figure(
     figure = Figure(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     for number, (name, x, values) in enumerate(curves):
-        style = _STYLES[number // _COLOURS % len(_STYLES)]
-        axes.plot(x, values, style, marker="." if len(x) < _FEW else None, label=name, linewidth=1.2)
+        style = _STYLES[number // len(LINES) % len(_STYLES)]
+        colour, marker = LINES[number % len(LINES)], "." if len(x) < _FEW else None
+        axes.plot(x, values, style, color=colour, marker=marker, label=name, linewidth=1.2)
     for name, place in (marks or {}).items():
         _mark(axes, place, place, name, "left")
     for number, span in enumerate(spans):

@@ -10,7 +10,7 @@ from minga.errors import CaseError, suggest
 from minga.output.dataset_frames import DatasetFrames
 from minga.output.plane import plane_of
 from minga.space.names import OBSERVED, OBSERVED_TIMES
-from minga.view.colours import colour_scale
+from minga.view.colours import LINES, colour_scale
 from minga.view.masked import shown_frame
 from minga.view.pictures import chosen_frames, label_of, shared_limits, show_plane
 
@@ -86,7 +86,7 @@ def _observable(values: xarray.DataArray, width: float) -> Figure:
     figure, plot = _empty(width, _LINE * width)
     timed = OBSERVED_TIMES in values.coords
     over = values[OBSERVED_TIMES if timed else OBSERVED]
-    plot.plot(over.values, values.values)
+    plot.plot(over.values, values.values, color=LINES[0])
     plot.set(xlabel=label_of("time" if timed else "step", over.attrs), ylabel=label_of(str(values.name), values.attrs))
     return figure
 
@@ -102,7 +102,9 @@ def _field(frames: DatasetFrames, name: str, frame: int, width: float) -> Figure
     image, axes = plane.laid(values[plane.at]), list(plane.axes)
     if image.ndim == 1:
         figure, plot = _empty(width, _LINE * width)
-        plot.plot(axes[0].values, image, drawstyle="steps-mid" if image.dtype.kind in "bui" else "default")
+        plot.plot(
+            axes[0].values, image, color=LINES[0], drawstyle="steps-mid" if image.dtype.kind in "bui" else "default"
+        )
         plot.set(xlabel=axes[0].label, ylabel=label)
         return figure
     shape = float(np.ptp(axes[0].edges)) / float(np.ptp(axes[1].edges))

@@ -20,7 +20,7 @@ from minga.output.frame_source import FrameSource
 from minga.output.plane import plane_of
 from minga.output.store import FrameReader
 from minga.output.variables import DRAWINGS, Coordinate
-from minga.view.colours import ColourScale, Limits, colour_scale, is_signed, limits_of
+from minga.view.colours import LINES, ColourScale, Limits, colour_scale, is_signed, limits_of
 from minga.view.masked import shown_frame
 from minga.view.raster import ends, is_even, pixels_of
 
@@ -295,7 +295,7 @@ def _line(values: Values, axes: list[Coordinate], label: str, title: str, scale:
     figure = Figure(figsize=(8, 4), layout="constrained")
     plot = figure.add_subplot()
     discrete = values.dtype.kind in "bui"
-    plot.plot(axes[0].values, values, drawstyle="steps-mid" if discrete else "default")
+    plot.plot(axes[0].values, values, color=LINES[0], drawstyle="steps-mid" if discrete else "default")
     low, high = scale.extremes or (scale.low, scale.high)
     margin = 0.05 * (high - low) or 0.5
     plot.set_ylim(low - margin, high + margin)

@@ -18,7 +18,7 @@ const drawing = (tag, attributes) => {
 const LOOK = 1000, HIDDEN = 10000, OVER = 15000, LONGEST_WAIT = 30000;
 const STATES = { starting: "starting", running: "running", finishing: "drawing pictures", finished: "finished", waiting: "waiting to continue", stopped: "stopped", failed: "failed", lost: "lost" };
 const CATEGORIES = ["compute", "boundary", "pack", "send", "wait", "reduce", "call", "balance", "output", "checkpoint", "other"];
-const LINES = ["--line-4", "--line-5", "--line-3", "--line-2", "--line-6", "--line-1", "--line-7", "--line-8"];
+const LINES = ["--line-1", "--line-2", "--line-3", "--line-4", "--line-5", "--line-6", "--line-7", "--line-8"];
 
 let state = null;
 let failures = 0;
