@@ -173,5 +173,8 @@ def _drawn(block: Block, place: tuple[float, float, float, float], waited: float
 
 
 def rank_colour(rank: int) -> str:
-    """Return a colour by steps of the golden angle around the colour circle, so that ranks with near numbers differ."""
-    return f"hsl({137.508 * rank % 360:.0f} 70% 50%)"
+    """Return a colour by steps of the golden angle around the colour circle, so that ranks with near numbers differ.
+
+    They differ in lightness too, for those who do not see their hues.
+    """
+    return f"hsl({(215 + 137.508 * rank) % 360:.0f} 65% {(42, 66, 54)[rank % 3]}%)"
