@@ -9,7 +9,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import Any, Final, get_origin
 
 import typer
 
@@ -20,6 +20,7 @@ from minga.case.spec import GROUP, model_spec
 from minga.cli import flags
 from minga.cli.case import read_case
 from minga.cli.main import app
+from minga.models.waves.survey_settings import SurveySettings
 from minga.options import RunOptions
 from minga.plugins import names
 
@@ -57,8 +58,10 @@ def entries(model: str | None = None) -> dict[str, tuple[str, str, str]]:
     Parameters
     ----------
     model
-        The model whose table is described; by default the tables that all models have.
+        The model whose table is described, or "survey"; by default the tables that all models have.
     """
+    if model == "survey":
+        return _entries_of(SurveySettings, model)
     if model is not None:
         return _entries_of(model_spec(model).settings, model)
     found = {"model": ("text", "", "name of an installed model, or a Python file that defines one")}
@@ -100,11 +103,35 @@ def _module_page(module: str) -> str:
     lines = [f"# {module}", "", _first_paragraph(loaded.__doc__ or ""), "", "```{eval-rst}"]
     for name in sorted(public_names(module), key=lambda n: (n.casefold(), n)):
         item = getattr(loaded, name)
-        directive = "autoclass" if inspect.isclass(item) else "autofunction" if callable(item) else "autodata"
         if inspect.ismodule(item):
             continue  # has a page of its own
-        lines += [f".. {directive}:: {module}.{name}", ""]
+        if inspect.isclass(item) or inspect.isroutine(item):
+            kind, first = "class" if inspect.isclass(item) else "function", _first_place(item)
+            if first == f"{module}.{name}":
+                lines += [f".. auto{kind}:: {first}"]
+            else:
+                lines += [f".. py:{kind}:: {module}.{name}", "   :no-index:", "", f"   See :py:obj:`{first}`."]
+        else:
+            lines += [f".. py:data:: {module}.{name}", "", f"   {_constant(item)}"]
+        lines += [""]
     return "\n".join([*lines, "```", ""])
+
+
+def _first_place(item: Any) -> str:
+    """Return the name under which an object is described; at its other places the page refers to this one."""
+    return next(f"{m}.{n}" for m in PUBLIC for n in public_names(m) if getattr(import_module(m), n) is item)
+
+
+def _constant(item: Any) -> str:
+    """Return a line on a constant."""
+    if isinstance(item, Mapping):
+        return f"By name: {', '.join(f'`{key}`' for key in item)}."
+    if isinstance(item, tuple | list):
+        return f"Of {', '.join(f'`{value}`' for value in item)}."
+    if get_origin(item) is not None:
+        return "A type for annotations of settings."
+    doc = _first_paragraph(type(item).__doc__ or "") if type(item).__module__.startswith("minga") else ""
+    return f"{doc} `{item!r}`" if len(repr(item)) < 80 else doc or f"A `{type(item).__name__}`."
 
 
 def _first_paragraph(text: str) -> str:
@@ -152,8 +179,10 @@ def _walk(root: Schema, table: Schema, prefix: str, said: Mapping[str, str]) -> 
     """Yield the entries of a table and of the tables within it."""
     for name, entry in table.get("properties", {}).items():
         key = f"{prefix}.{name}".lstrip(".")
-        about = entry.get("description") or said.get(name, "")
         inner = list(dict.fromkeys(_tables(root, entry)))
+        about = entry.get("description") or said.get(name, "")
+        if inner and not about:
+            about = _first_paragraph(root["$defs"][inner[0]].get("description", ""))
         if prefix or not inner:
             yield key, (", ".join(dict.fromkeys(_kinds(root, entry))), _default(entry), about)
         for reference in inner:
@@ -231,9 +260,11 @@ def _cases_page() -> str:
         "Each key is written in the [file of a case](../cases.md), or given as `--set KEY=VALUE`; `[]` stands for each"
         " table of a list.", "",
     ]  # fmt: skip
-    for model in (None, *names(GROUP)):
+    about = {name: model_spec(name).description for name in names(GROUP)}
+    for model in (None, *about, "survey"):
         lines += [f"## {'Every case' if model is None else model}", ""]
-        lines += [] if model is None else [f"{model_spec(model).description[:1].upper()}{model_spec(model).description[1:]}.", ""]
+        words = "the table of `minga survey`" if model == "survey" else about.get(model or "", "tables of all models")
+        lines += [f"{words[0].upper()}{words[1:]}.", ""]
         lines += ["| entry | values | default | meaning |", "|---|---|---|---|"]
         lines += [_row(f"`{key}`", *rest) for key, rest in entries(model).items()]
         lines += [""]
