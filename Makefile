@@ -212,5 +212,5 @@ clean:
 EXPORT = uv export --frozen --quiet --no-emit-project --no-header --no-annotate --format requirements-txt --group build
 lock:
 	uv lock --upgrade
-	$(EXPORT) --output-file requirements.lock
+	$(EXPORT) --extra all --output-file requirements.lock
 	$(EXPORT) --extra dev --output-file requirements-dev.lock

@@ -15,7 +15,7 @@ myst_heading_anchors = 4
 suppress_warnings = ["misc.highlighting_failure", "ref.python", "toc.not_included"]
 
 default_role = "code"
-autodoc_default_options = {"members": True, "inherited-members": False, "show-inheritance": False}
+autodoc_default_options = {"members": True, "inherited-members": False}
 autodoc_typehints = "none"
 autodoc_class_signature = "mixed"
 napoleon_google_docstring = False
@@ -36,8 +36,9 @@ pygments_dark_style = "monokai"
 
 def _keep_bars(app, what, name, obj, options, lines):
     """Absolute values, |x|, are no substitutions."""
-    lines[:] = ["".join(part if part.startswith("`") else part.replace("|", "\\|") for part in re.split(r"(`[^`]*`)", line))
-                for line in lines]  # fmt: skip
+    for number, line in enumerate(lines):
+        parts = re.split(r"(`[^`]*`)", line)
+        lines[number] = "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)
 
 
 def setup(app):

@@ -226,7 +226,9 @@ def _kinds(root: Schema, entry: Schema) -> Iterator[str]:
         elif "$ref" in choice:
             yield "table"
         elif "enum" in choice or "const" in choice:
-            yield from (f'`"{v}"`' if isinstance(v, str) else f"`{v}`" for v in choice.get("enum", [choice.get("const")]))
+            yield from (
+                f'`"{v}"`' if isinstance(v, str) else f"`{v}`" for v in choice.get("enum", [choice.get("const")])
+            )
         elif choice.get("type") == "array":
             yield "list"
         elif choice.get("type") == "object":
@@ -256,10 +258,10 @@ def _attributes(doc: str) -> dict[str, str]:
 
 def _cases_page() -> str:
     lines = [
-        "# Entries of cases", "",
-        "Each key is written in the [file of a case](../cases.md), or given as `--set KEY=VALUE`; `[]` stands for each"
-        " table of a list.", "",
-    ]  # fmt: skip
+        "# Entries of cases\n",
+        "Each key is written in the [file of a case](../cases.md), or given as `--set KEY=VALUE`;",
+        "`[]` stands for each table of a list.\n",
+    ]
     about = {name: model_spec(name).description for name in names(GROUP)}
     for model in (None, *about, "survey"):
         lines += [f"## {'Every case' if model is None else model}", ""]
@@ -273,10 +275,10 @@ def _cases_page() -> str:
 
 def _observables_page() -> str:
     lines = [
-        "# Observables", "",
-        "Numbers that models report of their state, in `history` of `mg.run`, in `result.json` and in reports."
-        " `*` stands for a name of the case: of an ion, a layer or a field. Models in Python name their own.", "",
-    ]  # fmt: skip
+        "# Observables\n",
+        "Numbers that models report of their state, in the dataset of `mg.run`, in `result.json` and in reports.",
+        "`*` stands for a name of the case: of an ion, a layer or a field. Models in Python name their own.\n",
+    ]
     for model, found in observables().items():
         lines += [f"## {model}", "", "| observable | unit | meaning |", "|---|---|---|"]
         lines += [_row(f"`{name}`", unit, words.replace("{}", "*")) for name, (unit, words) in found.items()]

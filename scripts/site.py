@@ -1,7 +1,8 @@
 """Make the site in build/site from docs/ and the package: `make site`.
 
-The pages of docs/ are readable where they are. This script copies them, adds the pages of `scripts/reference.py`, turns the
-lists of docs/index.md into the table of contents, turns links that leave docs/ into links within the site, and runs Sphinx.
+The pages of docs/ are readable where they are. This script copies them, adds the pages of `scripts/reference.py`, turns
+the lists of docs/index.md into the table of contents and links that leave docs/ into links within the site, and runs
+Sphinx.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -46,7 +48,7 @@ def assemble() -> None:
         original = DOCS / path.relative_to(SOURCE)
         if not original.exists():
             (original,) = (ROOT / name for name, page in PROJECT.items() if page == path.name)
-        path.write_text(_LINK.sub(lambda m: _moved(m, original, path), path.read_text()))
+        path.write_text(_LINK.sub(partial(_moved, original=original, page=path), path.read_text()))
     (SOURCE / "reference").mkdir()
     for name, text in reference.pages().items():
         (SOURCE / "reference" / name).write_text(text + (_tree("", _listed(text)) if name == "index.md" else ""))
