@@ -23,8 +23,9 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 NEEDED: Final = (
-    "Makefile", "README.md", "LICENSE", "CITATION.cff", "SECURITY.md", "CHANGELOG.md", "pyproject.toml", "hatch_build.py",
-    "uv.lock", "requirements.lock", "requirements-dev.lock", "scripts/setup_env.py", "src/minga/py.typed",
+    "Makefile", "README.md", "LICENSE", "CITATION.cff", "SECURITY.md", "CHANGELOG.md", "pyproject.toml",
+    "hatch_build.py", "uv.lock", "requirements.lock", "requirements-dev.lock", "scripts/setup_env.py",
+    "src/minga/py.typed",
     "src/minga/examples/zn-cell.toml", "src/minga/examples/patterns/acorn.rle", "tests/conftest.py", "docs/index.md",
     "benchmarks/results/verification.json",
 )  # fmt: skip
@@ -103,7 +104,9 @@ def faults(wheel: Path, sdist: Path, version: str) -> list[str]:
         metadata = email.message_from_bytes(archive.read(about))
     text = str(metadata.get_payload())
     found += [f"the README links to {link}" for link in re.findall(r"\]\((?!https?:|#)([^)]+)\)", text)]
-    found += [f"{wheel.name} lacks {name}" for name in ("minga/py.typed", "minga/examples/life.toml") if name not in inside]
+    found += [
+        f"{wheel.name} lacks {name}" for name in ("minga/py.typed", "minga/examples/life.toml") if name not in inside
+    ]
     found += [f"{wheel.name} has no {what}" for what in ("entry_points.txt", "LICENSE") if not _ends(inside, what)]
     found += [f"{wheel.name} has {name}" for name in inside if not name.startswith(("minga/", "minga-"))]
     with tarfile.open(sdist) as tar:
