@@ -23,6 +23,7 @@
 # make bench-tinetti   Tinetti's study of local networks in clusters in a box, half an hour
 # make mpi-environments   Open MPI and Intel MPI beside MPICH, for labs and their tests
 # make gallery   draw the pictures of docs/gallery.md and docs/comparison.md again
+# make site      the documentation as a site, build/site/index.html
 # make lint      style and types only
 # make clean     remove the environment and the caches
 # make lock      renew the locked versions (needs uv)
@@ -41,7 +42,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test tests verify verification bench bench-check bench-automata bench-waves bench-seismics bench-pde bench-cell bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery lint clean lock
+.PHONY: help setup demo test tests verify verification bench bench-check bench-automata bench-waves bench-seismics bench-pde bench-cell bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery site lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -191,12 +192,22 @@ gallery: .venv/.ready-dev
 	$(BIN)/python scripts/gallery.py
 	$(BIN)/python scripts/comparison.py
 
+.venv-site/.ready: docs/requirements.txt requirements.lock
+	$(PYTHON) -m venv .venv-site
+	.venv-site/bin/python -m pip install --quiet --requirement requirements.lock
+	.venv-site/bin/python -m pip install --quiet --requirement $<
+	.venv-site/bin/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+site: .venv-site/.ready
+	.venv-site/bin/python scripts/site.py
+
 clean:
-	rm -rf .venv .venv-peers .venv-waves .venv-pde .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-waves .venv-pde .venv-site .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 EXPORT = uv export --frozen --quiet --no-emit-project --no-header --no-annotate --format requirements-txt --group build
 lock:
 	uv lock --upgrade
-	$(EXPORT) --output-file requirements.lock
+	$(EXPORT) --extra all --output-file requirements.lock
 	$(EXPORT) --extra dev --output-file requirements-dev.lock

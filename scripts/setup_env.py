@@ -68,7 +68,7 @@ def drop_broken_environment():
 
 def install_with_uv(uv, purpose):
     """``uv.lock`` decides. Packages beyond it stay (``--inexact``), so that ``run`` never undoes ``dev``."""
-    extra = ["--extra", "dev"] if purpose == "dev" else []
+    extra = ["--extra", "dev" if purpose == "dev" else "all"]
     environment = {name: value for name, value in os.environ.items() if name != "VIRTUAL_ENV"}
     environment["UV_PROJECT_ENVIRONMENT"] = str(VENV)
     command = [uv, "sync", "--quiet", "--frozen", "--inexact", "--python", sys.executable, *extra]

@@ -33,7 +33,7 @@ SATELLITES = ("lab", "batch", "network", "models", "studies")
 """Rooms above the core, which finds what they add through entry points only."""
 LAYERS = (*CORE, *SATELLITES)
 # Modules of the root that all layers may import:
-EVERYWHERE = {"errors", "expression", "lazy", "markup", "options", "paths", "plugins", "schema"}
+EVERYWHERE = {"errors", "expression", "extras", "lazy", "markup", "options", "paths", "plugins", "schema"}
 HEAVY = ("mpi4py", "zarr", "matplotlib", "xarray", "typer", "rich", "cupy", "pandas", "numcodecs")
 
 

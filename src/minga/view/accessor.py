@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from minga.errors import CaseError
+from minga.extras import require
 from minga.output.dataset_frames import DatasetFrames
 from minga.view.movie import check_movie, write_movie
 from minga.view.papers import paper_figure
@@ -143,7 +144,8 @@ def _field(frames: DatasetFrames, field: str | None) -> str:
 
 
 def add_to_datasets() -> None:
-    """Give all datasets of xarray the attribute ``mg``, once: virtual ranks are threads."""
+    """Give all datasets of xarray the attribute ``mg``, once: virtual ranks are threads; raise CaseError without it."""
+    require("xarray")
     with _adding:
         _add()
 

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.extras import require
+
 __all__ = [
     "FLAG_COLOURS",
     "LINES",
@@ -251,6 +253,7 @@ def _smooth(shades: int) -> list[str]:
 
 
 def _sampled(name: str, first: float, last: float, count: int) -> list[str]:
+    require("matplotlib")
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 

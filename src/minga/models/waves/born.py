@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError
+from minga.extras import require
 from minga.models.waves.gradient import sensitivity_of, shot_gradient
 from minga.models.waves.medium import Floats
 from minga.models.waves.misfits import Misfit
@@ -147,6 +148,7 @@ def linearised_shots(
     >>> jacobian = linearised_shots([waves] * len(shots), shots)
     >>> image = scipy.sparse.linalg.lsmr(jacobian, residuals, damp=1e-3, maxiter=10)[0]
     """
+    require("scipy")
     from scipy.sparse.linalg import LinearOperator
 
     if not shots or len(waves) != len(shots) or len({each.domain.shape for each in waves}) != 1:

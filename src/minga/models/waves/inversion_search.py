@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.extras import require
 from minga.models.waves.inversion_file import Stored, identity, load, save
 from minga.models.waves.medium import Floats
 
@@ -199,6 +200,7 @@ def lbfgs(search: Search) -> str:
     str
         The reason.
     """
+    require("scipy")
     from scipy.optimize import minimize
 
     if search.left <= 0:

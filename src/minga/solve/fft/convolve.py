@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from minga.compile.explain import Kernel
 from minga.engine.program import Program
 from minga.errors import LayoutError, ProgramError, shown
+from minga.extras import require
 from minga.lang.cell import CellReader
 from minga.solve.fft.transform import FFT, Item
 from minga.space.boundary import Boundary
@@ -168,6 +169,7 @@ class Convolution:
         """The transform of the weights, for ``mg.Model(..., initial=...)``."""
         if self.fft is None:
             return {}
+        require("scipy")
         from scipy import fft
 
         whole = np.zeros(self.grid.shape)

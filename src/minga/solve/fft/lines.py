@@ -15,6 +15,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.extras import require
+
 __all__ = ["Arrays", "Kind", "LineTransform", "filter_lines", "transform_lines"]
 
 Kind = Literal["fourier", "half", "sine-1", "cosine-1", "sine-2", "cosine-2", "sine-4", "cosine-4"]
@@ -176,6 +178,7 @@ def _multiplied(modes: NDArray[Any], factors: Arrays) -> NDArray[Any]:
 
 def _work(line: LineTransform, inverse: bool) -> Callable[[NDArray[Any]], NDArray[Any]]:
     """Return the function that transforms the lines of an array."""
+    require("scipy")
     from scipy import fft
 
     n, axis = line.n, line.axis

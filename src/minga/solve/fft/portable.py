@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from minga.extras import require
+
 if TYPE_CHECKING:
     from minga.engine.engine import Engine
 
@@ -35,6 +37,7 @@ def fingerprint() -> str:
     str
         The hash; "" if a line alone and in a batch differ, so that results depend on the number of ranks.
     """
+    require("scipy")
     from scipy import fft
 
     found = hashlib.sha256()
