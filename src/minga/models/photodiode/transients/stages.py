@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Final
 
 from minga.engine.program import Program
@@ -19,18 +21,15 @@ from minga.models.photodiode.transients.increments import (
     corrected,
     defects,
     errors,
-    fallen,
-    flows,
     in_time,
     kept,
-    moved,
     predicted,
-    responses,
     risen,
     steady_rates,
 )
+from minga.models.photodiode.transients.passing import fallen, flows, gathered, moved, responses
 from minga.models.photodiode.transients.problem import Transient
-from minga.models.photodiode.transients.terminals import displacement_capacitance, edge_weights
+from minga.models.photodiode.transients.terminals import Weighting, weighting
 from minga.models.photodiode.transients.waveform import Source
 from minga.solve.integrators.tr_bdf2 import ERROR, IMPLICIT, INNER, OUTER
 from minga.space.boundary import fixed
@@ -61,11 +60,13 @@ class Stages:
     early, inner, late
         Increase of the carriers of each node without the light, 1/cm2 s, at the beginning, the inner point and the end.
     flow
-        Flux of charge through the edges at the same times, 1/cm2 s.
+        Flux of charge through the edges along each axis at the same times, 1/cm2 s.
     border
         Response of the unknowns to the device's voltage, kT/q per kT/q.
-    weight
-        Weights of the edges in the current of the terminals.
+    passed
+        Charge that passed the edges along each axis in an accepted step, 1/cm2.
+    weighting
+        Weights of the edges and contacts in the current of the terminals; `weight` and `share` are their fields.
     loop
         The circuit, or None if the source determines the voltage.
     rise, rise_before
@@ -103,9 +104,12 @@ class Stages:
     early: tuple[Field, ...] = field(init=False)
     inner: tuple[Field, ...] = field(init=False)
     late: tuple[Field, ...] = field(init=False)
-    flow: tuple[Field, ...] = field(init=False)
+    flow: tuple[tuple[Field, ...], ...] = field(init=False)
+    passed: tuple[Field, ...] = field(init=False)
     border: tuple[Field, ...] = field(init=False)
-    weight: Field = field(init=False)
+    weighting: Weighting = field(init=False)
+    weight: tuple[Field, ...] = field(init=False)
+    share: Field = field(init=False)
     loop: Loop | None = field(init=False)
     rise: Register = field(default_factory=lambda: Register("rise"))
     rise_before: Register = field(default_factory=lambda: Register("rise before"))
@@ -144,9 +148,13 @@ class Stages:
             ("late", 2),
         ):
             put(self, name, declare(f"transient {name}", count))
-        put(self, "flow", declare("transient flow", 3, "x"))
+        across = [declare(f"transient flow across {axis}", 4, axis) for axis in grid.axes]
+        put(self, "flow", tuple(zip(*(part[:3] for part in across), strict=True)))
+        put(self, "passed", tuple(part[3] for part in across))
         put(self, "border", declare("transient border", 3) if self.transient.circuit.external else ())
-        put(self, "weight", Field("weight of edges", grid, centre=("x",)))
+        put(self, "weighting", weighting(self.device))
+        put(self, "weight", tuple(Field(f"weight of edges across {axis}", grid, centre=axis) for axis in grid.axes))
+        put(self, "share", Field("weight of contacts", grid))
         storage = self.capacitance + self.transient.circuit.capacitance
         put(self, "loop", Loop(self.transient.circuit, storage) if self.transient.circuit.external else None)
 
@@ -158,7 +166,12 @@ class Stages:
     @property
     def capacitance(self) -> float:
         """Capacitance of the device without carriers, F/cm2."""
-        return displacement_capacitance(self.device)
+        return self.weighting.capacitance
+
+    @property
+    def per_area(self) -> float:
+        """Current density for a flux of one carrier a second through the device, A/cm2."""
+        return CHARGE / float(self.device.areas[0][1].sum())
 
     @property
     def thermal(self) -> float:
@@ -169,14 +182,18 @@ class Stages:
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
         return (
-            *self.change, *self.last, *self.before, *self.stored, *self.early, *self.inner, *self.late, *self.flow,
-            *self.border, self.weight,
+            *self.change, *self.last, *self.before, *self.stored, *self.early, *self.inner, *self.late,
+            *(item for part in self.flow for item in part), *self.passed, *self.border, *self.weight, self.share,
         )  # fmt: skip
 
     @property
     def values(self) -> dict[Field, Any]:
-        """Initial values of the constant field."""
-        return {self.weight: edge_weights(self.device)}
+        """Initial values of the constant fields."""
+        return {**dict(zip(self.weight, self.weighting.edges, strict=True)), self.share: self.weighting.contacts}
+
+    @property
+    def _couplings(self) -> list[Field]:
+        return [edge.coupling for edge in self.newton.coefficients.edges]
 
     @property
     def slopes(self) -> tuple[Field, ...]:
@@ -191,7 +208,7 @@ class Stages:
         program.apply(kept, (newton.n, newton.p), self.before)
         program.apply(steady_rates, newton.right[1:], self.early)
         self._current(program)
-        program.apply(kept, self.flow[2:], self.flow[:1])
+        self._keep_flow(program, 0)
         program.let(self.conduction_before, self.conduction)
         program.let(self.bias, bias)
 
@@ -211,7 +228,7 @@ class Stages:
             self._stage(program)
             with program.when((stage == 0) & (self.solved > 0)):
                 program.apply(kept, self.late, self.inner)
-                program.apply(kept, self.flow[2:], self.flow[1:2])
+                self._keep_flow(program, 1)
                 program.let(self.bright_inside, self.bright)
                 program.let(self.drop_inside, self.drop)
                 if self.loop is not None:
@@ -292,7 +309,7 @@ class Stages:
         newton.through_edges(program, state.next)
         newton.assemble(program, state.next, self.bias, 0.0)
         program.apply(
-            in_time, nodes.contact, c.free, nodes.volume, nodes.generation, c.edges[0].coupling, self.change,
+            in_time, nodes.contact, c.free, nodes.volume, nodes.generation, self._couplings, self.change,
             self.stored, after, newton.activities, c.dopants, self.early, self.inner, self.late, newton.right,
             newton.lines.matrix[1], light=self.bright, lit=lit, first=early, second=inner, scale=1.0 / self.own,
             into={"largest": newton.residual, "place": newton.worst},
@@ -308,14 +325,21 @@ class Stages:
 
     def _current(self, program: Program) -> None:
         """Record the conduction current of the last evaluated state."""
-        newton = self.newton
-        mean = program.apply(flows, newton.edges[0].all, self.weight, self.flow[2], region=newton.inner(0))
-        program.let(self.conduction, CHARGE * mean)  # type: ignore[operator]
+        newton, total = self.newton, as_node(0.0)
+        for axis, (edges, weight, out) in enumerate(zip(newton.edges, self.weight, self.flow[2], strict=True)):
+            found: Any = program.apply(flows, edges.all, weight, out, region=newton.inner(axis))
+            total = total + found
+        program.let(self.conduction, self.per_area * total)
+
+    def _keep_flow(self, program: Program, time: int) -> None:
+        """Record that the flux of the last evaluated state is that at the beginning (0) or the inner point (1)."""
+        for item, other in zip(self.flow[2], self.flow[time], strict=True):
+            program.apply(kept, [item], [other])
 
     def _fall(self, program: Program, potential: Field) -> Any:
         """Record the drop of a potential in the device; that of increments is the voltage's without barriers."""
-        c = self.newton.coefficients
-        return program.apply(fallen, potential, c.nodes.contact) if c.barriers else as_node(self.rise)
+        barriers = self.newton.coefficients.barriers
+        return program.apply(fallen, potential, self.share) if barriers else as_node(self.rise)
 
     def _voltage_step(self, program: Program, residual: Any) -> Register:
         """Record the correction of the voltage, kT/q, which couples to the corrections in `newton.right`."""
@@ -323,21 +347,26 @@ class Stages:
         assert loop is not None
         program.apply(bordered, newton.coefficients.nodes.contact, newton.coefficients.free, self.border)
         newton.lines.solve(program, self.border, self.border)
-        edges, inner = newton.edges[0].all, newton.inner(0)
-        alone, coupled = (  # of the conduction current
-            program.apply(responses, edges, self.weight, part, region=inner) for part in (newton.right, self.border)
-        )
-        assert isinstance(alone, Register)
-        assert isinstance(coupled, Register)
+        alone, coupled = (self._response(program, part) for part in (newton.right, self.border))
         step = Register("correction of the voltage")
-        slope = loop.storage * self.thermal + self.own * (loop.share * self.thermal + CHARGE * coupled)
-        moved = self.own * CHARGE * alone
+        slope = loop.storage * self.thermal + self.own * (loop.share * self.thermal + coupled)
+        moved = self.own * alone
         if newton.coefficients.barriers:
             stored = self.capacitance * self.thermal
             moved = moved + stored * self._fall(program, newton.right[0])
             slope = slope + stored * (self._fall(program, self.border[0]) - 1.0)
         program.let(step, -(residual + moved) / slope)
         return step
+
+    def _response(self, program: Program, change: Sequence[Field]) -> Node:
+        """Record the change of the conduction current due to corrections, A/cm2."""
+        newton, total = self.newton, as_node(0.0)
+        ndim = self.device.grid.ndim
+        for axis, (edges, weight) in enumerate(zip(newton.edges, self.weight, strict=True)):
+            made = responses(ndim, axis)
+            found: Any = program.apply(made, edges.all, weight, list(change), region=newton.inner(axis))
+            total = total + found
+        return self.per_area * total
 
     # After an attempt ----------------------------------------------------------------------------------------------
     def estimate(self, program: Program, error: Register) -> None:
@@ -366,18 +395,15 @@ class Stages:
         return self.thermal * ((self.drop - (OUTER / IMPLICIT) * self.drop_inside) / self.own)
 
     def accept(self, program: Program) -> Any:
-        """Record that the attempt becomes the present state; return the charge that passed, 1/cm2, with extremes."""
-        state, newton, c = self.state, self.newton, self.newton.coefficients
-        passed = program.apply(
-            moved, *self.flow, c.edges[0].coupling, self.weight, self.change[0], outer=OUTER * self.h, own=self.own,
-            region=newton.inner(0),
-        )  # fmt: skip
+        """Record that the attempt becomes the present state; return the charge that passed, C/cm2, with extremes."""
+        state, newton = self.state, self.newton
+        passed = self._passed(program)
         program.apply(
             kept,
             (*state.next, newton.n, newton.p, *self.late, *self.change),
             (*state.now, *self.before, *self.early, *self.last),
         )
-        program.apply(kept, self.flow[2:], self.flow[:1])
+        self._keep_flow(program, 0)
         if self.loop is not None:
             program.let(self.loop.before, self.loop.at(self.bias * self.thermal))
         program.let(self.rise_before, self.rise)
@@ -385,3 +411,20 @@ class Stages:
         program.let(self.h_before, self.h)
         program.let(state.bias, self.bias)
         return passed
+
+    def _passed(self, program: Program) -> SimpleNamespace:
+        """Record the charge that passed in a step: the mean, and extremes of all planes or, with two axes, contacts."""
+        newton, ndim, total = self.newton, self.device.grid.ndim, as_node(0.0)
+        found: Any = None
+        for axis, (coupling, weight, out) in enumerate(zip(self._couplings, self.weight, self.passed, strict=True)):
+            found = program.apply(
+                moved(ndim, axis), *(part[axis] for part in self.flow), coupling, weight, self.change[0], out,
+                outer=OUTER * self.h, own=self.own, region=newton.inner(axis),
+            )  # fmt: skip
+            total = total + found.mean
+        ends = (found.least, found.most)
+        if ndim > 1:
+            contacts: Any = program.apply(gathered, self.passed, newton.coefficients.nodes.contact)
+            ends = (mg.min(contacts.anode, -contacts.cathode), mg.max(contacts.anode, -contacts.cathode))
+        mean, least, most = (self.per_area * item for item in (total, *ends))
+        return SimpleNamespace(mean=mean, least=least, most=most)
