@@ -15,7 +15,7 @@ from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.photodiode.bands import BANDS, with_bands
 from minga.models.photodiode.biases import biases_of, check_biases
-from minga.models.photodiode.drawings import LEVELS
+from minga.models.photodiode.drawings import LEVELS, styles_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_transient import TransientSettings, WaveSettings
@@ -67,7 +67,7 @@ def transient_case(settings: PhotodiodeSettings, device: Device, directory: Path
     return replace(
         model,
         notes=(*notes, *_notes(device, what), *model.notes),
-        presentation=replace(model.presentation, drawings=_drawings(device, what)),
+        presentation=replace(model.presentation, fields=styles_of(model, device), drawings=_drawings(device, what)),
     )
 
 
@@ -139,7 +139,7 @@ def _problem(settings: PhotodiodeSettings, what: Transient) -> Problem:
     extremes = tuple(dict.fromkeys(what.voltage.extremes))
     return Problem(
         bias=extremes, curves=("dark",) if settings.light is None else ("lit",),
-        ionisation=settings.ionisation is not False, scheme=settings.scheme, **options,
+        ionisation=settings.ionisation is not False, scheme=settings.scheme, linear=settings.linear, **options,
     )  # fmt: skip
 
 
@@ -289,6 +289,7 @@ def _notes(device: Device, what: Transient) -> Iterator[tuple[str, str]]:
 def _drawings(device: Device, what: Transient) -> tuple[Drawing, ...]:
     """Return drawings of currents and voltages over time, and of the field and the carriers at the end."""
     spans = tuple(Span(layer.name, 1e4 * layer.start, 1e4 * layer.end) for layer in device.layers)
+    point = device.middle if device.grid.ndim == 2 else None
     parts = {"conduction": "J_conduction", "displacement": "J_displacement"}
     found = [
         Drawing("Current density", {"total": "J"}, over="t", unit="A/cm2"),
@@ -300,8 +301,10 @@ def _drawings(device: Device, what: Transient) -> tuple[Drawing, ...]:
         found.append(Drawing("Light", {"light": "light"}, over="t", unit="1"))
     for title, names, unit, logarithmic in (
         ("Bands", dict(zip(LEVELS, BANDS, strict=True)), "eV", False),
-        ("Field", {"field": "field"}, "V/cm", False),
+        ("Field", {"field": "field" if point is None else f"field_{device.grid.axes[0]}"}, "V/cm", False),
         ("Carriers", {"electrons": "electrons", "holes": "holes"}, "1/cm3", True),
     ):
-        found.append(Drawing(title, names, unit=unit, logarithmic=logarithmic, spans=spans, state=("t", "s")))
+        found.append(
+            Drawing(title, names, unit=unit, logarithmic=logarithmic, spans=spans, state=("t", "s"), point=point)
+        )
     return tuple(found)

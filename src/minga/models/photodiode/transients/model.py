@@ -101,7 +101,7 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
             *coefficients.fields,
         ),
         step=step,
-        initial={**coefficients.values, **stages.values},
+        initial={**coefficients.values, **stages.currents.values},
         output=tuple(item.name for item in pictures.fields),
         observe=observe,
         observables=observables,
@@ -112,6 +112,7 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
         explain=_explainer(stepping),
         over=Over(stepping.over, _finished(stepping)),
         tables={"transient": COLUMNS},
+        opening=True,
         clock=Clock(target=stepping.goal),
         hierarchies=hierarchies_of(newton.lines),
     )  # fmt: skip

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any, Final
 
 from minga.engine.program import Program
@@ -13,9 +11,9 @@ from minga.lang.expr import Node, as_node, where
 from minga.models.photodiode.solver.lowering import lowered_increments, row_of
 from minga.models.photodiode.solver.newton import NEVER, WILD, Newton, clipped
 from minga.models.photodiode.solver.state import State
-from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients.circuit import Loop
+from minga.models.photodiode.transients.currents import Currents
 from minga.models.photodiode.transients.increments import (
     bordered,
     corrected,
@@ -27,9 +25,7 @@ from minga.models.photodiode.transients.increments import (
     risen,
     steady_rates,
 )
-from minga.models.photodiode.transients.passing import fallen, flows, gathered, moved, responses
 from minga.models.photodiode.transients.problem import Transient
-from minga.models.photodiode.transients.terminals import Weighting, weighting
 from minga.models.photodiode.transients.waveform import Source
 from minga.solve.integrators.tr_bdf2 import ERROR, IMPLICIT, INNER, OUTER
 from minga.space.boundary import fixed
@@ -59,14 +55,12 @@ class Stages:
         Their increase in the attempt, with that of the carriers that neutral dopants keep, 1/cm3.
     early, inner, late
         Increase of the carriers of each node without the light, 1/cm2 s, at the beginning, the inner point and the end.
-    flow
-        Flux of charge through the edges along each axis at the same times, 1/cm2 s.
     border
         Response of the unknowns to the device's voltage, kT/q per kT/q.
     passed
         Charge that passed the edges along each axis in an accepted step, 1/cm2.
-    weighting
-        Weights of the edges and contacts in the current of the terminals; `weight` and `share` are their fields.
+    currents
+        Currents of the edges and of the terminals.
     loop
         The circuit, or None if the source determines the voltage.
     rise, rise_before
@@ -104,12 +98,8 @@ class Stages:
     early: tuple[Field, ...] = field(init=False)
     inner: tuple[Field, ...] = field(init=False)
     late: tuple[Field, ...] = field(init=False)
-    flow: tuple[tuple[Field, ...], ...] = field(init=False)
-    passed: tuple[Field, ...] = field(init=False)
     border: tuple[Field, ...] = field(init=False)
-    weighting: Weighting = field(init=False)
-    weight: tuple[Field, ...] = field(init=False)
-    share: Field = field(init=False)
+    currents: Currents = field(init=False)
     loop: Loop | None = field(init=False)
     rise: Register = field(default_factory=lambda: Register("rise"))
     rise_before: Register = field(default_factory=lambda: Register("rise before"))
@@ -132,11 +122,8 @@ class Stages:
     def __post_init__(self) -> None:
         grid, put = self.state.grid, object.__setattr__
 
-        def declare(what: str, count: int, centre: str = "") -> tuple[Field, ...]:
-            return tuple(
-                Field(f"{what} {k}", grid, boundary=fixed(0.0), centre=(centre,) if centre else ())
-                for k in range(count)
-            )
+        def declare(what: str, count: int) -> tuple[Field, ...]:
+            return tuple(Field(f"{what} {k}", grid, boundary=fixed(0.0)) for k in range(count))
 
         for name, count in (
             ("change", 3),
@@ -148,30 +135,15 @@ class Stages:
             ("late", 2),
         ):
             put(self, name, declare(f"transient {name}", count))
-        across = [declare(f"transient flow across {axis}", 4, axis) for axis in grid.axes]
-        put(self, "flow", tuple(zip(*(part[:3] for part in across), strict=True)))
-        put(self, "passed", tuple(part[3] for part in across))
         put(self, "border", declare("transient border", 3) if self.transient.circuit.external else ())
-        put(self, "weighting", weighting(self.device))
-        put(self, "weight", tuple(Field(f"weight of edges across {axis}", grid, centre=axis) for axis in grid.axes))
-        put(self, "share", Field("weight of contacts", grid))
-        storage = self.capacitance + self.transient.circuit.capacitance
+        put(self, "currents", Currents(self.newton))
+        storage = self.currents.capacitance + self.transient.circuit.capacitance
         put(self, "loop", Loop(self.transient.circuit, storage) if self.transient.circuit.external else None)
 
     @property
     def device(self) -> Device:
         """The device."""
         return self.newton.coefficients.device
-
-    @property
-    def capacitance(self) -> float:
-        """Capacitance of the device without carriers, F/cm2."""
-        return self.weighting.capacitance
-
-    @property
-    def per_area(self) -> float:
-        """Current density for a flux of one carrier a second through the device, A/cm2."""
-        return CHARGE / float(self.device.areas[0][1].sum())
 
     @property
     def thermal(self) -> float:
@@ -183,17 +155,8 @@ class Stages:
         """All fields, for a Model."""
         return (
             *self.change, *self.last, *self.before, *self.stored, *self.early, *self.inner, *self.late,
-            *(item for part in self.flow for item in part), *self.passed, *self.border, *self.weight, self.share,
+            *self.border, *self.currents.fields,
         )  # fmt: skip
-
-    @property
-    def values(self) -> dict[Field, Any]:
-        """Initial values of the constant fields."""
-        return {**dict(zip(self.weight, self.weighting.edges, strict=True)), self.share: self.weighting.contacts}
-
-    @property
-    def _couplings(self) -> list[Field]:
-        return [edge.coupling for edge in self.newton.coefficients.edges]
 
     @property
     def slopes(self) -> tuple[Field, ...]:
@@ -207,8 +170,8 @@ class Stages:
         newton.evaluate(program, state.now, bias, 0.0)
         program.apply(kept, (newton.n, newton.p), self.before)
         program.apply(steady_rates, newton.right[1:], self.early)
-        self._current(program)
-        self._keep_flow(program, 0)
+        program.let(self.conduction, self.currents.conducted(program))
+        self.currents.keep(program, 0)
         program.let(self.conduction_before, self.conduction)
         program.let(self.bias, bias)
 
@@ -228,7 +191,7 @@ class Stages:
             self._stage(program)
             with program.when((stage == 0) & (self.solved > 0)):
                 program.apply(kept, self.late, self.inner)
-                self._keep_flow(program, 1)
+                self.currents.keep(program, 1)
                 program.let(self.bright_inside, self.bright)
                 program.let(self.drop_inside, self.drop)
                 if self.loop is not None:
@@ -285,7 +248,7 @@ class Stages:
                     volts, grown = self.bias * self.thermal, self.rise * self.thermal
                     residual = self.loop.gap(volts, grown, self.conduction, self.own, early, inner)
                     if newton.coefficients.barriers:
-                        residual = residual + self.capacitance * self.thermal * (self.drop - self.rise)
+                        residual = residual + self.currents.capacitance * self.thermal * (self.drop - self.rise)
                     step = self._voltage_step(program, residual)
                     program.let(self.rise, self.rise + clipped(step))
                     program.let(self.bias, self.state.bias + self.rise)
@@ -309,9 +272,10 @@ class Stages:
         newton.through_edges(program, state.next)
         newton.assemble(program, state.next, self.bias, 0.0)
         program.apply(
-            in_time, nodes.contact, c.free, nodes.volume, nodes.generation, self._couplings, self.change,
-            self.stored, after, newton.activities, c.dopants, self.early, self.inner, self.late, newton.right,
-            newton.lines.matrix[1], light=self.bright, lit=lit, first=early, second=inner, scale=1.0 / self.own,
+            in_time, nodes.contact, c.free, nodes.volume, nodes.generation, [edge.coupling for edge in c.edges],
+            self.change, self.stored, after, newton.activities, c.dopants, self.early, self.inner, self.late,
+            newton.right, newton.lines.matrix[1], light=self.bright, lit=lit, first=early, second=inner,
+            scale=1.0 / self.own,
             into={"largest": newton.residual, "place": newton.worst},
         )  # fmt: skip
         for barrier in c.barriers:
@@ -320,26 +284,8 @@ class Stages:
                 rise=self.rise, region=row_of(barrier, c.device.grid.shape),
             )  # fmt: skip
             program.let(newton.residual, mg.max(newton.residual, found))
-        program.let(self.drop, self._fall(program, self.change[0]))
-        self._current(program)
-
-    def _current(self, program: Program) -> None:
-        """Record the conduction current of the last evaluated state."""
-        newton, total = self.newton, as_node(0.0)
-        for axis, (edges, weight, out) in enumerate(zip(newton.edges, self.weight, self.flow[2], strict=True)):
-            found: Any = program.apply(flows, edges.all, weight, out, region=newton.inner(axis))
-            total = total + found
-        program.let(self.conduction, self.per_area * total)
-
-    def _keep_flow(self, program: Program, time: int) -> None:
-        """Record that the flux of the last evaluated state is that at the beginning (0) or the inner point (1)."""
-        for item, other in zip(self.flow[2], self.flow[time], strict=True):
-            program.apply(kept, [item], [other])
-
-    def _fall(self, program: Program, potential: Field) -> Any:
-        """Record the drop of a potential in the device; that of increments is the voltage's without barriers."""
-        barriers = self.newton.coefficients.barriers
-        return program.apply(fallen, potential, self.share) if barriers else as_node(self.rise)
+        program.let(self.drop, self.currents.drop(program, self.change[0]) if c.barriers else self.rise)
+        program.let(self.conduction, self.currents.conducted(program))
 
     def _voltage_step(self, program: Program, residual: Any) -> Register:
         """Record the correction of the voltage, kT/q, which couples to the corrections in `newton.right`."""
@@ -347,26 +293,16 @@ class Stages:
         assert loop is not None
         program.apply(bordered, newton.coefficients.nodes.contact, newton.coefficients.free, self.border)
         newton.lines.solve(program, self.border, self.border)
-        alone, coupled = (self._response(program, part) for part in (newton.right, self.border))
+        alone, coupled = (self.currents.responses(program, part) for part in (newton.right, self.border))
         step = Register("correction of the voltage")
         slope = loop.storage * self.thermal + self.own * (loop.share * self.thermal + coupled)
         moved = self.own * alone
         if newton.coefficients.barriers:
-            stored = self.capacitance * self.thermal
-            moved = moved + stored * self._fall(program, newton.right[0])
-            slope = slope + stored * (self._fall(program, self.border[0]) - 1.0)
+            stored = self.currents.capacitance * self.thermal
+            moved = moved + stored * self.currents.drop(program, newton.right[0])
+            slope = slope + stored * (self.currents.drop(program, self.border[0]) - 1.0)
         program.let(step, -(residual + moved) / slope)
         return step
-
-    def _response(self, program: Program, change: Sequence[Field]) -> Node:
-        """Record the change of the conduction current due to corrections, A/cm2."""
-        newton, total = self.newton, as_node(0.0)
-        ndim = self.device.grid.ndim
-        for axis, (edges, weight) in enumerate(zip(newton.edges, self.weight, strict=True)):
-            made = responses(ndim, axis)
-            found: Any = program.apply(made, edges.all, weight, list(change), region=newton.inner(axis))
-            total = total + found
-        return self.per_area * total
 
     # After an attempt ----------------------------------------------------------------------------------------------
     def estimate(self, program: Program, error: Register) -> None:
@@ -397,13 +333,13 @@ class Stages:
     def accept(self, program: Program) -> Any:
         """Record that the attempt becomes the present state; return the charge that passed, C/cm2, with extremes."""
         state, newton = self.state, self.newton
-        passed = self._passed(program)
+        passed = self.currents.passed(program, self.change[0], OUTER * self.h, self.own)
         program.apply(
             kept,
             (*state.next, newton.n, newton.p, *self.late, *self.change),
             (*state.now, *self.before, *self.early, *self.last),
         )
-        self._keep_flow(program, 0)
+        self.currents.keep(program, 0)
         if self.loop is not None:
             program.let(self.loop.before, self.loop.at(self.bias * self.thermal))
         program.let(self.rise_before, self.rise)
@@ -411,20 +347,3 @@ class Stages:
         program.let(self.h_before, self.h)
         program.let(state.bias, self.bias)
         return passed
-
-    def _passed(self, program: Program) -> SimpleNamespace:
-        """Record the charge that passed in a step: the mean, and extremes of all planes or, with two axes, contacts."""
-        newton, ndim, total = self.newton, self.device.grid.ndim, as_node(0.0)
-        found: Any = None
-        for axis, (coupling, weight, out) in enumerate(zip(self._couplings, self.weight, self.passed, strict=True)):
-            found = program.apply(
-                moved(ndim, axis), *(part[axis] for part in self.flow), coupling, weight, self.change[0], out,
-                outer=OUTER * self.h, own=self.own, region=newton.inner(axis),
-            )  # fmt: skip
-            total = total + found.mean
-        ends = (found.least, found.most)
-        if ndim > 1:
-            contacts: Any = program.apply(gathered, self.passed, newton.coefficients.nodes.contact)
-            ends = (mg.min(contacts.anode, -contacts.cathode), mg.max(contacts.anode, -contacts.cathode))
-        mean, least, most = (self.per_area * item for item in (total, *ends))
-        return SimpleNamespace(mean=mean, least=least, most=most)

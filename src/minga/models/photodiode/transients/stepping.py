@@ -148,7 +148,7 @@ class Stepping:
             slope = stages.falling()
         elif loop is not None:
             slope = (loop.at(stages.bias * stages.thermal) - stages.conduction) / loop.storage
-        program.let(self.displacement, stages.capacitance * slope)
+        program.let(self.displacement, stages.currents.capacitance * slope)
         program.let(self.current, stages.conduction + self.displacement)
         passed = stages.accept(program)
         size = mg.max(mg.abs(as_node(passed.least)), mg.abs(as_node(passed.most)))
