@@ -84,7 +84,6 @@ def test_wave_forms(tmp_path: Path) -> None:
         ({}, {"current": "1 mA/cm2"}, "current in a transient"),
         ({}, {"curves": ["dark"]}, "curves in a transient"),
         ({}, {"scheme": "gummel"}, "a transient by scheme = 'gummel'"),
-        ({}, {"width": 1.0, "columns": 3}, "a transient of a device with two axes"),
         ({"light": {"kind": "step"}}, {"light": None}, "light as a function of time, but there is no light"),
         ({"light": {"kind": "step", "to": -0.5}}, {}, "light falls to -0.5 of its power"),
         ({"light": {"kind": "step", "width": "1 ps"}}, {}, "kind = 'step' has no width"),

@@ -79,7 +79,10 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
         problem, bias=(what.voltage.beginning,), current=(), curves=("dark",), gain=False, quasistatic_capacitance=False
     )
     coefficients = Coefficients(device)
-    newton = Newton(coefficients, problem.ionisation, problem.tolerance, problem.limit, linear=problem.linear)
+    newton = Newton(
+        coefficients, problem.ionisation, problem.tolerance, problem.limit, linear=problem.linear,
+        keep=what.circuit.external,
+    )  # fmt: skip
     rescue = rescue_of(newton)
     track = Track("dark", problem.ionisation, newton, State(device.grid, "transient"), rescue)
     biasing = Biasing(
