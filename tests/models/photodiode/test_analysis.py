@@ -100,8 +100,13 @@ def test_devices_that_are_not_covered_are_refused() -> None:
         read_settings("photodiode", tomllib.loads(examples()["si-1"].read_text())["photodiode"]), path.parent
     )
     ac = Problem((0.0,), mode="ac", frequencies=(1e6,))
-    with pytest.raises(CaseError, match="a device with two axes"):
-        photodiode(planar, Problem((0.0,), mode="noise"))
+    with pytest.raises(CaseError, match="a device with two axes, which has no single profile"):
+        photodiode(planar, Problem((0.0,), mode="noise", noise_method="profile"))
+    same_side = replace(
+        planar, terminals=(planar.terminals[0], replace(planar.terminals[1], nodes=planar.terminals[0].nodes))
+    )
+    with pytest.raises(CaseError, match="whose contacts are on the same side"):
+        photodiode(same_side, Problem((0.0,), mode="noise"))
     with pytest.raises(CaseError, match="with the pointwise scheme"):
         photodiode(line, replace(ac, scheme="pointwise"))
     with pytest.raises(CaseError, match="without light"):

@@ -34,7 +34,8 @@ def analysis_of(settings: PhotodiodeSettings) -> dict[str, Any]:
         options = settings.ac or AcSettings()
         found |= {"frequencies": _frequencies(options), "circuit": _circuit(options, "ac")}
     elif mode == "noise":
-        found["circuit"] = _circuit(settings.noise or NoiseSettings(), "noise")
+        noise = settings.noise or NoiseSettings()
+        found |= {"noise_method": noise.method, "circuit": _circuit(noise, "noise")}
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -73,9 +73,22 @@ class CvSettings(BaseModel):
 
 
 class NoiseSettings(BaseModel):
-    """Table [photodiode.noise]: the circuit of `mode = "noise"`."""
+    """Table [photodiode.noise]: the method and the circuit of `mode = "noise"`.
+
+    Attributes
+    ----------
+    method
+        `"profile"` for one axis, by default, or `"adjoint"`.
+    area, load
+        Area of the device and load.
+    """
 
     model_config = _STRICT
+
+    method: Annotated[
+        Literal["profile", "adjoint"] | None,
+        Field(description='method = "profile", the default with one axis, or "adjoint"'),
+    ] = None
 
     area: Annotated[Area | None, _AREA] = None
     load: Annotated[

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.engine.program import Program
+from minga.lang.expr import as_node
 from minga.models.photodiode.solver.biasing import Track
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.solver.small_signal import SmallSignal
@@ -78,7 +79,7 @@ class Fluctuations:
         """
         track, signal, equations = self.track, self.signal, self.track.equations
         c, state = equations.coefficients, track.state
-        signal.factorise(program, 0.0)
+        signal.factorise(program, as_node(0.0))
         signal.solve(program, signal.response)
         sign = photocurrent_sign(c.device) * c.device.direction
         light = 1.0 if track.curve == "lit" else 0.0
