@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Linear, Problem
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.device import Device
-from minga.models.photodiode.transients.circuit import DriveCircuit
 from minga.models.photodiode.transients.model import transient
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.terminals import weighting
@@ -24,14 +24,14 @@ from thinned import thinned
 
 from .evidence import Evidence
 from .photodiodes import solved
-from .transients import PHYSICS, coarse, followed, wide, window
+from .transients import PHYSICS, coarse, followed, loaded, wide, window
 
 SECTION = "photodiode: transients with two axes"
 SYMMETRIES = ("plane", "cylinder")
-LOADED = DriveCircuit(1e-4, 1e-17, 1e-8)
+LOADED = loaded(1e-4, 1e-17, 1e-8)
 
 
-def equal_steps(count: int, circuit: DriveCircuit, until: float = 4e-12, light: float = 1.0) -> Transient:
+def equal_steps(count: int, circuit: Circuit, until: float = 4e-12, light: float = 1.0) -> Transient:
     """A ramp of the voltage and one of the light, in steps of one length that end at their corners."""
     h = until / count
     return Transient(
@@ -72,8 +72,8 @@ def left_at(device: Device, edges: tuple[np.ndarray, ...], nodes: np.ndarray) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("symmetry", SYMMETRIES)
-@pytest.mark.parametrize("circuit", [DriveCircuit(), LOADED], ids=["direct", "loaded"])
-def test_charge_is_conserved(symmetry: str, circuit: DriveCircuit, evidence: Evidence) -> None:
+@pytest.mark.parametrize("circuit", [loaded(), LOADED], ids=["direct", "loaded"])
+def test_charge_is_conserved(symmetry: str, circuit: Circuit, evidence: Evidence) -> None:
     """Without generation and recombination, the charge that passed is that of the stored holes and the displacement."""
     device = window(symmetry)
     device = replace(
@@ -99,7 +99,7 @@ def test_charge_is_conserved(symmetry: str, circuit: DriveCircuit, evidence: Evi
     expected = (stored + left_at(device, tuple(displaced), anode)) / width
     minorities = abs(rows[0]["J"]) * rows[-1]["t"]  # all that contacts emit and take up besides
     off = max(abs(rows[-1]["charge"] - expected) - 2.0 * minorities, 0.0) / abs(expected)
-    evidence.at_most(SECTION, f"{symmetry}, {'loaded' if circuit.external else 'direct'}: charge lost", off, 1e-13)
+    evidence.at_most(SECTION, f"{symmetry}, {'loaded' if circuit.load else 'direct'}: charge lost", off, 1e-13)
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import minga as mg
 from minga.case.load import read_settings
 from minga.engine.comm import Comm, run_virtual
 from minga.models.photodiode.case import device_of
+from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients.model import transient
@@ -115,6 +116,11 @@ def wide(symmetry: str = "plane", **options: Any) -> Device:
     """The device `coarse` with three nodes across."""
     device = stack(COARSE, np.linspace(0.0, 1e-4, 51), width=2.0, columns=3, symmetry=symmetry, **options)
     return replace(device, generation=np.where(device.layer == 1, 1e20, 0.0))
+
+
+def loaded(load: float = 0.0, inductance: float = 0.0, pad: float = 0.0) -> Circuit:
+    """A circuit of a device of 1 cm2."""
+    return Circuit(1.0, load, pad=pad, inductance=inductance)
 
 
 def followed(

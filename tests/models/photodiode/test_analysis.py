@@ -19,6 +19,7 @@ from minga.models.photodiode.case import device_of, problem_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Problem
+from minga.solve.complex_numbers import Complex
 
 
 def problem(example: str = "si-1", **changes: Any) -> Problem:
@@ -85,6 +86,21 @@ def test_wrong_options_are_refused(changes: dict[str, Any], words: str) -> None:
 def test_wrong_problems_are_refused(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(CaseError, match=re.escape(words)):
         Problem((0.0,), **arguments)
+
+
+def test_attenuation_of_a_circuit() -> None:
+    """The current of a source beside the device over that of the load, by complex impedances."""
+    y, w = 2e-3 + 3e-2j, 5e10
+    for circuit in (
+        Circuit(1e-2, 40.0, 15.0, 3e-14),
+        Circuit(1e-2, 40.0, 15.0, 3e-14, 2e-10),
+        Circuit(1e-2, 0.0, 0.0, 1e-14, 1e-9),
+    ):
+        branch = circuit.load + 1j * w * circuit.inductance
+        outside = circuit.series + 1.0 / (1.0 / branch + 1j * w * circuit.pad)
+        expected = (1.0 + 1e-2 * y * outside) * (1.0 + 1j * w * circuit.pad * branch)
+        found = circuit.attenuation(Complex(y.real, y.imag), w)
+        assert complex(found.re, found.im) == pytest.approx(expected, rel=1e-12)
 
 
 def test_wrong_circuits_are_refused() -> None:

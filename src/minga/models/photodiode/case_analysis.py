@@ -14,7 +14,7 @@ from minga.models.photodiode.solver.problem import MOST_FREQUENCIES
 
 __all__ = ["analysis_of"]
 
-_CIRCUIT: Final = ("load", "series", "pad")
+_CIRCUIT: Final = ("load", "series", "pad", "inductance")
 """Options of a circuit, which require an area."""
 
 

@@ -19,10 +19,10 @@ from minga.models.photodiode.drawings import LEVELS, styles_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_transient import TransientSettings, WaveSettings
+from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.depletion import Depletion
 from minga.models.photodiode.structure.device import Device
-from minga.models.photodiode.transients.circuit import DriveCircuit
 from minga.models.photodiode.transients.model import transient
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Waveform
@@ -60,7 +60,7 @@ def transient_case(settings: PhotodiodeSettings, device: Device, directory: Path
     what = transient_of(settings, directory)
     problem = _problem(settings, what)
     check_biases(device, problem.bias, f"{_KEY}.voltage")
-    if problem.ionisation and not what.circuit.external:
+    if problem.ionisation and not what.drive.external:
         _check_breakdown(device, what.voltage)
     model = with_bands(transient(device, problem, what), device, ("dark",), "")
     notes = tuple(note for note in notes_of(device, problem) if note[0] != "solved for")
@@ -143,19 +143,19 @@ def _problem(settings: PhotodiodeSettings, what: Transient) -> Problem:
     )  # fmt: skip
 
 
-def _circuit(given: TransientSettings) -> DriveCircuit:
-    """Return the circuit per area."""
-    elements = {name: getattr(given, name) for name in ("load", "inductance", "pad") if getattr(given, name)}
-    if elements and given.area is None:
+def _circuit(given: TransientSettings) -> Circuit | None:
+    """Return the circuit; None without elements."""
+    names = ("load", "series", "pad", "inductance")
+    elements: dict[str, float] = {name: getattr(given, name) for name in names if getattr(given, name)}
+    if not elements:
+        return None
+    if given.area is None:
         raise CaseError(
             f"{' and '.join(elements)} without the area of the device",
             key=f"{_KEY}.area",
             remedy='write area = "100 um2": currents are computed per area',
         )
-    area = given.area or 1.0
-    return DriveCircuit(
-        elements.get("load", 0.0) * area, elements.get("inductance", 0.0) * area, elements.get("pad", 0.0) / area
-    )
+    return Circuit(given.area, **{"load": 0.0, **elements})
 
 
 # Wave forms ----------------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def _read(name: str, key: str, directory: Path) -> Iterator[tuple[float, float]]
 def _notes(device: Device, what: Transient) -> Iterator[tuple[str, str]]:
     low, high = what.voltage.extremes
     span = f"{low:g} V" if low == high else f"{low:g} to {high:g} V"
-    circuit = what.circuit
+    circuit = what.drive
     parts = [
         f"{value:.4g} {unit}"
         for value, unit in (

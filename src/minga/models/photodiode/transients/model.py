@@ -81,12 +81,12 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
     coefficients = Coefficients(device)
     newton = Newton(
         coefficients, problem.ionisation, problem.tolerance, problem.limit, linear=problem.linear,
-        keep=what.circuit.external,
+        keep=what.drive.external,
     )  # fmt: skip
     rescue = rescue_of(newton)
     track = Track("dark", problem.ionisation, newton, State(device.grid, "transient"), rescue)
     biasing = Biasing(
-        coefficients, problem, (track,), brightness=what.light.beginning, resistance=what.circuit.resistance
+        coefficients, problem, (track,), brightness=what.light.beginning, resistance=what.drive.resistance
     )
     sources = Source(what.voltage, "voltage"), Source(what.light, "light")
     stages = Stages(what, newton, track.state, *sources, Register("dt"), Register("start of the step"))
@@ -189,7 +189,7 @@ def _finished(stepping: Stepping) -> Callable[[Engine], str]:
 
 def _parameters(device: Device, problem: Problem, what: Transient) -> dict[str, object]:
     first, largest, smallest = what.lengths
-    circuit: dict[str, Any] = {name: getattr(what.circuit, name) for name in what.circuit.__dataclass_fields__}
+    circuit: dict[str, Any] = {name: getattr(what.drive, name) for name in what.drive.__dataclass_fields__}
     return {
         "layers": {layer.name: layer.material for layer in device.layers},
         "until": what.until, "voltage": list(what.voltage.values), "circuit": circuit,

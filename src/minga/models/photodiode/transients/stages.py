@@ -135,10 +135,10 @@ class Stages:
             ("late", 2),
         ):
             put(self, name, declare(f"transient {name}", count))
-        put(self, "border", declare("transient border", 3) if self.transient.circuit.external else ())
+        put(self, "border", declare("transient border", 3) if self.transient.drive.external else ())
         put(self, "currents", Currents(self.newton))
-        storage = self.currents.capacitance + self.transient.circuit.capacitance
-        put(self, "loop", Loop(self.transient.circuit, storage) if self.transient.circuit.external else None)
+        storage = self.currents.capacitance + self.transient.drive.capacitance
+        put(self, "loop", Loop(self.transient.drive, storage) if self.transient.drive.external else None)
 
     @property
     def device(self) -> Device:
