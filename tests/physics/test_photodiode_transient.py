@@ -266,6 +266,9 @@ def test_the_same_bits_after_an_interruption(tmp_path: Path) -> None:
     assert rest.attrs["digest"] == whole.attrs["digest"]
     for name in ("t", "J", "V", "charge"):
         assert rest[name].values.tobytes() == whole[name].values.tobytes()
+    assert whole.sizes["observed"] == int(whole["steps_taken"][-1]) + 1
+    assert (float(whole["t"][0]), float(whole["t"][1])) == (0.0, pytest.approx(4e-18))
+    assert float(whole["V"][0]) == pytest.approx(-1.0, rel=1e-8), "the first record is the steady state"
     table = (tmp_path / "run" / "transient.csv").read_text().splitlines()
     assert table[0] == "t,V,V_source,J,J_conduction,J_displacement,charge,light"
     assert len(table) == 1 + int(whole["steps_taken"][-1]) + 1
