@@ -1,16 +1,24 @@
-"""A step of light on a photodiode in DEVSIM, as one would write it there; run by its own Python.
+"""A photodiode over time in DEVSIM, as one would write it there; run by its own Python.
 
-python devsim_transient.py JOB.json   prints a line of JSON: currents of the anode after each step, and seconds
+python devsim_transient.py JOB.json   prints a line of JSON: conduction currents after each step, and seconds
 
 The device and its equations are those of `devsim_curve.py` beside this file, with the charge of the carriers as what
-changes in time. Steps have one length, which DEVSIM leaves to its users.
+changes in time. Steps have one length, which DEVSIM leaves to its users. A step is one solution or, by TR-BDF2, two,
+at the times that `sources` of the job is about: light and voltage of each. Currents are the mean over the edges,
+weighted with their lengths over their permittivities.
 """
 
 import json
 import time
 
 import devsim_curve
+import numpy as np
 from devsim_curve import HERE, Diode, devsim
+
+GAMMA = 2.0 - 2.0**0.5
+"""Where the inner time of TR-BDF2 lies in a step."""
+STAGES = {"transient_tr_bdf2": (("transient_tr", {"gamma": GAMMA}), ("transient_bdf2", {"gamma": GAMMA}))}
+"""Solutions that a step consists of, where they are several."""
 
 
 def solved(job, kind, **more):
@@ -23,22 +31,33 @@ def solved(job, kind, **more):
     return len(said["iterations"])
 
 
+def terminal(diode):
+    """A/cm2 from the anode to the cathode."""
+    flux = sum(np.array(devsim.get_edge_model_values(**HERE, name=f"{c}Current")) for c in ("Electron", "Hole"))
+    weights = np.diff(diode.numbers["x"]) / diode.numbers["permittivity"]
+    return float((weights[diode.edge_order] * flux).sum() / weights.sum())
+
+
 def main():
     job, numbers = devsim_curve.read_job()
     devsim_curve.equation = devsim_curve.stored
     diode = Diode(numbers, job)
-    rows, given_up = diode.curve(False, time.process_time() + job["budget"])
+    _, given_up = diode.curve(False, time.process_time() + job["budget"])
     if given_up is not None:
         raise SystemExit(f"given up at {given_up} V")
     solved(job, "transient_dc")
-    devsim.set_parameter(**HERE, name="Light", value=1.0)
-    currents, iterations, began = [], 0, time.process_time()
-    for _ in range(job["count"]):
-        iterations += solved(job, job["method"], tdelta=job["length"], charge_error=1e30)
-        currents.append(diode.current("anode"))
-    seconds = time.process_time() - began
+    currents, iterations, seconds = [terminal(diode)], 0, 0.0
+    stages = STAGES.get(job["method"], ((job["method"], {}),))
+    for step in job["sources"]:
+        began = time.process_time()
+        for (kind, more), (light, volts) in zip(stages, step):
+            devsim.set_parameter(**HERE, name="Light", value=light)
+            diode.bias(volts)
+            iterations += solved(job, kind, tdelta=job["length"], charge_error=1e30, **more)
+        seconds += time.process_time() - began
+        currents.append(terminal(diode))
     print()
-    print(json.dumps({"dark": rows[-1]["J"], "J": currents, "seconds": seconds, "iterations": iterations}))
+    print(json.dumps({"J": currents, "seconds": seconds, "iterations": iterations}))
 
 
 if __name__ == "__main__":

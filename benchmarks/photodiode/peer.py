@@ -67,9 +67,13 @@ def spectra(device: Device, asked: Asked, frequencies: Sequence[float], python: 
     return found
 
 
-def transient(device: Device, asked: Asked, method: str, step: float, count: int, python: Path) -> dict[str, Any]:
-    """Return the output of `devsim_transient.py`: currents after each of `count` steps of light, from the dark; s."""
-    return _printed(TRANSIENT, device, asked, python, {"method": method, "length": step, "count": count})
+def transient(
+    device: Device, asked: Asked, method: str, step: float, sources: Sequence[Sequence[tuple[float, float]]],
+    python: Path,
+) -> dict[str, Any]:  # fmt: skip
+    """Return the output of `devsim_transient.py`: currents in the dark and after each step, which are given as
+    light and voltage of each of its solutions; seconds."""
+    return _printed(TRANSIENT, device, asked, python, {"method": method, "length": step, "sources": sources})
 
 
 def _printed(program: Path, device: Device, asked: Asked, python: Path, more: Mapping[str, object]) -> dict[str, Any]:

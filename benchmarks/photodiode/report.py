@@ -11,6 +11,8 @@ from benchmarks.page import tables
 
 ENOUGH_DIGITS, ENOUGH_SPEED, LONGEST = 9, 10.0, 2.0
 """Equal digits; times as fast as DEVSIM in extended precision; seconds of the example's curve."""
+ENOUGH_OF_STEPS = 5
+"""Equal digits of the change of currents in equal steps by the same method."""
 ENOUGH_OF_C = 8
 """Equal digits of small-signal capacitances, which DEVSIM solves for in double precision."""
 
@@ -46,6 +48,8 @@ def targets(content: Mapping[str, Any]) -> Iterator[tuple[str, float, str, bool]
         yield name, whole["seconds"], f"≤ {LONGEST:g}", whole["seconds"] <= LONGEST
     if found := content.get("ac"):
         yield from _of_spectra(found)
+    if found := content.get("transients"):
+        yield from _of_steps(found)
 
 
 def _of_spectra(found: Mapping[str, Any]) -> Iterator[tuple[str, float, str, bool]]:
@@ -55,6 +59,19 @@ def _of_spectra(found: Mapping[str, Any]) -> Iterator[tuple[str, float, str, boo
         yield f"a frequency: times as fast, {name}", ratio, f"≥ {ENOUGH_SPEED:g}", ratio >= ENOUGH_SPEED
     fewest = min(row["digits_C"] for row in found["rows"])
     yield "fewest equal digits of C", fewest, f"≥ {ENOUGH_OF_C}", fewest >= ENOUGH_OF_C
+
+
+def _of_steps(found: Mapping[str, Any]) -> Iterator[tuple[str, float, str, bool]]:
+    """The same of transients, where DEVSIM uses the method that minga has."""
+    same = [row for row in found["rows"] if "digits" in row]
+    if not same:
+        return
+    fewest = min([found["digits_of_both"], *(row["digits"] for row in same)])
+    yield "transients: fewest equal digits in equal steps", fewest, f"≥ {ENOUGH_OF_STEPS}", fewest >= ENOUGH_OF_STEPS
+    own = {row["steps"]: row["seconds"] for row in found["rows"] if row["name"] == "minga"}
+    for name in ("extended", "double"):
+        least = min(row["seconds"] / own[row["steps"]] for row in same if row["name"].endswith(name))
+        yield f"a step in time: times as fast, {name}", least, f"≥ {ENOUGH_SPEED:g}", least >= ENOUGH_SPEED
 
 
 def _ac(found: Mapping[str, Any]) -> Iterator[str]:
@@ -115,12 +132,17 @@ def _loop(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _transients(found: Mapping[str, Any]) -> Iterator[str]:
-    yield f"Steps of one length after a step of light, {1e12 * found['until']:g} ps, {found['nodes']} nodes:"
+    yield f"Steps of one length while light rises and after it, {1e12 * found['until']:g} ps, {found['nodes']} nodes:"
     yield ""
-    yield "| steps | | largest error of the current | milliseconds a step | iterations a step |"
-    yield "|---|---|---|---|---|"
+    yield "| steps | | largest error of the current | digits of minga's | milliseconds a step | iterations a step |"
+    yield "|---|---|---|---|---|---|"
     for row in found["rows"]:
         name = "minga, TR-BDF2" if row["name"] == "minga" else f"DEVSIM, {row['name']} precision"
+        digits = f"{row['digits']:.1f}" if "digits" in row else ""
         yield (
-            f"| {row['steps']} | {name} | {row['error']:.1e} | {1e3 * row['seconds']:.2g} | {row['iterations']:.1f} |"
+            f"| {row['steps']} | {name} | {row['error']:.1e} | {digits} | {1e3 * row['seconds']:.2g} "
+            f"| {row['iterations']:.1f} |"
         )
+    if "digits_of_both" in found:
+        yield ""
+        yield f"With a ramp of the voltage besides, {found['digits_of_both']:.1f} digits agree in extended precision."

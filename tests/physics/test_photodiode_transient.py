@@ -18,7 +18,6 @@ import pytest
 import minga as mg
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
-from minga.models.photodiode.transients.circuit import DriveCircuit
 from minga.models.photodiode.transients.model import transient
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Waveform
@@ -28,7 +27,7 @@ from thinned import thinned
 from .evidence import Evidence
 from .photodiodes import device as example
 from .photodiodes import digits, solved
-from .transients import PHYSICS, ac_1, at, coarse, followed, pin_a, step
+from .transients import PHYSICS, ac_1, at, coarse, followed, loaded, pin_a, step
 
 SECTION = "photodiode: transients"
 LIGHT_STEP = {0.5: 0.07623, 1: 0.15125, 2: 0.29100, 5: 0.62864, 7: 0.78577, 10: 0.92190, 15: 0.99331, 20: 0.99990}
@@ -53,7 +52,7 @@ def test_a_step_of_light(evidence: Evidence) -> None:
 
 @functools.cache
 def recovery() -> list[dict[str, Any]]:
-    what = Transient(1e-6, Waveform(*step(1.2, -0.2)), circuit=DriveCircuit(2.0), tolerance=1e-4)
+    what = Transient(1e-6, Waveform(*step(1.2, -0.2)), circuit=loaded(2.0), tolerance=1e-4)
     return followed(ac_1(1e-6), what, [1e-9 * time for time in RECOVERY])
 
 
@@ -122,7 +121,7 @@ def test_a_pulse_of_light_is_collected() -> None:
 
 def test_a_resistance_and_a_capacitance() -> None:
     """A capacitance much larger than the device's is charged exponentially."""
-    what = Transient(3.0, Waveform(*step(-1.0, -2.0)), circuit=DriveCircuit(2.0, 0.0, 1.0), tolerance=1e-4)
+    what = Transient(3.0, Waveform(*step(-1.0, -2.0)), circuit=loaded(2.0, 0.0, 1.0), tolerance=1e-4)
     for row in followed(coarse(), what):
         assert row["V"] == pytest.approx(-2.0 + math.exp(-row["t"] / 2.0), abs=1e-4)
 
@@ -130,7 +129,7 @@ def test_a_resistance_and_a_capacitance() -> None:
 @pytest.mark.slow
 def test_an_inductance() -> None:
     resistance = 0.5
-    circuit = DriveCircuit(resistance, 1.0, 1.0)
+    circuit = loaded(resistance, 1.0, 1.0)
     what = Transient(6.0, Waveform(*step(-1.0, -2.0)), circuit=circuit, tolerance=1e-4, first=0.3, largest=0.3)
     damping = 0.5 * resistance
     turn = math.sqrt(1.0 - damping * damping)
@@ -146,7 +145,7 @@ def test_an_inductance() -> None:
 def test_a_small_step_charges_the_small_signal_capacitance() -> None:
     """PIN-A at -5 V has 1.22634568e-8 F/cm2 up to frequencies far above that of the circuit."""
     time = 100.0 * 1.22634568e-8
-    what = Transient(3.0 * time, Waveform(*step(-5.0, -5.001)), circuit=DriveCircuit(100.0), tolerance=1e-7)
+    what = Transient(3.0 * time, Waveform(*step(-5.0, -5.001)), circuit=loaded(100.0), tolerance=1e-7)
     rows = followed(pin_a(), what)
     for row in rows:
         grown = (rows[0]["V"] - row["V"]) / 1e-3
@@ -209,7 +208,7 @@ def test_many_points_are_like_the_function_they_describe() -> None:
 def test_a_steady_state_stays() -> None:
     """With Fermi-Dirac statistics, fields that saturate mobilities, and light from the beginning."""
     device = coarse(statistics="fermi-dirac", mobility="doping-field")
-    what = Transient(1e-9, Waveform((0.0,), (0.2,)), Waveform((0.0,), (0.3,)), circuit=DriveCircuit(5.0))
+    what = Transient(1e-9, Waveform((0.0,), (0.2,)), Waveform((0.0,), (0.3,)), circuit=loaded(5.0))
     rows = followed(device, what)
     assert len(rows) < 80
     for row in rows:
@@ -233,7 +232,7 @@ def test_an_avalanche_is_quenched_by_a_resistance() -> None:
     """Beyond breakdown the current grows until the resistance lowers the voltage to that of breakdown."""
     device = example("pin-inp")
     physics = Problem((0.0,), ionisation=True)
-    what = Transient(8e-6, Waveform((0.0, 1e-10), (-40.0, -46.0)), circuit=DriveCircuit(100.0), tolerance=5e-3)
+    what = Transient(8e-6, Waveform((0.0, 1e-10), (-40.0, -46.0)), circuit=loaded(100.0), tolerance=5e-3)
     rows = followed(device, what, physics=physics)
     breakdown = solved(device, Problem((-40.0, -46.0), ionisation=True))[-1]["breakdown"]
     assert rows[-1]["V"] == pytest.approx(breakdown, abs=0.1)
@@ -245,7 +244,7 @@ def test_an_avalanche_is_quenched_by_a_resistance() -> None:
 def test_the_same_bits_on_ranks_and_threads(ranks: int, threads: int) -> None:
     light = Waveform((0.0, 1e-12), (0.0, 1.0))
     what = Transient(
-        4e-12, Waveform((1e-12, 2e-12), (-1.0, -2.0)), light, DriveCircuit(1e-4, 0.0, 1e-8), tolerance=0.1, first=1e-14
+        4e-12, Waveform((1e-12, 2e-12), (-1.0, -2.0)), light, loaded(1e-4, 0.0, 1e-8), tolerance=0.1, first=1e-14
     )
     alone, found = (followed(coarse(), what, fields=True, ranks=r, threads=t) for r, t in ((1, 1), (ranks, threads)))
     assert len(alone) == len(found)
@@ -258,7 +257,7 @@ def test_the_same_bits_on_ranks_and_threads(ranks: int, threads: int) -> None:
 
 @pytest.mark.slow
 def test_the_same_bits_after_an_interruption(tmp_path: Path) -> None:
-    what = Transient(4e-12, Waveform((1e-12, 2e-12), (-1.0, -2.0)), circuit=DriveCircuit(1e-4, 1e-17, 1e-8))
+    what = Transient(4e-12, Waveform((1e-12, 2e-12), (-1.0, -2.0)), circuit=loaded(1e-4, 1e-17, 1e-8))
     model = transient(coarse(), PHYSICS, what)
     whole = mg.run(model)
     kept: dict[str, Any] = {"out": tmp_path / "run", "checkpoint": Checkpointing(steps=10, at_end=True)}
@@ -267,6 +266,9 @@ def test_the_same_bits_after_an_interruption(tmp_path: Path) -> None:
     assert rest.attrs["digest"] == whole.attrs["digest"]
     for name in ("t", "J", "V", "charge"):
         assert rest[name].values.tobytes() == whole[name].values.tobytes()
+    assert whole.sizes["observed"] == int(whole["steps_taken"][-1]) + 1
+    assert (float(whole["t"][0]), float(whole["t"][1])) == (0.0, pytest.approx(4e-18))
+    assert float(whole["V"][0]) == pytest.approx(-1.0, rel=1e-8), "the first record is the steady state"
     table = (tmp_path / "run" / "transient.csv").read_text().splitlines()
     assert table[0] == "t,V,V_source,J,J_conduction,J_displacement,charge,light"
     assert len(table) == 1 + int(whole["steps_taken"][-1]) + 1

@@ -16,6 +16,7 @@ import minga as mg
 from minga.case.load import read_settings
 from minga.engine.comm import Comm, run_virtual
 from minga.models.photodiode.case import device_of
+from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients.model import transient
@@ -23,6 +24,11 @@ from minga.models.photodiode.transients.problem import Transient
 
 Floats = NDArray[np.float64]
 PHYSICS = Problem((0.0,), ionisation=False)
+COARSE = [
+    {"material": "InGaAs", "thickness": thickness} | doping
+    for thickness, doping in ((0.2, {"p": 1e17}), (0.6, {"n": 1e15}), (0.2, {"n": 1e17}))
+]
+"""Layers of the device `coarse`."""
 
 
 def grown(first: float, growth: float, cap: float, length: float) -> Floats:
@@ -81,12 +87,40 @@ def ac_1(lifetime: float = 1e-8) -> Device:
 @functools.cache
 def coarse(**options: Any) -> Device:
     """A p-i-n diode of few nodes with light in its middle layer."""
-    layers = [
-        {"material": "InGaAs", "thickness": thickness} | doping
-        for thickness, doping in ((0.2, {"p": 1e17}), (0.6, {"n": 1e15}), (0.2, {"n": 1e17}))
-    ]
-    device = stack(layers, np.linspace(0.0, 1e-4, 51), **options)
+    device = stack(COARSE, np.linspace(0.0, 1e-4, 51), **options)
     return replace(device, generation=np.where(device.layer == 1, 1e20, 0.0))
+
+
+@functools.cache
+def window(symmetry: str = "plane", columns: int = 8) -> Device:
+    """A p region of few nodes under an anode that covers a part of the surface, with light above the substrate."""
+    table = {
+        "width": 2.0,
+        "columns": columns,
+        "symmetry": symmetry,
+        "mesh": {"nodes": 25},
+        "recombination": ["srh"],
+        "contacts": {"anode": {"y": [0.0, 0.8]}, "cathode": "ohmic"},
+        "regions": [{"name": "p", "x": [0.0, 0.3], "y": [0.0, 1.0], "doping": -1e17}],
+        "layers": [
+            {"material": "InGaAs", "thickness": 0.9, "n": 5e15},
+            {"material": "InGaAs", "thickness": 0.3, "n": 1e17},
+        ],
+    }
+    device = device_of(read_settings("photodiode", table), Path())
+    return replace(device, generation=np.where(device.layer == 0, 1e21, 0.0))
+
+
+@functools.cache
+def wide(symmetry: str = "plane", **options: Any) -> Device:
+    """The device `coarse` with three nodes across."""
+    device = stack(COARSE, np.linspace(0.0, 1e-4, 51), width=2.0, columns=3, symmetry=symmetry, **options)
+    return replace(device, generation=np.where(device.layer == 1, 1e20, 0.0))
+
+
+def loaded(load: float = 0.0, inductance: float = 0.0, pad: float = 0.0) -> Circuit:
+    """A circuit of a device of 1 cm2."""
+    return Circuit(1.0, load, pad=pad, inductance=inductance)
 
 
 def followed(

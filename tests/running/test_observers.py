@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,11 @@ def counting(clock: mg.Clock | None = None) -> mg.Model:
     )
 
 
-def steps_of(count: int, ranks: int = 1, clock: mg.Clock | None = None, **schedule: Any) -> list[int]:
+def steps_of(
+    count: int, ranks: int = 1, clock: mg.Clock | None = None, *, opening: bool = False, **schedule: Any
+) -> list[int]:
     """The steps after which an observer was called, equal on all ranks."""
-    model = counting(clock)
+    model = replace(counting(clock), opening=opening)
 
     def run(comm: Comm) -> list[int]:
         seen: list[int] = []
@@ -52,6 +55,22 @@ def steps_of(count: int, ranks: int = 1, clock: mg.Clock | None = None, **schedu
     first, *others = mg.run_virtual(ranks, run)
     assert all(other == first for other in others)
     return first
+
+
+@pytest.mark.parametrize(
+    ("count", "schedule", "expected"),
+    [
+        (3, {"start": True}, [1]),
+        (3, {"steps": 1, "start": True}, [1, 2, 3]),
+        (3, {"steps": 1}, [1, 2, 3]),
+        (1, {"start": True, "end": True}, [1]),
+        (0, {"start": True}, [0]),
+    ],
+)
+def test_an_opening_step_makes_the_state_of_the_start(
+    count: int, schedule: dict[str, Any], expected: list[int]
+) -> None:
+    assert steps_of(count, 2, opening=True, **schedule) == expected
 
 
 @pytest.mark.parametrize("ranks", [1, 3])

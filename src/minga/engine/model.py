@@ -147,6 +147,9 @@ class Model:
         depend on other cuts. Layouts given in words and plans are moved to them, other layouts are refused.
     diagnostics
         A condition that is searched for during the run and reported with the result, or None.
+    opening
+        Whether the first step makes the initial state, such as a steady state; observers of the start of a run see it
+        in place of the state before.
     clock
         The time of steps, which files then hold in addition to the steps; None: the steps are the time.
     former
@@ -206,6 +209,7 @@ class Model:
     updates: Register | None = None
     cuts: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     diagnostics: Diagnostics | None = None
+    opening: bool = False
     clock: Clock | None = None
     former: Mapping[str, str] = field(default_factory=dict)
     units: Mapping[str, str | tuple[str, str]] = field(default_factory=dict)

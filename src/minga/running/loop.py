@@ -133,7 +133,6 @@ def drive(
             check_start(model, engine)
         pace.begin(simulation)
         first = {} if beginning is None else beginning.look(simulation)
-        agenda.begin()
         outcome = _advance(simulation, agenda, pace)
     except BaseException:
         agenda.fail()
@@ -156,8 +155,11 @@ def drive(
 
 
 def _advance(simulation: Simulation, agenda: Agenda, pace: Pace) -> Outcome:
-    """Do all steps; return the outcome of the last ones."""
+    """Show the initial state to those that want to see it, and do all steps; return the outcome of the last ones."""
     chunk, outcome, stepper = 1, Outcome(True, "finished"), simulation.stepper
+    opening = simulation.model.opening and simulation.step == 0 < simulation.steps
+    if not opening:
+        agenda.begin()
     while simulation.step < simulation.steps and simulation.ended is None:
         simulation.activity = "stepping"
         count = min(chunk, pace.plan(simulation, agenda.next_time()), agenda.next_step() - simulation.step)
@@ -173,6 +175,9 @@ def _advance(simulation: Simulation, agenda: Agenda, pace: Pace) -> Outcome:
         chunk = -fewest
         stepper.agreed(bool(costly))
         simulation.ended = over or _ended(simulation, Ended("asked", simulation.step) if stepper.left else asked)
+        if opening and (simulation.step > 0 or simulation.ended is not None):
+            agenda.begin()
+            opening = False
         agenda.observe()
     early = simulation.ended is not None and simulation.ended.reason != "steps"
     return Outcome(True, "stop") if early else outcome

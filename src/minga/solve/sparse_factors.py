@@ -30,7 +30,7 @@ from minga.solve.refinement import refined
 from minga.space.field import Field
 from minga.space.grid import Grid
 
-__all__ = ["Structure", "dissection", "factorised", "sparse"]
+__all__ = ["Structure", "dissection", "factorised", "solution", "sparse"]
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -75,6 +75,26 @@ def sparse(grid: Grid, unknowns: int, coupling: Pattern, name: str = "sparse", *
         return _solved(matrix, structure(), values, right, known if keep else [])
 
     return Direct(matrix, solved, "solve_sparse")
+
+
+def solution(matrix: FivePoint, values: Mapping[Field, Floats], right: Sequence[Floats]) -> Floats:
+    """Return the solution of a system that is solved once, without a Program.
+
+    Parameters
+    ----------
+    matrix
+        The fields of the matrix.
+    values
+        Their whole arrays.
+    right
+        A right side for each unknown, of the grid's shape.
+
+    Returns
+    -------
+    Floats
+        The solution, of shape (k, rows, columns); NaN where the matrix is singular or not finite.
+    """
+    return _solved(matrix, Structure.of(matrix), values, right, [])
 
 
 def _solved(

@@ -19,6 +19,7 @@ from minga.models.photodiode.case import device_of, problem_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Problem
+from minga.solve.complex_numbers import Complex
 
 
 def problem(example: str = "si-1", **changes: Any) -> Problem:
@@ -87,6 +88,21 @@ def test_wrong_problems_are_refused(arguments: dict[str, Any], words: str) -> No
         Problem((0.0,), **arguments)
 
 
+def test_attenuation_of_a_circuit() -> None:
+    """The current of a source beside the device over that of the load, by complex impedances."""
+    y, w = 2e-3 + 3e-2j, 5e10
+    for circuit in (
+        Circuit(1e-2, 40.0, 15.0, 3e-14),
+        Circuit(1e-2, 40.0, 15.0, 3e-14, 2e-10),
+        Circuit(1e-2, 0.0, 0.0, 1e-14, 1e-9),
+    ):
+        branch = circuit.load + 1j * w * circuit.inductance
+        outside = circuit.series + 1.0 / (1.0 / branch + 1j * w * circuit.pad)
+        expected = (1.0 + 1e-2 * y * outside) * (1.0 + 1j * w * circuit.pad * branch)
+        found = circuit.attenuation(Complex(y.real, y.imag), w)
+        assert complex(found.re, found.im) == pytest.approx(expected, rel=1e-12)
+
+
 def test_wrong_circuits_are_refused() -> None:
     for arguments in ({"area": 0.0}, {"area": float("nan")}, {"area": 1.0, "load": -1.0}):
         with pytest.raises(CaseError, match=list(arguments)[-1]):
@@ -100,8 +116,13 @@ def test_devices_that_are_not_covered_are_refused() -> None:
         read_settings("photodiode", tomllib.loads(examples()["si-1"].read_text())["photodiode"]), path.parent
     )
     ac = Problem((0.0,), mode="ac", frequencies=(1e6,))
-    with pytest.raises(CaseError, match="a device with two axes"):
-        photodiode(planar, Problem((0.0,), mode="noise"))
+    with pytest.raises(CaseError, match="a device with two axes, which has no single profile"):
+        photodiode(planar, Problem((0.0,), mode="noise", noise_method="profile"))
+    same_side = replace(
+        planar, terminals=(planar.terminals[0], replace(planar.terminals[1], nodes=planar.terminals[0].nodes))
+    )
+    with pytest.raises(CaseError, match="whose contacts are on the same side"):
+        photodiode(same_side, Problem((0.0,), mode="noise"))
     with pytest.raises(CaseError, match="with the pointwise scheme"):
         photodiode(line, replace(ac, scheme="pointwise"))
     with pytest.raises(CaseError, match="without light"):

@@ -18,7 +18,7 @@ from minga.case.settings import GridSettings
 from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.photodiode.case_transient import transient_of
-from minga.models.photodiode.transients.circuit import DriveCircuit
+from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Source, Waveform
 from minga.space.field import TIME
@@ -68,8 +68,8 @@ def test_wave_forms(tmp_path: Path) -> None:
     assert stated(tmp_path).light == Waveform((0.0,), (0.0,))
     assert stated(tmp_path, light={"kind": "step"}).light == Waveform((0.0, 0.0), (0.0, 1.0))
     jump = stated(tmp_path, voltage={"kind": "step", "to": 0.0}, load="50 ohm", area="1000 um2", pad="10 fF")
-    assert jump.circuit.resistance == pytest.approx(5e-4)
-    assert jump.circuit.capacitance == pytest.approx(1e-9)
+    assert jump.drive.resistance == pytest.approx(5e-4)
+    assert jump.drive.capacitance == pytest.approx(1e-9)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,6 @@ def test_wave_forms(tmp_path: Path) -> None:
         ({}, {"current": "1 mA/cm2"}, "current in a transient"),
         ({}, {"curves": ["dark"]}, "curves in a transient"),
         ({}, {"scheme": "gummel"}, "a transient by scheme = 'gummel'"),
-        ({}, {"width": 1.0, "columns": 3}, "a transient of a device with two axes"),
         ({"light": {"kind": "step"}}, {"light": None}, "light as a function of time, but there is no light"),
         ({"light": {"kind": "step", "to": -0.5}}, {}, "light falls to -0.5 of its power"),
         ({"light": {"kind": "step", "width": "1 ps"}}, {}, "kind = 'step' has no width"),
@@ -138,8 +137,9 @@ def test_a_voltage_beyond_breakdown(tmp_path: Path) -> None:
         (lambda: Transient(math.nan, Waveform((0.0,), (0.0,))), "until is nan"),
         (lambda: Transient(1.0, Waveform((0.0,), (0.0,)), tolerance=0.0), "tolerance is 0.0"),
         (lambda: Transient(1.0, Waveform((0.0,), (0.0,)), smallest=-1.0), "the first step"),
-        (lambda: DriveCircuit(math.nan), "resistance is nan"),
-        (lambda: DriveCircuit(0.0, -1.0), "inductance is -1"),
+        (lambda: Circuit(1.0, math.nan), "load = nan"),
+        (lambda: Circuit(1.0, inductance=-1.0), "inductance = -1"),
+        (lambda: Transient(1.0, Waveform((0.0,), (0.0,)), circuit=Circuit(1.0, 50.0, 5.0, 1e-14)), "and a pad"),
         (lambda: Waveform((), ()), "a wave form of 0 times and 0 values"),
         (lambda: Waveform((0.0, 1.0), (0.0,)), "a wave form of 2 times and 1 values"),
         (lambda: Waveform((0.0,), (math.inf,)), "not finite"),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from minga.models.photodiode.structure.pairs import Pairs
     from minga.models.photodiode.structure.regions import Polygon, Region
     from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Stack, Substrate, Surface
-    from minga.models.photodiode.transients.circuit import DriveCircuit
     from minga.models.photodiode.transients.model import transient
     from minga.models.photodiode.transients.problem import Transient
     from minga.models.photodiode.transients.waveform import Waveform
@@ -37,7 +36,6 @@ __all__ = [
     "Contact",
     "DeadSpaceNoise",
     "Device",
-    "DriveCircuit",
     "Illumination",
     "Index",
     "Layer",

@@ -14,7 +14,7 @@ from minga.models.photodiode.solver.problem import MOST_FREQUENCIES
 
 __all__ = ["analysis_of"]
 
-_CIRCUIT: Final = ("load", "series", "pad")
+_CIRCUIT: Final = ("load", "series", "pad", "inductance")
 """Options of a circuit, which require an area."""
 
 
@@ -34,7 +34,8 @@ def analysis_of(settings: PhotodiodeSettings) -> dict[str, Any]:
         options = settings.ac or AcSettings()
         found |= {"frequencies": _frequencies(options), "circuit": _circuit(options, "ac")}
     elif mode == "noise":
-        found["circuit"] = _circuit(settings.noise or NoiseSettings(), "noise")
+        noise = settings.noise or NoiseSettings()
+        found |= {"noise_method": noise.method, "circuit": _circuit(noise, "noise")}
     return found
 
 

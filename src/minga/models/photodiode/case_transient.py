@@ -15,14 +15,14 @@ from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.models.photodiode.bands import BANDS, with_bands
 from minga.models.photodiode.biases import biases_of, check_biases
-from minga.models.photodiode.drawings import LEVELS
+from minga.models.photodiode.drawings import LEVELS, styles_of
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_transient import TransientSettings, WaveSettings
+from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.depletion import Depletion
 from minga.models.photodiode.structure.device import Device
-from minga.models.photodiode.transients.circuit import DriveCircuit
 from minga.models.photodiode.transients.model import transient
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Waveform
@@ -60,14 +60,14 @@ def transient_case(settings: PhotodiodeSettings, device: Device, directory: Path
     what = transient_of(settings, directory)
     problem = _problem(settings, what)
     check_biases(device, problem.bias, f"{_KEY}.voltage")
-    if problem.ionisation and not what.circuit.external:
+    if problem.ionisation and not what.drive.external:
         _check_breakdown(device, what.voltage)
     model = with_bands(transient(device, problem, what), device, ("dark",), "")
     notes = tuple(note for note in notes_of(device, problem) if note[0] != "solved for")
     return replace(
         model,
         notes=(*notes, *_notes(device, what), *model.notes),
-        presentation=replace(model.presentation, drawings=_drawings(device, what)),
+        presentation=replace(model.presentation, fields=styles_of(model, device), drawings=_drawings(device, what)),
     )
 
 
@@ -139,23 +139,23 @@ def _problem(settings: PhotodiodeSettings, what: Transient) -> Problem:
     extremes = tuple(dict.fromkeys(what.voltage.extremes))
     return Problem(
         bias=extremes, curves=("dark",) if settings.light is None else ("lit",),
-        ionisation=settings.ionisation is not False, scheme=settings.scheme, **options,
+        ionisation=settings.ionisation is not False, scheme=settings.scheme, linear=settings.linear, **options,
     )  # fmt: skip
 
 
-def _circuit(given: TransientSettings) -> DriveCircuit:
-    """Return the circuit per area."""
-    elements = {name: getattr(given, name) for name in ("load", "inductance", "pad") if getattr(given, name)}
-    if elements and given.area is None:
+def _circuit(given: TransientSettings) -> Circuit | None:
+    """Return the circuit; None without elements."""
+    names = ("load", "series", "pad", "inductance")
+    elements: dict[str, float] = {name: getattr(given, name) for name in names if getattr(given, name)}
+    if not elements:
+        return None
+    if given.area is None:
         raise CaseError(
             f"{' and '.join(elements)} without the area of the device",
             key=f"{_KEY}.area",
             remedy='write area = "100 um2": currents are computed per area',
         )
-    area = given.area or 1.0
-    return DriveCircuit(
-        elements.get("load", 0.0) * area, elements.get("inductance", 0.0) * area, elements.get("pad", 0.0) / area
-    )
+    return Circuit(given.area, **{"load": 0.0, **elements})
 
 
 # Wave forms ----------------------------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def _read(name: str, key: str, directory: Path) -> Iterator[tuple[float, float]]
 def _notes(device: Device, what: Transient) -> Iterator[tuple[str, str]]:
     low, high = what.voltage.extremes
     span = f"{low:g} V" if low == high else f"{low:g} to {high:g} V"
-    circuit = what.circuit
+    circuit = what.drive
     parts = [
         f"{value:.4g} {unit}"
         for value, unit in (
@@ -289,6 +289,7 @@ def _notes(device: Device, what: Transient) -> Iterator[tuple[str, str]]:
 def _drawings(device: Device, what: Transient) -> tuple[Drawing, ...]:
     """Return drawings of currents and voltages over time, and of the field and the carriers at the end."""
     spans = tuple(Span(layer.name, 1e4 * layer.start, 1e4 * layer.end) for layer in device.layers)
+    point = device.middle if device.grid.ndim == 2 else None
     parts = {"conduction": "J_conduction", "displacement": "J_displacement"}
     found = [
         Drawing("Current density", {"total": "J"}, over="t", unit="A/cm2"),
@@ -300,8 +301,10 @@ def _drawings(device: Device, what: Transient) -> tuple[Drawing, ...]:
         found.append(Drawing("Light", {"light": "light"}, over="t", unit="1"))
     for title, names, unit, logarithmic in (
         ("Bands", dict(zip(LEVELS, BANDS, strict=True)), "eV", False),
-        ("Field", {"field": "field"}, "V/cm", False),
+        ("Field", {"field": "field" if point is None else f"field_{device.grid.axes[0]}"}, "V/cm", False),
         ("Carriers", {"electrons": "electrons", "holes": "holes"}, "1/cm3", True),
     ):
-        found.append(Drawing(title, names, unit=unit, logarithmic=logarithmic, spans=spans, state=("t", "s")))
+        found.append(
+            Drawing(title, names, unit=unit, logarithmic=logarithmic, spans=spans, state=("t", "s"), point=point)
+        )
     return tuple(found)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -17,6 +17,7 @@ Frequency = Annotated[
 ]
 Area = Annotated[float, BeforeValidator(lambda v: quantity(v, "area")), Field(gt=0, allow_inf_nan=False)]
 Resistance = Annotated[float, BeforeValidator(lambda v: quantity(v, "resistance")), Field(ge=0, allow_inf_nan=False)]
+Inductance = Annotated[float, BeforeValidator(lambda v: quantity(v, "inductance")), Field(ge=0, allow_inf_nan=False)]
 Capacitance = Annotated[float, BeforeValidator(lambda v: quantity(v, "capacitance")), Field(ge=0, allow_inf_nan=False)]
 
 _AREA = Field(json_schema_extra={"unit": "cm2"}, description='area of the device, cm2: area = "100 um2"')
@@ -40,9 +41,9 @@ class AcSettings(BaseModel):
     ----------
     frequencies
         Frequencies, Hz, in a list or as a range.
-    area, load, series, pad
-        Area of the device, load, series resistance, and the capacitance of the pad in parallel with the load; `area`
-        gives the bandwidth with this circuit.
+    area, load, series, pad, inductance
+        Area of the device, load, series resistance, the capacitance of the pad in parallel with the load, and the
+        inductance in series with the load; `area` gives the bandwidth with this circuit.
     """
 
     model_config = _STRICT
@@ -62,6 +63,10 @@ class AcSettings(BaseModel):
         Capacitance | None,
         Field(json_schema_extra={"unit": "F"}, description='capacitance beside the load, F: pad = "20 fF"'),
     ] = None
+    inductance: Annotated[
+        Inductance | None,
+        Field(json_schema_extra={"unit": "H"}, description='inductance in series with the load: inductance = "1 nH"'),
+    ] = None
 
 
 class CvSettings(BaseModel):
@@ -73,9 +78,22 @@ class CvSettings(BaseModel):
 
 
 class NoiseSettings(BaseModel):
-    """Table [photodiode.noise]: the circuit of `mode = "noise"`."""
+    """Table [photodiode.noise]: the method and the circuit of `mode = "noise"`.
+
+    Attributes
+    ----------
+    method
+        `"profile"` for one axis, by default, or `"adjoint"`.
+    area, load
+        Area of the device and load.
+    """
 
     model_config = _STRICT
+
+    method: Annotated[
+        Literal["profile", "adjoint"] | None,
+        Field(description='method = "profile", the default with one axis, or "adjoint"'),
+    ] = None
 
     area: Annotated[Area | None, _AREA] = None
     load: Annotated[

@@ -108,8 +108,8 @@ class TransientSettings(BaseModel):
         Wave forms; without one, the voltage stays `bias`, and the light 0.
     area
         Area of the device, for the elements of the circuit.
-    load, inductance
-        Resistance and inductance between the source and the device, in series.
+    load, series, inductance
+        Resistances and inductance between the source and the device, in series.
     pad
         Capacitance beside the device.
     tolerance
@@ -129,6 +129,10 @@ class TransientSettings(BaseModel):
     load: Annotated[
         Resistance | None,
         Field(json_schema_extra={"unit": "ohm"}, description='resistance between source and device: load = "50 ohm"'),
+    ] = None
+    series: Annotated[
+        Resistance | None,
+        Field(json_schema_extra={"unit": "ohm"}, description='series resistance, ohm: series = "5 ohm"'),
     ] = None
     inductance: Annotated[
         Inductance | None,

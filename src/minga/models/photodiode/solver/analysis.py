@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
+import numpy as np
+
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.photodiode.solver.biasing import Track
-from minga.models.photodiode.solver.noise import Noise
+from minga.models.photodiode.solver.noise import Noise, noise_method
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.solver.spectrum import FrequencyResponse
 from minga.models.photodiode.structure.constants import CHARGE
@@ -58,12 +60,6 @@ def check_analysis(device: Device, problem: Problem) -> None:
     """Raise CaseError for a device or scheme that the mode does not cover."""
     if problem.mode == "iv":
         return
-    if problem.mode == "noise" and device.grid.ndim > 1:
-        raise CaseError(
-            'mode = "noise" of a device with two axes',
-            key="photodiode.mode",
-            remedy="leave width, columns and regions out: the noise of multiplication is that of devices with one axis",
-        )
     if problem.scheme == "pointwise":
         raise CaseError(
             f"mode = {problem.mode!r} with the pointwise scheme",
@@ -75,6 +71,33 @@ def check_analysis(device: Device, problem: Problem) -> None:
             'mode = "noise" without light',
             key="photodiode.light",
             remedy="write [photodiode.light] with a wavelength and a power: F is that of a photocurrent",
+        )
+    if problem.mode == "noise":
+        _check_noise(device, problem)
+
+
+def _check_noise(device: Device, problem: Problem) -> None:
+    """Raise CaseError for a device that the method of the noise does not cover."""
+    if noise_method(problem, device.grid) == "profile":
+        if device.grid.ndim > 1:
+            raise CaseError(
+                'noise by method = "profile" of a device with two axes, which has no single profile',
+                key="photodiode.noise.method",
+                remedy='write method = "adjoint", or leave it out',
+            )
+        return
+    opposite = {int(k) for item in device.terminals for k in np.argwhere(item.nodes)[:, 0]}
+    if opposite != {0, device.grid.shape[0] - 1}:
+        raise CaseError(
+            'noise by method = "adjoint" of a device whose contacts are on the same side',
+            key="photodiode.contacts",
+            remedy="put them on opposite sides",
+        )
+    if device.surface is not None and device.surface.free.any():
+        raise CaseError(
+            'noise by method = "adjoint" of a contact with a velocity of recombination',
+            key="photodiode.contacts",
+            remedy="leave recombination out, so that the contact takes up all minority carriers",
         )
 
 

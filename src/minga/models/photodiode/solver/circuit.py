@@ -1,4 +1,4 @@
-"""Circuit around a photodiode: series resistance, the capacitance of a pad, and a load."""
+"""Circuit around a photodiode: series resistance, the capacitance of a pad, and a load with an inductance."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ __all__ = ["Circuit"]
 
 @dataclass(frozen=True, slots=True)
 class Circuit:
-    """A series resistance, and after it the capacitance of a pad in parallel with the load.
+    """A series resistance, and after it the capacitance of a pad in parallel with the load and its inductance.
+
+    Load and inductance lie between the device and the source of its voltage. Bandwidths and transients have the same
+    circuit; noise only its load.
 
     Parameters
     ----------
@@ -25,6 +28,8 @@ class Circuit:
         Series resistance, ohm.
     pad
         Capacitance of the pad, F.
+    inductance
+        Inductance in series with the load, H.
 
     Raises
     ------
@@ -36,6 +41,7 @@ class Circuit:
     load: float = 50.0
     series: float = 0.0
     pad: float = 0.0
+    inductance: float = 0.0
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -57,7 +63,14 @@ class Circuit:
         Returns
         -------
         Complex
-            (1 + i w load pad) (1 + area Y series) + area Y load.
+            (1 + i w pad Z) (1 + area Y series) + area Y Z with Z = load + i w inductance.
         """
         device = admittance * self.area
-        return Complex(1.0, frequency * (self.load * self.pad)) * (device * self.series + 1.0) + device * self.load
+        beside = Complex(1.0, frequency * (self.load * self.pad))
+        found = beside * (device * self.series + 1.0) + device * self.load
+        if not self.inductance:
+            return found
+        reactance = frequency * self.inductance
+        more = (device * self.series + 1.0) * (-frequency * self.pad) + Complex(-device.im, device.re)
+        whole: Complex = found + more * reactance
+        return whole

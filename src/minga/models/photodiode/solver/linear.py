@@ -120,12 +120,17 @@ def unsolved_words(engine: Engine, solver: LinearSolver) -> str:
     return ""
 
 
-def linear_solver(linear: Linear, grid: Grid, coupling: Pattern, held: Field, name: str) -> LinearSolver:
-    """Return the solver on a grid with one or two axes and 3 unknowns per node; `held` is not 0 at contacts."""
+def linear_solver(
+    linear: Linear, grid: Grid, coupling: Pattern, held: Field, name: str, *, keep: bool = False
+) -> LinearSolver:
+    """Return the solver on a grid with one or two axes and 3 unknowns per node; `held` is not 0 at contacts.
+
+    `keep`: sparse factors are kept for further right sides of the same matrix.
+    """
     if grid.ndim == 1:
         return BlockLines(grid, "x", 3, name, coupling)
     found = chosen(linear, grid)
     if found == "krylov":
         # Currents of electrons and holes are of the same kind.
         return Iterative(grid, 3, coupling, held, ((0,), (1, 2)), name=name)
-    return (planes if found == "rows" else sparse)(grid, 3, coupling, name)
+    return planes(grid, 3, coupling, name) if found == "rows" else sparse(grid, 3, coupling, name, keep=keep)

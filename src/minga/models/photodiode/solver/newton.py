@@ -60,6 +60,8 @@ class Newton:
         Largest number of iterations.
     linear
         Linear solver with two axes.
+    keep
+        Whether its factors serve several right sides.
     n, p
         Densities of the last evaluated state, 1/cm3.
     activities
@@ -77,6 +79,7 @@ class Newton:
     limit: int
     name: str = "newton"
     linear: Linear = "auto"
+    keep: bool = False
     n: Field = field(init=False)
     p: Field = field(init=False)
     activities: tuple[Field, ...] = field(init=False)
@@ -107,7 +110,7 @@ class Newton:
         put(self, "right", tuple(Field(f"{self.name} right {k}", grid, boundary=fixed(0.0)) for k in range(3)))
         put(self, "lines", linear_solver(
             self.linear, grid, pattern(self.ionisation, self.coefficients.tunnelling), self.coefficients.held,
-            f"{self.name} lines",
+            f"{self.name} lines", keep=self.keep,
         ))  # fmt: skip
         for item in ("iterations", "converged", "place", "worst"):
             put(self, item, Register(f"{self.name} {item}", "i8"))

@@ -1,9 +1,10 @@
-"""Excess noise of a curve after each voltage, from the profile of its solution; see `minga.models.photodiode.noise`.
+"""Excess noise of a curve after each voltage, from the profile of its solution or the adjoint of its current.
 
-F is that of the pairs which the light generates. The noise of the whole current follows from the same profile with all
-pairs that are generated, by light or traps, and with the minority carriers that contacts emit. It is that of
-reverse-biased devices, whose carriers are collected before they recombine. The responsivity of the noise-equivalent
-power is that of a small change of the light about the solution.
+With the profile (`minga.models.photodiode.noise`) F is that of the pairs of the light. The noise of the whole current
+follows with all pairs that are generated, by light or traps, and with the minority carriers that contacts emit.
+It is that of reverse-biased devices, whose carriers are collected before they recombine. With the adjoint
+(`minga.models.photodiode.solver.fluctuations`) it holds at any voltage. The responsivity of the noise-equivalent power
+is that of a small change of the light about the solution.
 """
 
 from __future__ import annotations
@@ -19,18 +20,20 @@ from numpy.typing import NDArray
 from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader
-from minga.lang.expr import as_node, where
+from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.noise import local_noise
 from minga.models.photodiode.solver.biasing import Track
 from minga.models.photodiode.solver.coefficients import Coefficients, Pieces
+from minga.models.photodiode.solver.fluctuations import Fluctuations
 from minga.models.photodiode.solver.physics import WEAKEST, fields_of, filled, ionisation_coefficient
-from minga.models.photodiode.solver.problem import Problem, suffix
+from minga.models.photodiode.solver.problem import NoiseMethod, Problem, suffix
 from minga.models.photodiode.solver.small_signal import SmallSignal
 from minga.models.photodiode.structure.constants import BOLTZMANN, CHARGE
 from minga.space.field import Field, Register
+from minga.space.grid import Grid
 
-__all__ = ["Noise"]
+__all__ = ["Noise", "noise_method"]
 
 Floats = NDArray[np.float64]
 
@@ -47,7 +50,9 @@ class Noise:
     power
         Power of the light, W/cm2; 0 if it is not known.
     rates
-        Ionisation coefficients of electrons and holes on the edges, 1/cm.
+        Ionisation coefficients of electrons and holes on the edges, 1/cm, for the profile; else empty.
+    fluctuations
+        Noise by the adjoint; None: by the profile.
     found
         Registers by the name of the observable.
     """
@@ -56,13 +61,17 @@ class Noise:
     problem: Problem
     power: float
     signal: SmallSignal = field(init=False)
-    rates: tuple[Field, Field] = field(init=False)
+    rates: tuple[Field, ...] = field(init=False)
+    fluctuations: Fluctuations | None = field(init=False)
     found: dict[str, Register] = field(init=False)
 
     def __post_init__(self) -> None:
         name, grid, put = self.track.name, self.track.state.grid, object.__setattr__
         put(self, "signal", SmallSignal(self.track))
-        put(self, "rates", tuple(Field(f"{name} rate of {c}", grid, centre="x") for c in ("electrons", "holes")))
+        by_profile = noise_method(self.problem, grid) == "profile"
+        carriers = ("electrons", "holes") if by_profile else ()
+        put(self, "rates", tuple(Field(f"{name} rate of {c}", grid, centre="x") for c in carriers))
+        put(self, "fluctuations", None if by_profile else Fluctuations(self.track, self.problem, self.signal))
         names = ["F", "M_local"]
         if self.problem.circuit is not None:
             names += ["S_shot", "S_thermal", *(["NEP"] if self.power > 0.0 else [])]
@@ -71,7 +80,7 @@ class Noise:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
-        return *self.signal.fields, *self.rates
+        return *self.signal.fields, *self.rates, *(() if self.fluctuations is None else self.fluctuations.fields)
 
     @property
     def observed(self) -> dict[str, Register]:
@@ -91,25 +100,18 @@ class Noise:
             self._record(program)
 
     def _record(self, program: Program) -> None:
-        signal, equations = self.signal, self.track.equations
-        c = equations.coefficients
+        signal, c = self.signal, self.track.equations.coefficients
         signal.linearise(program)
-        self._rates(program, c)
-        intensity, direction = (Register(f"{self.track.name} noise {item}") for item in ("intensity", "direction"))
-        program.call_global(
-            _noise_of(c.device.lengths[0][1:-1]),
-            reads=[
-                *self.rates, c.nodes.generation, c.nodes.volume, equations.edges[0].electrons.value,
-                equations.edges[0].holes.value, signal.net[3], self.track.state.potential.now,
-            ],
-            writes=[self.found["M_local"], self.found["F"], intensity, direction],
-        )  # fmt: skip
+        intensity = Register(f"{self.track.name} noise intensity")
+        counts: Any = True
+        if self.fluctuations is None:
+            counts = self._profile(program, c, intensity)
+        else:
+            self.fluctuations.record(program, self.found["M_local"], self.found["F"], intensity)
         circuit = self.problem.circuit
         if circuit is None:
             return
-        # In equilibrium and forward bias, currents of both directions cancel, but their noise does not.
-        reverse = -self.track.state.bias * (c.device.direction * direction)
-        shot = where(reverse >= REVERSE, 2.0 * CHARGE * CHARGE * circuit.area * intensity, math.nan)
+        shot = where(counts, 2.0 * CHARGE * CHARGE * circuit.area * intensity, math.nan)
         heat = 4.0 * BOLTZMANN * c.device.temperature / circuit.load if circuit.load > 0.0 else math.nan
         program.let(self.found["S_shot"], shot)
         program.let(self.found["S_thermal"], heat)
@@ -118,6 +120,22 @@ class Noise:
             signal.solve(program, signal.response)
             responsivity = mg.abs(as_node(signal.response.re)) / self.power
             program.let(self.found["NEP"], mg.sqrt(self.found["S_shot"] + heat) / responsivity)
+
+    def _profile(self, program: Program, c: Coefficients, intensity: Register) -> Node:
+        """Record the noise by the profile; return whether the intensity is that of the whole current."""
+        signal, equations = self.signal, self.track.equations
+        self._rates(program, c)
+        direction = Register(f"{self.track.name} noise direction")
+        program.call_global(
+            _noise_of(c.device.lengths[0][1:-1]),
+            reads=[
+                *self.rates, c.nodes.generation, c.nodes.volume, equations.edges[0].electrons.value,
+                equations.edges[0].holes.value, signal.net[3], self.track.state.potential.now,
+            ],
+            writes=[self.found["M_local"], self.found["F"], intensity, direction],
+        )  # fmt: skip
+        # In equilibrium and forward bias, currents of both directions cancel, but their noise does not.
+        return as_node(-self.track.state.bias * (c.device.direction * direction) >= REVERSE)
 
     def _rates(self, program: Program, c: Coefficients) -> None:
         """Record the ionisation coefficients on the edges; 0 without ionisation."""
@@ -129,6 +147,11 @@ class Noise:
         program.apply(
             _coefficients(pieces), self.track.state.potential.now, c.edges[0].slope, models, self.rates, region=edges
         )
+
+
+def noise_method(problem: Problem, grid: Grid) -> NoiseMethod:
+    """Return the method of a problem's noise on a grid."""
+    return problem.noise_method or ("profile" if grid.ndim == 1 else "adjoint")
 
 
 def _coefficients(pieces: tuple[Pieces, Pieces]) -> Kernel:

@@ -17,12 +17,13 @@ from typing import Final, Literal
 from minga.errors import CaseError
 from minga.models.photodiode.solver.circuit import Circuit
 
-__all__ = ["CURVES", "Curve", "Linear", "Mode", "Problem", "Scheme", "suffix"]
+__all__ = ["CURVES", "Curve", "Linear", "Mode", "NoiseMethod", "Problem", "Scheme", "suffix"]
 
 Curve = Literal["dark", "lit"]
 Scheme = Literal["newton", "gummel", "pointwise"]
 Linear = Literal["auto", "rows", "sparse", "krylov"]
 Mode = Literal["iv", "cv", "ac", "noise", "qe"]
+NoiseMethod = Literal["profile", "adjoint"]
 
 CURVES: Final[tuple[Curve, ...]] = ("dark", "lit")
 MOST_FREQUENCIES: Final = 1000
@@ -81,6 +82,9 @@ class Problem:
         Frequencies of "cv" and "ac", Hz.
     circuit
         Circuit around the device, for bandwidths and noise; None: none.
+    noise_method
+        "profile": carriers drift through the profile of the ionisation coefficients, with one axis only; "adjoint": all
+        events, weighted with their effect on the current; None: the first with one axis, the second with two.
     """
 
     bias: tuple[float, ...] = ()
@@ -101,6 +105,7 @@ class Problem:
     mode: Mode = "iv"
     frequencies: tuple[float, ...] = ()
     circuit: Circuit | None = None
+    noise_method: NoiseMethod | None = None
     repeats: int = 1
     current_parts: bool = False
 

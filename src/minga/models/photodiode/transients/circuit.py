@@ -1,4 +1,4 @@
-"""DriveCircuit of a device: a source, resistance and inductance in series, and a capacitance beside the device.
+"""Circuit of a device over time: a source, resistance and inductance in series, and a capacitance beside the device.
 
     L dI/dt = Vs - R I - V,      (C + Cg) dV/dt = I - J
 
@@ -8,23 +8,23 @@ displacement current that belongs to it: their sum is the current of every plane
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang.expr import Node, as_node
+from minga.models.photodiode.solver.circuit import Circuit
 from minga.space.field import Register
 
-__all__ = ["DriveCircuit", "Loop"]
+__all__ = ["Loop", "PerArea", "per_area"]
 
 
 @dataclass(frozen=True, slots=True)
-class DriveCircuit:
+class PerArea:
     """Elements of the circuit, per area of the device.
 
-    Parameters
+    Attributes
     ----------
     resistance
         Series resistance times area, ohm cm2.
@@ -32,31 +32,42 @@ class DriveCircuit:
         Series inductance times area, H cm2.
     capacitance
         Capacitance beside the device over the area, F/cm2.
-
-    Raises
-    ------
-    CaseError
-        If an element is negative, or the capacitance would have no effect.
     """
 
     resistance: float = 0.0
     inductance: float = 0.0
     capacitance: float = 0.0
 
-    def __post_init__(self) -> None:
-        for name in ("resistance", "inductance", "capacitance"):
-            if not 0.0 <= getattr(self, name) < math.inf:
-                raise CaseError(f"{name} is {getattr(self, name):g}", remedy="give 0 or a positive number")
-        if self.capacitance and not self.external:
-            raise CaseError(
-                "a capacitance beside a device whose voltage is that of the source",
-                remedy="give a series resistance or inductance, or leave the capacitance out",
-            )
-
     @property
     def external(self) -> bool:
         """True if the device's voltage differs from that of the source."""
         return self.resistance > 0.0 or self.inductance > 0.0
+
+
+def per_area(circuit: Circuit | None) -> PerArea:
+    """Return the elements of a circuit per area; None: none.
+
+    Raises
+    ------
+    CaseError
+        If the pad would have no effect, or is not beside the device itself.
+    """
+    if circuit is None:
+        return PerArea()
+    if circuit.pad and not (circuit.load or circuit.inductance):
+        raise CaseError(
+            "a capacitance beside a device whose voltage is that of the source",
+            key="photodiode.transient.pad",
+            remedy="give a load or an inductance, or leave the pad out",
+        )
+    if circuit.pad and circuit.series:
+        raise CaseError(
+            "a series resistance between the device and a pad, in a transient",
+            key="photodiode.transient.series",
+            remedy="add it to the load, or leave the pad out",
+        )
+    area = circuit.area
+    return PerArea((circuit.load + circuit.series) * area, circuit.inductance * area, circuit.pad / area)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +86,7 @@ class Loop:
         Voltage of the inductance at the same times.
     """
 
-    circuit: DriveCircuit
+    circuit: PerArea
     storage: float
     before: Register = field(default_factory=lambda: Register("source current before"))
     constant: Register = field(default_factory=lambda: Register("source current at 0 V"))

@@ -16,6 +16,7 @@ from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.failures import explainer, place_words
 from minga.models.photodiode.solver.gummel import rescue_of
+from minga.models.photodiode.solver.linear import check_contacts, check_linear, hierarchies_of
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.observe import Pictures
 from minga.models.photodiode.solver.problem import Problem
@@ -46,7 +47,7 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
     Parameters
     ----------
     device
-        The device, with one axis.
+        The device.
     problem
         Physics and accuracy; its `bias` and `curves` are not used.
     what
@@ -62,10 +63,8 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
     CaseError
         If the problem cannot be solved as stated.
     """
-    if device.grid.ndim != 1:
-        raise CaseError(
-            "a transient of a device with two axes", key="photodiode.mode", remedy="leave width and columns out"
-        )
+    check_linear(problem.linear, device.grid, problem.scheme)
+    check_contacts(problem.linear, device, problem.scheme)
     if problem.scheme != "newton":
         raise CaseError(
             f"a transient by scheme = {problem.scheme!r}", key="photodiode.scheme", remedy='write scheme = "newton"'
@@ -80,11 +79,14 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
         problem, bias=(what.voltage.beginning,), current=(), curves=("dark",), gain=False, quasistatic_capacitance=False
     )
     coefficients = Coefficients(device)
-    newton = Newton(coefficients, problem.ionisation, problem.tolerance, problem.limit)
+    newton = Newton(
+        coefficients, problem.ionisation, problem.tolerance, problem.limit, linear=problem.linear,
+        keep=what.drive.external,
+    )  # fmt: skip
     rescue = rescue_of(newton)
     track = Track("dark", problem.ionisation, newton, State(device.grid, "transient"), rescue)
     biasing = Biasing(
-        coefficients, problem, (track,), brightness=what.light.beginning, resistance=what.circuit.resistance
+        coefficients, problem, (track,), brightness=what.light.beginning, resistance=what.drive.resistance
     )
     sources = Source(what.voltage, "voltage"), Source(what.light, "light")
     stages = Stages(what, newton, track.state, *sources, Register("dt"), Register("start of the step"))
@@ -102,7 +104,7 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
             *coefficients.fields,
         ),
         step=step,
-        initial={**coefficients.values, **stages.values},
+        initial={**coefficients.values, **stages.currents.values},
         output=tuple(item.name for item in pictures.fields),
         observe=observe,
         observables=observables,
@@ -113,7 +115,9 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
         explain=_explainer(stepping),
         over=Over(stepping.over, _finished(stepping)),
         tables={"transient": COLUMNS},
+        opening=True,
         clock=Clock(target=stepping.goal),
+        hierarchies=hierarchies_of(newton.lines),
     )  # fmt: skip
 
 
@@ -185,7 +189,7 @@ def _finished(stepping: Stepping) -> Callable[[Engine], str]:
 
 def _parameters(device: Device, problem: Problem, what: Transient) -> dict[str, object]:
     first, largest, smallest = what.lengths
-    circuit: dict[str, Any] = {name: getattr(what.circuit, name) for name in what.circuit.__dataclass_fields__}
+    circuit: dict[str, Any] = {name: getattr(what.drive, name) for name in what.drive.__dataclass_fields__}
     return {
         "layers": {layer.name: layer.material for layer in device.layers},
         "until": what.until, "voltage": list(what.voltage.values), "circuit": circuit,

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, field
 
 from minga.errors import CaseError
-from minga.models.photodiode.transients.circuit import DriveCircuit
+from minga.models.photodiode.solver.circuit import Circuit
+from minga.models.photodiode.transients.circuit import PerArea, per_area
 from minga.models.photodiode.transients.waveform import Waveform
 
 __all__ = ["Transient"]
@@ -25,7 +26,7 @@ class Transient:
     light
         Light relative to that of the device.
     circuit
-        DriveCircuit between the source and the device.
+        Circuit between the source and the device; None: none.
     tolerance
         Largest error of a step: of the potential, kT/q, and relative of densities.
     first, largest, smallest
@@ -41,7 +42,7 @@ class Transient:
     until: float
     voltage: Waveform
     light: Waveform = field(default_factory=lambda: Waveform((0.0,), (0.0,)))
-    circuit: DriveCircuit = field(default_factory=DriveCircuit)
+    circuit: Circuit | None = None
     tolerance: float = 5e-4
     first: float | None = None
     largest: float | None = None
@@ -55,7 +56,7 @@ class Transient:
                     key=f"photodiode.transient.{name}",
                     remedy="give a positive number",
                 )
-        if not self.circuit.external and any(time < self.until for time in self.voltage.jumps):
+        if not self.drive.external and any(time < self.until for time in self.voltage.jumps):
             raise CaseError(
                 f"the voltage jumps at {self.voltage.jumps[0]:g} s, and no resistance limits the current",
                 key="photodiode.transient.voltage",
@@ -75,6 +76,11 @@ class Transient:
                 key="photodiode.transient.steps",
                 remedy="give 0 < smallest <= first <= largest",
             )
+
+    @property
+    def drive(self) -> PerArea:
+        """Elements of the circuit, per area."""
+        return per_area(self.circuit)
 
     @property
     def lengths(self) -> tuple[float, float, float]:

@@ -11,26 +11,21 @@ from minga.lang.expr import Node, as_node, where
 from minga.models.photodiode.solver.lowering import lowered_increments, row_of
 from minga.models.photodiode.solver.newton import NEVER, WILD, Newton, clipped
 from minga.models.photodiode.solver.state import State
-from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients.circuit import Loop
+from minga.models.photodiode.transients.currents import Currents
 from minga.models.photodiode.transients.increments import (
     bordered,
     corrected,
     defects,
     errors,
-    fallen,
-    flows,
     in_time,
     kept,
-    moved,
     predicted,
-    responses,
     risen,
     steady_rates,
 )
 from minga.models.photodiode.transients.problem import Transient
-from minga.models.photodiode.transients.terminals import displacement_capacitance, edge_weights
 from minga.models.photodiode.transients.waveform import Source
 from minga.solve.integrators.tr_bdf2 import ERROR, IMPLICIT, INNER, OUTER
 from minga.space.boundary import fixed
@@ -60,12 +55,12 @@ class Stages:
         Their increase in the attempt, with that of the carriers that neutral dopants keep, 1/cm3.
     early, inner, late
         Increase of the carriers of each node without the light, 1/cm2 s, at the beginning, the inner point and the end.
-    flow
-        Flux of charge through the edges at the same times, 1/cm2 s.
     border
         Response of the unknowns to the device's voltage, kT/q per kT/q.
-    weight
-        Weights of the edges in the current of the terminals.
+    passed
+        Charge that passed the edges along each axis in an accepted step, 1/cm2.
+    currents
+        Currents of the edges and of the terminals.
     loop
         The circuit, or None if the source determines the voltage.
     rise, rise_before
@@ -103,9 +98,8 @@ class Stages:
     early: tuple[Field, ...] = field(init=False)
     inner: tuple[Field, ...] = field(init=False)
     late: tuple[Field, ...] = field(init=False)
-    flow: tuple[Field, ...] = field(init=False)
     border: tuple[Field, ...] = field(init=False)
-    weight: Field = field(init=False)
+    currents: Currents = field(init=False)
     loop: Loop | None = field(init=False)
     rise: Register = field(default_factory=lambda: Register("rise"))
     rise_before: Register = field(default_factory=lambda: Register("rise before"))
@@ -128,11 +122,8 @@ class Stages:
     def __post_init__(self) -> None:
         grid, put = self.state.grid, object.__setattr__
 
-        def declare(what: str, count: int, centre: str = "") -> tuple[Field, ...]:
-            return tuple(
-                Field(f"{what} {k}", grid, boundary=fixed(0.0), centre=(centre,) if centre else ())
-                for k in range(count)
-            )
+        def declare(what: str, count: int) -> tuple[Field, ...]:
+            return tuple(Field(f"{what} {k}", grid, boundary=fixed(0.0)) for k in range(count))
 
         for name, count in (
             ("change", 3),
@@ -144,21 +135,15 @@ class Stages:
             ("late", 2),
         ):
             put(self, name, declare(f"transient {name}", count))
-        put(self, "flow", declare("transient flow", 3, "x"))
-        put(self, "border", declare("transient border", 3) if self.transient.circuit.external else ())
-        put(self, "weight", Field("weight of edges", grid, centre=("x",)))
-        storage = self.capacitance + self.transient.circuit.capacitance
-        put(self, "loop", Loop(self.transient.circuit, storage) if self.transient.circuit.external else None)
+        put(self, "border", declare("transient border", 3) if self.transient.drive.external else ())
+        put(self, "currents", Currents(self.newton))
+        storage = self.currents.capacitance + self.transient.drive.capacitance
+        put(self, "loop", Loop(self.transient.drive, storage) if self.transient.drive.external else None)
 
     @property
     def device(self) -> Device:
         """The device."""
         return self.newton.coefficients.device
-
-    @property
-    def capacitance(self) -> float:
-        """Capacitance of the device without carriers, F/cm2."""
-        return displacement_capacitance(self.device)
 
     @property
     def thermal(self) -> float:
@@ -169,14 +154,9 @@ class Stages:
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
         return (
-            *self.change, *self.last, *self.before, *self.stored, *self.early, *self.inner, *self.late, *self.flow,
-            *self.border, self.weight,
+            *self.change, *self.last, *self.before, *self.stored, *self.early, *self.inner, *self.late,
+            *self.border, *self.currents.fields,
         )  # fmt: skip
-
-    @property
-    def values(self) -> dict[Field, Any]:
-        """Initial values of the constant field."""
-        return {self.weight: edge_weights(self.device)}
 
     @property
     def slopes(self) -> tuple[Field, ...]:
@@ -190,8 +170,8 @@ class Stages:
         newton.evaluate(program, state.now, bias, 0.0)
         program.apply(kept, (newton.n, newton.p), self.before)
         program.apply(steady_rates, newton.right[1:], self.early)
-        self._current(program)
-        program.apply(kept, self.flow[2:], self.flow[:1])
+        program.let(self.conduction, self.currents.conducted(program))
+        self.currents.keep(program, 0)
         program.let(self.conduction_before, self.conduction)
         program.let(self.bias, bias)
 
@@ -211,7 +191,7 @@ class Stages:
             self._stage(program)
             with program.when((stage == 0) & (self.solved > 0)):
                 program.apply(kept, self.late, self.inner)
-                program.apply(kept, self.flow[2:], self.flow[1:2])
+                self.currents.keep(program, 1)
                 program.let(self.bright_inside, self.bright)
                 program.let(self.drop_inside, self.drop)
                 if self.loop is not None:
@@ -268,7 +248,7 @@ class Stages:
                     volts, grown = self.bias * self.thermal, self.rise * self.thermal
                     residual = self.loop.gap(volts, grown, self.conduction, self.own, early, inner)
                     if newton.coefficients.barriers:
-                        residual = residual + self.capacitance * self.thermal * (self.drop - self.rise)
+                        residual = residual + self.currents.capacitance * self.thermal * (self.drop - self.rise)
                     step = self._voltage_step(program, residual)
                     program.let(self.rise, self.rise + clipped(step))
                     program.let(self.bias, self.state.bias + self.rise)
@@ -292,9 +272,10 @@ class Stages:
         newton.through_edges(program, state.next)
         newton.assemble(program, state.next, self.bias, 0.0)
         program.apply(
-            in_time, nodes.contact, c.free, nodes.volume, nodes.generation, c.edges[0].coupling, self.change,
-            self.stored, after, newton.activities, c.dopants, self.early, self.inner, self.late, newton.right,
-            newton.lines.matrix[1], light=self.bright, lit=lit, first=early, second=inner, scale=1.0 / self.own,
+            in_time, nodes.contact, c.free, nodes.volume, nodes.generation, [edge.coupling for edge in c.edges],
+            self.change, self.stored, after, newton.activities, c.dopants, self.early, self.inner, self.late,
+            newton.right, newton.lines.matrix[1], light=self.bright, lit=lit, first=early, second=inner,
+            scale=1.0 / self.own,
             into={"largest": newton.residual, "place": newton.worst},
         )  # fmt: skip
         for barrier in c.barriers:
@@ -303,19 +284,8 @@ class Stages:
                 rise=self.rise, region=row_of(barrier, c.device.grid.shape),
             )  # fmt: skip
             program.let(newton.residual, mg.max(newton.residual, found))
-        program.let(self.drop, self._fall(program, self.change[0]))
-        self._current(program)
-
-    def _current(self, program: Program) -> None:
-        """Record the conduction current of the last evaluated state."""
-        newton = self.newton
-        mean = program.apply(flows, newton.edges[0].all, self.weight, self.flow[2], region=newton.inner(0))
-        program.let(self.conduction, CHARGE * mean)  # type: ignore[operator]
-
-    def _fall(self, program: Program, potential: Field) -> Any:
-        """Record the drop of a potential in the device; that of increments is the voltage's without barriers."""
-        c = self.newton.coefficients
-        return program.apply(fallen, potential, c.nodes.contact) if c.barriers else as_node(self.rise)
+        program.let(self.drop, self.currents.drop(program, self.change[0]) if c.barriers else self.rise)
+        program.let(self.conduction, self.currents.conducted(program))
 
     def _voltage_step(self, program: Program, residual: Any) -> Register:
         """Record the correction of the voltage, kT/q, which couples to the corrections in `newton.right`."""
@@ -323,19 +293,14 @@ class Stages:
         assert loop is not None
         program.apply(bordered, newton.coefficients.nodes.contact, newton.coefficients.free, self.border)
         newton.lines.solve(program, self.border, self.border)
-        edges, inner = newton.edges[0].all, newton.inner(0)
-        alone, coupled = (  # of the conduction current
-            program.apply(responses, edges, self.weight, part, region=inner) for part in (newton.right, self.border)
-        )
-        assert isinstance(alone, Register)
-        assert isinstance(coupled, Register)
+        alone, coupled = (self.currents.responses(program, part) for part in (newton.right, self.border))
         step = Register("correction of the voltage")
-        slope = loop.storage * self.thermal + self.own * (loop.share * self.thermal + CHARGE * coupled)
-        moved = self.own * CHARGE * alone
+        slope = loop.storage * self.thermal + self.own * (loop.share * self.thermal + coupled)
+        moved = self.own * alone
         if newton.coefficients.barriers:
-            stored = self.capacitance * self.thermal
-            moved = moved + stored * self._fall(program, newton.right[0])
-            slope = slope + stored * (self._fall(program, self.border[0]) - 1.0)
+            stored = self.currents.capacitance * self.thermal
+            moved = moved + stored * self.currents.drop(program, newton.right[0])
+            slope = slope + stored * (self.currents.drop(program, self.border[0]) - 1.0)
         program.let(step, -(residual + moved) / slope)
         return step
 
@@ -366,18 +331,15 @@ class Stages:
         return self.thermal * ((self.drop - (OUTER / IMPLICIT) * self.drop_inside) / self.own)
 
     def accept(self, program: Program) -> Any:
-        """Record that the attempt becomes the present state; return the charge that passed, 1/cm2, with extremes."""
-        state, newton, c = self.state, self.newton, self.newton.coefficients
-        passed = program.apply(
-            moved, *self.flow, c.edges[0].coupling, self.weight, self.change[0], outer=OUTER * self.h, own=self.own,
-            region=newton.inner(0),
-        )  # fmt: skip
+        """Record that the attempt becomes the present state; return the charge that passed, C/cm2, with extremes."""
+        state, newton = self.state, self.newton
+        passed = self.currents.passed(program, self.change[0], OUTER * self.h, self.own)
         program.apply(
             kept,
             (*state.next, newton.n, newton.p, *self.late, *self.change),
             (*state.now, *self.before, *self.early, *self.last),
         )
-        program.apply(kept, self.flow[2:], self.flow[:1])
+        self.currents.keep(program, 0)
         if self.loop is not None:
             program.let(self.loop.before, self.loop.at(self.bias * self.thermal))
         program.let(self.rise_before, self.rise)

@@ -15,7 +15,6 @@ from minga.lang import functions as mg
 from minga.lang.elementary import clip, pow
 from minga.lang.expr import Node, as_node, where
 from minga.models.photodiode.solver.biasing import Biasing
-from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.stages import Stages
 from minga.solve.integrators.step_control import StepControl
@@ -149,11 +148,11 @@ class Stepping:
             slope = stages.falling()
         elif loop is not None:
             slope = (loop.at(stages.bias * stages.thermal) - stages.conduction) / loop.storage
-        program.let(self.displacement, stages.capacitance * slope)
+        program.let(self.displacement, stages.currents.capacitance * slope)
         program.let(self.current, stages.conduction + self.displacement)
         passed = stages.accept(program)
         size = mg.max(mg.abs(as_node(passed.least)), mg.abs(as_node(passed.most)))
         program.let(
             self.uniformity, where(size > 0.0, (passed.most - passed.least) / where(size > 0.0, size, 1.0), 0.0)
         )
-        program.let(self.charge, self.charge + CHARGE * passed.mean)
+        program.let(self.charge, self.charge + passed.mean)
