@@ -19,11 +19,11 @@ from minga.engine.sparse import SparseValues, gather_sparse
 from minga.engine.state import write_registers
 from minga.output.digest import mix64
 from minga.running.simulation import Simulation
-from minga.space.bit_words import WORD
+from minga.space.bit_words import WORD, unpack
 from minga.space.box import Box
 from minga.space.field import Slot
 
-__all__ = ["Growing", "plane_digest", "put_sparse", "slot_unit", "sparse_state"]
+__all__ = ["Growing", "plane_digest", "put_sparse", "slot_unit", "sparse_cells", "sparse_state"]
 
 FEWEST: Final = 32
 """Steps that a window must leave room for; a tighter one is replaced."""
@@ -136,17 +136,36 @@ def _corner(model: Model, slot: Slot) -> list[int]:
 def plane_digest(model: Model, engine: Engine) -> str:
     """Return the digest of the cells of a plane that are not 0, which does not depend on the window; collective.
 
-    Each value contributes ``mix(... mix(mix(y) + x) ... + value + place of its field)`` modulo 2**64, as in
+    A cell contributes ``mix(... mix(mix(y) + x) ... + state + number of the field)`` modulo 2**64, with ``mix`` as in
     `minga.output.digest`.
     """
     total = 0
-    names = {name: model.packed[name].planes if name in model.packed else (model.field(name),) for name in model.output}
-    slots = [item.now for items in names.values() for item in items]
     with np.errstate(over="ignore"):
-        for number, slot in enumerate(slots):
-            found = gather_sparse(engine, slot).shifted(_corner(model, slot))
-            mixed = np.zeros(len(found.values), np.uint64)
-            for axis in range(found.points.shape[1]):
-                mixed = mix64(mixed + found.points[:, axis].astype(np.uint64))
-            total += int(mix64(mixed + found.values.astype(np.uint64) + np.uint64(number)).sum(dtype=np.uint64))
+        for number, name in enumerate(model.output):
+            cells = sparse_cells(model, engine, name)
+            mixed = np.zeros(len(cells.values), np.uint64)
+            for axis in range(cells.points.shape[1]):
+                mixed = mix64(mixed + cells.points[:, axis].astype(np.uint64))
+            total += int(mix64(mixed + cells.values.astype(np.uint64) + np.uint64(number)).sum(dtype=np.uint64))
     return f"{total & (2**64 - 1):016x}"
+
+
+def sparse_cells(model: Model, engine: Engine, name: str) -> SparseValues:
+    """Return the cells of an output field that are not 0, with indices on the plane, on all ranks; collective."""
+    packed = model.packed.get(name)
+    if packed is None:
+        slot = model.field(name).now
+        return gather_sparse(engine, slot).shifted(_corner(model, slot))
+    points, values = [], []
+    for number, plane in enumerate(packed.planes):
+        words = gather_sparse(engine, plane.now).shifted(_corner(model, plane.now))
+        bits = unpack(words.values[:, None], WORD)
+        word, bit = np.nonzero(bits)
+        places = words.points[word]
+        places[:, -1] = places[:, -1] * WORD + bit
+        points.append(places)
+        values.append(np.full(len(places), 1 << number, np.uint8))
+    found, inverse = np.unique(np.concatenate(points), axis=0, return_inverse=True)
+    states = np.zeros(len(found), np.uint8)
+    np.add.at(states, inverse.ravel(), np.concatenate(values))
+    return SparseValues(found, states)
