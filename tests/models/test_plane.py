@@ -10,6 +10,7 @@ import pytest
 
 import minga as mg
 from minga.engine.comm import SerialComm
+from minga.models.automaton.export import golly_rule
 from minga.options import RunOptions
 from minga.running.growing import Growing
 from minga.running.session import execute
@@ -144,6 +145,45 @@ def test_rules_that_a_plane_cannot_have_are_refused(rule, more, words):
 
 
 def test_a_soup_lies_on_the_first_cells_only():
-    run = mg.run(mg.automaton("B3/S23", (16, 20), init={"soup": 0.5, "seed": 4}, boundary="unbounded"), **STILL, steps=0)
+    run = mg.run(
+        mg.automaton("B3/S23", (16, 20), init={"soup": 0.5, "seed": 4}, boundary="unbounded"), **STILL, steps=0
+    )
     grid = mg.run(mg.automaton("B3/S23", (16, 20), init={"soup": 0.5, "seed": 4}), steps=0, **STILL)
     assert on_the_plane(run) == set(map(tuple, np.argwhere(grid.cell.values[0]).tolist()))
+
+
+def first_half(comm=None):
+    """An observer that ends a run early, as a signal does."""
+
+    class Half(mg.Observer):
+        schedule = mg.Schedule(steps=150)
+
+        def ends(self, simulation):
+            return "time limit" if simulation.step == 150 else None
+
+    return Half()
+
+
+def test_a_run_in_a_directory_resumes_where_it_was_interrupted(tmp_path):
+    model = plane(R_PENTOMINO)
+    whole = mg.run(model, steps=300, every=100, out=tmp_path / "whole", **STILL)
+    mg.run(model, steps=300, every=100, out=tmp_path / "cut", observers=[first_half()], **STILL)
+    cut = mg.run(model, steps=300, every=100, out=tmp_path / "cut", resume=True, **STILL)
+    assert cut.attrs["digest"] == whole.attrs["digest"]
+    assert cut.step.values.tolist() == whole.step.values.tolist() == [0, 100, 200, 300]
+    for frame in range(4):
+        assert on_the_plane(cut, frame) == on_the_plane(whole, frame)
+    assert cut.population.values.tolist() == whole.population.values.tolist()
+    assert on_the_plane(mg.open(tmp_path / "whole")) == life(cells_of(R_PENTOMINO), 300)
+
+
+def test_a_case_places_its_pattern_and_exports_true_coordinates(tmp_path):
+    (tmp_path / "glider.rle").write_text("#CXRLE Pos=-7,20\nx = 3, y = 3, rule = B3/S23\nbo$2bo$3o!\n")
+    case = tmp_path / "case.toml"
+    case.write_text('model = "automaton"\n[grid]\nboundary = "unbounded"\n[automaton]\ninit = "glider.rle"\n')
+    model = mg.read_case(str(case), ["run.steps=400"]).model
+    run = mg.run(model, steps=400, out=tmp_path / "run", **STILL)
+    assert on_the_plane(run) == cells_of(GLIDER, at=(120, 93))
+    attributes = mg.open(tmp_path / "run").attrs
+    rule = golly_rule(attributes)
+    assert (rule.text, rule.corner((1, 1))) == ("B3/S23", (int(run.y[0] - 0.5), int(run.x[0] - 0.5)))

@@ -6,6 +6,7 @@ unbounded plane. Windows depend on the state alone, and not on ranks, threads or
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -23,7 +24,7 @@ from minga.space.bit_words import WORD, unpack
 from minga.space.box import Box
 from minga.space.field import Slot
 
-__all__ = ["Growing", "plane_digest", "put_sparse", "slot_unit", "sparse_cells", "sparse_state"]
+__all__ = ["Growing", "plane_digest", "put_sparse", "slot_unit", "sparse_cells"]
 
 FEWEST: Final = 32
 """Steps that a window must leave room for; a tighter one is replaced."""
@@ -42,8 +43,13 @@ class Growing:
         self.model = model
         self.engine: Engine
         self._open: Callable[[Model], Engine]
+        self.frames: dict[int, dict[str, SparseValues]] = {}
+        """Frames so far, by step: values of the present slots of the output fields."""
+        self.kept_until: float = math.inf
+        """Step of a checkpoint after which its frames are forgotten."""
         self._due = 0
         """Step before which the window must be measured."""
+        self._first: Engine
 
     @property
     def growth(self) -> Growth:
@@ -52,19 +58,29 @@ class Growing:
         return self.model.growth
 
     def begin(self, engine: Engine, open_engine: Callable[[Model], Engine]) -> None:
-        """Begin on an engine of the first window; `open_engine` makes those of later ones."""
-        self.engine, self._open = engine, open_engine
+        """Begin on an engine of the first window, which checkpoints need; `open_engine` makes those of later ones."""
+        self.engine, self._first, self._open = engine, engine, open_engine
 
     def close(self) -> None:
-        """Close the engine of the present window."""
-        self.engine.close()
+        """Close the engines of the first and of the present window."""
+        for engine in {id(one): one for one in (self._first, self.engine)}.values():
+            engine.close()
+
+    def values(self, slots: Mapping[str, Slot]) -> dict[str, SparseValues]:
+        """Return the values of slots that are not 0, with indices on the plane, on all ranks; collective."""
+        found = {}
+        for name, slot in slots.items():
+            found[name] = gather_sparse(self.engine, slot).shifted(_corner(self.model, slot))
+        return found
 
     def room(self, simulation: Simulation) -> int:
         """Return how many steps the window has room for, having replaced it if it is tight; collective."""
         if simulation.step >= self._due:
             alive = self._alive(simulation)
             if alive is not None and self._steps(alive) < FEWEST:
-                self._replace(simulation, self.growth.roomy(alive))
+                state = simulation.stepper.state
+                registers = state.registers(simulation.engine)
+                self.replace(simulation, self.growth.roomy(alive), self.values(state.changing), registers)
             self._due = simulation.step + (FEWEST if alive is None else self._steps(alive))
         return self._due - simulation.step
 
@@ -91,15 +107,20 @@ class Growing:
         simulation.engine.comm.allreduce(ends, "max")
         if ends[0] == np.iinfo(np.int64).min:
             return None
-        low, high = [-int(end) for end in ends[:ndim]], [int(end) for end in ends[ndim:]]
-        return Box(tuple(low), tuple(high)).shift(self.growth.window.lo)
+        found = Box(tuple(-int(end) for end in ends[:ndim]), tuple(int(end) for end in ends[ndim:]))
+        return found.shift(self.growth.window.lo)
 
-    def _replace(self, simulation: Simulation, window: Box) -> None:
-        """Go on with the same state on another window; collective."""
-        old, engine, stepper = self.model, simulation.engine, simulation.stepper
-        values = sparse_state(old, engine, stepper.state.changing)
-        registers = stepper.state.registers(engine)
-        engine.close()
+    def replace(
+        self,
+        simulation: Simulation,
+        window: Box,
+        values: Mapping[str, SparseValues],
+        registers: Mapping[str, tuple[str, int]],
+    ) -> None:
+        """Go on with a state on another window; collective."""
+        stepper = simulation.stepper
+        if self.engine is not self._first:
+            self.engine.close()
         self.model = simulation.model = self.growth.moved(window)
         self.engine = simulation.engine = self._open(self.model)
         start(self.model, self.engine)
@@ -108,17 +129,13 @@ class Growing:
         write_registers(self.engine, registers)
         if self.model.observe is not None:
             self.engine.prepare(self.model.observe, looped=False)
+        self._due = simulation.step
 
 
 def slot_unit(model: Model, slot: Slot) -> tuple[int, ...]:
     """Return the number of cells along each axis that one value of a slot holds."""
     ndim = model.grid.ndim
     return (1,) * ndim if slot.field.grid == model.grid else (*(1,) * (ndim - 1), WORD)
-
-
-def sparse_state(model: Model, engine: Engine, slots: Mapping[str, Slot]) -> dict[str, SparseValues]:
-    """Return the values of slots that are not 0, with indices on the plane, on all ranks; collective."""
-    return {name: gather_sparse(engine, slot).shifted(_corner(model, slot)) for name, slot in slots.items()}
 
 
 def put_sparse(model: Model, engine: Engine, slots: Mapping[str, Slot], values: Mapping[str, SparseValues]) -> None:

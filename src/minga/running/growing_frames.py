@@ -11,9 +11,8 @@ from typing import Any, Final
 from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
-from minga.engine.sparse import SparseValues
 from minga.errors import RunError
-from minga.running.growing import Growing, put_sparse, slot_unit, sparse_state
+from minga.running.growing import Growing, put_sparse, slot_unit
 from minga.running.observers.frames import Recorder
 from minga.space.box import Box
 from minga.space.field import Slot
@@ -37,24 +36,38 @@ class GrowingFrames:
 
     def __init__(self, growing: Growing, recorder: Callable[[Model], Recorder]) -> None:
         self._growing, self._make = growing, recorder
-        self._frames: dict[int, dict[str, SparseValues]] = {}
         self._written: dict[str, Any] | None = None
 
     def take(self, step: int, engine: Engine) -> None:
         """Keep the cells after ``step`` steps; collective."""
-        model = self._growing.model
-        self._frames[step] = sparse_state(model, engine, _shown(model))
+        self._growing.frames[step] = self._growing.values(_shown(self._growing.model))
+
+    def drain(self, *, lasting: bool = False) -> None:
+        """Do nothing, as checkpoints hold the frames so far."""
+
+    def truncate(self, step: int) -> tuple[int, ...]:
+        """Forget the frames after ``step`` steps when a checkpoint is resumed; none is damaged."""
+        self._growing.kept_until = step
+        return ()
+
+    @property
+    def gone(self) -> bool:
+        """False, as no files are resumed."""
+        return False
+
+    def abandon(self) -> None:
+        """Do nothing after an error, as frames are written together."""
 
     def close(self) -> None:
         """Write all frames on one window; collective."""
-        if not self._frames:
+        if not self._growing.frames:
             return
         model = self._growing.growth.moved(self._window())
         recorder = self._make(model)
         comm = self._growing.engine.comm
         with Engine(model.layouts("bisection", comm.size), comm=comm) as engine:
             start(model, engine)
-            for step, values in sorted(self._frames.items()):
+            for step, values in sorted(self._growing.frames.items()):
                 put_sparse(model, engine, _shown(model), values)
                 recorder.take(step, engine)
             recorder.close()
@@ -68,7 +81,7 @@ class GrowingFrames:
     def _window(self) -> Box:
         """Return the smallest window that holds all frames, and the cells with which the run began."""
         model, whole = self._growing.model, None
-        for values in self._frames.values():
+        for values in self._growing.frames.values():
             for name, slot in _shown(model).items():
                 found, unit = values[name].points, slot_unit(model, slot)
                 if len(found):

@@ -29,6 +29,7 @@ from minga.output.trace import RankTrace, Stopwatch, events_a_thread, gather_tra
 from minga.plan.resolve import ResolvedPlan, balancer_of, resolve
 from minga.running.goal import ending_time
 from minga.running.growing import Growing, plane_digest
+from minga.running.growing_state import GrowingState
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer
 from minga.running.observers.balance import Balance
@@ -132,6 +133,7 @@ def execute(
     watching += [Frames(recorder, options.output.every)] if recorder is not None else []
     watching += [Checkpoints(keeper)] if keeper is not None else []
     watching += [Balance(balancer)] if balancer is not None else []
+    watching += [GrowingState(growing)] if growing is not None and keeper is not None else []
     with ExitStack() as engines:
 
         def open_engine(layouts: Mapping[Grid, Layout]) -> Engine:

@@ -30,13 +30,13 @@ from minga.models.automaton.initial import Initial, initial_values
 from minga.models.automaton.observe import chosen_names, observe_states
 from minga.models.automaton.observe import observe as record_observation
 from minga.models.automaton.observers import Observers, parse_observers
-from minga.models.automaton.plane import UNBOUNDED, check_plane, on_plane, on_window, plane_attributes
+from minga.models.automaton.plane import UNBOUNDED, check_plane, first_cells, on_plane, on_window, plane_attributes
 from minga.models.automaton.quiet import enable_quiet_skipping
 from minga.models.automaton.rules import find_rule
 from minga.models.automaton.step import record_step, recurrence, with_update
 from minga.models.automaton.units import units_of
 from minga.space.boundary import SIDES, trace_fill
-from minga.space.box import Box
+from minga.space.box import Box, Point
 from minga.space.field import Field
 from minga.space.grid import Grid
 
@@ -113,6 +113,8 @@ def automaton(
     _check_arguments(rule, shape, seed)
     base = Path(directory)
     chosen = with_update(find_rule(rule, len(shape), base) if isinstance(rule, str) else rule, update)
+    unbounded = isinstance(boundary, str) and boundary == UNBOUNDED
+    init, first = first_cells(init, tuple(shape)) if unbounded else (init, None)
     make = partial(
         _on_grid,
         rule,
@@ -127,7 +129,7 @@ def automaton(
         observers=parse_observers(observe, base),
         skip_quiet=skip_quiet,
     )
-    return on_plane(make, chosen, tuple(shape)) if boundary == UNBOUNDED else make(boundary)
+    return make(boundary) if first is None else on_plane(make, chosen, first)
 
 
 def _on_grid(
@@ -135,7 +137,7 @@ def _on_grid(
     chosen: Rule | BlockRule,
     shape: tuple[int, ...],
     boundary: object,
-    window: Box | None = None,
+    placed: tuple[Box, Point] | None = None,
     *,
     init: object,
     before: object,
@@ -146,7 +148,8 @@ def _on_grid(
     observers: Observers,
     skip_quiet: bool | str,
 ) -> Model:
-    """Make the model on a grid of `shape`, or on a window of a plane on which cells of that shape begin."""
+    """Make the model on a grid of `shape`, or on a window of a plane with the corner of first cells of that shape."""
+    window = None if placed is None else placed[0]
     values = _parameters(chosen, parameters or {})
     ends = parse_boundary("periodic" if boundary is None else boundary, len(shape))
     _check_ends(ends, chosen)
@@ -165,9 +168,12 @@ def _on_grid(
     else:
         observers = check_plane(chosen, step, observers)
         about = plane_attributes(about, window)
-    first, earlier = (_first(cells, chosen, shape, base, seed, window) for cells in (init, before))
+    first, earlier = (_first(cells, chosen, shape, base, seed, placed) for cells in (init, before))
     enough = {} if window is None else {"enough": 0}  # choices of "auto" are the same on all windows
-    quiet = partial(enable_quiet_skipping, setting=skip_quiet, **enough)
+
+    def quiet(step: Program) -> None:
+        enable_quiet_skipping(step, skip_quiet, **enough)
+
     bits = None
     if before is None and _bits_will_do(observers, storage):
         bits = stored_as_bits(chosen, grid, ends, values, storage, **enough)
@@ -199,13 +205,21 @@ def _on_grid(
 
 
 def _first(
-    init: object, rule: Rule | BlockRule, shape: tuple[int, ...], directory: Path, seed: int, window: Box | None
+    init: object,
+    rule: Rule | BlockRule,
+    shape: tuple[int, ...],
+    directory: Path,
+    seed: int,
+    placed: tuple[Box, Point] | None,
 ) -> dict[str, Initial]:
     """Return the first cells of each field by name, on a window if there is one; none for None."""
     if init is None:
         return {}
     found = initial_values(init, rule, shape, directory, seed)
-    return found if window is None else {name: on_window(cells, shape, window) for name, cells in found.items()}
+    if placed is None:
+        return found
+    window, corner = placed
+    return {name: on_window(cells, shape, corner, window) for name, cells in found.items()}
 
 
 def _of_bits(

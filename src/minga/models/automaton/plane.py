@@ -1,13 +1,13 @@
 """Automata on an unbounded plane, `boundary = "unbounded"`: windows of it, and rules that can have them.
 
-Cell (0, 0) of the first cells is cell (0, 0) of the plane; the centre of cell i has the coordinate i + 1/2 on any
-window.
+The first of the first cells is cell (0, 0) of the plane, unless the pattern has a position `at` on it. The centre of
+cell i has the coordinate i + 1/2 on any window.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -29,10 +29,10 @@ from minga.models.automaton.initial import Array, Initial
 from minga.models.automaton.observers import KEY as OBSERVE
 from minga.models.automaton.observers import Observers
 from minga.space.bit_words import WORD
-from minga.space.box import Box
+from minga.space.box import Box, Point
 from minga.space.field import SEED
 
-__all__ = ["UNBOUNDED", "check_plane", "on_plane", "on_window", "plane_attributes"]
+__all__ = ["UNBOUNDED", "check_plane", "first_cells", "on_plane", "on_window", "plane_attributes"]
 
 UNBOUNDED: Final = "unbounded"
 KEY: Final = "grid.boundary"
@@ -47,29 +47,42 @@ MOST_CELLS: Final = 1 << 36
 _OBSERVED: Final = ("population", "sum", "residual", "changed", "bounding_box")
 
 
-def on_plane(make: Callable[..., Model], rule: Rule | BlockRule, shape: tuple[int, ...]) -> Model:
+def first_cells(init: object, shape: tuple[int, ...]) -> tuple[object, Box]:
+    """Return the initial cells without the position of their pattern on the plane, and the box on which they lie."""
+    at = init.get("at") if isinstance(init, Mapping) else None
+    if at is None:
+        return init, Box.of(shape)
+    whole = isinstance(at, Sequence | np.ndarray) and all(isinstance(n, int | np.integer) for n in at)
+    if not whole or len(at) != len(shape):
+        raise CaseError(f"at = {at!r}: expected an index for each of {len(shape)} axes", key="automaton.init.at")
+    assert isinstance(init, Mapping)
+    return {**init, "at": [0] * len(shape)}, Box.of(shape).shift(tuple(map(int, at)))
+
+
+def on_plane(make: Callable[..., Model], rule: Rule | BlockRule, first: Box) -> Model:
     """Return a model on an unbounded plane.
 
     Parameters
     ----------
     make
-        Makes the model on a window, given a boundary and the window; with `init=None` it has no cells.
+        Makes the model on a window, given a boundary, and the window with the corner of the first cells; with
+        `init=None` it has no cells.
     rule
         The rule, which says how far live cells spread in a step.
-    shape
-        Shape of the first cells.
+    first
+        Box of the first cells.
     """
-    around = (rule.neighbourhood if isinstance(rule, Rule) else moore(1)).around(len(shape))
+    around = (rule.neighbourhood if isinstance(rule, Rule) else moore(1)).around(first.ndim)
     reach = max([1, *(abs(n) for offset in around for n in offset)])
 
     def grown(window: Box, **changes: Any) -> Model:
-        model = make("fixed", window, **changes)
+        model = make("fixed", (window, first.lo), **changes)
         growth = Growth(
             window, reach, lambda box: grown(box, init=None, before=None), lambda box: _roomy(box, reach), _aligned
         )
         return replace(model, growth=growth)
 
-    return grown(_roomy(Box.of(shape), reach))
+    return grown(_roomy(first, reach))
 
 
 def check_plane(rule: Rule | BlockRule, step: Program, observers: Observers) -> Observers:
@@ -123,11 +136,11 @@ def plane_attributes(about: Mapping[str, str], window: Box) -> dict[str, str]:
     return found | {CORNER: ",".join(map(str, window.lo))}
 
 
-def on_window(cells: Initial, shape: tuple[int, ...], window: Box) -> Initial:
-    """Return cells of a grid of `shape`, whose first one is cell (0, 0) of the plane, as cells of a window."""
+def on_window(cells: Initial, shape: tuple[int, ...], corner: Point, window: Box) -> Initial:
+    """Return cells of a grid of `shape`, whose first one lies at `corner` of the plane, as cells of a window."""
 
     def values(box: Box) -> Array:
-        place = box.shift(window.lo)
+        place = box.shift([low - n for low, n in zip(window.lo, corner, strict=True)])
         common = place & Box.of(shape)
         inside = cells(Box.of((1,) * box.ndim) if common.empty else common)
         found = np.zeros(box.shape, inside.dtype)
