@@ -107,8 +107,8 @@ class Growing:
         simulation.engine.comm.allreduce(ends, "max")
         if ends[0] == np.iinfo(np.int64).min:
             return None
-        found = Box(tuple(-int(end) for end in ends[:ndim]), tuple(int(end) for end in ends[ndim:]))
-        return found.shift(self.growth.window.lo)
+        alive = Box(tuple(-int(end) for end in ends[:ndim]), tuple(int(end) for end in ends[ndim:]))
+        return alive.shift(self.growth.window.lo)
 
     def replace(
         self,
