@@ -10,7 +10,7 @@ import pytest
 import minga as mg
 from minga.models.automaton.patterns import read_rle
 from minga.models.automaton.soups.apgcode import apgcode, as_array, wechsler
-from minga.models.automaton.soups.census import SYMMETRIES, Search, cells_of_soup, census
+from minga.models.automaton.soups.census import SYMMETRIES, Search, cells_of_soup, census, run_soup
 from minga.models.automaton.soups.objects import Laboratory, objects
 
 LIFE = Laboratory(frozenset({3}), frozenset({2, 3}))

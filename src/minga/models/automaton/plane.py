@@ -38,9 +38,9 @@ UNBOUNDED: Final = "unbounded"
 KEY: Final = "grid.boundary"
 GRANULE: Final = 16
 """Cells at whose multiples windows begin and end along the axes before the last one, where words decide."""
-MARGIN: Final = {1: 1024, 2: 128, 3: 64, 4: 48}
+MARGIN: Final = {1: 4096, 2: 384, 3: 64, 4: 48}
 """Empty cells that a new window has at least at each end, for a reach of one cell, by the number of axes."""
-SHARE: Final = 4
+SHARE: Final = 2
 """Part of the extent of the cells that is the margin of a new window, if that is more."""
 MOST_CELLS: Final = 1 << 36
 """Cells of the largest window."""

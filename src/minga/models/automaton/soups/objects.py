@@ -21,9 +21,9 @@ __all__ = ["Behaviour", "Laboratory", "clusters", "objects"]
 
 LONGEST: Final = 120
 """Longest period that is recognised."""
-_NEAR: Final = tuple(offset for offset in itertools.product(range(-2, 3), repeat=2) if any(offset))
+_NEAR: Final = tuple((i, j) for i, j in itertools.product(range(-2, 3), repeat=2) if i or j)
 """Cells that a cell may influence the neighbours of."""
-_AROUND: Final = tuple(offset for offset in itertools.product(range(-1, 2), repeat=2) if any(offset))
+_AROUND: Final = tuple((i, j) for i, j in itertools.product(range(-1, 2), repeat=2) if i or j)
 _APART: Final = 4.0
 """Distance that a spaceship keeps from what it passes, in addition to the extents of both."""
 
