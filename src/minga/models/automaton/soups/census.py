@@ -55,7 +55,7 @@ SYMMETRIES: Final[Mapping[str, Callable[[Cells2], Cells2]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a census is of.
+    """Subject of a census: the rule, and how soups are made.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ _APART: Final = 4.0
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What a cluster does alone: its phases, and the rows and columns by which it has moved after all of them."""
+    """Behaviour of a cluster alone: its phases, and the rows and columns by which it has moved after all of them."""
 
     phases: tuple[Cells, ...]
     move: tuple[int, int]
