@@ -37,12 +37,12 @@ class Boundaries:
         """Argument `boundary` of fields: a pair of conditions for each axis that is not periodic."""
         return {axis: pair for axis, pair in enumerate(self.sides) if pair is not None}
 
-    def grid(self, shape: Sequence[int]) -> Grid:
-        """Return the grid of this shape with these periodic axes and shifts."""
+    def grid(self, shape: Sequence[int], origin: Sequence[float] | float = 0.0) -> Grid:
+        """Return the grid of this shape with these periodic axes and shifts, which begins at `origin`."""
         try:
             joined = [pair is None for pair in self.sides]
             rows = [0] if len(shape) == 2 else []  # rows are written from top to bottom
-            return Grid(shape, periodic=joined, shift=dict(enumerate(self.shift)), down=rows)
+            return Grid(shape, origin=origin, periodic=joined, shift=dict(enumerate(self.shift)), down=rows)
         except LayoutError as error:
             raise CaseError(error.message, key="grid", remedy=error.remedy) from error
 

@@ -15,9 +15,10 @@ from minga.output.live import LiveRecord
 from minga.output.progress import touched
 from minga.plan.resolve import ResolvedPlan
 from minga.running.goal import ending_time
+from minga.running.growing import Growing
 from minga.running.observer import Observer
 from minga.running.observers.ending import LastStep
-from minga.running.observers.progress import Preview, Progress, progress_of
+from minga.running.observers.progress import Progress, previews, progress_of
 from minga.running.past import Past
 from minga.running.run_output import RunOutput, has_checkpoints
 from minga.running.session import execute
@@ -92,6 +93,7 @@ def _perform(
     resumes = resume and has_checkpoints(comm, directory)
     cpus = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else None
     pinning = pin(*_place_on_node(comm), case.run.threads)
+    growing = None if case.model.growth is None else Growing(case.model)
     kept = RunOutput.of(
         directory,
         case.model,
@@ -104,6 +106,7 @@ def _perform(
         cpus=cpus,
         note=listener.note,
         past=past,
+        growing=growing,
     )
     live = LiveRecord(case.model, case.run.steps, comm, directory)
 
@@ -127,13 +130,14 @@ def _perform(
             comm,
             options,
             case.fields,
-            [kept.observer, Preview(live.is_watched, live.update_preview), Progress(progress), *more],
+            [kept.observer, *previews(live, growing), Progress(progress), *more],
             recorder=kept.snapshots,
             keeper=kept.keeper,
             asked=stop,
             on_plan=planned,
             on_drop=on_drop,
             cpus=pinning.workers,
+            growing=growing,
         )
     except BaseException:
         kept.abandon(case.model)  # write all output that was taken, whatever happened

@@ -12,6 +12,7 @@ from minga.engine.clock import Clock
 from minga.engine.diagnostics import Diagnostics, Finding
 from minga.engine.engine import Engine, FieldValue
 from minga.engine.follow import Hierarchy, follow
+from minga.engine.growth import Growth
 from minga.engine.model_check import check_model
 from minga.engine.model_html import model_html
 from minga.engine.model_text import model_text
@@ -166,6 +167,8 @@ class Model:
         states; None if it is not said.
     stands_for
         For planning only: the shape of a finer grid, for which this model on a coarser one stands; None: its own grid.
+    growth
+        The window of an unbounded plane that the grid is, see `minga.engine.growth`; None: the grid is all there is.
 
     Attributes
     ----------
@@ -217,6 +220,7 @@ class Model:
     presentation: Presentation = field(default_factory=Presentation)
     evolution: object | None = None
     stands_for: tuple[int, ...] | None = None
+    growth: Growth | None = None
 
     def __post_init__(self, drawings: None) -> None:
         if drawings is not None:

@@ -8,6 +8,7 @@ decision diagram, Bryant 1986, doi:10.1109/TC.1986.1676819).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
@@ -97,6 +98,13 @@ def network(tables: Sequence[Sequence[int] | NDArray[Any]], inputs: int) -> Netw
     for row in rows:
         if row.shape != (1 << inputs,) or row.max() > ANY:
             raise ValueError(f"a table of {inputs} inputs has {1 << inputs} entries 0, 1 or {ANY}")
+    return _cheapest_order(tuple(row.tobytes() for row in rows), inputs)
+
+
+@functools.lru_cache(maxsize=256)
+def _cheapest_order(tables: tuple[bytes, ...], inputs: int) -> Network:
+    """Return the network of fewest operations; a search whose results are kept, as models are made repeatedly."""
+    rows = [np.frombuffer(table, np.uint8) for table in tables]
     found = [_in_order(rows, inputs, order) for order in _orders(inputs)]
     return min(found, key=lambda one: one.cost)
 

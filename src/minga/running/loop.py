@@ -17,6 +17,7 @@ from minga.errors import RunError
 from minga.markup import block, described
 from minga.output.trace import Stopwatch
 from minga.running.agenda import Agenda
+from minga.running.growing import Growing
 from minga.running.observer import Observer
 from minga.running.observers.beginning import Beginning
 from minga.running.observers.ending import WallTime
@@ -86,6 +87,7 @@ def drive(
     until: Stop | None = None,
     end: float | None = None,
     output: Stopwatch | None = None,
+    growing: Growing | None = None,
 ) -> Result:
     """Run a model on an engine from its initial values, or from a checkpoint that an observer puts back; collective.
 
@@ -103,6 +105,8 @@ def drive(
         Model time at which the run ends, in the unit of the model's clock; `steps` is then ignored.
     output
         A stopwatch of the time of output.
+    growing
+        The window of a model on an unbounded plane; None: the model's grid is all there is.
 
     Returns
     -------
@@ -133,7 +137,7 @@ def drive(
             check_start(model, engine)
         pace.begin(simulation)
         first = {} if beginning is None else beginning.look(simulation)
-        outcome = _advance(simulation, agenda, pace)
+        outcome = _advance(simulation, agenda, pace, growing)
     except BaseException:
         agenda.fail()
         raise
@@ -154,7 +158,7 @@ def drive(
     )
 
 
-def _advance(simulation: Simulation, agenda: Agenda, pace: Pace) -> Outcome:
+def _advance(simulation: Simulation, agenda: Agenda, pace: Pace, growing: Growing | None) -> Outcome:
     """Show the initial state to those that want to see it, and do all steps; return the outcome of the last ones."""
     chunk, outcome, stepper = 1, Outcome(True, "finished"), simulation.stepper
     opening = simulation.model.opening and simulation.step == 0 < simulation.steps
@@ -163,6 +167,8 @@ def _advance(simulation: Simulation, agenda: Agenda, pace: Pace) -> Outcome:
     while simulation.step < simulation.steps and simulation.ended is None:
         simulation.activity = "stepping"
         count = min(chunk, pace.plan(simulation, agenda.next_time()), agenda.next_step() - simulation.step)
+        if growing is not None:
+            count = min(count, growing.room(simulation))
         count, outcome, simulation.latest = stepper.run(simulation.step, count)
         simulation.step += count
         simulation.seconds += simulation.latest

@@ -31,6 +31,8 @@ from minga.running.call import call_of
 from minga.running.defaults import completed, default_threads
 from minga.running.finishing import complete
 from minga.running.goal import Goal, ending_time
+from minga.running.growing import Growing
+from minga.running.growing_frames import GrowingFrames
 from minga.running.initial import with_initial
 from minga.running.keywords import NAME_OUT, options_of, with_settings
 from minga.running.observer import Observer
@@ -240,12 +242,20 @@ def _in_memory(
     command: str,
 ) -> tuple[xarray.Dataset, Ended]:
     """Run a model and keep whole frames on rank 0."""
-    kept = selections_of(chosen, options.output, model.presentation)
-    frames = Frames(model, [one.variable for one in kept], command)
+    frames = Frames(model, [], command)
     try:
         watching = [Series(frames.series.add, [options.output.every, options.output.observe]), *observers]
-        recorder = WholeFrames(model, kept, frames.keep)
-        outcome = execute(model, comm, options, chosen, watching, recorder=recorder, asked=stop)
+        growing = None if model.growth is None else Growing(model)
+
+        def whole_frames(model: Model) -> WholeFrames:
+            frames.model, shown = model, _chosen(model, [field.name for field in chosen])
+            kept = selections_of(shown, options.output, model.presentation)
+            frames.variables = [one.variable for one in kept]
+            return WholeFrames(model, kept, frames.keep)
+
+        recorder = whole_frames(model) if growing is None else GrowingFrames(growing, whole_frames)
+        outcome = execute(model, comm, options, chosen, watching, recorder=recorder, asked=stop, growing=growing)
+        model = frames.model
     except BaseException as error:
         if frames.steps:
             attach_dataset(error, frames.dataset(failed_attributes(model, frames.steps, error)))

@@ -30,8 +30,9 @@ from minga.output.snapshots.archive import manifest_of
 from minga.output.snapshots.manifest import read_manifest
 from minga.running.finishing import note_failure
 from minga.running.goal import Goal
+from minga.running.growing import Growing
 from minga.running.observer import Observer
-from minga.running.observers.progress import Preview, Progress
+from minga.running.observers.progress import Progress, previews
 from minga.running.run_output import RunOutput, check_unfinished, finished_result, has_checkpoints
 from minga.running.session import Outcome, execute
 from minga.running.simulation import Simulation
@@ -116,10 +117,11 @@ def run_in_directory(
     An error carries the output kept until then: see `minga.output.dataset.attach_dataset`.
     """
     directory = place.directory
+    growing = None if model.growth is None else Growing(model)
     try:
         _check_room(place, model, comm, options, fields)
         with noticing_removal(directory.path):
-            kept = _open_output(place, model, comm, options, fields, command)
+            kept = _open_output(place, model, comm, options, fields, command, growing)
             live = LiveRecord(model, options.run.steps, comm, directory)
 
         def progress(simulation: Simulation, seconds: float, updates: int) -> None:
@@ -132,11 +134,12 @@ def run_in_directory(
                     comm,
                     options,
                     fields,
-                    [kept.observer, Preview(live.is_watched, live.update_preview), Progress(progress), *observers],
+                    [kept.observer, *previews(live, growing), Progress(progress), *observers],
                     recorder=kept.snapshots,
                     keeper=kept.keeper,
                     asked=stop,
                     on_plan=lambda resolved, entry: write_whole(directory.plan, entry),
+                    growing=growing,
                 )
         except BaseException as error:
             kept.abandon(model)
@@ -177,7 +180,13 @@ def _check_room(
 
 
 def _open_output(
-    place: PreparedDirectory, model: Model, comm: Comm, options: RunOptions, fields: Sequence[Field], command: str
+    place: PreparedDirectory,
+    model: Model,
+    comm: Comm,
+    options: RunOptions,
+    fields: Sequence[Field],
+    command: str,
+    growing: Growing | None,
 ) -> RunOutput:
     """Create the writers of a run that starts or resumes; collective."""
     return RunOutput.of(
@@ -191,6 +200,7 @@ def _open_output(
         attributes={COMMAND: command},
         note=_say,
         remembers=True,
+        growing=growing,
     )
 
 

@@ -36,6 +36,8 @@ from minga.output.traces import write_traces
 from minga.output.variables import model_attributes
 from minga.plan.slurm import read_switches, switches_here
 from minga.running.goal import Goal
+from minga.running.growing import Growing
+from minga.running.growing_frames import GrowingFrames
 from minga.running.observer import Observer
 from minga.running.observers.series import Series
 from minga.running.past import Past
@@ -54,7 +56,7 @@ class RunOutput:
     """Writers of a run, created and used in the same way on all ranks."""
 
     directory: RunDirectory
-    snapshots: Snapshots
+    snapshots: Snapshots | GrowingFrames
     series: SeriesFile
     """Observables, on rank 0."""
     keeper: Keeper
@@ -79,6 +81,7 @@ class RunOutput:
         note: Note = lambda text: None,
         remembers: bool = False,
         past: Past | None = None,
+        growing: Growing | None = None,
     ) -> RunOutput:
         """Create the writers of a run in a directory; collective.
 
@@ -104,6 +107,8 @@ class RunOutput:
             True to record the identity of the model and its initial values, for runs without a case file.
         past
             What the command has done before; by default nothing.
+        growing
+            The window of a run on an unbounded plane, whose frames are written at its end.
 
         Raises
         ------
@@ -114,19 +119,29 @@ class RunOutput:
         epoch = _begun(comm, directory)
         if options.checkpoint.directory is not None:
             _lead_elsewhere(comm, directory, Path(options.checkpoint.directory))
-        about = {**model_attributes(model), **origin_of(model), **(attributes or {})}
         every, observe = options.output.every, options.output.observe
-        snapshots = Snapshots(
-            directory.fields,
-            model,
-            fields,
-            options.output,
-            comm,
-            attributes=about,
-            resume=resume,
-            cpus=cpus,
-            check=epoch.check,
-        )
+
+        def store(model: Model, fields: Sequence[Field], resume: bool) -> Snapshots:
+            about = {**model_attributes(model), **origin_of(model), **(attributes or {})}
+            return Snapshots(
+                directory.fields,
+                model,
+                fields,
+                options.output,
+                comm,
+                attributes=about,
+                resume=resume,
+                cpus=cpus,
+                check=epoch.check,
+            )
+
+        def store_of_plane(model: Model) -> Snapshots:
+            if comm.rank == 0:
+                remove_frames(directory)  # of an earlier session
+            comm.barrier()
+            return store(model, [model.field(field.name) for field in fields], False)
+
+        snapshots = store(model, fields, resume) if growing is None else GrowingFrames(growing, store_of_plane)
         intervals = [every, observe]
         series = SeriesFile(directory)
 
@@ -321,10 +336,16 @@ def has_checkpoints(comm: Comm, directory: RunDirectory) -> bool:
     return answer
 
 
+def remove_frames(directory: RunDirectory) -> None:
+    """Remove the store of frames of a run."""
+    shutil.rmtree(directory.fields, ignore_errors=True)
+    manifest_of(directory.fields).unlink(missing_ok=True)
+
+
 def _begin_anew(directory: RunDirectory) -> None:
     """Remove the files of a run that was interrupted before its first checkpoint."""
-    shutil.rmtree(directory.fields, ignore_errors=True)
-    for path in (manifest_of(directory.fields), directory.series, directory.result, directory.ledger):
+    remove_frames(directory)
+    for path in (directory.series, directory.result, directory.ledger):
         path.unlink(missing_ok=True)
 
 

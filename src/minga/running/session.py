@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ from minga.output.ledger import blocks_entry, ledger_entry, levels_entry, machin
 from minga.output.trace import RankTrace, Stopwatch, events_a_thread, gather_traces
 from minga.plan.resolve import ResolvedPlan, balancer_of, resolve
 from minga.running.goal import ending_time
+from minga.running.growing import Growing, plane_digest
+from minga.running.growing_state import GrowingState
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer
 from minga.running.observers.balance import Balance
@@ -35,6 +38,8 @@ from minga.running.observers.ending import Asked
 from minga.running.observers.finite import Finite
 from minga.running.observers.frames import Frames, Recorder
 from minga.space.field import Field
+from minga.space.grid import Grid
+from minga.space.layout import Layout
 
 if TYPE_CHECKING:
     from minga.plan.balance import Balancer
@@ -86,6 +91,7 @@ def execute(
     on_plan: Callable[[ResolvedPlan, dict[str, Any]], None] | None = None,
     on_drop: Callable[[Drop], object] | None = None,
     cpus: Sequence[int] | None = None,
+    growing: Growing | None = None,
 ) -> Outcome:
     """Run a model on the ranks of ``comm``; collective.
 
@@ -111,6 +117,8 @@ def execute(
         Called on rank 0 with hosts without which the rest of the run would be shorter, a restart included.
     cpus
         The logical processor to which each thread is pinned; by default threads are not pinned.
+    growing
+        The window of a model on an unbounded plane; None: the model's grid is all there is.
 
     Returns
     -------
@@ -119,23 +127,34 @@ def execute(
     """
     output = Stopwatch(keep=options.output.trace)
     resolved = resolve(model, comm, options, cpus, asked)
-    balancer = balancer_of(model, comm, options, resolved, on_drop)
+    balancer = None if growing is not None else balancer_of(model, comm, options, resolved, on_drop)
     watching = [Finite(options.output.every), *observers]
     watching += [Asked(asked)] if asked is not None else []
     watching += [Frames(recorder, options.output.every)] if recorder is not None else []
     watching += [Checkpoints(keeper)] if keeper is not None else []
     watching += [Balance(balancer)] if balancer is not None else []
-    with Engine(
-        resolved.layouts,
-        comm=comm,
-        threads=options.run.threads,
-        halo_depth=resolved.halo_depth,
-        overlap=resolved.overlap,
-        poll=options.run.poll,
-        device=options.run.device,
-        cpus=cpus,
-        trace=events_a_thread(comm.size * options.run.threads) if options.output.trace else 0,
-    ) as engine:
+    watching += [GrowingState(growing)] if growing is not None and keeper is not None else []
+    with ExitStack() as engines:
+
+        def open_engine(layouts: Mapping[Grid, Layout]) -> Engine:
+            return Engine(
+                layouts,
+                comm=comm,
+                threads=options.run.threads,
+                halo_depth=resolved.halo_depth,
+                overlap=resolved.overlap,
+                poll=options.run.poll,
+                device=options.run.device,
+                cpus=cpus,
+                trace=events_a_thread(comm.size * options.run.threads) if options.output.trace else 0,
+            )
+
+        engine = open_engine(resolved.layouts)
+        if growing is None:
+            engines.callback(engine.close)
+        else:
+            growing.begin(engine, lambda moved: open_engine(moved.layouts("bisection", comm.size)))
+            engines.callback(growing.close)
         hosts = comm.gather(platform.node())
         if on_plan is not None and hosts is not None:
             on_plan(resolved, plan_entry(resolved, hosts, layout_of_cells(engine, model)))
@@ -147,7 +166,10 @@ def execute(
             until=stop_of(options.stop),
             end=ending_time(options),
             output=output,
+            growing=growing,
         )
+        if growing is not None:
+            model, engine = growing.model, growing.engine
         traces = gather_traces(engine, output.spans) if options.output.trace else None
         cells = layout_of_cells(engine, model)
         entry = ledger_entry(engine, cells, output.seconds, None if recorder is None else recorder.written)
@@ -160,7 +182,7 @@ def execute(
             time=result.time,
             seconds=result.seconds,
             cells_per_second=result.cells_per_second,
-            digest=state_digest(engine, model, fields),
+            digest=state_digest(engine, model, fields) if growing is None else plane_digest(model, engine),
             observables=dict(result.observables),
             ended=result.ended,
             ledger=_whole_ledger(entries, resolved, balancer, options, result, sessions) if entries else {},

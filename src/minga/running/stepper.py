@@ -25,6 +25,13 @@ class Stepper:
     """
 
     def __init__(self, model: Model, engine: Engine, stop: Stop | None) -> None:
+        self._stop = stop
+        self._asked: Callable[[], bool] | None = None
+        self._follow(model, engine)
+
+    def _follow(self, model: Model, engine: Engine) -> None:
+        """Prepare the steps of a model on an engine."""
+        stop = self._stop
         self._engine = engine
         self._steps = Steps(model.step, model.diagnostics)
         adaptive = model.clock is not None and model.clock.kind == "adaptive"  # a loop ends where the time is reached
@@ -49,8 +56,17 @@ class Stepper:
             self._watch.start(self._engine)
         self._engine.prepare(self.program, looped=False)
 
+    def move(self, model: Model, engine: Engine) -> None:
+        """Go on with the same model on another grid and engine, whose state is put there next."""
+        asked = self._asked
+        self._follow(model, engine)
+        self.start()
+        if asked is not None:
+            self.leave_where(asked)
+
     def leave_where(self, asked: Callable[[], bool]) -> None:
         """Interrupt long steps once `asked` returns True on any rank, if the state before them can be saved."""
+        self._asked = asked
         self._engine.interrupt.requested = asked
         self._undo = Beginning(self._engine, self.state)
 

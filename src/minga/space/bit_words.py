@@ -70,7 +70,8 @@ class Packed:
         length = self.box(words).shape[-1]
         states = np.zeros((*words.shape[:-1], length), np.uint8)
         for plane, values in enumerate(planes):
-            states |= unpack(values, length) << plane
+            rows = values.any(axis=-1)  # rows without cells, which may be most, are passed over
+            states[rows] |= unpack(values[rows], length) << plane
         return states
 
 

@@ -66,11 +66,12 @@ class Bits:
         step.let(STEP, STEP + 1)
         return step
 
-    def initial(self, cells: Initial) -> dict[Slot, Any]:
-        """Return the first values of the stored fields, given those of the cells as a function of a box."""
-        start: dict[Slot, Any] = {
-            plane.now: self._first(cells, number) for number, plane in enumerate(self.packed.planes)
-        }
+    def initial(self, cells: Initial | None) -> dict[Slot, Any]:
+        """Return the first values of the stored fields, given the cells as a function of a box; None: all 0."""
+        start: dict[Slot, Any] = {}
+        for number, plane in enumerate(self.packed.planes) if cells is not None else ():
+            assert cells is not None
+            start[plane.now] = self._first(cells, number)
         return start | {
             field.now: values for field, (_, values) in zip(self.packed.row, self.row.fields(), strict=True)
         }
@@ -89,7 +90,12 @@ class Bits:
 
 
 def stored_as_bits(
-    rule: Rule | BlockRule, grid: Grid, ends: Boundaries, parameters: Mapping[str, Any], storage: str
+    rule: Rule | BlockRule,
+    grid: Grid,
+    ends: Boundaries,
+    parameters: Mapping[str, Any],
+    storage: str,
+    enough: int = ENOUGH,
 ) -> Bits | None:
     """Return the storage of an automaton as bits, or None if its cells are to be stored as bytes.
 
@@ -99,6 +105,8 @@ def stored_as_bits(
         Rule, grid, boundary conditions and values of the rule's keyword parameters.
     storage
         "bits", "bytes", or "auto": bits where they are faster.
+    enough
+        Number of cells from which on "auto" may choose bits.
 
     Raises
     ------
@@ -109,7 +117,7 @@ def stored_as_bits(
         raise CaseError(
             f"found {storage!r}", key=KEY, remedy='write "auto", "bytes" (a cell a byte) or "bits" (64 cells a word)'
         )
-    if storage == "bytes" or (storage == "auto" and grid.size < ENOUGH):
+    if storage == "bytes" or (storage == "auto" and grid.size < enough):
         return None
     try:
         return _bits(rule, grid, ends, parameters, faster=storage == "auto")

@@ -16,6 +16,7 @@ from minga.models.automaton.initial import pattern_of
 from minga.models.automaton.model import automaton
 from minga.models.automaton.notation.larger_than_life import parse_larger_than_life
 from minga.models.automaton.patterns import Pattern
+from minga.models.automaton.plane import UNBOUNDED
 from minga.models.automaton.rules import FORMS, KEY
 from minga.models.automaton.settings import AutomatonSettings
 
@@ -30,13 +31,16 @@ def make(settings: AutomatonSettings, grid: GridSettings, directory: Path) -> Mo
     pattern = pattern_of(settings.init, directory)
     rule, bounds = _rule(settings, pattern, grid)
     shape = grid.shape or (bounds.shape if bounds else None)
+    init = _placed(settings.init, pattern, bounds) if grid.shape is None else settings.init
+    if grid.boundary == UNBOUNDED and pattern is not None and grid.shape is None:
+        shape, init = pattern.cells.shape, _on_plane(settings.init, pattern)
     if shape is None:
         raise CaseError("an automaton needs the number of cells along each axis", key="grid.shape", remedy="[512, 512]")
     ends = bounds.boundary if bounds and bounds.shape == shape else None
     return automaton(
         rule,
         shape,
-        init=_placed(settings.init, pattern, bounds) if grid.shape is None else settings.init,
+        init=init,
         before=settings.before,
         update=settings.update,
         observe=settings.observe,
@@ -58,7 +62,7 @@ def _rule(settings: AutomatonSettings, pattern: Pattern | None, grid: GridSettin
         rule, suffix = rule or pattern.rule, suffix or pattern.bounds
     if rule is None:
         raise CaseError("no rule, and the initial cells name none", key=KEY, remedy=FORMS)
-    wanted = suffix is not None and (grid.shape is None or grid.boundary is None)
+    wanted = suffix is not None and (grid.shape is None or grid.boundary is None) and grid.boundary != UNBOUNDED
     ndim = 1 if _OF_A_LINE.match(rule) else 2
     bounds = parse_bounds(suffix, key, ndim) if wanted and suffix else None
     if bounds is not None and grid.shape is None:
@@ -77,6 +81,12 @@ def _check_width(rule: str, bounds: Bounds, key: str) -> None:
             remedy=f"write {least} in place of smaller numbers, or grid.shape = {list(bounds.shape)}, where a cell "
             "that the neighbourhood meets several times is counted as often",
         )
+
+
+def _on_plane(init: object, pattern: Pattern) -> dict[str, object]:
+    """Return `init` with the position of its pattern on an unbounded plane, if the file gives one, or the case."""
+    given = dict(init) if isinstance(init, Mapping) else {"pattern": init}
+    return {"at": list(pattern.position or (0, 0)), **given}
 
 
 def _placed(init: object, pattern: Pattern | None, bounds: Bounds | None) -> object:

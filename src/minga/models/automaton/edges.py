@@ -40,7 +40,7 @@ from minga.space.box import Box
 from minga.space.field import SEED, STEP, Field, Register
 from minga.space.grid import Grid
 
-__all__ = ["End", "edge_diagnostics", "watched_ends"]
+__all__ = ["End", "edge_diagnostics", "stays_dead", "watched_ends"]
 
 STEPS: Final = (1, 2, 8, 32)
 """Possible numbers of steps between two checks: nothing can cross the strips that are checked in so many steps."""
@@ -101,7 +101,7 @@ def watched_ends(
     """
     found = _ends(rule, grid, ends, joined)
     pattern = not _fills(init) and not any(map(is_float, rule.fields.values()))
-    return tuple(found) if found and pattern and _stays_dead(step) else ()
+    return tuple(found) if found and pattern and stays_dead(step) else ()
 
 
 def edge_diagnostics(
@@ -240,7 +240,7 @@ _ANY_OF_BITS: Final = {ndim: _any_of_bits_kernel(ndim) for ndim in range(1, 5)}
 
 
 # Dead cells ----------------------------------------------------------------------------------------------------------
-def _stays_dead(step: Program) -> bool:
+def stays_dead(step: Program) -> bool:
     """Return whether a step leaves dead cells among dead cells dead.
 
     This is tried on a few cells, or on many if the step uses random numbers. A rule that randomly gives birth to fewer

@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
-from minga.models.automaton.golly import NOTE, PATTERN
+from minga.models.automaton.golly import CORNER, NOTE, PATTERN
 from minga.output.directory import write_whole
 from minga.output.export import Export, ExportFormat
 
@@ -26,13 +26,18 @@ class PatternRule:
         The rule with the bounded grid it runs on, such as "B3/S23:T512,512"; None if Golly has no such rule.
     comments
         Facts of the run that the notation of rules cannot express.
+    first
+        Row and column of the first cell on an unbounded plane; None on a bounded grid.
     """
 
     text: str | None
     comments: tuple[str, ...]
+    first: tuple[int, int] | None = None
 
     def corner(self, shape: tuple[int, ...]) -> tuple[int, int] | None:
         """Row and column of the upper left cell: Golly's bounded grids have cell (0, 0) in the middle."""
+        if self.first is not None:
+            return self.first
         return (-(shape[0] // 2), -(shape[1] // 2)) if self.text and ":" in self.text else None
 
 
@@ -42,7 +47,9 @@ def golly_rule(attributes: Mapping[str, Any]) -> PatternRule:
         model = attributes.get("model", "a run")
         return PatternRule(None, (f"cells of {model}, which names no rule; Golly takes this for Life, B3/S23",))
     note = attributes.get(NOTE)
-    return PatternRule(attributes.get(PATTERN), (str(note),) if note else ())
+    corner = str(attributes.get(CORNER, "")).split(",")
+    first = (int(corner[0]), int(corner[1])) if len(corner) == 2 else None
+    return PatternRule(attributes.get(PATTERN), (str(note),) if note else (), first)
 
 
 def _write_rle(export: Export) -> None:

@@ -33,12 +33,14 @@ from minga.models.automaton.notation.map_rule import Map, parse_map
 from minga.space.boundary import SIDES
 from minga.space.grid import Grid
 
-__all__ = ["NOTE", "PATTERN", "least_width", "pattern_attributes"]
+__all__ = ["CORNER", "NOTE", "PATTERN", "least_width", "pattern_attributes"]
 
 PATTERN: Final = "pattern_rule"
 """Name of the attribute that holds the rule in the form that pattern files use."""
 NOTE: Final = "pattern_note"
 """Name of the attribute for a note on properties that a pattern file cannot express."""
+CORNER: Final = "pattern_corner"
+"""Name of the attribute that holds the row and the column of the first cell on an unbounded plane."""
 
 _GENERATIONS: Final = re.compile(r"[0-8]*/[0-8]*/[0-9]{1,3}")
 _NONE: Final = "Golly has no name for it, and takes a file without a rule for Life, B3/S23"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 from minga.case.boundary import Boundaries, parse_boundary
 from minga.engine.model import Model
 from minga.engine.presentation import FieldStyle, Presentation
+from minga.engine.program import Program
 from minga.errors import CaseError, shown, suggest
 from minga.lang.block import BlockRule
 from minga.lang.colours import as_colours
@@ -28,11 +30,13 @@ from minga.models.automaton.initial import Initial, initial_values
 from minga.models.automaton.observe import chosen_names, observe_states
 from minga.models.automaton.observe import observe as record_observation
 from minga.models.automaton.observers import Observers, parse_observers
+from minga.models.automaton.plane import UNBOUNDED, check_plane, first_cells, on_plane, on_window, plane_attributes
 from minga.models.automaton.quiet import enable_quiet_skipping
 from minga.models.automaton.rules import find_rule
 from minga.models.automaton.step import record_step, recurrence, with_update
 from minga.models.automaton.units import units_of
 from minga.space.boundary import SIDES, trace_fill
+from minga.space.box import Box, Point
 from minga.space.field import Field
 from minga.space.grid import Grid
 
@@ -77,6 +81,7 @@ def automaton(
     boundary
         "periodic", "fixed" (at 0), "reflect", "zero-gradient", ["fixed", value], ...: see the page on cases. The
         default is "periodic"; with the default, and with "fixed" at 0, the run reports when live cells reach the edge.
+        "unbounded": the plane goes on in all directions, and `shape` is only that of the first cells.
     parameters
         Values of the rule's keyword parameters that differ from their defaults.
     seed
@@ -105,15 +110,50 @@ def automaton(
     CaseError
         If an argument is invalid; its key is the one that a case has for this argument.
     """
-    base = Path(directory)
     _check_arguments(rule, shape, seed)
-    observers = parse_observers(observe, base)
+    base = Path(directory)
     chosen = with_update(find_rule(rule, len(shape), base) if isinstance(rule, str) else rule, update)
-    chosen = _coloured(chosen, colours) if colours else chosen
+    unbounded = isinstance(boundary, str) and boundary == UNBOUNDED
+    init, first = first_cells(init, tuple(shape)) if unbounded else (init, None)
+    make = partial(
+        _on_grid,
+        rule,
+        _coloured(chosen, colours) if colours else chosen,
+        tuple(shape),
+        init=init,
+        before=before,
+        parameters=parameters,
+        seed=seed,
+        base=base,
+        storage=storage,
+        observers=parse_observers(observe, base),
+        skip_quiet=skip_quiet,
+    )
+    return make(boundary) if first is None else on_plane(make, chosen, first)
+
+
+def _on_grid(
+    given: Rule | BlockRule | str,
+    chosen: Rule | BlockRule,
+    shape: tuple[int, ...],
+    boundary: object,
+    placed: tuple[Box, Point] | None = None,
+    *,
+    init: object,
+    before: object,
+    parameters: Mapping[str, Number] | None,
+    seed: int,
+    base: Path,
+    storage: str,
+    observers: Observers,
+    skip_quiet: bool | str,
+) -> Model:
+    """Make the model on a grid of `shape`, or on a window of a plane with the corner of first cells of that shape."""
+    window = None if placed is None else placed[0]
     values = _parameters(chosen, parameters or {})
     ends = parse_boundary("periodic" if boundary is None else boundary, len(shape))
     _check_ends(ends, chosen)
-    grid = ends.grid(shape)
+    grid = ends.grid(shape) if window is None else ends.grid(window.shape, window.lo)
     _check_mirrors(ends, chosen, grid)
     said = f"state of rule {chosen.name}"
     fields = {
@@ -121,25 +161,35 @@ def automaton(
         for name, dtype in chosen.fields.items()
     }
     step = record_step(chosen, fields, values)
-    about = pattern_attributes(rule, chosen, grid, ends, values)
-    watched = watched_ends(chosen, grid, ends, init, step, joined=boundary is None)
+    about = pattern_attributes(given, chosen, grid, ends, values)
+    watched: tuple[End, ...] = ()
+    if window is None:
+        watched = watched_ends(chosen, grid, ends, init, step, joined=boundary is None)
+    else:
+        observers = check_plane(chosen, step, observers)
+        about = plane_attributes(about, window)
+    first, earlier = (_first(cells, chosen, shape, base, seed, placed) for cells in (init, before))
+    enough = {} if window is None else {"enough": 0}  # choices of "auto" are the same on all windows
+
+    def quiet(step: Program) -> None:
+        enable_quiet_skipping(step, skip_quiet, **enough)
+
     bits = None
     if before is None and _bits_will_do(observers, storage):
-        bits = stored_as_bits(chosen, grid, ends, values, storage)
+        bits = stored_as_bits(chosen, grid, ends, values, storage, **enough)
     if bits is not None:
-        first = initial_values(init, chosen, tuple(shape), base, seed)
-        return replace(_of_bits(bits, chosen, first, values, seed, observers, skip_quiet, watched), about=about)
+        return replace(_of_bits(bits, chosen, first, values, seed, observers, quiet, watched), about=about)
     avalanches, registers = (
         ({}, {}) if observers.avalanche is None else watch_avalanches(step, tuple(fields.values()), observers.avalanche)
     )
-    enable_quiet_skipping(step, skip_quiet)
+    quiet(step)
     program, observables = record_observation(chosen, fields, observers, values)
     return Model(
         name="automaton",
         grid=grid,
         fields=tuple(fields.values()),
         step=step,
-        initial=_start(init, before, chosen, fields, tuple(shape), base, seed),
+        initial=_start(first, earlier, chosen, fields),
         output=tuple(fields),
         observe=program,
         observables=observables | avalanches,
@@ -154,6 +204,24 @@ def automaton(
     )
 
 
+def _first(
+    init: object,
+    rule: Rule | BlockRule,
+    shape: tuple[int, ...],
+    directory: Path,
+    seed: int,
+    placed: tuple[Box, Point] | None,
+) -> dict[str, Initial]:
+    """Return the first cells of each field by name, on a window if there is one; none for None."""
+    if init is None:
+        return {}
+    found = initial_values(init, rule, shape, directory, seed)
+    if placed is None:
+        return found
+    window, corner = placed
+    return {name: on_window(cells, shape, corner, window) for name, cells in found.items()}
+
+
 def _of_bits(
     bits: Bits,
     rule: Rule | BlockRule,
@@ -161,14 +229,14 @@ def _of_bits(
     parameters: Mapping[str, Number],
     seed: int,
     observers: Observers,
-    skip_quiet: bool | str,
+    quiet: Callable[[Program], None],
     watched: Sequence[End],
 ) -> Model:
     """Return the model of an automaton whose cells are stored as bits."""
     packed = bits.packed
     name = packed.cells.name
     step = bits.step()
-    enable_quiet_skipping(step, skip_quiet)
+    quiet(step)
     states = rule.states or 2
     names = chosen_names(observers, states, floats=False)
     program, known = observe_bits(packed, states, names)
@@ -178,7 +246,7 @@ def _of_bits(
         grid=packed.cells.grid,
         fields=bits.fields,
         step=step,
-        initial=bits.initial(initial[name]),
+        initial=bits.initial(initial.get(name)),
         output=(name,),
         observe=program,
         observables=observables,
@@ -209,27 +277,21 @@ def _bits_will_do(observers: Observers, storage: str) -> bool:
 
 
 def _start(
-    init: object,
-    before: object,
+    initial: Mapping[str, Initial],
+    earlier: Mapping[str, Initial],
     rule: Rule | BlockRule,
     fields: Mapping[str, Field],
-    shape: tuple[int, ...],
-    directory: Path,
-    seed: int,
 ) -> dict[Any, Initial]:
     """Return the first values of the fields by name, and for a second-order update of the slots of the state before."""
-    initial = initial_values(init, rule, shape, directory, seed)
-    start: dict[Any, Initial] = {**initial}
     if isinstance(rule, Rule) and isinstance(rule.update, SecondOrder):
-        earlier = initial if before is None else initial_values(before, rule, shape, directory, seed)
-        return start | {fields[name].previous: values for name, values in earlier.items()}
-    if before is not None:
+        return {**initial, **{fields[name].previous: values for name, values in (earlier or initial).items()}}
+    if earlier:
         raise CaseError(
             f"rule {rule.name!r} does not use the state before the first",
             key="automaton.before",
             remedy='leave it out, or use update = "second-order"',
         )
-    return start
+    return dict(initial)
 
 
 def _coloured(rule: Rule | BlockRule, colours: Sequence[str]) -> Rule | BlockRule:

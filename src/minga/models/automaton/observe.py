@@ -192,15 +192,14 @@ def _derived(
         case "mean":
             return program.let(Register(f"observe.{prefix}mean", "f8"), cast(found["sum"], "f8") / field.grid.size)
         case "bounding_box":
-            axes = range(field.grid.ndim)
-            lowest = tuple(
+            return tuple(
                 program.let(
-                    Register(f"observe.{prefix}low_{axis}", "i8"),
-                    where(found[f"high_{axis}"] >= 0, found[f"low_{axis}"], -1),
+                    Register(f"observe.{prefix}{end}_{axis}", "i8"),
+                    where(found[f"high_{axis}"] >= 0, found[f"{end}_{axis}"] + int(origin), -1),
                 )
-                for axis in axes
+                for end in ("low", "high")
+                for axis, origin in enumerate(field.grid.origin)
             )
-            return (*lowest, *(found[f"high_{axis}"] for axis in axes))
         case "changed" if "changed" not in found:
             return found["residual"]
     return found[name]

@@ -22,7 +22,7 @@ ENOUGH: Final = 1024
 """Tiles from which on "auto" leaves quiet ones out; fewer take no time either way."""
 
 
-def enable_quiet_skipping(step: Program, setting: object) -> None:
+def enable_quiet_skipping(step: Program, setting: object, enough: int = ENOUGH) -> None:
     """Change a step to leave out quiet regions if the setting asks for it.
 
     Parameters
@@ -31,6 +31,8 @@ def enable_quiet_skipping(step: Program, setting: object) -> None:
         Program of one step; changed in place.
     setting
         False; True; or "auto": if the rule allows it and the grid has enough tiles.
+    enough
+        Number of tiles from which on "auto" leaves quiet ones out.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def enable_quiet_skipping(step: Program, setting: object) -> None:
         return
     tile = default_tile(sorted(stored_fields(apply), key=lambda item: item.name))
     tiles = math.prod(n // size for n, size in zip(apply.region.shape, tile, strict=True))
-    if setting is True or tiles >= ENOUGH:
+    if setting is True or tiles >= enough:
         region = Region(active=tile).within(apply.region)
         step.operations[step.operations.index(apply)] = replace(apply, cells=region)
 

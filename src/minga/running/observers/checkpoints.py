@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from minga.engine.engine import Engine
 from minga.engine.state import Position
 from minga.engine.stop import Reason
 from minga.output.checkpoint.keeper import Keeper
@@ -19,12 +20,14 @@ class Checkpoints(Observer):
 
     def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
+        self._engine: Engine
         self._time_is_up = False
         self.schedule = at_intervals(keeper.interval, end=True)
 
     def start(self, simulation: Simulation) -> None:
         """Put back the newest checkpoint, if the run is resumed."""
-        position = self._keeper.resume(simulation.model, simulation.engine, simulation.stepper.state)
+        self._engine = simulation.engine  # the first one, if others replace it
+        position = self._keeper.resume(simulation.model, self._engine, simulation.stepper.state)
         if position is not None:
             simulation.resumed, simulation.kept = position, self._keeper.observers
             simulation.step, simulation.seconds = position.step, position.seconds
@@ -42,4 +45,4 @@ class Checkpoints(Observer):
         """Write a checkpoint, unless the run is complete and its end is not wanted."""
         position = Position(simulation.step, simulation.seconds)
         if self._keeper.keeps(position, simulation.ended):
-            self._keeper.keep(simulation.engine, position, simulation.ended, simulation.states())
+            self._keeper.keep(self._engine, position, simulation.ended, simulation.states())

@@ -10,12 +10,14 @@ from minga.engine.engine import Engine
 from minga.engine.observables import updates_of
 from minga.output.cells import layout_of_cells
 from minga.output.ledger import ledger_entry
+from minga.output.live import LiveRecord
+from minga.running.growing import Growing
 from minga.running.observer import Observer, Phase
 from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
 from minga.view import progress as views
 
-__all__ = ["Preview", "Progress", "progress_of"]
+__all__ = ["Preview", "Progress", "previews", "progress_of"]
 
 
 def progress_of(simulation: Simulation, seconds: float, updates: int, end: float | None) -> views.Progress:
@@ -92,3 +94,8 @@ class Preview(Observer):
         with simulation.output.span("preview", simulation.step):
             entry = ledger_entry(engine, layout_of_cells(engine, simulation.model), simulation.output.seconds)
             self._show(simulation.step, engine, entry)
+
+
+def previews(live: LiveRecord, growing: Growing | None) -> list[Preview]:
+    """Return the observer that shows the state during a run; none on an unbounded plane, whose grid changes."""
+    return [Preview(live.is_watched, live.update_preview)] if growing is None else []

@@ -1,0 +1,172 @@
+"""Automata on an unbounded plane, `boundary = "unbounded"`: windows of it, and rules that can have them.
+
+The first of the first cells is cell (0, 0) of the plane, unless the pattern has a position `at` on it. The centre of
+cell i has the coordinate i + 1/2 on any window.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from minga.engine.growth import Growth
+from minga.engine.model import Model
+from minga.engine.program import Apply, Program
+from minga.errors import CaseError
+from minga.lang.block import BlockRule
+from minga.lang.graph import topological
+from minga.lang.neighbourhood import moore
+from minga.lang.rule import Rule
+from minga.lang.types import is_float
+from minga.lang.updates import Coloured
+from minga.models.automaton.edges import stays_dead
+from minga.models.automaton.golly import CORNER, NOTE
+from minga.models.automaton.initial import Array, Initial
+from minga.models.automaton.observers import KEY as OBSERVE
+from minga.models.automaton.observers import Observers
+from minga.space.bit_words import WORD
+from minga.space.box import Box, Point
+from minga.space.field import SEED
+
+__all__ = ["UNBOUNDED", "check_plane", "first_cells", "on_plane", "on_window", "plane_attributes"]
+
+UNBOUNDED: Final = "unbounded"
+KEY: Final = "grid.boundary"
+GRANULE: Final = 16
+"""Cells at whose multiples windows begin and end along the axes before the last one, where words decide."""
+MARGIN: Final = {1: 4096, 2: 384, 3: 64, 4: 48}
+"""Empty cells that a new window has at least at each end, for a reach of one cell, by the number of axes."""
+SHARE: Final = 2
+"""Part of the extent of the cells that is the margin of a new window, if that is more."""
+MOST_CELLS: Final = 1 << 36
+"""Cells of the largest window."""
+_OBSERVED: Final = ("population", "sum", "residual", "changed", "bounding_box")
+
+
+def first_cells(init: object, shape: tuple[int, ...]) -> tuple[object, Box]:
+    """Return the initial cells without the position of their pattern on the plane, and the box on which they lie."""
+    at = init.get("at") if isinstance(init, Mapping) else None
+    if at is None:
+        return init, Box.of(shape)
+    whole = isinstance(at, Sequence | np.ndarray) and all(isinstance(n, int | np.integer) for n in at)
+    if not whole or len(at) != len(shape):
+        raise CaseError(f"at = {at!r}: expected an index for each of {len(shape)} axes", key="automaton.init.at")
+    assert isinstance(init, Mapping)
+    return {**init, "at": [0] * len(shape)}, Box.of(shape).shift(tuple(map(int, at)))
+
+
+def on_plane(make: Callable[..., Model], rule: Rule | BlockRule, first: Box) -> Model:
+    """Return a model on an unbounded plane.
+
+    Parameters
+    ----------
+    make
+        Makes the model on a window, given a boundary, and the window with the corner of the first cells; with
+        `init=None` it has no cells.
+    rule
+        The rule, which says how far live cells spread in a step.
+    first
+        Box of the first cells.
+    """
+    around = (rule.neighbourhood if isinstance(rule, Rule) else moore(1)).around(first.ndim)
+    reach = max([1, *(abs(n) for offset in around for n in offset)])
+
+    def grown(window: Box, **changes: Any) -> Model:
+        model = make("fixed", (window, first.lo), **changes)
+        growth = Growth(
+            window, reach, lambda box: grown(box, init=None, before=None), lambda box: _roomy(box, reach), _aligned
+        )
+        return replace(model, growth=growth)
+
+    return grown(_roomy(first, reach))
+
+
+def check_plane(rule: Rule | BlockRule, step: Program, observers: Observers) -> Observers:
+    """Return what is observed by default; raise CaseError for rules and observables that a plane cannot have."""
+    reason = _unfit(rule, step)
+    if reason is not None:
+        raise CaseError(
+            f"rule {rule.name!r} cannot run on an unbounded plane: {reason}",
+            key=KEY,
+            remedy='give a grid that is large enough, boundary = "fixed" or "periodic"',
+        )
+    if observers.names is None:
+        return replace(observers, names=("population", "residual"))
+    for name in observers.names:
+        if name not in _OBSERVED:
+            raise CaseError(
+                f"{name!r} of an unbounded plane, most of which is empty",
+                key=OBSERVE,
+                remedy=f"observe some of {', '.join(_OBSERVED)}",
+            )
+    return observers
+
+
+def _unfit(rule: Rule | BlockRule, step: Program) -> str | None:
+    """Return why a rule cannot run on an unbounded plane; None if it can."""
+    if any(map(is_float, rule.fields.values())):
+        return "its cells are floats, of which no cell stays exactly 0"
+    if isinstance(rule, Rule) and isinstance(rule.update, Coloured):
+        return "its cells change one colour after another, so that a change may spread any distance in a step"
+    applies = _applies(step)
+    if any(scalar.name == SEED.key for apply in applies for scalar in apply.graph.scalars):
+        return "it draws random numbers, also for the cells of empty space"
+    if isinstance(rule, Rule) and any(
+        node.op == "index" for apply in applies for node in topological([s.value for s in apply.graph.stores])
+    ):
+        return "it depends on the position of a cell in the grid"
+    if not stays_dead(step):
+        return "cells come alive among dead cells, so that empty space does not stay empty"
+    return None
+
+
+def _applies(step: Program) -> list[Apply]:
+    return [operation for operation in step.operations if isinstance(operation, Apply)]
+
+
+def plane_attributes(about: Mapping[str, str], window: Box) -> dict[str, str]:
+    """Return the attributes of files: pattern files name the rule without a bounded grid, and the corner."""
+    found = {key: text for key, text in about.items() if key != NOTE}
+    for key, text in found.items():
+        found[key] = text.split(":P")[0] if key == "pattern_rule" else text
+    return found | {CORNER: ",".join(map(str, window.lo))}
+
+
+def on_window(cells: Initial, shape: tuple[int, ...], corner: Point, window: Box) -> Initial:
+    """Return cells of a grid of `shape`, whose first one lies at `corner` of the plane, as cells of a window."""
+
+    def values(box: Box) -> Array:
+        place = box.shift([low - n for low, n in zip(window.lo, corner, strict=True)])
+        common = place & Box.of(shape)
+        inside = cells(Box.of((1,) * box.ndim) if common.empty else common)
+        found = np.zeros(box.shape, inside.dtype)
+        if not common.empty:
+            found[common.slices(place.lo)] = inside
+        return found
+
+    return values
+
+
+def _roomy(box: Box, reach: int) -> Box:
+    """Return a window around a box of cells, with room for some steps."""
+    margin = max(MARGIN[box.ndim] * reach, max(box.shape) // SHARE)
+    return _aligned(box.grow(margin, margin))
+
+
+def _aligned(box: Box) -> Box:
+    """Return the smallest window that holds a box of cells."""
+    units = [*itertools.repeat(GRANULE, box.ndim - 1), WORD]
+    lo = tuple(low // unit * unit for low, unit in zip(box.lo, units, strict=True))
+    hi = tuple(-(-high // unit) * unit for high, unit in zip(box.hi, units, strict=True))
+    window = Box(lo, tuple(max(low + unit, high) for low, high, unit in zip(lo, hi, units, strict=True)))
+    if window.size > MOST_CELLS:
+        raise CaseError(
+            f"the pattern spans {' x '.join(map(str, window.shape))} cells of the plane: more than fit into memory",
+            key=KEY,
+            remedy="end the run earlier",
+        )
+    return window

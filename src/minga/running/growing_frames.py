@@ -1,0 +1,107 @@
+"""Frames of a run on an unbounded plane: kept as cells that are not 0, and written on one window when the run is over.
+
+Only then is it known how large the frames are; all of them have the size of the smallest window that holds every frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from minga.engine.begin import start
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.errors import RunError
+from minga.running.growing import Growing, put_sparse, slot_unit
+from minga.running.observers.frames import Recorder
+from minga.space.box import Box
+from minga.space.field import Slot
+
+__all__ = ["GrowingFrames"]
+
+MOST_CELLS: Final = 1 << 33
+"""Cells of the largest frame that is written."""
+
+
+class GrowingFrames:
+    """Recorder of frames of a plane, made and used alike on all ranks.
+
+    Parameters
+    ----------
+    growing
+        The window of the run.
+    recorder
+        Returns what writes frames of the model on the last window.
+    """
+
+    def __init__(self, growing: Growing, recorder: Callable[[Model], Recorder]) -> None:
+        self._growing, self._make = growing, recorder
+        self._written: dict[str, Any] | None = None
+
+    def take(self, step: int, engine: Engine) -> None:
+        """Keep the cells after ``step`` steps; collective."""
+        self._growing.frames[step] = self._growing.values(_shown(self._growing.model))
+
+    def drain(self, *, lasting: bool = False) -> None:
+        """Do nothing, as checkpoints hold the frames so far."""
+
+    def truncate(self, step: int) -> tuple[int, ...]:
+        """Forget the frames after ``step`` steps when a checkpoint is resumed; none is damaged."""
+        self._growing.kept_until = step
+        return ()
+
+    @property
+    def gone(self) -> bool:
+        """False, as no files are resumed."""
+        return False
+
+    def abandon(self) -> None:
+        """Do nothing after an error, as frames are written together."""
+
+    def close(self) -> None:
+        """Write all frames on one window; collective."""
+        if not self._growing.frames:
+            return
+        model = self._growing.growth.moved(self._window())
+        recorder = self._make(model)
+        comm = self._growing.engine.comm
+        with Engine(model.layouts("bisection", comm.size), comm=comm) as engine:
+            start(model, engine)
+            for step, values in sorted(self._growing.frames.items()):
+                put_sparse(model, engine, _shown(model), values)
+                recorder.take(step, engine)
+            recorder.close()
+        self._written = recorder.written
+
+    @property
+    def written(self) -> dict[str, Any] | None:
+        """Counters of the written frames."""
+        return self._written
+
+    def _window(self) -> Box:
+        """Return the smallest window that holds all frames, and the cells with which the run began."""
+        model, whole = self._growing.model, None
+        for values in self._growing.frames.values():
+            for name, slot in _shown(model).items():
+                found, unit = values[name].points, slot_unit(model, slot)
+                if len(found):
+                    low, high = found.min(axis=0) * unit, (found.max(axis=0) + 1) * unit
+                    box = Box(tuple(map(int, low)), tuple(map(int, high)))
+                    whole = box if whole is None else whole.hull(box)
+        window = self._growing.growth.window if whole is None else self._growing.growth.tight(whole)
+        if window.size > MOST_CELLS:
+            raise RunError(
+                f"the frames of the run span {' x '.join(map(str, window.shape))} cells: too many to write",
+                remedy="end the run earlier; observables alone need no frames",
+            )
+        return window
+
+
+def _shown(model: Model) -> dict[str, Slot]:
+    """Return the present slots of the output fields, by name."""
+    found = [item for name in model.output for item in _stored(model, name)]
+    return {item.name: item.now for item in found}
+
+
+def _stored(model: Model, name: str) -> tuple[Any, ...]:
+    return model.packed[name].planes if name in model.packed else (model.field(name),)
