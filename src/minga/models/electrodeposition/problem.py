@@ -202,6 +202,8 @@ class Steps:
         Relative error of one time step, where steps are adaptive.
     order
         1 (implicit Euler) or 2 (BDF2).
+    flow_tolerance
+        Error of the velocity in one time step, relative to its largest magnitude; None if it is not controlled.
     """
 
     end: float
@@ -210,6 +212,7 @@ class Steps:
     adaptive: bool = True
     tolerance: float = 1e-3
     order: int = 2
+    flow_tolerance: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
