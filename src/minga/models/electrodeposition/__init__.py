@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from minga.lazy import attach
 
 if TYPE_CHECKING:
+    from minga.models.electrodeposition.averages import TimeAverage, time_average
     from minga.models.electrodeposition.model import electrodeposition
     from minga.models.electrodeposition.problem import (
         ButlerVolmer,
@@ -35,7 +36,9 @@ __all__ = [
     "Reversible",
     "Species",
     "Steps",
+    "TimeAverage",
     "electrodeposition",
+    "time_average",
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)

@@ -282,3 +282,16 @@ class Problem:
     def beta(self) -> float:
         """Inverse thermal voltage F / RT, 1/V."""
         return self.constants.faraday / self.constants.thermal
+
+
+def largest_given(problem: Problem, number: int) -> float:
+    """Return the largest concentration prescribed for a species anywhere, mol/m3; 1 if it is 0."""
+    species = problem.species[number]
+    given = [species.bulk]
+    for electrode in (problem.cathode, problem.anode):
+        surface = electrode.surfaces.get(species.name)
+        if isinstance(surface, Held):
+            given.append(surface.concentration)
+    if species.name in problem.initial:
+        given.append(float(problem.initial[species.name].max()))
+    return max(given) or 1.0

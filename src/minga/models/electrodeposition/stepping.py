@@ -24,7 +24,7 @@ from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.forces import record_forces
 from minga.models.electrodeposition.growth import DepositGrowth
 from minga.models.electrodeposition.iteration import Iteration
-from minga.models.electrodeposition.problem import FLUID, Held, Problem
+from minga.models.electrodeposition.problem import FLUID, Problem, largest_given
 from minga.models.electrodeposition.rejections import Rejections
 from minga.models.electrodeposition.state import State
 from minga.space.field import STEP, Field, Register, Slot
@@ -349,7 +349,7 @@ def compare(problem: Problem) -> Kernel:
     prediction is the parabola through the last two values with the last rate, or, with Euler's method, the line.
     """
     here = (0,) * problem.grid.ndim
-    scales = [1.0 / _scale(problem, number) for number in range(len(problem.species))]
+    scales = [1.0 / largest_given(problem, number) for number in range(len(problem.species))]
 
     @kernel
     def compare_with_foretold(
@@ -372,16 +372,3 @@ def compare(problem: Problem) -> Kernel:
         return {**found, "difference": mg.max(shown), "place": mg.argmax(shown), "least_at": mg.argmin(least)}
 
     return compare_with_foretold
-
-
-def _scale(problem: Problem, number: int) -> float:
-    """Return the largest concentration prescribed for a species anywhere."""
-    species = problem.species[number]
-    given = [species.bulk]
-    for electrode in (problem.cathode, problem.anode):
-        surface = electrode.surfaces.get(species.name)
-        if isinstance(surface, Held):
-            given.append(surface.concentration)
-    if species.name in problem.initial:
-        given.append(float(problem.initial[species.name].max()))
-    return max(given) or 1.0
