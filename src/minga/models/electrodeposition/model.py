@@ -22,6 +22,7 @@ from minga.models.electrodeposition.saturation import saturation_diagnostics
 from minga.models.electrodeposition.solvers import Solvers, Unsolved
 from minga.models.electrodeposition.state import State, state_of
 from minga.models.electrodeposition.stepping import Stepping
+from minga.models.electrodeposition.stokes import StokesOptions
 from minga.models.electrodeposition.transport import Formula, Transport
 from minga.models.electrodeposition.units import units_of
 from minga.space.field import Field, Register
@@ -32,6 +33,8 @@ Scheme = Literal["semi-implicit", "relaxation"]
 
 AGREEMENT: Final = 0.01
 """Change of the potential in RT/F that ends the passes of a time step, as a fraction of the step's tolerance."""
+FLOW: Final = 1e-3
+"""Relative residual of the flow's equations, as a fraction of that tolerance."""
 
 
 def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **options: Any) -> Model:
@@ -143,7 +146,8 @@ def _flow(
     """Return the flow, if the fluid moves, with the fields, initial values and hierarchies that a Model needs."""
     if not problem.flow:
         return None, (), {}, ()
-    flow = Flow(problem, state, unsolved=unsolved.flow)
+    exactness = StokesOptions(tolerance=FLOW * problem.steps.tolerance)
+    flow = Flow(problem, state, settings=exactness, unsolved=unsolved.flow)
     return flow, flow.fields, flow.initial, flow.hierarchies
 
 
