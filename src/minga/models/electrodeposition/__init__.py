@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from minga.lazy import attach
 
 if TYPE_CHECKING:
-    from minga.models.electrodeposition.averages import TimeAverage, time_average
     from minga.models.electrodeposition.model import electrodeposition
     from minga.models.electrodeposition.problem import (
         ButlerVolmer,
@@ -36,9 +35,7 @@ __all__ = [
     "Reversible",
     "Species",
     "Steps",
-    "TimeAverage",
     "electrodeposition",
-    "time_average",
 ]
 
 __getattr__, __dir__ = attach(__name__, __file__)

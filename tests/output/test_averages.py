@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from minga.errors import CaseError
-from minga.models.electrodeposition import time_average
+from minga.output.averages import time_average
 
 
 def correlated(samples: int, memory: float, seed: int) -> np.ndarray:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from minga.errors import CaseError
 
-__all__ = ["TimeAverage", "time_average"]
+__all__ = ["FEWEST", "TimeAverage", "time_average"]
 
 FEWEST: Final = 8
 """Smallest number of blocks from which an uncertainty is estimated."""
@@ -59,13 +59,6 @@ def time_average(values: ArrayLike) -> TimeAverage:
     ------
     CaseError
         If there are fewer than eight samples, or values that are not finite.
-
-    Examples
-    --------
-    >>> import minga as mg
-    >>> average = mg.models.electrodeposition.time_average([1.0, 3.0] * 8)
-    >>> average.mean, average.rms
-    (2.0, 1.0)
     """
     try:
         x = np.asarray(values, np.float64)
