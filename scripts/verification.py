@@ -51,6 +51,13 @@ SECTIONS = {
         "In front of a membrane",
         "The layers of an ion-selective membrane, scaled; against an adaptive collocation method.",
     ),
+    "electroconvection": (
+        "Electroconvection",
+        (
+            "The instability of these layers: growth rates and critical voltages of linear stability theory (Chebyshev"
+            " collocation, 90 to 150 points; kappa 0.5), and the vortices that follow."
+        ),
+    ),
     "slot": (
         "Flow between two plates",
         (

@@ -16,7 +16,7 @@ from minga.engine.model import Model
 from minga.errors import ProgramError
 from thinned import thinned
 
-LONG = ("fingers", "growth", "membrane", "zn-cell")
+LONG = ("electroconvection", "fingers", "growth", "membrane", "zn-cell")
 MODELS = thinned(sorted(examples()), *(name for name in examples() if not name.startswith(LONG)))
 CHANGES = {
     "apd": ["photodiode.quasistatic_capacitance=true"],

@@ -28,7 +28,7 @@ def test_a_residual_leaves_no_negative_concentration() -> None:
     x, b, result = (Field(name, grid, boundary=zero) for name in ("x", "b", "result"))
     up, down = ([Field(f"{word} {a}", grid, centre=a) for a in grid.axes] for word in ("up", "down"))
     rate, program = Register("rate", initial=3.0), Program("close")
-    program.apply(positive(lengths), x, b, kind, up, down, lengths.fields, result, rate=rate)
+    program.apply(positive(lengths, 0.0), x, b, kind, up, down, lengths.fields, result, rate=rate)
     given = np.full(grid.shape, 0.1)
     given[1, 1], given[1, 2] = -1e-12, -2e-12
     with mg.Engine(slabs(grid.box, 1), grid=grid, threads=1) as engine:

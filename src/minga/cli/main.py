@@ -304,6 +304,22 @@ def movie(
 
 
 @app.command()
+def average(
+    run: Annotated[Path, Run],
+    of: Annotated[
+        list[str] | None, typer.Option("--of", help="The observable; may be repeated. By default all numbers.")
+    ] = None,
+    after: Annotated[
+        float, typer.Option("--after", help="Time, or step of models without a clock, from which on to average.")
+    ] = 0.0,
+) -> None:
+    """Average observables of a run over time, with their fluctuations and the standard errors of both."""
+    from minga.cli.average import average as command
+
+    _print(command(run, of or (), after))
+
+
+@app.command()
 def report(run: Annotated[Path, Run]) -> None:
     """Write the report of a run again, as one HTML file."""
     from minga.output.directory import RunDirectory

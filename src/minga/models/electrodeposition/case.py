@@ -333,6 +333,7 @@ def _steps(settings: TimeSettings, *, fixed: bool, unit: str) -> Steps:
         settings.adaptive and not fixed,
         settings.tolerance,
         settings.order,
+        settings.flow_tolerance,
     )
 
 

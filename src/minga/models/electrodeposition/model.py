@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from minga.models.electrodeposition.saturation import saturation_diagnostics
 from minga.models.electrodeposition.solvers import Solvers, Unsolved
 from minga.models.electrodeposition.state import State, state_of
 from minga.models.electrodeposition.stepping import Stepping
+from minga.models.electrodeposition.stokes import StokesOptions
 from minga.models.electrodeposition.transport import Formula, Transport
 from minga.models.electrodeposition.units import units_of
 from minga.space.field import Field, Register
@@ -29,6 +30,11 @@ from minga.space.field import Field, Register
 __all__ = ["Scheme", "electrodeposition"]
 
 Scheme = Literal["semi-implicit", "relaxation"]
+
+AGREEMENT: Final = 0.01
+"""Change of the potential in RT/F that ends the passes of a time step, as a fraction of the step's tolerance."""
+FLOW: Final = 1e-3
+"""Relative residual of the flow's equations, as a fraction of that tolerance."""
 
 
 def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **options: Any) -> Model:
@@ -46,7 +52,8 @@ def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **opti
         Milano, Mocskos and Marshall.
     **options
         Options of the scheme. Those of "semi-implicit" are ``passes`` (largest number in a time step, 40),
-        ``agreement`` (tolerance of the last change of the potential, in RT/F), ``tolerance`` (of the residuals of the
+        ``agreement`` (tolerance of the last change of the potential, in RT/F; by default a hundredth of the tolerance
+        of time steps, or 1e-9 with a given current), ``tolerance`` (of the residuals of the
         concentrations' systems, 1e-12), ``limit`` (of the iterations of a linear system, 500) and ``attempts`` (largest
         number of attempted time steps in one step of the model, 10 000).
 
@@ -88,7 +95,7 @@ def _semi_implicit(
     drive = {name: Register(f"drive {name}") for name in ("voltage", "at_cathode", "at_anode")}
     if agreement is None:
         # The current follows from the potential, so a given current needs closer agreement.
-        agreement = 1e-9 if problem.current is not None else 1e-3 * problem.steps.tolerance
+        agreement = 1e-9 if problem.current is not None else AGREEMENT * problem.steps.tolerance
     unsolved = Unsolved()
     transport = Transport(problem, state, lengths, drive, formula, tolerance, limit, unsolved.concentrations)
     solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids)
@@ -139,7 +146,8 @@ def _flow(
     """Return the flow, if the fluid moves, with the fields, initial values and hierarchies that a Model needs."""
     if not problem.flow:
         return None, (), {}, ()
-    flow = Flow(problem, state, unsolved=unsolved.flow)
+    exactness = StokesOptions(tolerance=FLOW * problem.steps.tolerance)
+    flow = Flow(problem, state, settings=exactness, unsolved=unsolved.flow)
     return flow, flow.fields, flow.initial, flow.hierarchies
 
 

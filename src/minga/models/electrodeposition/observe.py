@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.disturbances import largest_velocity
 from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving, species_flux
 from minga.models.electrodeposition.groups import limiting_current
 from minga.models.electrodeposition.iteration import Iteration
@@ -57,10 +59,13 @@ def record_observables(
         seen[f"total_{species.name}"] = found[f"total{number}"]
     seen["least_concentration"] = found["least"]
     value("charge_imbalance", found["charge"] / where(found["salt"] > 0.0, found["salt"], 1.0))
+    if state.velocity:
+        value("largest_velocity", largest_velocity(program, state))
     if stepping.growing is not None:
         seen |= stepping.growing.observe(program)
     seen["steps_taken"] = counters.taken
     seen["steps_rejected"] = counters.rejected
+    seen |= counters.reasons.observables(cutoff=problem.cutoff < math.inf)
     seen["passes"] = iteration.all_passes
     seen["potential_iterations"] = iteration.poisson_iterations
     seen["species_iterations"] = iteration.transport.iterations

@@ -202,6 +202,8 @@ class Steps:
         Relative error of one time step, where steps are adaptive.
     order
         1 (implicit Euler) or 2 (BDF2).
+    flow_tolerance
+        Error of the velocity in one time step, relative to its largest magnitude; None if it is not controlled.
     """
 
     end: float
@@ -210,6 +212,7 @@ class Steps:
     adaptive: bool = True
     tolerance: float = 1e-3
     order: int = 2
+    flow_tolerance: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -279,3 +282,16 @@ class Problem:
     def beta(self) -> float:
         """Inverse thermal voltage F / RT, 1/V."""
         return self.constants.faraday / self.constants.thermal
+
+
+def largest_given(problem: Problem, number: int) -> float:
+    """Return the largest concentration prescribed for a species anywhere, mol/m3; 1 if it is 0."""
+    species = problem.species[number]
+    given = [species.bulk]
+    for electrode in (problem.cathode, problem.anode):
+        surface = electrode.surfaces.get(species.name)
+        if isinstance(surface, Held):
+            given.append(surface.concentration)
+    if species.name in problem.initial:
+        given.append(float(problem.initial[species.name].max()))
+    return max(given) or 1.0

@@ -171,6 +171,10 @@ class TimeSettings(BaseModel):
     adaptive: Annotated[bool, Field(description="whether the lengths of time steps follow the error")] = True
     tolerance: Annotated[float, Field(gt=0, lt=1, description="relative error of one time step")] = 1e-3
     order: Annotated[Literal[1, 2], Field(description="1 (implicit Euler) or 2 (BDF2)")] = 2
+    flow_tolerance: Annotated[
+        float | None,
+        Field(gt=0, lt=1, description="error of the velocity in one time step, relative to the largest velocity"),
+    ] = None
 
 
 class RelaxationSettings(BaseModel):

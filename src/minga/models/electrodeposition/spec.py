@@ -41,6 +41,7 @@ SPEC = ModelSpec(
         "fingers",
         "growth",
         "membrane",
+        "electroconvection",
         "pnp-1d",
     ),
     description="ions, potential and flow between two electrodes, and the deposit that grows",

@@ -19,11 +19,13 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.math import exp, log
+from minga.models.electrodeposition.disturbances import flow_error
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.forces import record_forces
 from minga.models.electrodeposition.growth import DepositGrowth
 from minga.models.electrodeposition.iteration import Iteration
-from minga.models.electrodeposition.problem import FLUID, Held, Problem
+from minga.models.electrodeposition.problem import FLUID, Problem, largest_given
+from minga.models.electrodeposition.rejections import Rejections
 from minga.models.electrodeposition.state import State
 from minga.space.field import STEP, Field, Register, Slot
 
@@ -74,6 +76,8 @@ class Counters:
         Index of the ion that changed there, or became negative.
     attempts
         Number of attempts in this step of the run.
+    reasons
+        Numbers of rejected time steps by the reason.
     """
 
     taken: Register = field(default_factory=lambda: Register("steps taken", "i8"))
@@ -83,6 +87,7 @@ class Counters:
     place: Register = field(default_factory=lambda: Register("failed at", "i8"))
     species: Register = field(default_factory=lambda: Register("failed species", "i8"))
     attempts: Register = field(default_factory=lambda: Register("attempts", "i8"))
+    reasons: Rejections = field(default_factory=Rejections)
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,15 +235,18 @@ class Stepping:
         found, error = vars(seen), Register("error now")
         # There is no prediction for the first step: its length is the one that was asked for.
         program.let(error, where(state.last > 0.0, found["difference"] * share * (1.0 / steps.tolerance), 0.0))
+        if self.flow is not None and steps.flow_tolerance is not None:
+            of_flow = flow_error(program, self.problem, state, self.iteration.levels, self._order)
+            program.let(error, mg.max(error, of_flow))
         program.let(counters.error, where(error < TOO_BIG, error, TOO_BIG))
         lows, worsts = ([found[f"{word}{n}"] for n in range(len(self.rates))] for word in ("least", "worst"))
         least = functools.reduce(mg.min, lows[1:], as_node(lows[0]))
         converged, positive = (self.iteration.converged > 0) & ~self.iteration.unsolved.any, least >= 0.0
         small = (counters.error <= 1.0) if steps.adaptive else (counters.error <= TOO_BIG)
-        accepted = Register("accepted", "bool")
-        program.let(accepted, converged & positive & small)
-        if self.problem.cutoff < math.inf:
-            program.let(accepted, accepted & ~self._overshoots())
+        accepted, reasons, limited = Register("accepted", "bool"), counters.reasons, self.problem.cutoff < math.inf
+        reasons.judge(program, self.iteration, positive, small, self._overshoots() if limited else None)
+        program.let(accepted, reasons.reason == 0)
+        if limited:
             parts = [low * (1.0 / s.bulk) for low, s in zip(lows, self.problem.species, strict=True) if s.bulk > 0.0]
             program.let(self.least, functools.reduce(mg.min, parts[1:], as_node(parts[0])))
         at = where(positive, found["place"], found["least_at"])
@@ -251,6 +259,11 @@ class Stepping:
         state, steps = self.state, self.problem.steps
         far = mg.abs(as_node(self.iteration.drive["voltage"])) > OVERSHOOT * self.problem.cutoff
         return far & (state.last > 0.0) & (state.dt > BRIEF * min(steps.every, steps.first))
+
+    @property
+    def _order(self) -> Node:
+        """The power of the time step by which its error varies."""
+        return where(self.iteration.formula.ratio > 0.0, 3.0, 2.0)
 
     def _levels(self) -> tuple[list[Slot], list[Slot], list[Slot]]:
         c = self.state.concentration
@@ -278,8 +291,7 @@ class Stepping:
             much = mg.min(self.growing.amount, 1.0)
             program.let(counters.error, where(accepted & (counters.error < much), much, counters.error))
         error = where(counters.error > EARLY, counters.error, EARLY)
-        order = where(iteration.formula.ratio > 0.0, 3.0, 2.0)
-        factor = SAFETY * exp((-0.6 * log(error) + 0.2 * log(self.before)) / order)
+        factor = SAFETY * exp((-0.6 * log(error) + 0.2 * log(self.before)) / self._order)
         # Longer steps would gain nothing if the iteration already takes many passes.
         most = where(iteration.passes * 2 > iteration.limit, 1.0, 2.0)
         grown = where(factor > most, most, where(factor < 0.3, 0.3, factor))
@@ -301,6 +313,7 @@ class Stepping:
             program.let(self.fresh, 0)
         with program.when(~accepted):
             program.let(counters.rejected, counters.rejected + 1)
+            counters.reasons.count(program)
             program.let(self.careful, 1)
 
     def _give_up(self, program: Program, accepted: Register, target: Register) -> None:
@@ -336,7 +349,7 @@ def compare(problem: Problem) -> Kernel:
     prediction is the parabola through the last two values with the last rate, or, with Euler's method, the line.
     """
     here = (0,) * problem.grid.ndim
-    scales = [1.0 / _scale(problem, number) for number in range(len(problem.species))]
+    scales = [1.0 / largest_given(problem, number) for number in range(len(problem.species))]
 
     @kernel
     def compare_with_foretold(
@@ -359,16 +372,3 @@ def compare(problem: Problem) -> Kernel:
         return {**found, "difference": mg.max(shown), "place": mg.argmax(shown), "least_at": mg.argmin(least)}
 
     return compare_with_foretold
-
-
-def _scale(problem: Problem, number: int) -> float:
-    """Return the largest concentration prescribed for a species anywhere."""
-    species = problem.species[number]
-    given = [species.bulk]
-    for electrode in (problem.cathode, problem.anode):
-        surface = electrode.surfaces.get(species.name)
-        if isinstance(surface, Held):
-            given.append(surface.concentration)
-    if species.name in problem.initial:
-        given.append(float(problem.initial[species.name].max()))
-    return max(given) or 1.0

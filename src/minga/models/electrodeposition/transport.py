@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from minga.compile.explain import Kernel, kernel
 from minga.engine.program import Program
@@ -21,7 +21,7 @@ from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.electrodes import surfaces
 from minga.models.electrodeposition.faces import Drive, face_values, moving, species_flux
 from minga.models.electrodeposition.lengths import Lengths
-from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
+from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem, largest_given
 from minga.models.electrodeposition.state import State
 from minga.solve.biconjugate import Vectors, bicgstab, bicgstab_vectors
 from minga.solve.laplacian import step
@@ -31,6 +31,9 @@ from minga.space.field import Field, Register, Slot
 __all__ = ["Formula", "Transport", "driving", "volume"]
 
 Readers = Sequence[CellReader]
+
+CLIPPED: Final = 1e-3
+"""Fraction of the error of a time step up to which a negative concentration becomes 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -163,7 +166,8 @@ class Transport:
                 unsolved=self.unsolved,
             )  # fmt: skip
             program.let(self.iterations, self.iterations + found.iterations)
-            program.apply(positive(self.lengths), x, b, *shared, then[number], rate=formula.rate)
+            slack = CLIPPED * self.problem.steps.tolerance * largest_given(self.problem, number)
+            program.apply(positive(self.lengths, slack), x, b, *shared, then[number], rate=formula.rate)
 
     @property
     def kept(self) -> list[int]:
@@ -356,11 +360,13 @@ def rows(lengths: Lengths) -> Kernel:
     return species_rows
 
 
-def positive(lengths: Lengths) -> Kernel:
+def positive(lengths: Lengths, slack: float) -> Kernel:
     """Return the kernel that makes the solution of a system nonnegative.
 
     Where the remaining residual leaves a value below 0, it takes one Jacobi sweep, which yields no negative value from
-    nonnegative concentrations and a nonnegative right-hand side.
+    nonnegative concentrations and a nonnegative right-hand side. That of BDF2 is negative where a concentration falls
+    to a small fraction in one step: a value down to -`slack` then becomes 0, and `Transport.restore` makes up for the
+    amount.
     """
     here = (0,) * lengths.ndim
 
@@ -371,6 +377,7 @@ def positive(lengths: Lengths) -> Kernel:
     ) -> None:  # fmt: skip
         diagonal = _diagonal(ups, downs, volume(lengths, widths), rate)
         swept = b[here] + _from_neighbours(x, kind, ups, downs, least=0.0) / diagonal
+        swept = where(swept >= -slack, mg.max(swept, 0.0), swept)
         result[here] = where((kind[here] == FLUID) & (x[here] < 0.0), swept, x[here])
 
     return species_positive

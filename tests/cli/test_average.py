@@ -1,0 +1,55 @@
+"""Averages of a run's observables on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from command_line import in_process
+from minga.space.field import Field
+from minga.space.grid import Grid
+from run_files import make_run
+
+
+@pytest.fixture(autouse=True)
+def run(in_tmp_path: Path) -> Path:
+    """A run whose observable alternates between 1 and 3, and whose last interval is shorter."""
+    made = make_run(in_tmp_path / "run", Field("cell", Grid((4, 5)), "u1"), {0: np.zeros((4, 5), "u1")})
+    count = 40
+    times = [0.5 * n for n in range(count - 1)] + [0.5 * (count - 2) + 0.1]
+    series = {
+        "flow": [9.0] * 8 + [1.0, 3.0] * 16, "name": ["text"] * count, "time_observed": times,
+        "step": list(range(count)),
+    }  # fmt: skip
+    made.series.write_text(json.dumps(series))
+    return made.path
+
+
+def test_mean_and_fluctuation() -> None:
+    said = in_process("average", "run", "--of", "flow", "--after", "4.1")
+    assert said.status == 2, "the last interval is shorter"
+    assert "apart" in said.err
+    content = json.loads(Path("run/series.json").read_text())
+    cut = {name: values[:-1] for name, values in content.items()}
+    Path("run/series.json").write_text(json.dumps(cut))
+    said = in_process("average", "run", "--of", "flow", "--after", "3.9")
+    assert said.status == 0, said.err
+    assert said.out.startswith("flow: mean 1.96774 +-")
+    assert "31 samples from t = 4 to 19" in said.out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--of", "flo"), "no observable 'flo'"), (("--of", "name"), "no observable 'name'"),
+        (("--after", "18"), "samples lie from 18 on"), (("--after", "nan"), "0 samples"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_averaged(words: tuple[str, ...], complaint: str) -> None:
+    said = in_process("average", "run", *words)
+    assert said.status == 2
+    assert complaint in said.err
+    assert "Traceback" not in said.err
