@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -29,6 +29,10 @@ from minga.space.field import Field, Register
 __all__ = ["Scheme", "electrodeposition"]
 
 Scheme = Literal["semi-implicit", "relaxation"]
+
+GROWING: Final = 0.1
+"""Tolerance of the last change of the potential, in RT/F, as a fraction of `steps.tolerance`, where a deposit grows.
+Its steps restart all the time; a thousandth would double the number of passes without a visible change."""
 
 
 def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **options: Any) -> Model:
@@ -88,7 +92,8 @@ def _semi_implicit(
     drive = {name: Register(f"drive {name}") for name in ("voltage", "at_cathode", "at_anode")}
     if agreement is None:
         # The current follows from the potential, so a given current needs closer agreement.
-        agreement = 1e-9 if problem.current is not None else 1e-3 * problem.steps.tolerance
+        share = 1e-3 if problem.growth is None else GROWING
+        agreement = 1e-9 if problem.current is not None else share * problem.steps.tolerance
     unsolved = Unsolved()
     transport = Transport(problem, state, lengths, drive, formula, tolerance, limit, unsolved.concentrations)
     solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids)
