@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 class Boxes:
     """Numbers of boxes that cover a set of cells.
 
-    Attributes
+    Parameters
     ----------
     widths
         Widths of the boxes, in cells: powers of the base, from 1; i8, shape (sizes,).
@@ -120,7 +120,7 @@ def box_counts(solid: NDArray[np.generic], base: int = 2) -> Boxes:
 class DepositHistory:
     """A deposit over time; all arrays have one value for each frame.
 
-    Attributes
+    Parameters
     ----------
     time
         Time, s, or in units of L2/D in scaled cases; f8.
