@@ -30,6 +30,7 @@ __all__ = [
     "is_logarithmic",
     "is_signed",
     "limits_of",
+    "smooth_palette",
     "values_shown",
 ]
 
@@ -246,6 +247,11 @@ def _state_colours(states: int) -> list[str]:
     if states <= len(_STATE_COLOURS):
         return list(_STATE_COLOURS[:states])
     return [_LIGHT, *_sampled("turbo", 0.08, 0.92, states - 1)]
+
+
+def smooth_palette(shades: int) -> Colours:
+    """Return evenly spaced colours of the smooth scale, red, green and blue of each, u1, shape (shades, 3)."""
+    return _palette(_smooth(max(shades, 2)))[:shades]
 
 
 def _smooth(shades: int) -> list[str]:

@@ -24,6 +24,8 @@ _LINES = 160
 """Points along the longer side of the grid on which streamlines are computed."""
 METAL = "#b9b4a8"
 """Colour of solid cells."""
+_CLIPPED = 99.0
+"""Percentage of the vorticities that the colours cover, so that one corner of the metal does not fade all others."""
 _MOST_ASPECT = 8.0
 """Largest ratio of width to height that is drawn in true proportions; longer sections are stretched vertically."""
 
@@ -131,7 +133,7 @@ def picture(section: Section) -> bytes:
     figure = Figure(figsize=(9.0, min(9.0, 7.2 / aspect * stretch + 1.1)), layout="constrained")
     axes = figure.subplots()
     turning = section.vorticity
-    loud = float(np.abs(turning).max(initial=0.0)) or 1.0
+    loud = _loud(turning if section.solid is None else turning[~section.solid])
     seen = turning if section.solid is None else np.ma.masked_array(turning, section.solid)
     axes.set_facecolor(METAL)
     colours = axes.pcolormesh(
@@ -160,6 +162,12 @@ def picture(section: Section) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, dpi=100, format="png", metadata={"Software": None})
     return stream.getvalue()
+
+
+def _loud(values: Floats) -> float:
+    """Return the end of the scale: of magnitudes above 0, the largest hundredth is clipped."""
+    sizes = np.abs(values[np.isfinite(values) & (values != 0)])
+    return float(np.percentile(sizes, _CLIPPED)) if sizes.size else 1.0
 
 
 def _slope(values: Floats, places: Floats, axis: int) -> Floats:

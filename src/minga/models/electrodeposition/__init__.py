@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from minga.lazy import attach
 
 if TYPE_CHECKING:
+    from minga.models.electrodeposition.measures import Boxes, DepositHistory, box_counts, deposit_history
     from minga.models.electrodeposition.model import electrodeposition
     from minga.models.electrodeposition.problem import (
         ButlerVolmer,
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Boxes",
     "ButlerVolmer",
     "Constants",
+    "DepositHistory",
     "Electrode",
     "Flux",
     "Growth",
@@ -35,6 +38,8 @@ __all__ = [
     "Reversible",
     "Species",
     "Steps",
+    "box_counts",
+    "deposit_history",
     "electrodeposition",
 ]
 

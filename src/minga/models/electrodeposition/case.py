@@ -20,7 +20,7 @@ from minga.models.electrodeposition.contacts import check_attached
 from minga.models.electrodeposition.electrolytes import METALS, SATURATION, bath, check_species, metal_of
 from minga.models.electrodeposition.fronts import record_fronts
 from minga.models.electrodeposition.geometry import grid_of, kinds_of
-from minga.models.electrodeposition.groups import permittivity_for
+from minga.models.electrodeposition.groups import charge_balance, permittivity_for
 from minga.models.electrodeposition.preflight import check_cutoff, notes_of
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
@@ -155,7 +155,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
         saturation=_saturation(settings, species),
         gravity=gravity,
         flow=flow,
-        growth=_growth(settings, metal, cathode),
+        growth=_growth(settings, species, metal, cathode),
         seed=settings.seed,
         initial=_disturbed(settings, species, space),
     )
@@ -337,7 +337,9 @@ def _steps(settings: TimeSettings, *, fixed: bool, unit: str) -> Steps:
     )
 
 
-def _growth(settings: ElectrodepositionSettings, metal: Species, cathode: Electrode) -> Growth | None:
+def _growth(
+    settings: ElectrodepositionSettings, species: Sequence[Species], metal: Species, cathode: Electrode
+) -> Growth | None:
     if settings.growth is False:
         return None
     if metal.name not in cathode.surfaces:
@@ -354,7 +356,8 @@ def _growth(settings: ElectrodepositionSettings, metal: Species, cathode: Electr
             key="electrodeposition.growth.volume",
             remedy=f"give it in m3/mol; that of Zn is {METALS['Zn']:.3g}",
         )
-    return Growth(metal.name, volume, chosen.porosity, chosen.exponent)
+    porosity = charge_balance(species, metal, volume) if chosen.porosity is None else chosen.porosity
+    return Growth(metal.name, volume, porosity, chosen.exponent, chosen.radius or 0.0)
 
 
 def _disturbed(

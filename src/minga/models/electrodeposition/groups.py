@@ -19,6 +19,7 @@ __all__ = [
     "Groups",
     "Salt",
     "Scales",
+    "charge_balance",
     "conductivity",
     "debye_length",
     "groups_of",
@@ -237,3 +238,28 @@ def limiting_current(problem: Problem) -> float | None:
     if not isinstance(held, Held):
         return None
     return salt.limiting_current(length, faraday, reservoir=True) * held.concentration / salt.concentration
+
+
+def charge_balance(species: Sequence[Species], metal: Species, volume: float) -> float:
+    """Return the porosity of a ramified deposit that follows from the balance of its metal.
+
+    A front that leaves no metal ions behind it deposits those that it meets and those that migrate to it. If the latter
+    carry the fraction t of the current, the deposit contains c / (1 - t) of metal, whatever the front's speed.
+
+    Parameters
+    ----------
+    species
+        The ions of the bath.
+    metal
+        The ion that is deposited.
+    volume
+        Volume of solid metal per mole of the ion, m3/mol.
+
+    Returns
+    -------
+    float
+        Fraction of the deposit that is not metal; 0 where the bath contains more metal than that.
+    """
+    carried = [s.charge**2 * s.diffusivity * s.bulk for s in species]
+    share = metal.charge**2 * metal.diffusivity * metal.bulk / sum(carried)
+    return max(0.0, 1.0 - metal.bulk * volume / (1.0 - share)) if share < 1.0 else 0.0

@@ -6,6 +6,7 @@ A pass solves for a correction of the potential (`potential`), which is improved
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -92,19 +93,28 @@ class Iteration:
         program.apply(advance, self.state.kind, phi.now, phi.now, voltage=self.state.voltage)
         self.transport.measure(program)
 
-    def record(self, program: Program) -> None:
-        """Record an attempt at the next slots."""
+    def record(self, program: Program, guessed: Register | None = None) -> None:
+        """Record an attempt at the next slots.
+
+        Parameters
+        ----------
+        program
+            The program to record in.
+        guessed
+            Condition that the next slots and the voltage contain a guess already; None: they never do.
+        """
         state, formula = self.state, self.formula
         phi, voltage = state.potential, self.drive["voltage"]
         then = [c.next for c in state.concentration]
         ratio = Register("guess ratio")
         # The potential before the first step is not a solution that could be extrapolated.
         program.let(ratio, where(self.levels > 1, formula.ratio, 0.0))
-        program.let(voltage, state.voltage + ratio * (state.voltage - self.voltages[0]))
-        program.apply(
-            guess, state.kind, phi.now, phi.previous, phi.next, [c.now for c in state.concentration],
-            [c.previous for c in state.concentration], then, ratio=ratio, voltage=voltage,
-        )  # fmt: skip
+        with contextlib.nullcontext() if guessed is None else program.when(~guessed):
+            program.let(voltage, state.voltage + ratio * (state.voltage - self.voltages[0]))
+            program.apply(
+                guess, state.kind, phi.now, phi.previous, phi.next, [c.now for c in state.concentration],
+                [c.previous for c in state.concentration], then, ratio=ratio, voltage=voltage,
+            )  # fmt: skip
         program.let(self.passes, 0)
         program.let(self.missing, 0.0)
         program.let(self.change, NEVER)

@@ -35,6 +35,9 @@ AGREEMENT: Final = 0.01
 """Change of the potential in RT/F that ends the passes of a time step, as a fraction of the step's tolerance."""
 FLOW: Final = 1e-3
 """Relative residual of the flow's equations, as a fraction of that tolerance."""
+GROWING: Final = 0.1
+"""Tolerance of the last change of the potential, in RT/F, as a fraction of `steps.tolerance`, where a deposit grows.
+Its steps restart all the time; a thousandth would double the number of passes without a visible change."""
 
 
 def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **options: Any) -> Model:
@@ -95,7 +98,8 @@ def _semi_implicit(
     drive = {name: Register(f"drive {name}") for name in ("voltage", "at_cathode", "at_anode")}
     if agreement is None:
         # The current follows from the potential, so a given current needs closer agreement.
-        agreement = 1e-9 if problem.current is not None else AGREEMENT * problem.steps.tolerance
+        share = AGREEMENT if problem.growth is None else GROWING
+        agreement = 1e-9 if problem.current is not None else share * problem.steps.tolerance
     unsolved = Unsolved()
     transport = Transport(problem, state, lengths, drive, formula, tolerance, limit, unsolved.concentrations)
     solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids)

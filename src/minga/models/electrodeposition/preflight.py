@@ -11,12 +11,13 @@ from minga.errors import CaseError
 from minga.models.electrodeposition.groups import (
     Salt,
     Scales,
+    charge_balance,
     conductivity,
     debye_length,
     groups_of,
     limiting_current,
 )
-from minga.models.electrodeposition.problem import FLUID, Problem, Species
+from minga.models.electrodeposition.problem import FLUID, Growth, Problem, Species
 
 __all__ = ["check_cutoff", "notes_of"]
 
@@ -64,6 +65,8 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     if problem.kinds is not None:
         solid = int(np.count_nonzero(problem.kinds != FLUID))
         yield "solid", f"{solid:,} cells, {100 * solid / problem.kinds.size:.2g} % of the cell"
+    if problem.growth is not None:
+        yield "deposit", _deposit(problem, problem.growth, unit)
     steps = problem.steps
     adaptive = f"in time steps that keep errors below {steps.tolerance:g}"
     how = adaptive if steps.adaptive else f"in steps of {steps.first:g}{unit['time']}"
@@ -75,6 +78,16 @@ _SI = {
     "potential": " V", "velocity": " m/s", "conductivity": " S/m",
 }  # fmt: skip
 _SCALED = dict.fromkeys(_SI, "")
+
+
+def _deposit(problem: Problem, growth: Growth, unit: dict[str, str]) -> str:
+    """Return the porosity of the deposit beside that of charge balance, and the width of its branches."""
+    metal = next(s for s in problem.species if s.name == growth.ion)
+    balanced = charge_balance(problem.species, metal, growth.volume)
+    same = math.isclose(growth.porosity, balanced, rel_tol=1e-12)
+    porosity = f"porosity {growth.porosity:.5g}, " + ("by" if same else f"not {balanced:.5g} by") + " charge balance"
+    wide = f"about {_prefixed(growth.radius, unit['length'])} wide" if growth.radius else "as wide as a cell"
+    return f"{porosity}; branches are {wide}"
 
 
 def _layers(problem: Problem, unit: dict[str, str]) -> Notes:

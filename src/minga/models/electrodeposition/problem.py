@@ -176,12 +176,15 @@ class Growth:
         Fraction of the deposit that is not metal.
     exponent
         Exponent eta: cells are drawn with probabilities proportional to flux**eta.
+    radius
+        Radius over which these fluxes are averaged, m; 0: each cell counts by itself.
     """
 
     ion: str
     volume: float
     porosity: float = 0.0
     exponent: float = 1.0
+    radius: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

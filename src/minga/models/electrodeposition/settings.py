@@ -146,12 +146,18 @@ class GrowthSettings(BaseModel):
 
     model_config = _STRICT
 
-    porosity: Annotated[float, Field(ge=0, lt=1, description="fraction of the deposit that is not metal")] = 0.0
+    porosity: Annotated[
+        float | None,
+        Field(ge=0, lt=1, description="fraction of the deposit that is not metal; by default that of charge balance"),
+    ] = None
     exponent: Annotated[
         float, Field(ge=0, le=10, description="cells are drawn with probabilities proportional to flux ** exponent")
     ] = 1.0
     volume: Annotated[
         Positive | None, Field(description="m3 of solid metal per mole of the ion; known for Zn and Cu")
+    ] = None
+    radius: Annotated[
+        Length | None, Field(description="radius over which fluxes are averaged: about the width of branches")
     ] = None
 
 

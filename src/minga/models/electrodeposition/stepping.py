@@ -27,6 +27,7 @@ from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.problem import FLUID, Problem, largest_given
 from minga.models.electrodeposition.rejections import Rejections
 from minga.models.electrodeposition.state import State
+from minga.models.electrodeposition.two_stages import TwoStages
 from minga.space.field import STEP, Field, Register, Slot
 
 __all__ = ["REACHED", "Counters", "Stepping"]
@@ -104,6 +105,8 @@ class Stepping:
         Fields of dc/dt of each species at the last step: slots now, next.
     growing
         The growth of the deposit, if it grows.
+    stages
+        The stages of a time step, where the deposit grows and steps are of second order.
     ended
         0, or the reason why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off.
     least
@@ -118,6 +121,7 @@ class Stepping:
     counters: Counters = field(default_factory=Counters)
     rates: tuple[Field, ...] = field(init=False)
     growing: DepositGrowth | None = field(init=False)
+    stages: TwoStages | None = field(init=False)
     proposal: Register = field(init=False)
     before: Register = field(init=False)
     careful: Register = field(init=False)
@@ -135,6 +139,8 @@ class Stepping:
         if self.problem.growth is not None:
             growing = DepositGrowth(self.problem, self.state, transport.lengths, transport, self.rates)
         put(self, "growing", growing)
+        staged = growing is not None and self.problem.steps.order == 2
+        put(self, "stages", TwoStages(self.iteration, self.rates, growing) if staged and growing else None)
         put(self, "proposal", Register("proposed dt", initial=self.problem.steps.first))
         put(self, "before", Register("error before", initial=1.0))
         put(self, "careful", Register("careful", "i8"))
@@ -214,12 +220,14 @@ class Stepping:
             smooth = (state.last > 0.0) & (self.careful == 0) & (self.fresh == 0)
             ratio = where(smooth, state.dt / last, 0.0)
         self.iteration.formula.record(program, state.dt, ratio)
+        if self.stages is not None:
+            program.let(self.stages.staged, self.fresh > 0)
 
     def _attempt(self, program: Program) -> Register:
         """Record an attempt; return the register that says whether it is accepted."""
         state, steps, counters = self.state, self.problem.steps, self.counters
         formula = self.iteration.formula
-        self.iteration.record(program)
+        (self.stages or self.iteration).record(program)
         if self.flow is not None:
             then = [c.next for c in state.concentration]
             with program.when(self.iteration.converged > 0):
@@ -232,6 +240,8 @@ class Stepping:
             ratio=formula.ratio, last=state.last,
         )  # fmt: skip
         share = (1.0 + formula.ratio) / (2.0 + 3.0 * formula.ratio)
+        if self.stages is not None:
+            share = where(self.stages.staged, 1.0, share)
         found, error = vars(seen), Register("error now")
         # There is no prediction for the first step: its length is the one that was asked for.
         program.let(error, where(state.last > 0.0, found["difference"] * share * (1.0 / steps.tolerance), 0.0))
@@ -276,6 +286,8 @@ class Stepping:
         program.let(state.last, state.dt)
         program.rotate(*state.concentration, state.potential, *state.velocity, *self.rates)
         self.iteration.commit(program)
+        if self.stages is not None:
+            self.stages.commit(program)
         if self.problem.cutoff < math.inf:
             beyond = mg.abs(as_node(state.voltage)) > self.problem.cutoff
             program.let(self.ended, where(beyond, CUT_OFF, self.ended))

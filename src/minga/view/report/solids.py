@@ -1,0 +1,40 @@
+"""The section of a report with the surface of a solid in three dimensions."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from minga.output.store import FrameReader
+from minga.view.solid import solid_of, solid_picture
+
+__all__ = ["solid_section"]
+
+
+def solid_section(reader: FrameReader) -> dict[str, Any] | None:
+    """Return the values of the section: a picture, and the data and the script that turn it; None without a solid."""
+    solid = solid_of(reader)
+    if solid is None:
+        return None
+    colours = [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in solid.palette.tolist()]
+    data = {
+        "shape": solid.born.shape,
+        "faces": [[float(f"{place:.6g}") for place in edges] for edges in solid.faces],
+        "colours": colours,
+        "steps": solid.steps,
+        "born": solid.packed,
+    }
+    script = (Path(__file__).parent / "solid.js").read_text(encoding="utf-8")
+    return {
+        "picture": "data:image/png;base64," + base64.b64encode(solid_picture(solid)).decode(),
+        "steps": solid.steps,
+        "axes": solid.axes,
+        "colours": colours,
+        # Numbers, colours and base64 hold nothing that HTML would take for a tag.
+        "data": Markup(json.dumps(data, separators=(",", ":"))),
+        "script": Markup(script),
+    }
