@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from minga.output.store import FrameReader
+from minga.view.pages import png_address
 from minga.view.solid import solid_of, solid_picture
 
 __all__ = ["solid_section"]
@@ -30,7 +30,7 @@ def solid_section(reader: FrameReader) -> dict[str, Any] | None:
     }
     script = (Path(__file__).parent / "solid.js").read_text(encoding="utf-8")
     return {
-        "picture": "data:image/png;base64," + base64.b64encode(solid_picture(solid)).decode(),
+        "picture": png_address(solid_picture(solid)),
         "steps": solid.steps,
         "axes": solid.axes,
         "colours": colours,
