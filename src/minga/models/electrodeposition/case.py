@@ -23,6 +23,8 @@ from minga.models.electrodeposition.geometry import grid_of, kinds_of
 from minga.models.electrodeposition.groups import permittivity_for
 from minga.models.electrodeposition.preflight import check_cutoff, notes_of
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
+from minga.models.electrodeposition.protocols.reading import parts_of
+from minga.models.electrodeposition.protocols.segments import Part, duration_of, largest_current, largest_voltage
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.units import units_of
 from minga.space.grid import Grid
@@ -137,21 +139,25 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     default = "reversible" if settings.debye is None and settings.scheme != "relaxation" else "held"
     cathode = electrode_of(settings.cathode, "cathode", species, metal, default)
     anode = electrode_of(settings.anode, "anode", species, metal, default)
-    check_pair(cathode, anode, settings.current)
+    protocol = parts_of(settings.program) if settings.program else ()
+    check_pair(cathode, anode, settings.current or largest_current(protocol) or settings.current)
     kinds = kinds_of(settings, space, directory)
     if settings.scheme == "relaxation" and flow:
         check_attached(kinds, space)
     problem = Problem(
         grid=space,
         species=species,
-        steps=_steps(settings.time, fixed=settings.scheme == "relaxation", unit="" if settings.scaled else " s"),
+        steps=_steps(_with_end(settings.time, protocol), fixed=settings.scheme == "relaxation", unit="" if settings.scaled else " s"),
         constants=constants,
         kinds=kinds,
         cathode=cathode,
         anode=anode,
         voltage=settings.voltage,
         current=settings.current,
-        cutoff=_cutoff(settings),
+        protocol=protocol,
+        reference=_reference(settings, space),
+        metal=metal.name,
+        cutoff=_cutoff(settings, protocol),
         saturation=_saturation(settings, species),
         gravity=gravity,
         flow=flow,
@@ -276,17 +282,34 @@ def _gravity(settings: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[flo
 
 
 def _check_drive(settings: ElectrodepositionSettings) -> None:
-    if (settings.voltage is None) == (settings.current is None):
-        found = "neither voltage nor current" if settings.voltage is None else "both voltage and current"
+    given = [name for name in ("voltage", "current", "program") if getattr(settings, name) is not None]
+    if len(given) != 1:
         raise CaseError(
-            f"the case has {found}: exactly one of them must drive the cell, and the other follows",
+            f"the case has {' and '.join(given) or 'neither voltage nor current'}: exactly one of voltage, current and "
+            "program must drive the cell",
             key="electrodeposition.voltage",
-            remedy='write voltage = 0.5, or current = "5 mA/cm2"',
+            remedy='write voltage = 0.5, current = "5 mA/cm2", or program = [{hold = "5 mA/cm2", time = "10 s"}]',
         )
 
 
-def _cutoff(settings: ElectrodepositionSettings) -> float:
+def _with_end(settings: TimeSettings, protocol: Sequence[Part]) -> TimeSettings:
+    """Return the times of a case with the end of its program, where the case has no end of its own."""
+    if settings.end is not None:
+        return settings
+    duration = duration_of(protocol) if protocol else math.inf
+    if math.isinf(duration):
+        raise CaseError(
+            "only a limit ends the program, which may take any time" if protocol else "'end' is missing",
+            key="electrodeposition.time.end",
+            remedy='give the longest duration of the run: time = {end = "10 min"}',
+        )
+    return settings.model_copy(update={"end": duration})
+
+
+def _cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part]) -> float:
     """Return the voltage (V, or RT/F in scaled cases) at which a run with a prescribed current ends."""
+    if protocol and largest_current(protocol) is not None:
+        return _program_cutoff(settings, protocol)
     if settings.cutoff is not None and settings.current is None:
         raise CaseError(
             "a cut-off voltage has no effect where the voltage is given",
@@ -298,6 +321,42 @@ def _cutoff(settings: ElectrodepositionSettings) -> float:
     return (SCALED_CUTOFF if settings.scaled else CUTOFF) if settings.cutoff is None else settings.cutoff
 
 
+def _reference(settings: ElectrodepositionSettings, grid: Grid) -> float | None:
+    """Return the distance of the reference electrode from the cathode, m."""
+    if settings.reference is None:
+        return None
+    length = float(grid.widths("y").sum())
+    if settings.program is None:
+        raise CaseError(
+            "a reference electrode is for the voltages of a program",
+            key="electrodeposition.reference",
+            remedy='leave it out, or write program = [{hold = "-0.1 V", time = "10 s"}]',
+        )
+    if settings.reference >= length:
+        raise CaseError(
+            f"the reference electrode, {settings.reference:g} m from the cathode, is not in the cell, which is "
+            f"{length:g} m long",
+            key="electrodeposition.reference",
+            remedy="place it between the electrodes",
+        )
+    return settings.reference
+
+
+def _program_cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part]) -> float:
+    """Return the cut-off voltage of a program, which no given voltage exceeds."""
+    usual = SCALED_CUTOFF if settings.scaled else CUTOFF
+    largest = largest_voltage(protocol)
+    if settings.cutoff is None:
+        return max(usual, 1.5 * largest)
+    if settings.cutoff < largest:
+        raise CaseError(
+            f"the program goes to {largest:g} V, beyond the cut-off of {settings.cutoff:g} V",
+            key="electrodeposition.cutoff",
+            remedy="raise the cut-off, or lower the voltages of the program",
+        )
+    return settings.cutoff
+
+
 def _saturation(settings: ElectrodepositionSettings, species: Sequence[Species]) -> dict[str, float]:
     """Return the solubilities of the known sulphates; none is known for other baths."""
     names = {s.name for s in species}
@@ -307,6 +366,7 @@ def _saturation(settings: ElectrodepositionSettings, species: Sequence[Species])
 
 
 def _steps(settings: TimeSettings, *, fixed: bool, unit: str) -> Steps:
+    assert settings.end is not None
     every = settings.end / 100 if settings.every is None else settings.every
     count = settings.end / every
     if not math.isclose(count, round(count), rel_tol=1e-6) or round(count) < 1:

@@ -11,13 +11,15 @@ from minga.engine.clock import Clock
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
+from minga.models.electrodeposition.charges import Charges
 from minga.models.electrodeposition.failures import ending, explainer
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.iteration import Iteration
-from minga.models.electrodeposition.lengths import Lengths
+from minga.models.electrodeposition.lengths import Lengths, plane_of
 from minga.models.electrodeposition.observe import record_observables
 from minga.models.electrodeposition.potential import Poisson
 from minga.models.electrodeposition.problem import FLUID, Problem
+from minga.models.electrodeposition.protocols.course import Course
 from minga.models.electrodeposition.saturation import saturation_diagnostics
 from minga.models.electrodeposition.solvers import Solvers, Unsolved
 from minga.models.electrodeposition.state import State, state_of
@@ -88,14 +90,17 @@ def _semi_implicit(
     drive = {name: Register(f"drive {name}") for name in ("voltage", "at_cathode", "at_anode")}
     if agreement is None:
         # The current follows from the potential, so a given current needs closer agreement.
-        agreement = 1e-9 if problem.current is not None else 1e-3 * problem.steps.tolerance
+        agreement = 1e-9 if problem.galvanostatic else 1e-3 * problem.steps.tolerance
     unsolved = Unsolved()
     transport = Transport(problem, state, lengths, drive, formula, tolerance, limit, unsolved.concentrations)
     solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids)
     poisson = Poisson(problem, state, lengths, drive, formula, solvers.solve, solvers.assembled)
     solvers.prepare(poisson.first, poisson.second)
+    course = None
+    if problem.protocol:
+        course = Course(problem, state, Charges(problem, state, transport), plane_of(problem.grid))
     iteration = Iteration(
-        problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved
+        problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved, course
     )
     flow, flow_fields, flow_initial, hierarchies = _flow(problem, state, unsolved)
     stepping = Stepping(problem, state, iteration, flow, attempts)

@@ -59,6 +59,8 @@ def record_observables(
     value("charge_imbalance", found["charge"] / where(found["salt"] > 0.0, found["salt"], 1.0))
     if stepping.growing is not None:
         seen |= stepping.growing.observe(program)
+    if stepping.course is not None:
+        seen |= stepping.course.observe(program)
     seen["steps_taken"] = counters.taken
     seen["steps_rejected"] = counters.rejected
     seen["passes"] = iteration.all_passes

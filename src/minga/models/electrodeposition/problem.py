@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.models.electrodeposition.protocols.segments import Part, segments_of
 from minga.space.grid import Grid
 
 FLUID: Final = 0
@@ -237,6 +238,13 @@ class Problem:
     current
         Current density over the cathode's plane, A/m2, positive where cations move to the cathode; None in
         potentiostatic operation.
+    protocol
+        A program of currents and voltages in place of `voltage` and `current`.
+    reference
+        Distance of a reference electrode from the cathode's plane, m, against which the voltages of `protocol` are
+        potentials of the cathode; None if they are those of the anode relative to the cathode.
+    metal
+        Name of the ion that is deposited; None for the first.
     cutoff
         Cut-off voltage, V, of either sign: a run with a given current ends once the voltage has passed it.
     saturation
@@ -262,6 +270,9 @@ class Problem:
     anode: Electrode = Electrode()
     voltage: float | None = None
     current: float | None = None
+    protocol: tuple[Part, ...] = ()
+    reference: float | None = None
+    metal: str | None = None
     cutoff: float = math.inf
     saturation: Mapping[str, float] = field(default_factory=dict)
     gravity: tuple[float, ...] = ()
@@ -274,6 +285,11 @@ class Problem:
     def solids(self) -> bool:
         """Flag that is set if any cell is solid or may become solid."""
         return self.growth is not None or (self.kinds is not None and bool(np.any(self.kinds != FLUID)))
+
+    @property
+    def galvanostatic(self) -> bool:
+        """Flag that is set if the current is given, always or at times."""
+        return self.current is not None or any(s.control == "current" for s in segments_of(self.protocol))
 
     @property
     def beta(self) -> float:

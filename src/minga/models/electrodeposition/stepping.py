@@ -24,6 +24,7 @@ from minga.models.electrodeposition.forces import record_forces
 from minga.models.electrodeposition.growth import DepositGrowth
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.problem import FLUID, Held, Problem
+from minga.models.electrodeposition.protocols.course import Course
 from minga.models.electrodeposition.state import State
 from minga.space.field import STEP, Field, Register, Slot
 
@@ -51,6 +52,8 @@ REACHED: Final = 1
 """Value of `ended` once the deposit has reached the anode."""
 CUT_OFF: Final = 2
 """Value of `ended` once the voltage has passed its cut-off."""
+COMPLETE: Final = 3
+"""Value of `ended` once the program of currents and voltages is over."""
 LONGEST: Final = 1e300
 """Length of a step that is not known yet."""
 
@@ -99,8 +102,11 @@ class Stepping:
         Fields of dc/dt of each species at the last step: slots now, next.
     growing
         The growth of the deposit, if it grows.
+    course
+        The course of a program of currents and voltages, where there is one.
     ended
-        0, or the reason why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off.
+        0, or the reason why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off, 3 the
+        program of currents and voltages is over.
     least
         Lowest concentration of an ion after the last attempt, as a fraction of its bulk, if there is a cut-off.
     """
@@ -113,6 +119,7 @@ class Stepping:
     counters: Counters = field(default_factory=Counters)
     rates: tuple[Field, ...] = field(init=False)
     growing: DepositGrowth | None = field(init=False)
+    course: Course | None = field(init=False)
     proposal: Register = field(init=False)
     before: Register = field(init=False)
     careful: Register = field(init=False)
@@ -130,6 +137,7 @@ class Stepping:
         if self.problem.growth is not None:
             growing = DepositGrowth(self.problem, self.state, transport.lengths, transport, self.rates)
         put(self, "growing", growing)
+        put(self, "course", self.iteration.course)
         put(self, "proposal", Register("proposed dt", initial=self.problem.steps.first))
         put(self, "before", Register("error before", initial=1.0))
         put(self, "careful", Register("careful", "i8"))
@@ -188,18 +196,24 @@ class Stepping:
             if self.flow is not None:
                 self.flow.setup(program)
             program.let(self.prepared, 1)
-        self._choose(program, target)
+        goal = target
+        if self.course is not None:
+            self.course.begin(program, self.proposal)
+            goal = self.course.goal(program, target)
+        self._choose(program, goal)
         with program.unchecked():
             accepted = self._attempt(program)
         with program.when(accepted):
-            self._commit(program, target)
+            self._commit(program, goal)
         self._control(program, accepted)
         self._give_up(program, accepted, target)
 
     def _choose(self, program: Program, target: Register) -> None:
         """Record the length of the next attempt: the proposal, adjusted to meet the target without a tiny last step."""
         state, steps = self.state, self.problem.steps
-        left, proposal = target - state.time, self.proposal
+        left, proposal = target - state.time, as_node(self.proposal)
+        if self.course is not None:
+            proposal = mg.min(proposal, self.course.longest)
         near = where(proposal * 2.0 > left, 0.5 * left, proposal)
         program.let(state.dt, where(proposal * (1.0 + LANDING) >= left, left, near))
         ratio: Node | float = 0.0
@@ -214,6 +228,8 @@ class Stepping:
         """Record an attempt; return the register that says whether it is accepted."""
         state, steps, counters = self.state, self.problem.steps, self.counters
         formula = self.iteration.formula
+        if self.course is not None:
+            self.course.set_level(program, state.dt)
         self.iteration.record(program)
         if self.flow is not None:
             then = [c.next for c in state.concentration]
@@ -241,6 +257,8 @@ class Stepping:
             program.let(accepted, accepted & ~self._overshoots())
             parts = [low * (1.0 / s.bulk) for low, s in zip(lows, self.problem.species, strict=True) if s.bulk > 0.0]
             program.let(self.least, functools.reduce(mg.min, parts[1:], as_node(parts[0])))
+        if self.course is not None:
+            self.course.watch(program, accepted, lows, as_node(self.iteration.drive["voltage"]))
         at = where(positive, found["place"], found["least_at"])
         program.let(counters.place, where(converged, at, self.iteration.place))
         program.let(counters.species, where(positive, _greatest(worsts), _greatest([-low for low in lows])))
@@ -266,6 +284,9 @@ class Stepping:
         if self.problem.cutoff < math.inf:
             beyond = mg.abs(as_node(state.voltage)) > self.problem.cutoff
             program.let(self.ended, where(beyond, CUT_OFF, self.ended))
+        if self.course is not None:
+            self.course.commit(program)
+            program.let(self.ended, where(self.course.done > 0, COMPLETE, self.ended))
         program.let(counters.taken, counters.taken + 1)
         program.let(self.careful, 0)
         if self.growing is not None:
@@ -302,6 +323,8 @@ class Stepping:
         with program.when(~accepted):
             program.let(counters.rejected, counters.rejected + 1)
             program.let(self.careful, 1)
+        if self.course is not None:
+            self.course.events.shorten(program, self.proposal, self.careful)
 
     def _give_up(self, program: Program, accepted: Register, target: Register) -> None:
         """Record the reason to give up, where another attempt is pointless."""

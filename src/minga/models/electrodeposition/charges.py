@@ -1,0 +1,126 @@
+"""Amounts of ions that pass the electrodes, summed over the steps exactly as the time formula changes the solution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+from minga.compile.explain import Kernel, kernel
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
+from minga.models.electrodeposition.state import State
+from minga.models.electrodeposition.transport import Transport
+from minga.solve.laplacian import step
+from minga.space.field import Register
+
+__all__ = ["Charges"]
+
+Readers = Sequence[CellReader]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passed:
+    """Registers of the amount of an ion that enters a metal, in mol.
+
+    Attributes
+    ----------
+    whole, lately
+        Since the beginning, and in the last accepted step.
+    attempted
+        In the last attempt.
+    rate
+        The flux at the end of the last attempt, mol/s.
+    """
+
+    whole: Register
+    lately: Register
+    attempted: Register
+    rate: Register
+
+
+@dataclass(frozen=True, eq=False)
+class Charges:
+    """The ions that pass each electrode.
+
+    Attributes
+    ----------
+    passed
+        Amounts that enter the cathode and the anode, by the number of the ion.
+    """
+
+    problem: Problem
+    state: State
+    transport: Transport
+    passed: dict[int, tuple[Passed, Passed]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        problem = self.problem
+        metals = {"cathode": problem.cathode, "anode": problem.anode}
+
+        def declare(name: str, metal: str) -> Passed:
+            return Passed(*(Register(f"{name} into {metal} {word}") for word in ("passed", "lately", "attempted", "rate")))
+
+        numbers = [n for n, s in enumerate(problem.species) if any(s.name in m.surfaces for m in metals.values())]
+        found = {n: tuple(declare(problem.species[n].name, metal) for metal in metals) for n in numbers}
+        object.__setattr__(self, "passed", found)
+
+    def attempt(self, program: Program) -> None:
+        """Record the amounts that pass in an attempt."""
+        transport, formula = self.transport, self.transport.formula
+        for number, pair in self.passed.items():
+            ups, downs = ([axis[number] for axis in side] for side in (transport.up, transport.down))
+            found = program.apply(
+                into_metals(self.problem.grid.ndim), self.state.kind, self.state.concentration[number].next, ups, downs
+            )
+            assert isinstance(found, SimpleNamespace)
+            for metal, item in zip(("cathode", "anode"), pair, strict=True):
+                program.let(item.rate, getattr(found, metal))
+                program.let(item.attempted, (item.rate + formula.before * item.lately) / formula.rate)
+
+    def commit(self, program: Program) -> None:
+        """Record the acceptance of the attempt."""
+        for pair in self.passed.values():
+            for item in pair:
+                program.let(item.lately, item.attempted)
+                program.let(item.whole, item.whole + item.attempted)
+
+    def charge(self, what: str, electrode: int = 0) -> Node:
+        """Return a charge into the cathode (0) or the anode (1) in C, or a current in A.
+
+        Parameters
+        ----------
+        what
+            "whole" for that since the beginning, "attempted" for that of the last attempt, "rate" for the current
+            at its end.
+        electrode
+            Number of the electrode.
+        """
+        total: Any = as_node(0.0)
+        for number, pair in self.passed.items():
+            per_mol = self.problem.constants.faraday * self.problem.species[number].charge
+            total = total + per_mol * as_node(getattr(pair[electrode], what))
+        return total
+
+
+def into_metals(ndim: int) -> Kernel:
+    """Return the kernel of the flux of an ion into the cathode and into the anode, mol/s."""
+    here = (0,) * ndim
+
+    @kernel
+    def flux_into_metals(kind: CellReader, c: CellReader, ups: Readers, downs: Readers) -> dict[str, Reduced]:
+        sums = {}
+        for name, metal in (("cathode", CATHODE), ("anode", ANODE)):
+            total = as_node(0.0)
+            for axis in range(ndim):
+                up, down = step(ndim, axis, 1), step(ndim, axis, -1)
+                total = total + where(kind[down] == metal, downs[axis][here] * c[here] - ups[axis][here], 0.0)
+                total = total + where(kind[up] == metal, ups[axis][up] * c[here] - downs[axis][up], 0.0)
+            sums[name] = mg.sum(where(kind[here] == FLUID, total, 0.0))
+        return sums
+
+    return flux_into_metals
