@@ -147,7 +147,11 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     problem = Problem(
         grid=space,
         species=species,
-        steps=_steps(_with_end(settings.time, protocol), fixed=settings.scheme == "relaxation", unit="" if settings.scaled else " s"),
+        steps=_steps(
+            _with_end(settings.time, protocol),
+            fixed=settings.scheme == "relaxation",
+            unit="" if settings.scaled else " s",
+        ),
         constants=constants,
         kinds=kinds,
         cathode=cathode,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
 
 from minga.compile.explain import Kernel, kernel
 from minga.engine.program import Program
@@ -63,7 +62,9 @@ class Charges:
         metals = {"cathode": problem.cathode, "anode": problem.anode}
 
         def declare(name: str, metal: str) -> Passed:
-            return Passed(*(Register(f"{name} into {metal} {word}") for word in ("passed", "lately", "attempted", "rate")))
+            return Passed(
+                *(Register(f"{name} into {metal} {word}") for word in ("passed", "lately", "attempted", "rate"))
+            )
 
         numbers = [n for n, s in enumerate(problem.species) if any(s.name in m.surfaces for m in metals.values())]
         found = {n: tuple(declare(problem.species[n].name, metal) for metal in metals) for n in numbers}
@@ -100,7 +101,7 @@ class Charges:
         electrode
             Number of the electrode.
         """
-        total: Any = as_node(0.0)
+        total = as_node(0.0)
         for number, pair in self.passed.items():
             per_mol = self.problem.constants.faraday * self.problem.species[number].charge
             total = total + per_mol * as_node(getattr(pair[electrode], what))

@@ -197,9 +197,7 @@ class Poisson:
                 result = found + result  # type: ignore[operator]
         return result
 
-    def correct(
-        self, program: Program, shift: Register, wanted: Register | None, chosen: Choice | None = None
-    ) -> None:
+    def correct(self, program: Program, shift: Register, wanted: Register | None, chosen: Choice | None = None) -> None:
         """Record the computation of the correction `delta` of the potential.
 
         Parameters

@@ -27,7 +27,9 @@ _KINDS: Final[dict[Kind, Quantity]] = {
         {"C/m2": 1.0, "C/cm2": 1e4, "mC/cm2": 10.0, "mAh/cm2": 3.6e4, "Ah/m2": 3600.0},
         plain="C/m2",
     ),
-    "frequency": Quantity('hertz, or a frequency such as "10 kHz"', {"Hz": 1.0, "mHz": 1e-3, "kHz": 1e3, "MHz": 1e6}, plain="Hz"),
+    "frequency": Quantity(
+        'hertz, or a frequency such as "10 kHz"', {"Hz": 1.0, "mHz": 1e-3, "kHz": 1e3, "MHz": 1e6}, plain="Hz"
+    ),
     "time": TIME,
 }
 

@@ -321,7 +321,8 @@ class ElectrodepositionSettings(BaseModel):
         tuple[PartSettings, ...] | None,
         Field(
             min_length=1,
-            description='in place of voltage and current: program = [{hold = "5 mA/cm2", time = "10 s"}, {rest = "5 s"}]',
+            description='in place of voltage and current: program = [{hold = "5 mA/cm2", time = "10 s"}, '
+            '{rest = "5 s"}]',
         ),
     ] = None
     cutoff: Annotated[

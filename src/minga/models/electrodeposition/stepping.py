@@ -54,6 +54,8 @@ CUT_OFF: Final = 2
 """Value of `ended` once the voltage has passed its cut-off."""
 COMPLETE: Final = 3
 """Value of `ended` once the program of currents and voltages is over."""
+EXHAUSTED: Final = 4
+"""Value of `ended` once no voltage can drive the program's current."""
 LONGEST: Final = 1e300
 """Length of a step that is not known yet."""
 
@@ -106,7 +108,7 @@ class Stepping:
         The course of a program of currents and voltages, where there is one.
     ended
         0, or the reason why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off, 3 the
-        program of currents and voltages is over.
+        program of currents and voltages is over, 4 no voltage drives its current.
     least
         Lowest concentration of an ion after the last attempt, as a fraction of its bulk, if there is a cut-off.
     """
@@ -286,7 +288,6 @@ class Stepping:
             program.let(self.ended, where(beyond, CUT_OFF, self.ended))
         if self.course is not None:
             self.course.commit(program)
-            program.let(self.ended, where(self.course.done > 0, COMPLETE, self.ended))
         program.let(counters.taken, counters.taken + 1)
         program.let(self.careful, 0)
         if self.growing is not None:
@@ -325,11 +326,14 @@ class Stepping:
             program.let(self.careful, 1)
         if self.course is not None:
             self.course.events.shorten(program, self.proposal, self.careful)
+            self.course.exhaust(program, accepted)
+            program.let(self.ended, where(self.course.done > 0, COMPLETE, self.ended))
+            program.let(self.ended, where(self.course.exhausted > 0, EXHAUSTED, self.ended))
 
     def _give_up(self, program: Program, accepted: Register, target: Register) -> None:
         """Record the reason to give up, where another attempt is pointless."""
         steps, counters, iteration = self.problem.steps, self.counters, self.iteration
-        with program.when(~accepted):
+        with program.when(~accepted & (self.ended == 0)):
             floor = SHORTEST * min(steps.every, steps.first)
             why = where(iteration.converged > 0, where(counters.error > 1.0, 2, 3), 1)
             why = where(iteration.unsolved.any, 4, why)

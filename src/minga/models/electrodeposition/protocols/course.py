@@ -25,6 +25,8 @@ NEVER: Final = 1e300
 """Time of corners that are not known, and the longest step where it is not limited."""
 START: Final = 0.01
 """First step after a corner, as a fraction of the segment's duration; it is not longer than the first step of a run."""
+BRIEF: Final = 1e-7
+"""Step, as a fraction of the first step, at or below which a step that fails ends its segment."""
 SNAP: Final = 1e-9
 """Fraction of the shortest time of a program by which times may differ and still be the same."""
 
@@ -43,6 +45,8 @@ class Course:
         Number of the present segment, from 0.
     done
         1 once the program is over.
+    exhausted
+        1 once no voltage can drive the current of a segment that has no limit of the voltage.
     by_current
         Flag: the current is given, and the voltage is sought.
     level
@@ -61,6 +65,7 @@ class Course:
     segments: tuple[Segment, ...] = field(init=False)
     events: Events = field(init=False)
     number: Register = field(default_factory=lambda: Register("segment", "i8"))
+    exhausted: Register = field(default_factory=lambda: Register("current lost", "i8"))
     done: Register = field(default_factory=lambda: Register("program done", "i8"))
     waiting: Register = field(default_factory=lambda: Register("segment begun", "i8"))
     by_current: Register = field(default_factory=lambda: Register("current given", "bool"))
@@ -108,7 +113,7 @@ class Course:
             program.let(register, value)
         program.let(self.by_current, as_node(segment.control == "current"))
         program.let(self.longest, longest)
-        program.let(proposal, mg.min(proposal, first) if not segment.points else first)
+        program.let(proposal, first)
         program.let(self.corner, NEVER if math.isinf(segment.duration) else self.begun + segment.duration)
         self.events.load(program, segment)
 
@@ -158,6 +163,23 @@ class Course:
             program.let(self.begun, where(timed, self.corner, self.state.time))
             self._advance(program)
             program.let(self.waiting, 0)
+
+    def exhaust(self, program: Program, accepted: Register) -> None:
+        """Record the end of a segment whose current no voltage can drive, as even the shortest steps show.
+
+        A cathode that runs out of ions passes any limit of the voltage within less than such a step.
+        """
+        brief = BRIEF * min(self.problem.steps.every, self.problem.steps.first)
+        tried = (self.state.dt <= brief) & (self.events.factor >= 1.0)
+        with program.when(~accepted & self.by_current & tried & (self.waiting > 0)):
+            program.let(self.exhausted, 1)
+            if "voltage" in self.events.watched:
+                # A limit of the voltage is reached, which ends the segment only.
+                with program.when(self.events.watched["voltage"].sign != 0.0):
+                    program.let(self.exhausted, 0)
+                    program.let(self.begun, self.state.time)
+                    self._advance(program)
+                    program.let(self.waiting, 0)
 
     def _advance(self, program: Program) -> None:
         """Record the choice of the next segment."""

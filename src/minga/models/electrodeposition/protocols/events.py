@@ -21,7 +21,7 @@ FAR: Final = 1e300
 """Distance from limits that a segment does not have."""
 CLOSE: Final = 1e-7
 """Distance beyond a limit, relative to the limit, at which a step ends there."""
-LEAST: Final = 1e-9
+LEAST: Final = 1e-7
 """Shortest step, as a fraction of the first step, that is tried to end nearer to a limit."""
 NARROW: Final = 0.02
 """Least fraction by which a step is shortened at once."""

@@ -128,7 +128,8 @@ def _pulse(item: PartSettings, key: str) -> Part:
     assert item.on is not None
     assert item.off is not None
     control, level = _level(item.pulse, f"{key}.pulse")
-    other, base = ("current", 0.0) if item.base is None else _level(item.base, f"{key}.base")
+    nothing: tuple[Control, float] = "current", 0.0
+    other, base = nothing if item.base is None else _level(item.base, f"{key}.base")
     pair = (
         _segment(item, key, control, level, duration=item.on),
         _segment(item, key, other, base, duration=item.off, limited=False),
@@ -218,9 +219,7 @@ def _rate(value: object, control: Control, key: str) -> float:
     given = value.removesuffix("/s") if isinstance(value, str) else value
     rate = _read(given, _KIND[control], key)
     if rate <= 0:
-        raise CaseError(
-            f"a rate of {rate:g}", key=key, remedy="give its size, above 0; the levels give its direction"
-        )
+        raise CaseError(f"a rate of {rate:g}", key=key, remedy="give its size, above 0; the levels give its direction")
     return rate
 
 

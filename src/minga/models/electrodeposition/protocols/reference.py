@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from minga.compile.explain import kernel
 from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.expr import Node, where
+from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.problem import FLUID
 from minga.models.electrodeposition.state import State
 from minga.space.box import Box
@@ -52,7 +53,8 @@ class Reference:
     def potential(self, program: Program, values: Slot) -> Node:
         """Record the mean of a field in the solution of the plane; return it."""
         found = program.apply(mean_in_solution, self.state.kind, values, region=self.plane)
-        return found.total / mg.max(found.cells, 1.0)  # type: ignore[union-attr]
+        assert isinstance(found, SimpleNamespace)
+        return as_node(found.total) / mg.max(found.cells, 1.0)
 
     def shift(self, program: Program, wanted: Node, delta: Field, unit: Field) -> Node:
         """Record the correction of the anode's potential with which the plane has the potential `wanted`."""

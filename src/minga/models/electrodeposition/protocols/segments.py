@@ -7,7 +7,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-__all__ = ["LIMITS", "Closing", "Limit", "Part", "Repeat", "Segment", "duration_of", "flattened", "largest_current", "largest_voltage", "segments_of"]
+__all__ = [
+    "LIMITS",
+    "Closing",
+    "Limit",
+    "Part",
+    "Repeat",
+    "Segment",
+    "duration_of",
+    "flattened",
+    "largest_current",
+    "largest_voltage",
+    "segments_of",
+]
 
 Limit = Literal["voltage", "current", "charge", "concentration"]
 """A quantity whose limit ends a segment."""
@@ -70,8 +82,15 @@ Part = Segment | Repeat
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """The end of the parts of a Repeat: after segment `last`, the program returns to `first` unless it was there
-    `times` times."""
+    """The end of a Repeat in terms of the numbers of segments.
+
+    Parameters
+    ----------
+    first, last
+        Its first and last segment.
+    times
+        Number of repetitions.
+    """
 
     first: int
     last: int
@@ -104,9 +123,7 @@ def flattened(parts: Sequence[Part], first: int = 0) -> list[Closing]:
 
 def duration_of(parts: Sequence[Part]) -> float:
     """Return the longest duration of a program in s, infinite if limits alone end one of its segments."""
-    return math.fsum(
-        part.times * duration_of(part.of) if isinstance(part, Repeat) else part.duration for part in parts
-    )
+    return math.fsum(part.times * duration_of(part.of) if isinstance(part, Repeat) else part.duration for part in parts)
 
 
 def largest_voltage(parts: Sequence[Part]) -> float:
