@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.electrodeposition.charges import Charges
+from minga.models.electrodeposition.drawings import drawings_of
 from minga.models.electrodeposition.failures import ending, explainer
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.iteration import Iteration
@@ -134,7 +136,7 @@ def _semi_implicit(
         mask=None if state.mask is None else state.mask.name,
         conserved=tuple(f"total_{s.name}" for s in problem.species),
         clock=Clock(dt=problem.steps.every, time=state.time),
-        presentation=state.presentation,
+        presentation=replace(state.presentation, drawings=drawings_of(problem, observables.keys())),
     )
 
 

@@ -42,6 +42,7 @@ SPEC = ModelSpec(
         "growth",
         "membrane",
         "pnp-1d",
+        "voltammetry",
     ),
     description="ions, potential and flow between two electrodes, and the deposit that grows",
     grid=("shape", "boundary"),

@@ -23,6 +23,9 @@ CLOSE: Final = 1e-7
 """Distance beyond a limit, relative to the limit, at which a step ends there."""
 LEAST: Final = 1e-7
 """Shortest step, as a fraction of the first step, that is tried to end nearer to a limit."""
+UNKNOWN: Final = -1e-30
+"""Excess at the beginning of a segment, which may jump: a first step beyond a limit is repeated with ever shorter ones.
+"""
 NARROW: Final = 0.02
 """Least fraction by which a step is shortened at once."""
 
@@ -96,8 +99,7 @@ class Events:
             program.let(item.bound, bound)
             program.let(item.size, as_node(size))
             program.let(item.slack, CLOSE * abs(bound))
-            # Nothing is known before the first step of a segment.
-            program.let(item.before, 0.0)
+            program.let(item.before, UNKNOWN)
 
     def watch(self, program: Program, accepted: Register, lows: Sequence[Any], voltage: Node) -> None:
         """Record the excess of an attempt over the limits, and refuse it if a shorter one ends nearer to one."""
