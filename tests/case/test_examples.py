@@ -27,7 +27,8 @@ NAMES = [
 ]  # fmt: skip
 WAVES = {"land", "waves", "waves-vti", "rtm"}  # run in tests/models/waves
 CELLS = {
-    "fingers", "growth", "membrane", "pnp-1d", "voltammetry", "zn-cell", "zn-cell-cathode-above", "zn-cell-cathode-below",
+    "fingers", "growth", "membrane", "pnp-1d", "voltammetry", "zn-cell", "zn-cell-cathode-above",
+    "zn-cell-cathode-below",
 }  # fmt: skip
 """Read in tests/models/electrodeposition/test_case.py, where those of one dimension run."""
 DEVICES = {"apd", "msm", "pin-ac", "pin-inp", "planar", "recovery", "si-1", "si-qe"}

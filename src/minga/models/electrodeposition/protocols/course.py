@@ -16,6 +16,7 @@ from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.protocols.events import Events
 from minga.models.electrodeposition.protocols.reference import Reference
 from minga.models.electrodeposition.protocols.segments import Segment, flattened, segments_of
+from minga.models.electrodeposition.protocols.spectrum import Spectrum
 from minga.models.electrodeposition.state import State
 from minga.space.field import Field, Register
 
@@ -64,6 +65,7 @@ class Course:
     reference: Reference | None = field(init=False)
     segments: tuple[Segment, ...] = field(init=False)
     events: Events = field(init=False)
+    spectrum: Spectrum | None = field(init=False)
     number: Register = field(default_factory=lambda: Register("segment", "i8"))
     exhausted: Register = field(default_factory=lambda: Register("current lost", "i8"))
     done: Register = field(default_factory=lambda: Register("program done", "i8"))
@@ -84,6 +86,8 @@ class Course:
         put(self, "reference", None if place is None else Reference(self.problem.grid, self.state, place))
         put(self, "segments", tuple(segments_of(self.problem.protocol)))
         put(self, "events", Events(self.problem, self.state, self.charges, self.plane))
+        measured = any(segment.measured for segment in self.segments)
+        put(self, "spectrum", Spectrum(self.segments) if measured else None)
         put(self, "rounds", tuple(Register(f"rounds {n}", "i8") for n in range(len(flattened(self.problem.protocol)))))
 
     @property
@@ -101,6 +105,8 @@ class Course:
                     self._load(program, segment, proposal)
             program.let(self.state.last, 0.0)
             program.let(self.waiting, 1)
+            if self.spectrum is not None:
+                self.spectrum.begin(program)
 
     def _load(self, program: Program, segment: Segment, proposal: Register) -> None:
         first, longest = self.problem.steps.first, NEVER
@@ -155,14 +161,27 @@ class Course:
         """Record the acceptance of an attempt, and the end of the segment."""
         self.charges.commit(program)
         self.events.commit(program)
+        if self.spectrum is not None:
+            self._measure(program, self.spectrum)
         over = Register("segment over", "bool")
         timed = as_node(self.corner) <= self.state.time + self.shortest
         program.let(over, timed | (self.events.reached > 0))
         with program.when(over):
             # Corners do not accumulate the rounding of the times at which steps happen to end.
             program.let(self.begun, where(timed, self.corner, self.state.time))
+            if self.spectrum is not None:
+                self.spectrum.finish(program, self.number)
             self._advance(program)
             program.let(self.waiting, 0)
+
+    def _measure(self, program: Program, spectrum: Spectrum) -> None:
+        """Record what an accepted step adds to an impedance: the voltage or the potential, and the current."""
+        voltage = as_node(self.state.voltage)
+        if self.reference is not None:
+            voltage = self.reference.potential(program, self.state.potential.now)
+        passed = self.state.time - self.begun
+        current = self.charges.charge("rate") * (1.0 / self.plane)
+        spectrum.add(program, self.number, passed, self.state.last, voltage, current, self.formula[-1])
 
     def exhaust(self, program: Program, accepted: Register) -> None:
         """Record the end of a segment whose current no voltage can drive, as even the shortest steps show.
@@ -197,12 +216,14 @@ class Course:
         program.let(self.number, following)
         program.let(self.done, where(as_node(following) >= len(self.segments), 1, 0))
 
-    def observe(self, program: Program) -> dict[str, Register]:
+    def observe(self, program: Program) -> dict[str, Any]:
         """Record the observables of a program, and return their registers by name."""
-        seen = {"segment": Register("observed segment", "i8"), "charge": Register("observed charge")}
+        seen: dict[str, Any] = {"segment": Register("observed segment", "i8"), "charge": Register("observed charge")}
         program.let(seen["segment"], mg.min(self.number + 1, len(self.segments)))
         if self.reference is not None:
             seen["cathode_potential"] = Register("observed cathode potential")
             program.let(seen["cathode_potential"], -self.reference.potential(program, self.state.potential.now))
+        if self.spectrum is not None:
+            seen |= self.spectrum.results
         program.let(seen["charge"], self.charges.charge("whole") * (1.0 / self.plane))
         return seen

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, Final, Literal
 
 from minga.errors import CaseError, shown
 from minga.models.electrodeposition.protocols.segments import LIMITS, Limit, Part, Repeat, Segment, segments_of
-from minga.models.electrodeposition.protocols.settings import KINDS, PartSettings
+from minga.models.electrodeposition.protocols.settings import KINDS, FrequencySettings, PartSettings
 from minga.models.electrodeposition.quantities import Kind, quantity
 
 __all__ = ["parts_of"]
@@ -21,19 +22,22 @@ MOST: Final = 200
 _KIND: Final[Mapping[Control, Kind]] = {"voltage": "potential", "current": "current"}
 _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "hold": (), "rest": (), "ramp": (), "cycle": ("rate",), "pulse": ("on", "off"), "sine": ("amplitude", "frequency"),
+    "impedance": ("amplitude", "frequencies"),
     "repeat": ("of",),
 }  # fmt: skip
 """Entries that a part of each kind must have."""
 _ALLOWS: Final[Mapping[str, tuple[str, ...]]] = {
     "hold": ("time", "until"), "rest": ("until",), "ramp": ("time", "rate", "until"),
     "cycle": ("rate", "times", "until"), "pulse": ("on", "off", "base", "times", "until"),
-    "sine": ("amplitude", "frequency", "points", "times"), "repeat": ("of",),
+    "sine": ("amplitude", "frequency", "points", "times"),
+    "impedance": ("amplitude", "frequencies", "points", "times"), "repeat": ("of",),
 }  # fmt: skip
 """Entries that it may have."""
 _FORM: Final = (
     'write {hold = "5 mA/cm2", time = "10 s"}, {rest = "5 s"}, {ramp = ["0 V", "0.3 V"], rate = "50 mV/s"}, '
     '{cycle = ["0 V", "0.3 V", "0 V"], rate = "50 mV/s"}, {pulse = "50 mA/cm2", on = "1 ms", off = "9 ms", times = '
-    '100}, {sine = "0.1 V", amplitude = "5 mV", frequency = "10 Hz"} or {repeat = 3, of = [...]}'
+    '100}, {sine = "0.1 V", amplitude = "5 mV", frequency = "10 Hz"}, {impedance = "0 V", amplitude = "1 mV", '
+    'frequencies = {from = "1 kHz", to = "1 Hz"}} or {repeat = 3, of = [...]}'
 )
 
 
@@ -138,7 +142,28 @@ def _pulse(item: PartSettings, key: str) -> Part:
 
 
 def _sine(item: PartSettings, key: str) -> Part:
-    control, level = _level(item.sine, f"{key}.sine")
+    assert item.frequency is not None
+    return _swing(item, key, "sine", item.frequency)
+
+
+def _impedance(item: PartSettings, key: str) -> Part:
+    given = item.frequencies
+    assert given is not None
+    frequencies = _decades(given) if isinstance(given, FrequencySettings) else given
+    return Repeat(1, tuple(_swing(item, key, "impedance", frequency) for frequency in frequencies))
+
+
+def _decades(given: FrequencySettings) -> list[float]:
+    """Return frequencies from the first to the last, the ratio of neighbours rounded to fit."""
+    low, high = Decimal(given.first), Decimal(given.to)
+    decades = (high / low).log10()
+    count = max(1, round(abs(decades) * given.per_decade))
+    found = [float(low * Decimal(10) ** (decades * n / count)) for n in range(count + 1)]
+    return [given.first, *found[1:-1], given.to] if given.first != given.to else [given.first]
+
+
+def _swing(item: PartSettings, key: str, name: str, frequency: float) -> Segment:
+    control, level = _level(getattr(item, name), f"{key}.{name}")
     other, amplitude = _level(item.amplitude, f"{key}.amplitude")
     if other != control:
         raise CaseError(
@@ -146,10 +171,11 @@ def _sine(item: PartSettings, key: str) -> Part:
             key=f"{key}.amplitude",
             remedy="give both as voltages or as currents",
         )
-    assert item.frequency is not None
+    if amplitude == 0.0:
+        raise CaseError("an amplitude of 0", key=f"{key}.amplitude", remedy='give a small one, such as "1 mV"')
     return Segment(
-        control, level, amplitude=amplitude, frequency=item.frequency, duration=(item.times or 3) / item.frequency,
-        points=item.points,
+        control, level, amplitude=amplitude, frequency=frequency, duration=(item.times or 3) / frequency,
+        points=item.points, measured=name == "impedance",
     )  # fmt: skip
 
 
@@ -160,7 +186,8 @@ def _repeat(item: PartSettings, key: str) -> Part:
 
 
 _READERS: Final[Mapping[str, Any]] = {
-    "hold": _hold, "rest": _rest, "ramp": _ramp, "cycle": _cycle, "pulse": _pulse, "sine": _sine, "repeat": _repeat,
+    "hold": _hold, "rest": _rest, "ramp": _ramp, "cycle": _cycle, "pulse": _pulse, "sine": _sine,
+    "impedance": _impedance, "repeat": _repeat,
 }  # fmt: skip
 
 

@@ -49,6 +49,8 @@ class Segment:
         of the segment in C/m2, lowest concentration of the metal's ion in mol/m3.
     points
         Number of time steps in a period of the sine.
+    measured
+        Whether the last period of the sine gives an impedance.
     """
 
     control: Literal["voltage", "current"]
@@ -59,6 +61,7 @@ class Segment:
     duration: float = math.inf
     until: Mapping[Limit, float] = field(default_factory=dict)
     points: int = 0
+    measured: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from minga.models.electrodeposition.quantities import quantity
 
-__all__ = ["KINDS", "PartSettings", "UntilSettings"]
+__all__ = ["KINDS", "FrequencySettings", "PartSettings", "UntilSettings"]
 
-KINDS: Final = ("hold", "rest", "ramp", "cycle", "pulse", "sine", "repeat")
+KINDS: Final = ("hold", "rest", "ramp", "cycle", "pulse", "sine", "impedance", "repeat")
 """Kinds of parts of a program."""
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
@@ -42,6 +42,22 @@ class UntilSettings(BaseModel):
     ] = None
 
 
+class FrequencySettings(BaseModel):
+    """Frequencies that are evenly spaced on a logarithmic scale, both ends included."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_by_name=True)
+
+    first: Annotated[
+        Annotated[float, BeforeValidator(lambda v: quantity(v, "frequency")), Field(gt=0)],
+        Field(alias="from", description='first frequency: from = "10 kHz"'),
+    ]
+    to: Annotated[
+        Annotated[float, BeforeValidator(lambda v: quantity(v, "frequency")), Field(gt=0)],
+        Field(description='last frequency: to = "0.1 Hz"'),
+    ]
+    per_decade: Annotated[int, Field(ge=1, le=100, description="number of frequencies in a decade: per_decade = 5")] = 5
+
+
 class PartSettings(BaseModel):
     """A part of a program, such as `{hold = "5 mA/cm2", time = "10 s"}` or `{repeat = 3, of = [...]}`."""
 
@@ -59,6 +75,12 @@ class PartSettings(BaseModel):
     ] = None
     pulse: Annotated[Any, Field(description=f"{_LEVEL}, for `on`, then `base` for `off`, `times` times")] = None
     sine: Annotated[Any, Field(description=f"{_LEVEL}, around which `amplitude` swings, for `times` periods")] = None
+    impedance: Annotated[
+        Any,
+        Field(
+            description=f"{_LEVEL}, around which `amplitude` swings at each of `frequencies`, for `times` periods each"
+        ),
+    ] = None
     repeat: Annotated[int | None, Field(ge=1, le=1_000_000, description="number of repetitions of the parts `of`")] = (
         None
     )
@@ -73,7 +95,15 @@ class PartSettings(BaseModel):
         Annotated[float, BeforeValidator(lambda v: quantity(v, "frequency")), Field(gt=0)] | None,
         Field(description='of sine: frequency = "10 Hz"'),
     ] = None
-    points: Annotated[int, Field(ge=8, le=100_000, description="of sine: number of time steps in a period")] = 100
+    frequencies: Annotated[
+        tuple[Annotated[float, BeforeValidator(lambda v: quantity(v, "frequency")), Field(gt=0)], ...]
+        | FrequencySettings
+        | None,
+        Field(description='of impedance: ["100 Hz", "1 Hz"], or {from = "10 kHz", to = "0.1 Hz", per_decade = 5}'),
+    ] = None
+    points: Annotated[
+        int, Field(ge=8, le=100_000, description="of sine and impedance: number of time steps in a period")
+    ] = 100
     times: Annotated[
         int | None, Field(ge=1, le=1_000_000, description="number of cycles, pulses, or periods of a sine")
     ] = None
