@@ -96,3 +96,35 @@ def test_pulses_in_a_layer() -> None:
         assert (walls[-2], walls[-1]) == pytest.approx(in_a_layer(period, duty, pulses), rel=6e-3)
         assert np.asarray(found["segment"])[-2:].tolist() == [2, 2]
         assert float(found["charge"][-1]) == pytest.approx(pulses * duty * period * unit * limit, rel=5e-7)
+
+
+def impedance(cells: int, frequencies: list[str], **said: Any) -> np.ndarray[Any, Any]:
+    """Impedances in ohm m2."""
+    part = {"impedance": "0 V", "amplitude": "1 mV", "frequencies": frequencies, "times": said.pop("times", 3)}
+    common = {"concentration": "0.1 M", "acid_concentration": "4 M", "time": {"end": "150 s", "every": "150 s"}}
+    seen = observed(cells, program=[part], **common, **said)
+    assert np.asarray(seen["f"])[-1] == pytest.approx([float(text.split()[0]) for text in frequencies])
+    real, imaginary = (np.asarray(seen[name])[-1] for name in ("Z_re", "Z_im"))
+    assert np.asarray(seen["Z_size"])[-1] == pytest.approx(np.abs(real + 1j * imaginary))
+    assert np.asarray(seen["Z_phase"])[-1] == pytest.approx(np.degrees(np.arctan2(imaginary, real)))
+    return np.asarray(real + 1j * imaginary)
+
+
+def test_impedance_of_kinetics_and_diffusion() -> None:
+    """RT/(n F i0) in series with Warburg's."""
+    found = impedance(120, ["100.0 Hz", "1.0 Hz"], reference="1 um", cathode={"Cu": {"exchange": 30.0}})
+    warburg = 1.73868e-5 * (1 - 1j) / np.sqrt(2 * math.pi * np.array([100.0, 1.0]))
+    exact = 4.28210e-4 + warburg
+    assert abs(found / exact - 1).max() < 1e-3
+    assert found.imag == pytest.approx(exact.imag, rel=1e-2)
+
+
+def test_impedance_of_a_finite_layer_at_its_top() -> None:
+    """tanh(s)/s with s^2 = i w delta^2/D; half a cell between equal electrodes is such a layer."""
+    layer, concentration = 1e-4, 100.0
+    frequency = 2.54065 * DIFFUSIVITY / layer**2 / (2 * math.pi)
+    (found,) = impedance(
+        60, [f"{frequency!r} Hz"], length=f"{2 * layer} m", reference=f"{layer} m", cathode="reversible", times=4
+    )  # fmt: skip
+    whole = THERMAL * layer / (4 * FARADAY**2 * DIFFUSIVITY * concentration)
+    assert abs(found / (whole * (0.581634 - 0.417227j)) - 1) < 1e-2

@@ -66,6 +66,12 @@ def test_each_part_is_read() -> None:
     (sine,) = parts({"sine": "0 V", "amplitude": "5 mV", "frequency": "10 Hz"})
     assert (sine.amplitude, sine.duration, sine.points) == pytest.approx((5e-3, 0.3, 100))
 
+    (spectrum,) = parts(
+        {"impedance": "0 V", "amplitude": "1 mV", "frequencies": {"from": "1 kHz", "to": "10 Hz", "per_decade": 2}}
+    )
+    assert [s.frequency for s in spectrum.of] == pytest.approx([1e3, 316.227766, 100.0, 31.6227766, 10.0])
+    assert all(s.measured for s in spectrum.of)
+
 
 def test_repetitions_end_inside_each_other() -> None:
     one, two = Segment("current", 1.0, duration=1.0), Segment("current", 0.0, duration=0.5)
@@ -92,6 +98,8 @@ def test_repetitions_end_inside_each_other() -> None:
         ({"cycle": ["0 V", "1 V"]}, "program[0].rate", "missing"),
         ({"pulse": "1 V", "on": "1 s"}, "program[0].off", "missing"),
         ({"sine": "1 V", "amplitude": "1 A/m2", "frequency": "1 Hz"}, "program[0].amplitude", "swings"),
+        ({"impedance": "0 V", "amplitude": "0 V", "frequencies": ["1 Hz"]}, "program[0].amplitude", "amplitude of 0"),
+        ({"impedance": "0 V", "amplitude": "1 mV"}, "program[0].frequencies", "missing"),
         ({"repeat": 2, "of": [{"rest": "1 s"}, {"hold": "1 V"}]}, "program[0].of[1]", "nothing ends"),
     ],
 )

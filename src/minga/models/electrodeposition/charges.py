@@ -90,6 +90,33 @@ class Charges:
                 program.let(item.lately, item.attempted)
                 program.let(item.whole, item.whole + item.attempted)
 
+    def observe(self, program: Program, plane: float) -> dict[str, Register]:
+        """Record the observables of several reactions at the cathode, and return their registers by name.
+
+        They are the current density and the charge density of each ion (A/m2 and C/m2 of a plane of this area), and the
+        fractions of the current and of the charge that deposit the metal.
+        """
+        problem = self.problem
+        seen: dict[str, Register] = {}
+
+        def value(name: str, expression: Node) -> None:
+            seen[name] = Register(f"observed {name}")
+            program.let(seen[name], expression)
+
+        metal = problem.metal or problem.species[0].name
+        for word, what, part in (("current", "rate", "current_efficiency"), ("charge", "whole", "charge_efficiency")):
+            total, own = self.charge(what), as_node(0.0)
+            for number, pair in self.passed.items():
+                ion = problem.species[number]
+                if ion.name not in problem.cathode.surfaces:
+                    continue
+                carried = (problem.constants.faraday * ion.charge) * as_node(getattr(pair[0], what))
+                value(f"{word}_of_{ion.name}", carried * (1.0 / plane))
+                own = carried if ion.name == metal else own
+            there = total != 0.0
+            value(part, where(there, own / where(there, total, 1.0), 0.0))
+        return seen
+
     def charge(self, what: str, electrode: int = 0) -> Node:
         """Return a charge into the cathode (0) or the anode (1) in C, or a current in A.
 

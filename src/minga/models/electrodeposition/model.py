@@ -98,14 +98,15 @@ def _semi_implicit(
     solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids)
     poisson = Poisson(problem, state, lengths, drive, formula, solvers.solve, solvers.assembled)
     solvers.prepare(poisson.first, poisson.second)
+    charges = Charges(problem, state, transport) if problem.protocol or problem.competing else None
     course = None
-    if problem.protocol:
-        course = Course(problem, state, Charges(problem, state, transport), plane_of(problem.grid))
+    if problem.protocol and charges is not None:
+        course = Course(problem, state, charges, plane_of(problem.grid))
     iteration = Iteration(
         problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved, course
     )
     flow, flow_fields, flow_initial, hierarchies = _flow(problem, state, unsolved)
-    stepping = Stepping(problem, state, iteration, flow, attempts)
+    stepping = Stepping(problem, state, iteration, flow, attempts, charges)
     step, observe = Program("step"), Program("observe")
     stepping.record(step)
     observables = record_observables(observe, problem, lengths, stepping)

@@ -59,6 +59,8 @@ def record_observables(
     value("charge_imbalance", found["charge"] / where(found["salt"] > 0.0, found["salt"], 1.0))
     if stepping.growing is not None:
         seen |= stepping.growing.observe(program)
+    if stepping.charges is not None and problem.competing:
+        seen |= stepping.charges.observe(program, iteration.plane)
     if stepping.course is not None:
         seen |= stepping.course.observe(program)
     seen["steps_taken"] = counters.taken

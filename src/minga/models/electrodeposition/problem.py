@@ -122,6 +122,10 @@ class ButlerVolmer:
         Transfer coefficient b.
     electrons
         Number n of electrons; None for the charge number of the ion.
+    anodic
+        Whether the reaction also runs backwards; if not, only the first exponential is left (Tafel).
+    order
+        Exponent of c/reference in the first term.
     """
 
     exchange: float
@@ -129,6 +133,13 @@ class ButlerVolmer:
     equilibrium: float = 0.0
     transfer: float = 0.5
     electrons: int | None = None
+    anodic: bool = True
+    order: float = 1.0
+
+    @property
+    def plain(self) -> bool:
+        """Flag that is set for a reaction of first order with both directions."""
+        return self.anodic and self.order == 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +296,11 @@ class Problem:
     def solids(self) -> bool:
         """Flag that is set if any cell is solid or may become solid."""
         return self.growth is not None or (self.kinds is not None and bool(np.any(self.kinds != FLUID)))
+
+    @property
+    def competing(self) -> bool:
+        """Flag that is set if several ions pass at the cathode, so that only a part of the current deposits metal."""
+        return len(self.cathode.surfaces) > 1
 
     @property
     def galvanostatic(self) -> bool:

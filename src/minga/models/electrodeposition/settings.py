@@ -99,6 +99,12 @@ class ConditionSettings(BaseModel):
     electrons: Annotated[
         int | None, Field(ge=1, description="with exchange: number of electrons; by default the ion's charge")
     ] = None
+    tafel: Annotated[
+        bool | None, Field(description="with exchange: whether the reaction runs in one direction only, as hydrogen's")
+    ] = None
+    order: Annotated[
+        float | None, Field(gt=0, le=4, description="with exchange: order of the reaction in the ion, 1 by default")
+    ] = None
 
 
 class FingerSettings(BaseModel):

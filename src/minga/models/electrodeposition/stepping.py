@@ -19,6 +19,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.math import exp, log
+from minga.models.electrodeposition.charges import Charges
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.forces import record_forces
 from minga.models.electrodeposition.growth import DepositGrowth
@@ -100,6 +101,8 @@ class Stepping:
         The flow, if the fluid moves.
     attempts
         Largest number of attempts in one step of the run, where the lengths of time steps are adaptive.
+    charges
+        The charges that ions bring to the electrodes, where a program or several reactions need them.
     rates
         Fields of dc/dt of each species at the last step: slots now, next.
     growing
@@ -118,6 +121,7 @@ class Stepping:
     iteration: Iteration
     flow: Flow | None
     attempts: int = 10_000
+    charges: Charges | None = None
     counters: Counters = field(default_factory=Counters)
     rates: tuple[Field, ...] = field(init=False)
     growing: DepositGrowth | None = field(init=False)
@@ -259,6 +263,8 @@ class Stepping:
             program.let(accepted, accepted & ~self._overshoots())
             parts = [low * (1.0 / s.bulk) for low, s in zip(lows, self.problem.species, strict=True) if s.bulk > 0.0]
             program.let(self.least, functools.reduce(mg.min, parts[1:], as_node(parts[0])))
+        if self.charges is not None:
+            self.charges.attempt(program)
         if self.course is not None:
             self.course.watch(program, accepted, lows, as_node(self.iteration.drive["voltage"]))
         at = where(positive, found["place"], found["least_at"])
@@ -286,6 +292,8 @@ class Stepping:
         if self.problem.cutoff < math.inf:
             beyond = mg.abs(as_node(state.voltage)) > self.problem.cutoff
             program.let(self.ended, where(beyond, CUT_OFF, self.ended))
+        if self.charges is not None:
+            self.charges.commit(program)
         if self.course is not None:
             self.course.commit(program)
         program.let(counters.taken, counters.taken + 1)

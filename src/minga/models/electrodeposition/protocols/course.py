@@ -154,12 +154,10 @@ class Course:
 
     def watch(self, program: Program, accepted: Register, lows: Sequence[Any], voltage: Node) -> None:
         """Record the search for limits that an attempt passes; the attempt is refused if a shorter one ends nearer."""
-        self.charges.attempt(program)
         self.events.watch(program, accepted, lows, voltage)
 
     def commit(self, program: Program) -> None:
         """Record the acceptance of an attempt, and the end of the segment."""
-        self.charges.commit(program)
         self.events.commit(program)
         if self.spectrum is not None:
             self._measure(program, self.spectrum)

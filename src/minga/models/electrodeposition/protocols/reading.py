@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from minga.errors import CaseError, shown
 from minga.models.electrodeposition.protocols.segments import LIMITS, Limit, Part, Repeat, Segment, segments_of
@@ -185,7 +185,7 @@ def _repeat(item: PartSettings, key: str) -> Part:
     return Repeat(item.repeat, parts_of(item.of, f"{key}.of"))
 
 
-_READERS: Final[Mapping[str, Any]] = {
+_READERS: Final[Mapping[str, Callable[[PartSettings, str], Part]]] = {
     "hold": _hold, "rest": _rest, "ramp": _ramp, "cycle": _cycle, "pulse": _pulse, "sine": _sine,
     "impedance": _impedance, "repeat": _repeat,
 }  # fmt: skip
