@@ -167,7 +167,8 @@ def test_noise_keeps_the_bath_neutral(tmp_path: Path) -> None:
 
 
 CELLS = [
-    "fingers", "growth", "membrane", "pnp-1d", "zn-cell", "zn-cell-cathode-above", "zn-cell-cathode-below",
+    "fingers", "growth", "membrane", "pnp-1d", "voltammetry", "zn-cell", "zn-cell-cathode-above",
+    "zn-cell-cathode-below",
 ]  # fmt: skip
 
 
