@@ -113,7 +113,7 @@ def test_parts_that_cannot_be_carried_out(part: dict[str, Any], key: str, said: 
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"voltage": 0.1}, "the case has voltage and program"),
+        ({"voltage": 0.1}, "the case has both voltage and program"),
         ({"reference": "1 mm"}, "not in the cell"),
         ({"cutoff": "10 mV"}, "beyond the cut-off"),
         ({"program": [{"hold": "1 V", "until": {"charge": "1 C/m2"}}], "time": {}}, "only a limit ends the program"),

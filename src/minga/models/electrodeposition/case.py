@@ -288,8 +288,9 @@ def _gravity(settings: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[flo
 def _check_drive(settings: ElectrodepositionSettings) -> None:
     given = [name for name in ("voltage", "current", "program") if getattr(settings, name) is not None]
     if len(given) != 1:
+        found = ("both " if len(given) == 2 else "") + (" and ".join(given) or "neither voltage nor current")
         raise CaseError(
-            f"the case has {' and '.join(given) or 'neither voltage nor current'}: exactly one of voltage, current and "
+            f"the case has {found}: exactly one of voltage, current and "
             "program must drive the cell",
             key="electrodeposition.voltage",
             remedy='write voltage = 0.5, current = "5 mA/cm2", or program = [{hold = "5 mA/cm2", time = "10 s"}]',
