@@ -17,6 +17,7 @@ from minga.models.electrodeposition.groups import (
     limiting_current,
 )
 from minga.models.electrodeposition.problem import FLUID, Problem, Species
+from minga.models.electrodeposition.speciation import pairs_of
 
 __all__ = ["check_cutoff", "notes_of"]
 
@@ -88,6 +89,11 @@ def _layers(problem: Problem, unit: dict[str, str]) -> Notes:
     relaxation = problem.constants.permittivity / sigma
     vanish = f"charge relaxes in {_prefixed(relaxation, unit['time'])}"
     yield "conductivity", f"{sigma:.4g}{unit['conductivity']}; {vanish}"
+    pairs = pairs_of(problem.species, problem.constants) if unit is _SI else None
+    if pairs is not None:
+        held = f"about {100 * pairs.fraction:.0f} % of the metal, which leaves {pairs.conductivity:.2g} S/m"
+        factor = f"its voltage across the bath is {sigma / pairs.conductivity:.1f} times too low"
+        yield "ion pairs", f"{held}; the model has free ions only, and {factor}"
 
 
 def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:

@@ -19,6 +19,7 @@ _ALL: Final = {
     "J_over_Jlim": ("1", "current over the limiting current"),
     "total_*": ("mol", "amount of {} in the solution"),
     "least_concentration": ("mol/m3", "lowest concentration of any ion"),
+    "greatest_concentration": ("mol/m3", "highest concentration of any ion"),
     "charge_imbalance": ("1", "charge of the solution over that of its salt"),
     "deposit_cells": ("1", "cells that have turned solid"),
     "deposit_volume": ("m3", "volume of the deposit"),
