@@ -23,7 +23,7 @@ __all__ = ["Pairs", "pairs_of"]
 LOG_K: Final = {"Zn": 2.26, "Cu": 2.31}
 """Decimal logarithm of the association constant of the sulphate, l/mol (phreeqc.dat)."""
 MOST: Final = 250.0
-"""Concentration up to which the estimate is given, mol/m3; Davies' formula holds up to an ionic strength of 0.5 mol/l."""
+"""Concentration up to which the estimate is given, mol/m3; Davies' formula holds up to about twice that."""
 ROUNDS: Final = 200
 """Rounds of the fixed-point iteration, whose error at least halves in each."""
 
