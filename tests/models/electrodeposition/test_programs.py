@@ -119,6 +119,10 @@ def test_parts_that_cannot_be_carried_out(part: dict[str, Any], key: str, said: 
         ({"program": [{"hold": "1 V", "until": {"charge": "1 C/m2"}}], "time": {}}, "only a limit ends the program"),
         ({"scheme": "relaxation", "cathode": "held", "anode": "held"}, "a program of currents and voltages"),
         ({"program": [{"rest": "1 s"}] * 201}, "at most 200"),
+        (
+            {"program": [{"impedance": "0 V", "amplitude": "1 mV", "frequencies": ["1 Hz"]}], "debye": "0.1 mm"},
+            "the cells resolve the double layer",
+        ),
     ],
 )
 def test_programs_that_do_not_fit_their_case(said: dict[str, Any], message: str) -> None:

@@ -20,11 +20,17 @@ from minga.models.electrodeposition.contacts import check_attached
 from minga.models.electrodeposition.electrolytes import METALS, SATURATION, bath, check_species, metal_of
 from minga.models.electrodeposition.fronts import record_fronts
 from minga.models.electrodeposition.geometry import grid_of, kinds_of
-from minga.models.electrodeposition.groups import permittivity_for
+from minga.models.electrodeposition.groups import permittivity_for, resolves_charge
 from minga.models.electrodeposition.preflight import check_cutoff, notes_of
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
 from minga.models.electrodeposition.protocols.reading import parts_of
-from minga.models.electrodeposition.protocols.segments import Part, duration_of, largest_current, largest_voltage
+from minga.models.electrodeposition.protocols.segments import (
+    Part,
+    duration_of,
+    largest_current,
+    largest_voltage,
+    segments_of,
+)
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.units import units_of
 from minga.space.grid import Grid
@@ -169,6 +175,12 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
         seed=settings.seed,
         initial=_disturbed(settings, species, space),
     )
+    if any(segment.measured for segment in segments_of(protocol)) and resolves_charge(problem):
+        raise CaseError(
+            "the cells resolve the double layer, whose charging current an impedance of the program leaves out",
+            key="electrodeposition.program",
+            remedy="use wider cells, or leave out debye",
+        )
     if settings.scheme != "relaxation":
         check_cutoff(problem, scaled=settings.scaled)
     return problem

@@ -17,6 +17,7 @@ from minga.models.electrodeposition.groups import (
     limiting_current,
 )
 from minga.models.electrodeposition.problem import FLUID, Problem, Species
+from minga.models.electrodeposition.protocols.segments import duration_of, segments_of
 from minga.models.electrodeposition.speciation import pairs_of
 
 __all__ = ["check_cutoff", "notes_of"]
@@ -65,6 +66,10 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     if problem.kinds is not None:
         solid = int(np.count_nonzero(problem.kinds != FLUID))
         yield "solid", f"{solid:,} cells, {100 * solid / problem.kinds.size:.2g} % of the cell"
+    if problem.protocol:
+        count, duration = sum(1 for _ in segments_of(problem.protocol)), duration_of(problem.protocol)
+        lasts = "as long as its limits take" if math.isinf(duration) else f"{duration:g}{unit['time']} at most"
+        yield "program", f"{count} segments, {lasts}"
     steps = problem.steps
     adaptive = f"in time steps that keep errors below {steps.tolerance:g}"
     how = adaptive if steps.adaptive else f"in steps of {steps.first:g}{unit['time']}"
