@@ -20,17 +20,12 @@ from minga.models.electrodeposition.contacts import check_attached
 from minga.models.electrodeposition.electrolytes import METALS, SATURATION, bath, check_species, metal_of
 from minga.models.electrodeposition.fronts import record_fronts
 from minga.models.electrodeposition.geometry import grid_of, kinds_of
-from minga.models.electrodeposition.groups import permittivity_for, resolves_charge
+from minga.models.electrodeposition.groups import permittivity_for
 from minga.models.electrodeposition.preflight import check_cutoff, notes_of
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
+from minga.models.electrodeposition.protocols.fitting import check_measured, program_cutoff, reference_of, with_end
 from minga.models.electrodeposition.protocols.reading import parts_of
-from minga.models.electrodeposition.protocols.segments import (
-    Part,
-    duration_of,
-    largest_current,
-    largest_voltage,
-    segments_of,
-)
+from minga.models.electrodeposition.protocols.segments import Part, largest_current
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.units import units_of
 from minga.space.grid import Grid
@@ -154,7 +149,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
         grid=space,
         species=species,
         steps=_steps(
-            _with_end(settings.time, protocol),
+            with_end(settings.time, protocol),
             fixed=settings.scheme == "relaxation",
             unit="" if settings.scaled else " s",
         ),
@@ -165,7 +160,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
         voltage=settings.voltage,
         current=settings.current,
         protocol=protocol,
-        reference=_reference(settings, space),
+        reference=reference_of(settings, space),
         metal=metal.name,
         cutoff=_cutoff(settings, protocol),
         saturation=_saturation(settings, species),
@@ -175,12 +170,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
         seed=settings.seed,
         initial=_disturbed(settings, species, space),
     )
-    if any(segment.measured for segment in segments_of(protocol)) and resolves_charge(problem):
-        raise CaseError(
-            "the cells resolve the double layer, whose charging current an impedance of the program leaves out",
-            key="electrodeposition.program",
-            remedy="use wider cells, or leave out debye",
-        )
+    check_measured(problem)
     if settings.scheme != "relaxation":
         check_cutoff(problem, scaled=settings.scaled)
     return problem
@@ -308,24 +298,11 @@ def _check_drive(settings: ElectrodepositionSettings) -> None:
         )
 
 
-def _with_end(settings: TimeSettings, protocol: Sequence[Part]) -> TimeSettings:
-    """Return the times of a case with the end of its program, where the case has no end of its own."""
-    if settings.end is not None:
-        return settings
-    duration = duration_of(protocol) if protocol else math.inf
-    if math.isinf(duration):
-        raise CaseError(
-            "only a limit ends the program, which may take any time" if protocol else "'end' is missing",
-            key="electrodeposition.time.end",
-            remedy='give the longest duration of the run: time = {end = "10 min"}',
-        )
-    return settings.model_copy(update={"end": duration})
-
-
 def _cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part]) -> float:
     """Return the voltage (V, or RT/F in scaled cases) at which a run with a prescribed current ends."""
+    usual = SCALED_CUTOFF if settings.scaled else CUTOFF
     if protocol and largest_current(protocol) is not None:
-        return _program_cutoff(settings, protocol)
+        return program_cutoff(settings, protocol, usual)
     if settings.cutoff is not None and settings.current is None:
         raise CaseError(
             "a cut-off voltage has no effect where the voltage is given",
@@ -334,43 +311,7 @@ def _cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part]) -> fl
         )
     if settings.current is None:
         return math.inf
-    return (SCALED_CUTOFF if settings.scaled else CUTOFF) if settings.cutoff is None else settings.cutoff
-
-
-def _reference(settings: ElectrodepositionSettings, grid: Grid) -> float | None:
-    """Return the distance of the reference electrode from the cathode, m."""
-    if settings.reference is None:
-        return None
-    length = float(grid.widths("y").sum())
-    if settings.program is None:
-        raise CaseError(
-            "a reference electrode is for the voltages of a program",
-            key="electrodeposition.reference",
-            remedy='leave it out, or write program = [{hold = "-0.1 V", time = "10 s"}]',
-        )
-    if settings.reference >= length:
-        raise CaseError(
-            f"the reference electrode, {settings.reference:g} m from the cathode, is not in the cell, which is "
-            f"{length:g} m long",
-            key="electrodeposition.reference",
-            remedy="place it between the electrodes",
-        )
-    return settings.reference
-
-
-def _program_cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part]) -> float:
-    """Return the cut-off voltage of a program, which no given voltage exceeds."""
-    usual = SCALED_CUTOFF if settings.scaled else CUTOFF
-    largest = largest_voltage(protocol)
-    if settings.cutoff is None:
-        return max(usual, 1.5 * largest)
-    if settings.cutoff < largest:
-        raise CaseError(
-            f"the program goes to {largest:g} V, beyond the cut-off of {settings.cutoff:g} V",
-            key="electrodeposition.cutoff",
-            remedy="raise the cut-off, or lower the voltages of the program",
-        )
-    return settings.cutoff
+    return usual if settings.cutoff is None else settings.cutoff
 
 
 def _saturation(settings: ElectrodepositionSettings, species: Sequence[Species]) -> dict[str, float]:
