@@ -22,12 +22,12 @@ NAMES = [
     "apd", "billiard-balls", "brians-brain", "brusselator", "bugs", "critters", "cyclic", "day-and-night",
     "electroconvection", "fingers", "forest-fire", "ginzburg-landau", "gray-scott", "growth", "heat", "highlife",
     "ising", "land", "langtons-loop", "laplace", "life-3d", "life", "membrane", "msm", "pin-ac", "pin-inp", "planar",
-    "pnp-1d", "recovery", "rtm", "sandpile", "si-1", "si-qe", "swift-hohenberg", "traffic", "waves-vti", "waves",
-    "wireworld", "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
+    "pnp-1d", "recovery", "rtm", "sandpile", "si-1", "si-qe", "swift-hohenberg", "traffic", "voltammetry",
+    "waves-vti", "waves", "wireworld", "zn-cell-cathode-above", "zn-cell-cathode-below", "zn-cell",
 ]  # fmt: skip
 WAVES = {"land", "waves", "waves-vti", "rtm"}  # run in tests/models/waves
 CELLS = {
-    "electroconvection", "fingers", "growth", "membrane", "pnp-1d", "zn-cell", "zn-cell-cathode-above",
+    "electroconvection", "fingers", "growth", "membrane", "pnp-1d", "voltammetry", "zn-cell", "zn-cell-cathode-above",
     "zn-cell-cathode-below",
 }  # fmt: skip
 """Read in tests/models/electrodeposition/test_case.py, where those of one dimension run."""

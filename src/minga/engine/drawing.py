@@ -55,6 +55,8 @@ class Drawing:
     point
         The number of the point at which fields are sampled along their other axes, which titles then name; None: in the
         middle.
+    ordered
+        Whether points are joined in the order in which they were observed, as for loops, and not by ascending `over`.
     """
 
     title: str
@@ -67,6 +69,7 @@ class Drawing:
     state: tuple[str, str] | None = None
     logarithmic_over: bool = False
     point: int | None = None
+    ordered: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the drawing as plain data for JSON, which `of` reads.

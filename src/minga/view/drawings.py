@@ -40,7 +40,7 @@ class Drawn:
     when
         Step or other state to which the fields belong; empty for observables.
     curves
-        For each curve its label, its horizontal coordinates (ascending) and its vertical ones.
+        For each curve its label, its horizontal coordinates (ascending, unless `ordered`) and its vertical ones.
     """
 
     drawing: Drawing
@@ -159,7 +159,7 @@ def _state(drawing: Drawing, step: int, series: Mapping[str, Any]) -> str:
 
 
 def _ascending(places: Floats, values: Floats, drawing: Drawing) -> tuple[Floats, Floats]:
-    order = np.argsort(places, kind="stable")
+    order = np.arange(places.size) if drawing.ordered else np.argsort(places, kind="stable")
     shown = np.abs(values) if drawing.logarithmic else values
     return places[order], np.where(shown > 0, shown, np.nan)[order] if drawing.logarithmic else shown[order]
 

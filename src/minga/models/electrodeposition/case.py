@@ -23,6 +23,9 @@ from minga.models.electrodeposition.geometry import grid_of, kinds_of
 from minga.models.electrodeposition.groups import charge_balance, permittivity_for
 from minga.models.electrodeposition.preflight import check_cutoff, notes_of
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
+from minga.models.electrodeposition.protocols.fitting import check_measured, program_cutoff, reference_of, with_end
+from minga.models.electrodeposition.protocols.reading import parts_of
+from minga.models.electrodeposition.protocols.segments import Part, largest_current
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.units import units_of
 from minga.space.grid import Grid
@@ -137,21 +140,29 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     default = "reversible" if settings.debye is None and settings.scheme != "relaxation" else "held"
     cathode = electrode_of(settings.cathode, "cathode", species, metal, default)
     anode = electrode_of(settings.anode, "anode", species, metal, default)
-    check_pair(cathode, anode, settings.current)
+    protocol = parts_of(settings.program) if settings.program else ()
+    check_pair(cathode, anode, settings.current or largest_current(protocol) or settings.current)
     kinds = kinds_of(settings, space, directory)
     if settings.scheme == "relaxation" and flow:
         check_attached(kinds, space)
     problem = Problem(
         grid=space,
         species=species,
-        steps=_steps(settings.time, fixed=settings.scheme == "relaxation", unit="" if settings.scaled else " s"),
+        steps=_steps(
+            with_end(settings.time, protocol),
+            fixed=settings.scheme == "relaxation",
+            unit="" if settings.scaled else " s",
+        ),
         constants=constants,
         kinds=kinds,
         cathode=cathode,
         anode=anode,
         voltage=settings.voltage,
         current=settings.current,
-        cutoff=_cutoff(settings),
+        protocol=protocol,
+        reference=reference_of(settings, space),
+        metal=metal.name,
+        cutoff=_cutoff(settings, protocol),
         saturation=_saturation(settings, species),
         gravity=gravity,
         flow=flow,
@@ -159,6 +170,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
         seed=settings.seed,
         initial=_disturbed(settings, species, space),
     )
+    check_measured(problem)
     if settings.scheme != "relaxation":
         check_cutoff(problem, scaled=settings.scaled)
     return problem
@@ -276,17 +288,21 @@ def _gravity(settings: ElectrodepositionSettings, grid: Grid) -> tuple[tuple[flo
 
 
 def _check_drive(settings: ElectrodepositionSettings) -> None:
-    if (settings.voltage is None) == (settings.current is None):
-        found = "neither voltage nor current" if settings.voltage is None else "both voltage and current"
+    given = [name for name in ("voltage", "current", "program") if getattr(settings, name) is not None]
+    if len(given) != 1:
+        found = ("both " if len(given) == 2 else "") + (" and ".join(given) or "neither voltage nor current")
         raise CaseError(
-            f"the case has {found}: exactly one of them must drive the cell, and the other follows",
+            f"the case has {found}: exactly one of voltage, current and program must drive the cell",
             key="electrodeposition.voltage",
-            remedy='write voltage = 0.5, or current = "5 mA/cm2"',
+            remedy='write voltage = 0.5, current = "5 mA/cm2", or program = [{hold = "5 mA/cm2", time = "10 s"}]',
         )
 
 
-def _cutoff(settings: ElectrodepositionSettings) -> float:
+def _cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part]) -> float:
     """Return the voltage (V, or RT/F in scaled cases) at which a run with a prescribed current ends."""
+    usual = SCALED_CUTOFF if settings.scaled else CUTOFF
+    if protocol and largest_current(protocol) is not None:
+        return program_cutoff(settings, protocol, usual)
     if settings.cutoff is not None and settings.current is None:
         raise CaseError(
             "a cut-off voltage has no effect where the voltage is given",
@@ -295,7 +311,7 @@ def _cutoff(settings: ElectrodepositionSettings) -> float:
         )
     if settings.current is None:
         return math.inf
-    return (SCALED_CUTOFF if settings.scaled else CUTOFF) if settings.cutoff is None else settings.cutoff
+    return usual if settings.cutoff is None else settings.cutoff
 
 
 def _saturation(settings: ElectrodepositionSettings, species: Sequence[Species]) -> dict[str, float]:
@@ -307,6 +323,7 @@ def _saturation(settings: ElectrodepositionSettings, species: Sequence[Species])
 
 
 def _steps(settings: TimeSettings, *, fixed: bool, unit: str) -> Steps:
+    assert settings.end is not None
     every = settings.end / 100 if settings.every is None else settings.every
     count = settings.end / every
     if not math.isclose(count, round(count), rel_tol=1e-6) or round(count) < 1:

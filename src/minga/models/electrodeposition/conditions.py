@@ -131,7 +131,9 @@ def _surface(said: object, ion: Species, key: str) -> Surface | None:
             remedy=CONDITION_FORM,
         )
     kinetic = [
-        name for name in ("reference", "equilibrium", "transfer", "electrons") if getattr(table, name) is not None
+        name
+        for name in ("reference", "equilibrium", "transfer", "electrons", "tafel", "order")
+        if getattr(table, name) is not None
     ]
     if kinetic and table.exchange is None:
         raise CaseError(
@@ -159,6 +161,8 @@ def _surface(said: object, ion: Species, key: str) -> Surface | None:
         table.equilibrium or 0.0,
         0.5 if table.transfer is None else table.transfer,
         table.electrons,
+        not table.tafel,
+        1.0 if table.order is None else table.order,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from minga.lang import functions as mg
 from minga.lang.expr import Node, as_node
-from minga.lang.math import exp
+from minga.lang.math import exp, log
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
 from minga.models.electrodeposition.neutral import LARGEST, Edge, kinetic_edge, reversible_edge
 from minga.models.electrodeposition.problem import (
@@ -82,6 +82,8 @@ class ElectrodeFlux:
     slope: Number
 
 
+POOREST: Final = 1e-9
+"""Least concentration, in terms of the reference, for which a reaction has its order; below, it is of first order."""
 NOTHING: Final = ElectrodeFlux(0.0, 0.0, 0.0)
 """The exchange of a species that does not pass."""
 
@@ -121,7 +123,7 @@ def exchange(
             )
         case Flux(density):
             return ElectrodeFlux(0.0, wall.area * (wall.given if density is None else density), 0.0)
-        case ButlerVolmer() if wall.rho is not None and electrode.stern == 0.0:
+        case ButlerVolmer() if wall.rho is not None and electrode.stern == 0.0 and surface.plain:
             return _neutral_kinetics(surface, wall.rho, species, problem, wall)
         case ButlerVolmer():
             return _kinetics(surface, species, electrode, problem, wall)
@@ -145,8 +147,8 @@ def _kinetics(
     driving = _clamped(per_volt * (across - surface.equilibrium))
     b = surface.transfer
     # N = into * c_wall - out_of; a higher potential of the cell lowers `across`.
-    into = rate / surface.reference * exp(-b * driving)
-    out_of = rate * exp((1.0 - b) * driving)
+    into = rate / surface.reference * exp(-b * driving) * _richness(surface, wall.cell)
+    out_of = rate * exp((1.0 - b) * driving) if surface.anodic else as_node(0.0)
     part = 1.0 if electrode.stern == 0.0 else 1.0 - wall.share
     into_slope, out_slope = b * per_volt * part * into, -(1.0 - b) * per_volt * part * out_of
     if electrode.stern == 0.0:
@@ -162,6 +164,13 @@ def _kinetics(
         out_of * passed,
         (into / total) * charge * wall.share * middle + passed * (at_wall * into_slope - out_slope),
     )
+
+
+def _richness(surface: ButlerVolmer, cell: Node) -> Number:
+    """Return (c/reference)^(order - 1), which makes a reaction of first order one of another order."""
+    if surface.order == 1.0:
+        return 1.0
+    return exp((surface.order - 1.0) * log(mg.max(cell * (1.0 / surface.reference), POOREST)))
 
 
 def _neutral_kinetics(

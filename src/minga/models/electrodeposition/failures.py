@@ -12,7 +12,7 @@ from minga.errors import RunError
 from minga.models.electrodeposition.groups import Salt, limiting_current
 from minga.models.electrodeposition.iteration import NEVER
 from minga.models.electrodeposition.problem import Problem
-from minga.models.electrodeposition.stepping import REACHED, Stepping
+from minga.models.electrodeposition.stepping import COMPLETE, EXHAUSTED, REACHED, Stepping
 
 __all__ = ["ending", "explainer"]
 
@@ -61,15 +61,22 @@ def _slow(problem: Problem) -> str:
 def ending(problem: Problem, stepping: Stepping) -> Over | None:
     """Return what ends a run early without an error, or None if nothing can.
 
-    Such a run ends when the deposit reaches the anode, or when the voltage passes its cut-off.
+    Such a run ends when the deposit reaches the anode, when the voltage passes its cut-off, or when its program is
+    over.
     """
-    if problem.growth is None and problem.cutoff == math.inf:
+    if problem.growth is None and problem.cutoff == math.inf and not problem.protocol:
         return None
 
     def say(engine: Engine) -> str:
         when = f"at t = {engine.read(stepping.state.time):.6g} s"
         if engine.read(stepping.ended) == REACHED:
             return f"the deposit reached the anode {when}"
+        if engine.read(stepping.ended) == COMPLETE:
+            return f"the program is complete {when}"
+        if engine.read(stepping.ended) == EXHAUSTED:
+            return (
+                f"no voltage can drive the current of the program any longer, {when}: an electrode has run out of ions"
+            )
         voltage = engine.read(stepping.state.voltage)
         before, last = engine.read(stepping.iteration.voltages[0]), engine.read(stepping.state.last)
         earlier = f"; {before:.4g} V one time step of {last:.3g} s earlier" if before else ""

@@ -15,9 +15,11 @@ from minga.compile.explain import kernel
 from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
-from minga.lang.expr import Node, where
+from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.lengths import plane_of
 from minga.models.electrodeposition.potential import Poisson, advance
 from minga.models.electrodeposition.problem import Problem
+from minga.models.electrodeposition.protocols.course import Course
 from minga.models.electrodeposition.solvers import Unsolved
 from minga.models.electrodeposition.state import State
 from minga.models.electrodeposition.transport import Formula, Transport
@@ -48,6 +50,8 @@ class Iteration:
         Largest number of passes.
     tolerance
         Tolerance of the last correction of the potential, RT/F.
+    course
+        The course of a program of currents and voltages, where there is one.
     unsolved
         Counts of unsolved systems of an attempt, including those of the flow, which is solved later.
     passes, converged, change, place
@@ -65,6 +69,7 @@ class Iteration:
     tolerance: float
     poisson_iterations: Register
     unsolved: Unsolved
+    course: Course | None = None
     secants: Multisecant = field(init=False)
     passes: Register = field(default_factory=lambda: Register("passes", "i8"))
     all_passes: Register = field(default_factory=lambda: Register("all passes", "i8"))
@@ -111,6 +116,8 @@ class Iteration:
         program.let(ratio, where(self.levels > 1, formula.ratio, 0.0))
         with contextlib.nullcontext() if guessed is None else program.when(~guessed):
             program.let(voltage, state.voltage + ratio * (state.voltage - self.voltages[0]))
+            if self.course is not None:
+                program.let(voltage, where(self.course.seeks, voltage, self.course.level))
             program.apply(
                 guess, state.kind, phi.now, phi.previous, phi.next, [c.now for c in state.concentration],
                 [c.previous for c in state.concentration], then, ratio=ratio, voltage=voltage,
@@ -129,22 +136,23 @@ class Iteration:
         program.let(self.all_passes, self.all_passes + self.passes)
 
     def _pass(self, program: Program, then: Sequence[Slot]) -> None:
-        problem, state, formula = self.problem, self.state, self.formula
+        problem, state, formula, course = self.problem, self.state, self.formula, self.course
         phi, voltage, sums = state.potential, self.drive["voltage"], self.poisson.sums
         self.poisson.assemble(program, phi.next, then, self.transport.up, self.transport.down)
         wanted = None
-        if problem.current is not None:
-            given, now, before = problem.current * self.plane, *self._charges_before()
+        if problem.voltage is None:
+            given, now, before = as_node(self._density) * self.plane, *self._charges_before()
             program.let(self.wanted, (given + (now - before)) / formula.rate)
             wanted = self.wanted
             # The current that is missing, relative to the terms it is the sum of; where those vanish, relative to the
             # current that moves the voltage.
             terms = (abs(given) + (mg.abs(now) + mg.abs(before))) / formula.rate
             enough = CURRENT * terms + (self.tolerance / problem.beta) * sums.conductance
-            program.let(self.missing, mg.abs(self.wanted - sums.carried) / enough)
+            missing = mg.abs(self.wanted - sums.carried) / enough
+            program.let(self.missing, missing if course is None else where(course.by_current, missing, 0.0))
         program.let(self.drive["at_cathode"], sums.at_cathode)
         program.let(self.drive["at_anode"], sums.at_anode)
-        self.poisson.correct(program, self.shift, wanted)
+        self.poisson.correct(program, self.shift, wanted, None if course is None else course.shift)
         found = program.apply(
             tame, self.poisson.delta, most=WILD / problem.beta, into={"place": self.place, "wild": self.wild}
         )
@@ -170,11 +178,12 @@ class Iteration:
     @property
     def plane(self) -> float:
         """Area of the cathode's plane, m2."""
-        grid, area = self.problem.grid, 1.0
-        for axis, name in enumerate(grid.axes):
-            if name != "y":
-                area *= float(grid.widths(axis).sum())
-        return area
+        return plane_of(self.problem.grid)
+
+    @property
+    def _density(self) -> Register | float:
+        """The given current density, A/m2."""
+        return self.problem.current or 0.0 if self.course is None else self.course.level
 
     def commit(self, program: Program) -> None:
         """Record the acceptance of an attempt, after its next slots have become the present ones."""
@@ -182,7 +191,7 @@ class Iteration:
         program.let(self.voltages[1], self.voltages[0])
         program.let(self.voltages[0], self.state.voltage)
         program.let(self.state.voltage, self.drive["voltage"])
-        if self.problem.current is not None:
+        if self.problem.galvanostatic:
             program.let(self.charges[1], self.charges[0])
             program.let(self.charges[0], self.poisson.anode_charge(program, self.state.potential.now))
 

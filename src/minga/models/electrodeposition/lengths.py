@@ -63,3 +63,12 @@ class Lengths:
         """Sum of (pi / extent)**2 over the axes, 1/m2: minus the Laplacian of the smoothest wave between walls."""
         each = (math.pi / float(np.sum(self.grid.widths(axis))) for axis in range(self.ndim))
         return math.fsum(number * number for number in each)
+
+
+def plane_of(grid: Grid) -> float:
+    """Return the area of the cathode's plane, m2; 1 or a length in cells that lack axes."""
+    area = 1.0
+    for axis, name in enumerate(grid.axes):
+        if name != "y":
+            area *= float(grid.widths(axis).sum())
+    return area

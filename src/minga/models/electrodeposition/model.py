@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -11,13 +12,16 @@ from minga.engine.clock import Clock
 from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
+from minga.models.electrodeposition.charges import Charges
+from minga.models.electrodeposition.drawings import drawings_of
 from minga.models.electrodeposition.failures import ending, explainer
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.iteration import Iteration
-from minga.models.electrodeposition.lengths import Lengths
+from minga.models.electrodeposition.lengths import Lengths, plane_of
 from minga.models.electrodeposition.observe import record_observables
 from minga.models.electrodeposition.potential import Poisson
 from minga.models.electrodeposition.problem import FLUID, Problem
+from minga.models.electrodeposition.protocols.course import Course
 from minga.models.electrodeposition.saturation import saturation_diagnostics
 from minga.models.electrodeposition.solvers import Solvers, Unsolved
 from minga.models.electrodeposition.state import State, state_of
@@ -99,17 +103,21 @@ def _semi_implicit(
     if agreement is None:
         # The current follows from the potential, so a given current needs closer agreement.
         share = AGREEMENT if problem.growth is None else GROWING
-        agreement = 1e-9 if problem.current is not None else share * problem.steps.tolerance
+        agreement = 1e-9 if problem.galvanostatic else share * problem.steps.tolerance
     unsolved = Unsolved()
     transport = Transport(problem, state, lengths, drive, formula, tolerance, limit, unsolved.concentrations)
     solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids)
     poisson = Poisson(problem, state, lengths, drive, formula, solvers.solve, solvers.assembled)
     solvers.prepare(poisson.first, poisson.second)
+    charges = Charges(problem, state, transport) if problem.protocol or problem.competing else None
+    course = None
+    if problem.protocol and charges is not None:
+        course = Course(problem, state, charges, plane_of(problem.grid))
     iteration = Iteration(
-        problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved
+        problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved, course
     )
     flow, flow_fields, flow_initial, hierarchies = _flow(problem, state, unsolved)
-    stepping = Stepping(problem, state, iteration, flow, attempts)
+    stepping = Stepping(problem, state, iteration, flow, attempts, charges)
     step, observe = Program("step"), Program("observe")
     stepping.record(step)
     observables = record_observables(observe, problem, lengths, stepping)
@@ -140,7 +148,7 @@ def _semi_implicit(
         mask=None if state.mask is None else state.mask.name,
         conserved=tuple(f"total_{s.name}" for s in problem.species),
         clock=Clock(dt=problem.steps.every, time=state.time),
-        presentation=state.presentation,
+        presentation=replace(state.presentation, drawings=drawings_of(problem, observables.keys())),
     )
 
 

@@ -58,11 +58,16 @@ def record_observables(
     for number, species in enumerate(problem.species):
         seen[f"total_{species.name}"] = found[f"total{number}"]
     seen["least_concentration"] = found["least"]
+    seen["greatest_concentration"] = found["greatest"]
     value("charge_imbalance", found["charge"] / where(found["salt"] > 0.0, found["salt"], 1.0))
     if state.velocity:
         value("largest_velocity", largest_velocity(program, state))
     if stepping.growing is not None:
         seen |= stepping.growing.observe(program)
+    if stepping.charges is not None and problem.competing:
+        seen |= stepping.charges.observe(program, iteration.plane)
+    if stepping.course is not None:
+        seen |= stepping.course.observe(program)
     seen["steps_taken"] = counters.taken
     seen["steps_rejected"] = counters.rejected
     seen |= counters.reasons.observables(cutoff=problem.cutoff < math.inf)
@@ -147,13 +152,13 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
 
 
 def amounts(problem: Problem, lengths: Lengths) -> Kernel:
-    """Return the kernel of the amount of every ion (mol), the lowest concentration (mol/m3), and the charge (mol)."""
+    """Return the kernel of the amount of every ion (mol), extreme concentrations (mol/m3), and the charge (mol)."""
     here = (0,) * problem.grid.ndim
 
     @kernel
     def amounts_of_ions(kind: CellReader, c: Readers, widths: Readers) -> dict[str, Reduced]:
         size, fluid = volume(lengths, widths), kind[here] == FLUID
-        charge, salt, least = as_node(0.0), as_node(0.0), None
+        charge, salt, greatest, least = as_node(0.0), as_node(0.0), as_node(0.0), None
         found = {}
         for number, species in enumerate(problem.species):
             value = c[number][here]
@@ -161,8 +166,10 @@ def amounts(problem: Problem, lengths: Lengths) -> Kernel:
             charge = charge + species.charge * value
             salt = salt + abs(species.charge) * value
             least = value if least is None else mg.min(least, value)
+            greatest = mg.max(greatest, value)
         assert least is not None
         lowest = mg.min(where(fluid, least, 1e300))
-        return {**found, "charge": mg.sum(size * charge), "salt": mg.sum(size * salt), "least": lowest}
+        sums = {"charge": mg.sum(size * charge), "salt": mg.sum(size * salt)}
+        return {**found, **sums, "least": lowest, "greatest": mg.max(where(fluid, greatest, 0.0))}
 
     return amounts_of_ions

@@ -48,6 +48,8 @@ Readers = Sequence[CellReader]
 Solver = Callable[[Program, Elliptic, Field, Field], None]
 """Function that records the solution of an elliptic system: program, operator, right-hand side, and the unknown, which
 the solver sets."""
+Choice = Callable[[Program, Node, Field, Field], Node]
+"""Function that chooses the correction of the anode's potential."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,7 +197,7 @@ class Poisson:
                 result = found + result  # type: ignore[operator]
         return result
 
-    def correct(self, program: Program, shift: Register, wanted: Register | None) -> None:
+    def correct(self, program: Program, shift: Register, wanted: Register | None, chosen: Choice | None = None) -> None:
         """Record the computation of the correction `delta` of the potential.
 
         Parameters
@@ -206,6 +208,9 @@ class Poisson:
             Register that receives the correction of the anode's potential, V.
         wanted
             Target value of `carried`, where the current is given and the voltage is sought; otherwise None.
+        chosen
+            Function of the correction of the anode's potential that the current needs, and of the corrections of all
+            potentials, without and per that of the anode; it records and returns the correction that is made.
         """
         kind, axes = self.state.kind, self.problem.grid.ndim
         self.solver(program, self.first, self.residual, self.delta)
@@ -216,7 +221,8 @@ class Poisson:
             self.solver(program, self.first, self.residual, self.unit)
             found = program.apply(at_anode(axes), kind, self.walls, self.delta, self.unit)
             gain = self.sums.conductance - found.unit  # type: ignore[union-attr]
-            program.let(shift, (wanted - self.sums.carried + found.delta) / gain)  # type: ignore[union-attr]
+            value = (wanted - self.sums.carried + found.delta) / gain  # type: ignore[union-attr]
+            program.let(shift, value if chosen is None else chosen(program, value, self.delta, self.unit))
             program.apply(axpy, self.unit, self.delta, alpha=shift)
         made = spread_out(self.lengths)
         program.apply(made, kind, self.delta, self.spread, self.thin, self.lengths.fields, self.residual, shift=shift)

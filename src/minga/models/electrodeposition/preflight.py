@@ -18,6 +18,8 @@ from minga.models.electrodeposition.groups import (
     limiting_current,
 )
 from minga.models.electrodeposition.problem import FLUID, Growth, Problem, Species
+from minga.models.electrodeposition.protocols.segments import duration_of, segments_of
+from minga.models.electrodeposition.speciation import pairs_of
 
 __all__ = ["check_cutoff", "notes_of"]
 
@@ -67,6 +69,10 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
         yield "solid", f"{solid:,} cells, {100 * solid / problem.kinds.size:.2g} % of the cell"
     if problem.growth is not None:
         yield "deposit", _deposit(problem, problem.growth, unit)
+    if problem.protocol:
+        count, duration = sum(1 for _ in segments_of(problem.protocol)), duration_of(problem.protocol)
+        lasts = "as long as its limits take" if math.isinf(duration) else f"{duration:g}{unit['time']} at most"
+        yield "program", f"{count} segments, {lasts}"
     steps = problem.steps
     adaptive = f"in time steps that keep errors below {steps.tolerance:g}"
     how = adaptive if steps.adaptive else f"in steps of {steps.first:g}{unit['time']}"
@@ -101,6 +107,11 @@ def _layers(problem: Problem, unit: dict[str, str]) -> Notes:
     relaxation = problem.constants.permittivity / sigma
     vanish = f"charge relaxes in {_prefixed(relaxation, unit['time'])}"
     yield "conductivity", f"{sigma:.4g}{unit['conductivity']}; {vanish}"
+    pairs = pairs_of(problem.species, problem.constants) if unit is _SI else None
+    if pairs is not None:
+        held = f"about {100 * pairs.fraction:.0f} % of the metal, which leaves {pairs.conductivity:.2g} S/m"
+        factor = f"its voltage across the bath is {sigma / pairs.conductivity:.1f} times too low"
+        yield "ion pairs", f"{held}; the model has free ions only, and {factor}"
 
 
 def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:

@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.models.electrodeposition.protocols.segments import Part, segments_of
 from minga.space.grid import Grid
 
 FLUID: Final = 0
@@ -121,6 +122,10 @@ class ButlerVolmer:
         Transfer coefficient b.
     electrons
         Number n of electrons; None for the charge number of the ion.
+    anodic
+        Whether the reaction also runs backwards; if not, only the first exponential is left (Tafel).
+    order
+        Exponent of c/reference in the first term.
     """
 
     exchange: float
@@ -128,6 +133,13 @@ class ButlerVolmer:
     equilibrium: float = 0.0
     transfer: float = 0.5
     electrons: int | None = None
+    anodic: bool = True
+    order: float = 1.0
+
+    @property
+    def plain(self) -> bool:
+        """Flag that is set for a reaction of first order with both directions."""
+        return self.anodic and self.order == 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +255,13 @@ class Problem:
     current
         Current density over the cathode's plane, A/m2, positive where cations move to the cathode; None in
         potentiostatic operation.
+    protocol
+        A program of currents and voltages in place of `voltage` and `current`.
+    reference
+        Distance of a reference electrode from the cathode's plane, m, against which the voltages of `protocol` are
+        potentials of the cathode; None if they are those of the anode relative to the cathode.
+    metal
+        Name of the ion that is deposited; None for the first.
     cutoff
         Cut-off voltage, V, of either sign: a run with a given current ends once the voltage has passed it.
     saturation
@@ -268,6 +287,9 @@ class Problem:
     anode: Electrode = Electrode()
     voltage: float | None = None
     current: float | None = None
+    protocol: tuple[Part, ...] = ()
+    reference: float | None = None
+    metal: str | None = None
     cutoff: float = math.inf
     saturation: Mapping[str, float] = field(default_factory=dict)
     gravity: tuple[float, ...] = ()
@@ -280,6 +302,16 @@ class Problem:
     def solids(self) -> bool:
         """Flag that is set if any cell is solid or may become solid."""
         return self.growth is not None or (self.kinds is not None and bool(np.any(self.kinds != FLUID)))
+
+    @property
+    def competing(self) -> bool:
+        """Flag that is set if several ions pass at the cathode, so that only a part of the current deposits metal."""
+        return len(self.cathode.surfaces) > 1
+
+    @property
+    def galvanostatic(self) -> bool:
+        """Flag that is set if the current is given, always or at times."""
+        return self.current is not None or any(s.control == "current" for s in segments_of(self.protocol))
 
     @property
     def beta(self) -> float:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+from minga.models.electrodeposition.protocols.settings import PartSettings
 from minga.models.electrodeposition.quantities import quantity
 
 __all__ = [
@@ -98,6 +99,12 @@ class ConditionSettings(BaseModel):
     electrons: Annotated[
         int | None, Field(ge=1, description="with exchange: number of electrons; by default the ion's charge")
     ] = None
+    tafel: Annotated[
+        bool | None, Field(description="with exchange: whether the reaction runs in one direction only, as hydrogen's")
+    ] = None
+    order: Annotated[
+        float | None, Field(gt=0, le=4, description="with exchange: order of the reaction in the ion, 1 by default")
+    ] = None
 
 
 class FingerSettings(BaseModel):
@@ -166,7 +173,9 @@ class TimeSettings(BaseModel):
 
     model_config = _STRICT
 
-    end: Annotated[Time, Field(description='duration of the run: end = 20.0, or "5 min"')]
+    end: Annotated[
+        Time | None, Field(description='duration of the run: end = 20.0, or "5 min"; by default that of the program')
+    ] = None
     every: Annotated[
         Time | None,
         Field(description="time covered by one step of the run, which takes as many time steps as it needs"),
@@ -260,7 +269,7 @@ class ElectrodepositionSettings(BaseModel):
         Periodic axes: ["x"].
     orientation
         Direction of gravity; by default there is flow where there is gravity.
-    voltage, current
+    voltage, current, program
         Exactly one of them drives the cell.
     cutoff
         Voltage at which a run with a given current ends.
@@ -317,6 +326,21 @@ class ElectrodepositionSettings(BaseModel):
         Current | None,
         Field(description='current density over the cathode\'s plane: current = "5 mA/cm2", or voltage = 0.5'),
     ] = None
+    reference: Annotated[
+        Length | None,
+        Field(
+            description="distance of a reference electrode from the cathode, against which voltages of the program are "
+            'potentials of the cathode: reference = "1 mm"'
+        ),
+    ] = None
+    program: Annotated[
+        tuple[PartSettings, ...] | None,
+        Field(
+            min_length=1,
+            description='in place of voltage and current: program = [{hold = "5 mA/cm2", time = "10 s"}, '
+            '{rest = "5 s"}]',
+        ),
+    ] = None
     cutoff: Annotated[
         Annotated[Voltage, Field(gt=0)] | None,
         Field(description='with a given current: voltage at which the run ends, cutoff = "5 V" by default'),
@@ -333,7 +357,7 @@ class ElectrodepositionSettings(BaseModel):
     growth: Annotated[
         GrowthSettings | bool, Field(description="growth = true, or [electrodeposition.growth] porosity = 0.5")
     ] = False
-    time: Annotated[TimeSettings, Field(description="time = {end = 20.0, every = 0.5}")]
+    time: Annotated[TimeSettings, Field(description="time = {end = 20.0, every = 0.5}")] = TimeSettings()
     scheme: Annotated[
         Literal["semi-implicit", "relaxation"], Field(description='scheme = "semi-implicit" or "relaxation"')
     ] = "semi-implicit"

@@ -43,6 +43,7 @@ SPEC = ModelSpec(
         "membrane",
         "electroconvection",
         "pnp-1d",
+        "voltammetry",
     ),
     description="ions, potential and flow between two electrodes, and the deposit that grows",
     grid=("shape", "boundary"),

@@ -19,12 +19,14 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.math import exp, log
+from minga.models.electrodeposition.charges import Charges
 from minga.models.electrodeposition.disturbances import flow_error
 from minga.models.electrodeposition.flow import Flow
 from minga.models.electrodeposition.forces import record_forces
 from minga.models.electrodeposition.growth import DepositGrowth
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.problem import FLUID, Problem, largest_given
+from minga.models.electrodeposition.protocols.course import Course
 from minga.models.electrodeposition.rejections import Rejections
 from minga.models.electrodeposition.state import State
 from minga.models.electrodeposition.two_stages import TwoStages
@@ -54,6 +56,10 @@ REACHED: Final = 1
 """Value of `ended` once the deposit has reached the anode."""
 CUT_OFF: Final = 2
 """Value of `ended` once the voltage has passed its cut-off."""
+COMPLETE: Final = 3
+"""Value of `ended` once the program of currents and voltages is over."""
+EXHAUSTED: Final = 4
+"""Value of `ended` once no voltage can drive the program's current."""
 LONGEST: Final = 1e300
 """Length of a step that is not known yet."""
 
@@ -101,14 +107,19 @@ class Stepping:
         The flow, if the fluid moves.
     attempts
         Largest number of attempts in one step of the run, where the lengths of time steps are adaptive.
+    charges
+        The charges that ions bring to the electrodes, where a program or several reactions need them.
     rates
         Fields of dc/dt of each species at the last step: slots now, next.
     growing
         The growth of the deposit, if it grows.
     stages
         The stages of a time step, where the deposit grows and steps are of second order.
+    course
+        The course of a program of currents and voltages, where there is one.
     ended
-        0, or the reason why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off.
+        0, or the reason why the run is over: 1 the deposit reached the anode, 2 the voltage passed its cut-off, 3 the
+        program of currents and voltages is over, 4 no voltage drives its current.
     least
         Lowest concentration of an ion after the last attempt, as a fraction of its bulk, if there is a cut-off.
     """
@@ -118,10 +129,12 @@ class Stepping:
     iteration: Iteration
     flow: Flow | None
     attempts: int = 10_000
+    charges: Charges | None = None
     counters: Counters = field(default_factory=Counters)
     rates: tuple[Field, ...] = field(init=False)
     growing: DepositGrowth | None = field(init=False)
     stages: TwoStages | None = field(init=False)
+    course: Course | None = field(init=False)
     proposal: Register = field(init=False)
     before: Register = field(init=False)
     careful: Register = field(init=False)
@@ -140,7 +153,10 @@ class Stepping:
             growing = DepositGrowth(self.problem, self.state, transport.lengths, transport, self.rates)
         put(self, "growing", growing)
         staged = growing is not None and self.problem.steps.order == 2
-        put(self, "stages", TwoStages(self.iteration, self.rates, growing) if staged and growing else None)
+        put(
+            self, "stages", TwoStages(self.iteration, self.rates, growing, self.charges) if staged and growing else None
+        )
+        put(self, "course", self.iteration.course)
         put(self, "proposal", Register("proposed dt", initial=self.problem.steps.first))
         put(self, "before", Register("error before", initial=1.0))
         put(self, "careful", Register("careful", "i8"))
@@ -199,18 +215,24 @@ class Stepping:
             if self.flow is not None:
                 self.flow.setup(program)
             program.let(self.prepared, 1)
-        self._choose(program, target)
+        goal = target
+        if self.course is not None:
+            self.course.begin(program, self.proposal)
+            goal = self.course.goal(program, target)
+        self._choose(program, goal)
         with program.unchecked():
             accepted = self._attempt(program)
         with program.when(accepted):
-            self._commit(program, target)
+            self._commit(program, goal)
         self._control(program, accepted)
         self._give_up(program, accepted, target)
 
     def _choose(self, program: Program, target: Register) -> None:
         """Record the length of the next attempt: the proposal, adjusted to meet the target without a tiny last step."""
         state, steps = self.state, self.problem.steps
-        left, proposal = target - state.time, self.proposal
+        left, proposal = target - state.time, as_node(self.proposal)
+        if self.course is not None:
+            proposal = mg.min(proposal, self.course.longest)
         near = where(proposal * 2.0 > left, 0.5 * left, proposal)
         program.let(state.dt, where(proposal * (1.0 + LANDING) >= left, left, near))
         ratio: Node | float = 0.0
@@ -227,6 +249,8 @@ class Stepping:
         """Record an attempt; return the register that says whether it is accepted."""
         state, steps, counters = self.state, self.problem.steps, self.counters
         formula = self.iteration.formula
+        if self.course is not None:
+            self.course.set_level(program, state.dt)
         (self.stages or self.iteration).record(program)
         if self.flow is not None:
             then = [c.next for c in state.concentration]
@@ -259,6 +283,10 @@ class Stepping:
         if limited:
             parts = [low * (1.0 / s.bulk) for low, s in zip(lows, self.problem.species, strict=True) if s.bulk > 0.0]
             program.let(self.least, functools.reduce(mg.min, parts[1:], as_node(parts[0])))
+        if self.charges is not None:
+            self.charges.attempt(program)
+        if self.course is not None:
+            self.course.watch(program, accepted, lows, as_node(self.iteration.drive["voltage"]))
         at = where(positive, found["place"], found["least_at"])
         program.let(counters.place, where(converged, at, self.iteration.place))
         program.let(counters.species, where(positive, _greatest(worsts), _greatest([-low for low in lows])))
@@ -291,6 +319,10 @@ class Stepping:
         if self.problem.cutoff < math.inf:
             beyond = mg.abs(as_node(state.voltage)) > self.problem.cutoff
             program.let(self.ended, where(beyond, CUT_OFF, self.ended))
+        if self.charges is not None:
+            self.charges.commit(program)
+        if self.course is not None:
+            self.course.commit(program)
         program.let(counters.taken, counters.taken + 1)
         program.let(self.careful, 0)
         if self.growing is not None:
@@ -327,11 +359,16 @@ class Stepping:
             program.let(counters.rejected, counters.rejected + 1)
             counters.reasons.count(program)
             program.let(self.careful, 1)
+        if self.course is not None:
+            self.course.events.shorten(program, self.proposal, self.careful)
+            self.course.exhaust(program, accepted)
+            program.let(self.ended, where(self.course.done > 0, COMPLETE, self.ended))
+            program.let(self.ended, where(self.course.exhausted > 0, EXHAUSTED, self.ended))
 
     def _give_up(self, program: Program, accepted: Register, target: Register) -> None:
         """Record the reason to give up, where another attempt is pointless."""
         steps, counters, iteration = self.problem.steps, self.counters, self.iteration
-        with program.when(~accepted):
+        with program.when(~accepted & (self.ended == 0)):
             floor = SHORTEST * min(steps.every, steps.first)
             why = where(iteration.converged > 0, where(counters.error > 1.0, 2, 3), 1)
             why = where(iteration.unsolved.any, 4, why)

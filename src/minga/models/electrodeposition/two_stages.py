@@ -20,6 +20,7 @@ from minga.compile.explain import kernel
 from minga.engine.program import Program
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.charges import Charges
 from minga.models.electrodeposition.growth import DepositGrowth
 from minga.models.electrodeposition.iteration import Iteration
 from minga.space.field import Field, Register
@@ -48,6 +49,8 @@ class TwoStages:
         Fields of dc/dt of each species: slots now, next.
     growing
         The deposit, which books what both stages bring.
+    charges
+        The charges that ions bring to the electrodes, where they are counted.
     staged
         Condition that the attempt has two stages.
     second
@@ -61,6 +64,7 @@ class TwoStages:
     iteration: Iteration
     rates: Sequence[Field]
     growing: DepositGrowth
+    charges: Charges | None
     staged: Register = field(default_factory=lambda: Register("two stages", "bool"))
     second: Register = field(default_factory=lambda: Register("second stage", "bool"))
     over: Register = field(default_factory=lambda: Register("stages over", "bool"))
@@ -76,6 +80,9 @@ class TwoStages:
                 program.let(formula.rate, 1.0 / (WEIGHT * state.dt))
                 program.let(formula.now, formula.rate * where(self.second, 1.0 - REST, 1.0))
                 program.let(formula.before, formula.rate * where(self.second, -REST, 0.0))
+            if iteration.course is not None:
+                share = where(self.staged & ~self.second, WEIGHT, 1.0)
+                iteration.course.set_level(program, state.dt * share)
             iteration.record(program, guessed=self.second)
             goes_on = self.staged & ~self.second & (iteration.converged > 0)
             program.let(self.over, ~goes_on)
@@ -95,7 +102,9 @@ class TwoStages:
             state.potential.previous, rate=formula.rate,
         )  # fmt: skip
         program.let(self.voltage, iteration.drive["voltage"])
-        if iteration.problem.current is not None:
+        if self.charges is not None:
+            self.charges.keep_stage(program)
+        if iteration.problem.galvanostatic:
             program.let(iteration.charges[1], iteration.poisson.anode_charge(program, state.potential.next))
 
     def commit(self, program: Program) -> None:

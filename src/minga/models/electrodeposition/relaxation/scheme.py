@@ -109,6 +109,8 @@ def relaxation_model(problem: Problem, **options: Any) -> Model:
 
 def check_supported(problem: Problem, settings: RelaxationOptions) -> None:
     """Raise CaseError for problems and orders that the scheme does not support."""
+    if problem.protocol:
+        raise _not_here("a program of currents and voltages", "give voltage")
     if problem.voltage is None:
         raise _not_here("a given current", "give voltage")
     if problem.growth is not None:

@@ -1,0 +1,163 @@
+"""Amounts of ions that pass the electrodes, summed over the steps exactly as the time formula changes the solution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+
+from minga.compile.explain import Kernel, kernel
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.cell import CellReader, Reduced
+from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
+from minga.models.electrodeposition.state import State
+from minga.models.electrodeposition.transport import Transport
+from minga.solve.laplacian import step
+from minga.space.field import Register
+
+__all__ = ["Charges"]
+
+Readers = Sequence[CellReader]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passed:
+    """Registers of the amount of an ion that enters a metal, in mol.
+
+    Attributes
+    ----------
+    whole, lately
+        Since the beginning, and in the last accepted step.
+    attempted
+        In the last attempt.
+    rate
+        The flux at the end of the last attempt, mol/s.
+    """
+
+    whole: Register
+    lately: Register
+    attempted: Register
+    rate: Register
+
+
+@dataclass(frozen=True, eq=False)
+class Charges:
+    """The ions that pass each electrode.
+
+    Attributes
+    ----------
+    passed
+        Amounts that enter the cathode and the anode, by the number of the ion.
+    """
+
+    problem: Problem
+    state: State
+    transport: Transport
+    passed: dict[int, tuple[Passed, Passed]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        problem = self.problem
+        metals = {"cathode": problem.cathode, "anode": problem.anode}
+
+        def declare(name: str, metal: str) -> Passed:
+            return Passed(
+                *(Register(f"{name} into {metal} {word}") for word in ("passed", "lately", "attempted", "rate"))
+            )
+
+        numbers = [n for n, s in enumerate(problem.species) if any(s.name in m.surfaces for m in metals.values())]
+        found = {n: tuple(declare(problem.species[n].name, metal) for metal in metals) for n in numbers}
+        object.__setattr__(self, "passed", found)
+
+    def attempt(self, program: Program) -> None:
+        """Record the amounts that pass in an attempt."""
+        formula = self.transport.formula
+        for number, pair in self.passed.items():
+            for item, flux in zip(pair, self._fluxes(program, number), strict=True):
+                program.let(item.rate, flux)
+                program.let(item.attempted, (item.rate + formula.before * item.lately) / formula.rate)
+
+    def keep_stage(self, program: Program) -> None:
+        """Record what the first of two stages brings, in the place of the amounts of the last step."""
+        for number, pair in self.passed.items():
+            for item, flux in zip(pair, self._fluxes(program, number), strict=True):
+                program.let(item.lately, -flux / self.transport.formula.rate)
+
+    def _fluxes(self, program: Program, number: int) -> tuple[Node, Node]:
+        """Record the fluxes of an ion into the cathode and the anode at the next level, mol/s, and return them."""
+        ups, downs = ([axis[number] for axis in side] for side in (self.transport.up, self.transport.down))
+        ions = self.state.concentration[number].next
+        found = program.apply(into_metals(self.problem.grid.ndim), self.state.kind, ions, ups, downs)
+        assert isinstance(found, SimpleNamespace)
+        return as_node(found.cathode), as_node(found.anode)
+
+    def commit(self, program: Program) -> None:
+        """Record the acceptance of the attempt."""
+        for pair in self.passed.values():
+            for item in pair:
+                program.let(item.lately, item.attempted)
+                program.let(item.whole, item.whole + item.attempted)
+
+    def observe(self, program: Program, plane: float) -> dict[str, Register]:
+        """Record the observables of several reactions at the cathode, and return their registers by name.
+
+        They are the current density and the charge density of each ion (A/m2 and C/m2 of a plane of this area), and the
+        fractions of the current and of the charge that deposit the metal.
+        """
+        problem = self.problem
+        seen: dict[str, Register] = {}
+
+        def value(name: str, expression: Node) -> None:
+            seen[name] = Register(f"observed {name}")
+            program.let(seen[name], expression)
+
+        metal = problem.metal or problem.species[0].name
+        for word, what, part in (("current", "rate", "current_efficiency"), ("charge", "whole", "charge_efficiency")):
+            total, own = self.charge(what), as_node(0.0)
+            for number, pair in self.passed.items():
+                ion = problem.species[number]
+                if ion.name not in problem.cathode.surfaces:
+                    continue
+                carried = (problem.constants.faraday * ion.charge) * as_node(getattr(pair[0], what))
+                value(f"{word}_of_{ion.name}", carried * (1.0 / plane))
+                own = carried if ion.name == metal else own
+            there = total != 0.0
+            value(part, where(there, own / where(there, total, 1.0), 0.0))
+        return seen
+
+    def charge(self, what: str, electrode: int = 0) -> Node:
+        """Return a charge into the cathode (0) or the anode (1) in C, or a current in A.
+
+        Parameters
+        ----------
+        what
+            "whole" for that since the beginning, "attempted" for that of the last attempt, "rate" for the current
+            at its end.
+        electrode
+            Number of the electrode.
+        """
+        total = as_node(0.0)
+        for number, pair in self.passed.items():
+            per_mol = self.problem.constants.faraday * self.problem.species[number].charge
+            total = total + per_mol * as_node(getattr(pair[electrode], what))
+        return total
+
+
+def into_metals(ndim: int) -> Kernel:
+    """Return the kernel of the flux of an ion into the cathode and into the anode, mol/s."""
+    here = (0,) * ndim
+
+    @kernel
+    def flux_into_metals(kind: CellReader, c: CellReader, ups: Readers, downs: Readers) -> dict[str, Reduced]:
+        sums = {}
+        for name, metal in (("cathode", CATHODE), ("anode", ANODE)):
+            total = as_node(0.0)
+            for axis in range(ndim):
+                up, down = step(ndim, axis, 1), step(ndim, axis, -1)
+                total = total + where(kind[down] == metal, downs[axis][here] * c[here] - ups[axis][here], 0.0)
+                total = total + where(kind[up] == metal, ups[axis][up] * c[here] - downs[axis][up], 0.0)
+            sums[name] = mg.sum(where(kind[here] == FLUID, total, 0.0))
+        return sums
+
+    return flux_into_metals

@@ -1,0 +1,170 @@
+"""Limits that end a segment: the step that passes one is repeated with the length that ends at the limit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from minga.engine.program import Program
+from minga.lang import functions as mg
+from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.charges import Charges
+from minga.models.electrodeposition.problem import Problem
+from minga.models.electrodeposition.protocols.segments import LIMITS, Limit, Segment, segments_of
+from minga.models.electrodeposition.state import State
+from minga.space.field import Register
+
+__all__ = ["Events"]
+
+FAR: Final = 1e300
+"""Distance from limits that a segment does not have."""
+CLOSE: Final = 1e-7
+"""Distance beyond a limit, relative to the limit, at which a step ends there."""
+LEAST: Final = 1e-7
+"""Shortest step, as a fraction of the first step, that is tried to end nearer to a limit."""
+UNKNOWN: Final = -1e-30
+"""Excess at the beginning of a segment, which may jump: a first step beyond a limit is repeated with ever shorter ones.
+"""
+NARROW: Final = 0.02
+"""Least fraction by which a step is shortened at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Watched:
+    """Registers of a limit, which is reached where `sign * value >= bound`.
+
+    Attributes
+    ----------
+    sign, bound
+        Direction (1 or -1; 0 if the segment has no such limit) and bound.
+    size
+        Flag: the absolute value counts.
+    slack
+        Distance beyond the limit that is accepted.
+    before, now
+        The excess over the bound at the last accepted step and in the last attempt.
+    """
+
+    sign: Register
+    bound: Register
+    size: Register
+    slack: Register
+    before: Register
+    now: Register
+
+    @staticmethod
+    def declare(limit: str) -> Watched:
+        """Declare the registers."""
+        return Watched(
+            Register(f"{limit} limit sign"), Register(f"{limit} limit"), Register(f"{limit} limit of size", "bool"),
+            Register(f"{limit} limit slack"), Register(f"{limit} excess before"), Register(f"{limit} excess"),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """The limits of the present segment.
+
+    Attributes
+    ----------
+    reached
+        0, or 1 + the number in `LIMITS` of the limit that the last accepted step has reached.
+    factor
+        Fraction of the attempted step after which a limit is passed; 1 if none is, or if the step is good.
+    """
+
+    problem: Problem
+    state: State
+    charges: Charges
+    plane: float
+    watched: dict[Limit, Watched] = field(init=False)
+    since: Register = field(default_factory=lambda: Register("charge at segment's beginning"))
+    passing: Register = field(default_factory=lambda: Register("limit passed", "i8"))
+    reached: Register = field(default_factory=lambda: Register("limit reached", "i8"))
+    factor: Register = field(default_factory=lambda: Register("step until limit", initial=1.0))
+
+    def __post_init__(self) -> None:
+        used = {limit for segment in segments_of(self.problem.protocol) for limit in segment.until}
+        watched = {limit: Watched.declare(limit) for limit in LIMITS if limit in used}
+        object.__setattr__(self, "watched", watched)
+
+    def load(self, program: Program, segment: Segment) -> None:
+        """Record the limits of a segment that begins."""
+        program.let(self.since, self.charges.charge("whole"))
+        program.let(self.reached, 0)
+        for limit, item in self.watched.items():
+            sign, bound, size = _direction(segment, limit)
+            program.let(item.sign, sign)
+            program.let(item.bound, bound)
+            program.let(item.size, as_node(size))
+            program.let(item.slack, CLOSE * abs(bound))
+            program.let(item.before, UNKNOWN)
+
+    def watch(self, program: Program, accepted: Register, lows: Sequence[Any], voltage: Node) -> None:
+        """Record the excess of an attempt over the limits, and refuse it if a shorter one ends nearer to one."""
+        program.let(self.passing, 0)
+        program.let(self.factor, 1.0)
+        for limit, item in self.watched.items():
+            value = self._value(limit, lows, voltage)
+            program.let(item.now, item.sign * where(item.size, mg.abs(value), value) - item.bound)
+            passed = as_node(item.now) >= 0.0
+            program.let(self.passing, where((self.passing == 0) & passed, 1 + LIMITS.index(limit), self.passing))
+            far = passed & (item.now > item.slack) & (item.before < 0.0)
+            span = where(far, item.now - item.before, 1.0)
+            part = mg.max((0.5 * item.slack - item.before) / span, NARROW)
+            program.let(self.factor, where(far, mg.min(self.factor, part), self.factor))
+        floor = LEAST * self.problem.steps.first
+        shorter = accepted & (self.factor < 1.0) & (self.state.dt > floor)
+        program.let(self.factor, where(shorter, self.factor, 1.0))
+        program.let(accepted, accepted & ~shorter)
+
+    def commit(self, program: Program) -> None:
+        """Record the acceptance of an attempt."""
+        program.let(self.reached, self.passing)
+        for item in self.watched.values():
+            program.let(item.before, item.now)
+
+    def shorten(self, program: Program, proposal: Register, careful: Register) -> None:
+        """Record the length of the next attempt, where the last one was refused only because it passed a limit."""
+        with program.when(self.factor < 1.0):
+            program.let(proposal, self.factor * self.state.dt)
+            program.let(careful, 0)
+
+    def _value(self, limit: Limit, lows: Sequence[Any], voltage: Node) -> Node:
+        """Return a quantity at the end of the attempt."""
+        match limit:
+            case "voltage":
+                return voltage
+            case "current":
+                return self.charges.charge("rate") * (1.0 / self.plane)
+            case "charge":
+                passed = self.charges.charge("whole") - self.since + self.charges.charge("attempted")
+                return passed * (1.0 / self.plane)
+            case "concentration":
+                return as_node(lows[self._metal])
+
+    @property
+    def _metal(self) -> int:
+        names = [s.name for s in self.problem.species]
+        return names.index(self.problem.metal or names[0])
+
+
+def _direction(segment: Segment, limit: Limit) -> tuple[float, float, bool]:
+    """Return the sign and the bound of a limit, and whether the size of the quantity counts."""
+    if limit not in segment.until:
+        return 0.0, FAR, False
+    value = segment.until[limit]
+    match limit:
+        case "voltage":
+            final = segment.level + (segment.slope * segment.duration if segment.slope else 0.0)
+            if final == 0.0 and segment.level == 0.0:
+                return -1.0, -abs(value), True
+            sign = 1.0 if final + segment.level >= 0.0 else -1.0
+            return sign, sign * value, False
+        case "current":
+            return (1.0, value, True) if segment.slope else (-1.0, -value, True)
+        case "charge":
+            return 1.0, value, True
+        case "concentration":
+            return -1.0, -value, False

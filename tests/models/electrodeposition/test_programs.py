@@ -1,0 +1,212 @@
+"""Programs of currents and voltages: reading, corners and limits, and the same bits anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minga.case.load import load_model, read_settings
+from minga.case.settings import GridSettings
+from minga.engine.begin import start as begin_with
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.engine.observables import observe
+from minga.engine.state import state_of
+from minga.errors import CaseError
+from minga.models.electrodeposition.protocols.reading import parts_of
+from minga.models.electrodeposition.protocols.segments import Closing, Repeat, Segment, duration_of, flattened
+from minga.output.cells import gather_cells
+from minga.output.checkpoint.head import Head, heads_of
+from minga.output.checkpoint.restore import restore
+from minga.output.checkpoint.slots import begin, complete, write_slots
+from minga.running.loop import Result, drive
+from minga.schema import validate
+
+from ...model_runs import Left, assert_same, run_model
+
+BATH = {"electrolyte": "CuSO4", "concentration": "0.1 M", "length": "1 mm"}
+TIME = {"every": "0.5 s", "first": "0.1 s", "tolerance": 0.03}
+MIXED = [
+    {"hold": "20 A/m2", "time": "0.7 s"},
+    {"repeat": 2, "of": [{"pulse": "40 A/m2", "on": "0.1 s", "off": "0.15 s", "times": 2}, {"rest": "0.2 s"}]},
+    {"ramp": ["0 V", "20 mV"], "rate": "50 mV/s"},
+]
+
+
+def parts(*given: dict[str, Any]) -> Any:
+    table = {**BATH, "program": list(given), "time": {"end": "1 s"}}
+    return parts_of(read_settings("electrodeposition", table).program)
+
+
+def model_of(shape: tuple[int, ...] = (12,), **said: Any) -> Model:
+    grid = validate(GridSettings, {"shape": list(shape)}, "grid")
+    return load_model("electrodeposition", {"electrodeposition": {**BATH, "time": TIME, **said}}, grid, Path())
+
+
+def run(shape: tuple[int, ...] = (12,), **said: Any) -> Result:
+    model = model_of(shape, **said)
+    with Engine(model.layouts("slabs", 1), threads=1) as engine:
+        return drive(model, engine, model.steps or 0)
+
+
+def test_each_part_is_read() -> None:
+    assert parts({"hold": "5 mA/cm2", "time": "2 s"}) == (Segment("current", 50.0, duration=2.0),)
+    assert parts({"rest": "2 min"}) == (Segment("current", 0.0, duration=120.0),)
+    assert parts({"hold": {"voltage": 0.2}, "until": {"charge": "1 mAh/cm2"}}) == (
+        Segment("voltage", 0.2, until={"charge": 36000.0}),
+    )
+    (ramp,) = parts({"ramp": ["0.3 V", "0.1 V"], "rate": "50 mV/s"})
+    assert (ramp.level, ramp.slope, ramp.duration) == pytest.approx((0.3, -0.05, 4.0))
+    (cycle,) = parts({"cycle": ["0 V", "0.1 V", "0 V"], "rate": "0.1 V/s", "times": 3})
+    assert (cycle.times, [s.slope for s in cycle.of]) == (3, [0.1, -0.1])
+    (pulse,) = parts({"pulse": "1 A/cm2", "on": "1 ms", "base": "-0.1 A/cm2", "off": "9 ms", "times": 7})
+    assert [s.level for s in pulse.of] == [1e4, -1e3]
+    (sine,) = parts({"sine": "0 V", "amplitude": "5 mV", "frequency": "10 Hz"})
+    assert (sine.amplitude, sine.duration, sine.points) == pytest.approx((5e-3, 0.3, 100))
+
+    (spectrum,) = parts(
+        {"impedance": "0 V", "amplitude": "1 mV", "frequencies": {"from": "1 kHz", "to": "10 Hz", "per_decade": 2}}
+    )
+    assert [s.frequency for s in spectrum.of] == pytest.approx([1e3, 316.227766, 100.0, 31.6227766, 10.0])
+    assert all(s.measured for s in spectrum.of)
+
+
+def test_repetitions_end_inside_each_other() -> None:
+    one, two = Segment("current", 1.0, duration=1.0), Segment("current", 0.0, duration=0.5)
+    nested = (one, Repeat(3, (two, Repeat(2, (one, two)))), one)
+    assert flattened(nested) == [Closing(2, 3, 2), Closing(1, 3, 3)]
+    assert duration_of(nested) == 1.0 + 3 * (0.5 + 2 * 1.5) + 1.0
+
+
+@pytest.mark.parametrize(
+    ("part", "key", "said"),
+    [
+        ({"time": "2 s"}, "program[0]", "exactly one of"),
+        ({"hold": 3.0, "time": "2 s"}, "program[0].hold", "expected a current or a voltage, found 3.0"),
+        ({"hold": "3 W", "time": "2 s"}, "program[0].hold", "found '3 W'"),
+        ({"hold": {"voltage": "x"}, "time": "2 s"}, "program[0].hold.voltage", "expected volts"),
+        ({"hold": "3 V"}, "program[0]", "nothing ends"),
+        ({"hold": "3 V", "until": {"voltage": "1 V"}}, "program[0].until.voltage", "the voltage is given"),
+        ({"hold": "3 V", "time": "1 s", "rate": "1 V/s"}, "program[0].rate", "does not apply to hold"),
+        ({"ramp": ["0 V", "1 A/m2"], "time": "1 s"}, "program[0].ramp", "a current and a voltage"),
+        ({"ramp": ["0 V", "1 V"]}, "program[0]", "a time or a rate"),
+        ({"ramp": ["1 V", "1 V"], "time": "1 s"}, "program[0]", "to the same level"),
+        ({"ramp": ["0 V", "1 V"], "rate": "-1 V/s"}, "program[0].rate", "a rate of -1"),
+        ({"cycle": ["0 V", "1 V"], "rate": "1 V/s", "times": 2}, "program[0].cycle", "end where they began"),
+        ({"cycle": ["0 V", "1 V"]}, "program[0].rate", "missing"),
+        ({"pulse": "1 V", "on": "1 s"}, "program[0].off", "missing"),
+        ({"sine": "1 V", "amplitude": "1 A/m2", "frequency": "1 Hz"}, "program[0].amplitude", "swings"),
+        ({"impedance": "0 V", "amplitude": "0 V", "frequencies": ["1 Hz"]}, "program[0].amplitude", "amplitude of 0"),
+        ({"impedance": "0 V", "amplitude": "1 mV"}, "program[0].frequencies", "missing"),
+        ({"repeat": 2, "of": [{"rest": "1 s"}, {"hold": "1 V"}]}, "program[0].of[1]", "nothing ends"),
+    ],
+)
+def test_parts_that_cannot_be_carried_out(part: dict[str, Any], key: str, said: str) -> None:
+    with pytest.raises(CaseError) as caught:
+        parts(part)
+    assert caught.value.key == f"electrodeposition.{key}"
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"voltage": 0.1}, "the case has both voltage and program"),
+        ({"reference": "1 mm"}, "not in the cell"),
+        ({"cutoff": "10 mV"}, "beyond the cut-off"),
+        ({"program": [{"hold": "1 V", "until": {"charge": "1 C/m2"}}], "time": {}}, "only a limit ends the program"),
+        ({"scheme": "relaxation", "cathode": "held", "anode": "held"}, "a program of currents and voltages"),
+        ({"program": [{"rest": "1 s"}] * 201}, "at most 200"),
+        (
+            {"program": [{"impedance": "0 V", "amplitude": "1 mV", "frequencies": ["1 Hz"]}], "debye": "0.1 mm"},
+            "the cells resolve the double layer",
+        ),
+    ],
+)
+def test_programs_that_do_not_fit_their_case(said: dict[str, Any], message: str) -> None:
+    with pytest.raises(CaseError, match=message):
+        model_of(**{"program": MIXED, **said})
+
+
+@pytest.mark.slow
+def test_steps_end_on_corners_and_the_charge_is_that_of_the_program() -> None:
+    """Of the first three parts; the time of each of them is exact."""
+    for program, charge in ((MIXED[:1], 14.0), (MIXED[:2], 14.0 + 16.0)):
+        result = run(program=program, time={**TIME, "every": f"{0.7 if charge == 14.0 else 0.35} s", "end": "2.1 s"})
+        assert str(result.ended).startswith("the program is complete")
+        assert result.observables["time"] == pytest.approx(0.7 if charge == 14.0 else 2.1, rel=1e-12)
+        assert result.observables["charge"] == pytest.approx(charge, rel=2e-7)  # what of a given current may be missing
+        gone = 0.1 - result.observables["total_SO4"]
+        assert abs(gone) < 1e-14
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ({"hold": "100 A/m2", "until": {"voltage": "60 mV"}}, "voltage", 0.06),
+        ({"hold": "-100 A/m2", "until": {"voltage": "-60 mV"}}, "voltage", -0.06),
+        ({"hold": "50 mV", "until": {"current": "80 A/m2"}}, "current", 80.0),
+        ({"ramp": ["0 V", "50 mV"], "rate": "10 mV/s", "until": {"current": "40 A/m2"}}, "current", 40.0),
+        ({"hold": "-30 A/m2", "until": {"charge": "31 C/m2"}}, "charge", -31.0),
+        ({"hold": "100 A/m2", "until": {"concentration": "50 mM"}}, "least_concentration", 50.0),
+    ],
+)
+def test_a_segment_ends_at_its_limit(part: dict[str, Any], name: str, value: float) -> None:
+    result = run(program=[part], time={"end": "60 s", "every": "5 s", "first": "0.05 s"})
+    assert str(result.ended).startswith("the program is complete")
+    assert result.observables[name] == pytest.approx(value, rel=3e-6)
+
+
+@pytest.mark.slow
+def test_a_limit_that_is_passed_from_the_beginning_ends_its_segment_at_once() -> None:
+    """The bath alone needs 36 mV."""
+    result = run(
+        program=[{"hold": "100 A/m2", "until": {"voltage": "20 mV"}}, {"rest": "1 s"}], time={**TIME, "end": "2 s"}
+    )
+    assert result.observables["time"] == pytest.approx(1.0, abs=1e-6)
+    assert result.observables["charge"] == pytest.approx(0.0, abs=1e-6)
+
+
+@pytest.mark.slow
+def test_a_current_that_no_voltage_drives_ends_the_run() -> None:
+    acid = {"acid": "H2SO4", "acid_concentration": "1 M"}
+    hold = [{"hold": "500 A/m2", "time": "20 s"}]
+    result = run((32,), program=hold, stretched={"y": {"geometric": 1.15}}, **acid)
+    assert result.outcome.ok
+    assert "no voltage drives the program's current any longer" in str(result.ended) or "cut-off" in str(result.ended)
+    assert result.observables["time"] < 1.2
+
+
+@pytest.mark.slow
+def test_any_number_of_ranks() -> None:
+    model = model_of((12, 8), width="1 mm", program=MIXED, reference="0.5 mm", time={**TIME, "end": "2.5 s"})
+    alone = run_model(model, 5)
+    assert_same(alone, run_model(model, 5, ranks=3))
+    assert alone.observables["greatest_concentration"] == max(alone.fields[ion].max() for ion in ("Cu", "SO4"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("done", [1, 2, 3])
+def test_a_run_that_resumes_changes_no_bit(done: int, tmp_path: Path) -> None:
+    """In the middle of pulses, in a rest, and at a limit that is far from frames."""
+    said = {"program": [*MIXED, {"hold": "30 A/m2", "until": {"charge": "10 C/m2"}}], "time": {**TIME, "end": "3 s"}}
+    model = model_of(**said)
+    whole, state = run_model(model, 6), state_of(model)
+    with Engine(model.layouts("slabs", 1)) as engine:
+        begin_with(model, engine)
+        engine.run(model.step, done)
+        begin(tmp_path / "a")
+        blocks = write_slots(tmp_path / "a", engine, state)
+        dtypes = {name: slot.field.dtype for name, slot in state.changing.items()}
+        complete(tmp_path / "a", Head(done, 0.0, (), state.registers(engine), dtypes, blocks, {}, {}, {}, ""))
+    with Engine(model.layouts("slabs", 1)) as engine:
+        begin_with(model, engine)
+        engine.prepare(model.step)
+        (head,), _ = heads_of(tmp_path)
+        restore(tmp_path / head.slot, head, engine, state)
+        engine.run(model.step, 6 - done)
+        fields = {name: gather_cells(engine, model, name) for name in model.output}
+        assert_same(Left(fields, observe(model, engine)), whole)
