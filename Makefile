@@ -11,6 +11,7 @@
 # make bench-seismics   shots and gradients of waves beside Devito
 # make bench-pde    equations from text beside py-pde and Devito
 # make bench-cell   electrodeposition: one scheme beside the other, and beside FiPy
+# make bench-growth the growth of a deposit to the anode, beside the sources in OLDER if given
 # make bench-photodiode   photodiodes: minga beside DEVSIM
 # make bench-gpu   the engine on a GPU, each schedule of a kernel apart
 # make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
@@ -42,7 +43,7 @@ export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test tests verify verification bench bench-check bench-automata bench-waves bench-seismics bench-pde bench-cell bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery site lint clean lock
+.PHONY: help setup demo test tests verify verification bench bench-check bench-automata bench-waves bench-seismics bench-pde bench-cell bench-growth bench-photodiode bench-gpu bench-lab bench-reliability bench-milano bench-bounanos bench-matmul bench-network bench-tinetti mpi-environments fuzz gallery site lint clean lock
 
 help:
 	@sed -n 's/^# \{0,1\}//p' Makefile
@@ -126,6 +127,9 @@ bench-pde: .venv/.ready-dev .venv-pde/.ready
 
 bench-cell: .venv/.ready-dev .venv-peers/.cell
 	$(BIN)/python -m benchmarks.cell
+
+bench-growth: .venv/.ready-dev
+	$(BIN)/python -m benchmarks.cell.growth $(if $(OLDER),--older $(OLDER))
 
 .venv-peers/.cell: .venv-peers/.ready benchmarks/cell/requirements.txt
 	-.venv-peers/bin/python -m pip install --quiet --requirement benchmarks/cell/requirements.txt

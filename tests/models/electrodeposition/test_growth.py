@@ -16,7 +16,7 @@ from minga.engine.model import Model
 from minga.engine.observables import observe
 from minga.engine.program import Program
 from minga.engine.state import state_of
-from minga.models.electrodeposition.groups import charge_balance
+from minga.models.electrodeposition.groups import Salt, charge_balance
 from minga.models.electrodeposition.growth import first_deposit
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.model import electrodeposition
@@ -307,6 +307,29 @@ def test_fluxes_are_averaged_over_a_radius() -> None:
             given = 0.5 * given + 0.25 * (wide[:-2] + wide[2:])
             given = 0.5 * given + 0.25 * (np.roll(given, 1, 1) + np.roll(given, -1, 1))
         np.testing.assert_allclose(seen, given, rtol=1e-13, atol=1e-16)
+
+
+@pytest.mark.slow
+def test_a_flat_deposit_becomes_porous_at_sands_time() -> None:
+    """The concentration at a flat cathode falls as 1 - sqrt(t / T), T Sand's time: to 5 % at .9025 T."""
+    current, faraday = 200.0, 96485.33212
+    salt = Salt.of(COPPER)
+    assert salt is not None
+    sand = salt.sand(current, faraday)
+    both = Electrode({"Cu": Reversible(100.0)})
+    problem = Problem(
+        Grid((80,), axes=("y",), spacing=1e-5, units="m"), COPPER, Steps(18.0, 1.0, 0.01, tolerance=1e-3),
+        cathode=both, anode=both, current=current, growth=Growth("Cu", 7.1e-6, porosity=0.9988, onset=0.05),
+    )  # fmt: skip
+    result, after = run(electrodeposition(problem), 18)
+    seen = result.observables
+    assert sand == pytest.approx(288.94 / 16.0, rel=1e-3)
+    assert seen["onset_time"] == pytest.approx(0.9025 * sand, rel=0.01)
+    # Before, metal would not fill a hundredth of a cell; afterwards it fills cells.
+    assert seen["deposit_cells"] == (after == CATHODE).sum() >= 1
+    brought = seen["deposit_charge"] / (2 * faraday) * 7.1e-6
+    before = current * seen["onset_time"] / (2 * faraday) * 7.1e-6
+    assert seen["deposit_volume"] + 1e-5 > before + (brought - before) / (1 - 0.9988) > seen["deposit_volume"]
 
 
 def test_porosity_follows_from_the_balance_of_the_metal() -> None:

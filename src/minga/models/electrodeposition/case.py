@@ -374,7 +374,7 @@ def _growth(
             remedy=f"give it in m3/mol; that of Zn is {METALS['Zn']:.3g}",
         )
     porosity = charge_balance(species, metal, volume) if chosen.porosity is None else chosen.porosity
-    return Growth(metal.name, volume, porosity, chosen.exponent, chosen.radius or 0.0)
+    return Growth(metal.name, volume, porosity, chosen.exponent, chosen.radius or 0.0, chosen.onset)
 
 
 def _disturbed(

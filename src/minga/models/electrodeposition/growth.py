@@ -24,6 +24,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
+from minga.models.electrodeposition.groups import Salt
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import CATHODE, FLUID, Growth, Problem
 from minga.models.electrodeposition.race import NOBODY, Race
@@ -38,6 +39,8 @@ __all__ = ["DepositGrowth"]
 
 Readers = Sequence[CellReader]
 
+HIGH: Final = 1e300
+"""Concentration that stands for cells that are not beside the cathode."""
 AT_ONCE: Final = 0.15
 """Fraction of the cells on the cathode's plane that one step may fill at most; steps settle at a fifth of it."""
 
@@ -64,6 +67,10 @@ class DepositGrowth:
         Number of cells that have grown since the last step.
     reached
         1 once the deposit touches the anode.
+    started, began
+        1 once a deposit that begins compact has become porous, and the time when it did, s.
+    beside
+        The lowest concentration at the cathode after the last step, mol/m3, where a deposit begins compact.
     """
 
     problem: Problem
@@ -81,6 +88,9 @@ class DepositGrowth:
     volume: Register = field(default_factory=lambda: Register("grown volume"))
     added: Register = field(default_factory=lambda: Register("cells added", "i8"))
     reached: Register = field(default_factory=lambda: Register("reached", "i8"))
+    started: Register = field(default_factory=lambda: Register("porous", "i8"))
+    began: Register = field(default_factory=lambda: Register("onset time"))
+    beside: Register = field(default_factory=lambda: Register("concentration at cathode"))
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -100,9 +110,10 @@ class DepositGrowth:
         return [s.name for s in self.problem.species].index(self.growth.ion)
 
     @property
-    def per_mol(self) -> float:
-        """Volume of deposit per mole of the ion, m3/mol."""
-        return self.growth.volume / (1.0 - self.growth.porosity)
+    def per_mol(self) -> Node | float:
+        """Volume of deposit per mole of the ion, m3/mol; that of metal before the onset."""
+        porous = self.growth.volume / (1.0 - self.growth.porosity)
+        return porous if self.growth.onset is None else where(self.started > 0, porous, self.growth.volume)
 
     def observe(self, program: Program) -> dict[str, Register]:
         """Record the observables of the deposit, and return their registers by name.
@@ -127,6 +138,8 @@ class DepositGrowth:
         seen = {name: Register(f"observed {name}", value.dtype) for name, value in values.items()}
         for name, register in seen.items():
             program.let(register, values[name])
+        if self.growth.onset is not None:
+            seen["onset_time"] = self.began
         return seen
 
     @property
@@ -178,7 +191,29 @@ class DepositGrowth:
         total = self.flow(program, [c.now for c in self.state.concentration])
         program.let(self.lately, (total + formula.before * self.lately) / formula.rate)
         program.let(self.passed, self.passed + self.lately)
+        if self.growth.onset is not None:
+            self._watch(program, self.growth.onset)
         program.let(self.owed, self.owed + self.lately * self.per_mol)
+
+    def _watch(self, program: Program, onset: float) -> None:
+        """Record whether the concentration at the cathode has fallen so far that the deposit becomes porous."""
+        transport, salt = self.transport, Salt.of(self.problem.species)
+        ion = self.problem.species[self.number]
+        ups, downs = ([axis[self.number] for axis in side] for side in (transport.up, transport.down))
+        # In a neutral salt the current through the half cell is carried by migration, too.
+        share = 1.0 if salt is None else 1.0 + ion.charge / abs(salt.anion.charge)
+        made = at_cathode(self.lengths, share * ion.diffusivity)
+        ions = self.state.concentration[self.number].now
+        found = program.apply(made, self.state.kind, ions, ups, downs, self.lengths.fields)
+        assert isinstance(found, Register)
+        starts = Register("deposit becomes porous", "bool")
+        program.let(starts, (self.started == 0) & (found < onset * ion.bulk))
+        # The concentration is taken to fall linearly in the last step; the bath is the first one's beginning.
+        before = where(self.state.time > self.state.dt, self.beside, ion.bulk)
+        late = where(before > found, (onset * ion.bulk - found) / where(before > found, before - found, 1.0), 0.0)
+        program.let(self.began, where(starts, self.state.time - mg.min(late, 1.0) * self.state.dt, self.began))
+        program.let(self.beside, found)
+        program.let(self.started, where(starts, 1, self.started))
 
     def flow(self, program: Program, concentration: Sequence[Slot]) -> Register:
         """Record the flux from each cell into the cathode; return the register of its sum, mol/s."""
@@ -232,6 +267,28 @@ def into_cathode(grid: Grid) -> Kernel:
         return mg.sum(value)
 
     return flux_into_cathode
+
+
+def at_cathode(lengths: Lengths, diffusivity: float) -> Kernel:
+    """Return the kernel of the lowest concentration at the cathode, half a cell from where the fluxes begin."""
+    ndim = lengths.ndim
+    here = (0,) * ndim
+
+    @kernel
+    def concentration_at_cathode(
+        kind: CellReader, c: CellReader, ups: Readers, downs: Readers, widths: Readers
+    ) -> Reduced:
+        least, size = as_node(HIGH), volume(lengths, widths)
+        for axis in range(ndim):
+            up, down, width = step(ndim, axis, 1), step(ndim, axis, -1), lengths.width(widths, axis)
+            across = width * width / (2.0 * diffusivity * size)
+            below = c[here] - across * (downs[axis][here] * c[here] - ups[axis][here])
+            above = c[here] - across * (ups[axis][up] * c[here] - downs[axis][up])
+            least = mg.min(least, where(kind[down] == CATHODE, below, HIGH))
+            least = mg.min(least, where(kind[up] == CATHODE, above, HIGH))
+        return mg.min(where(kind[here] == FLUID, least, HIGH))
+
+    return concentration_at_cathode
 
 
 def measure_deposit(lengths: Lengths) -> Kernel:

@@ -190,6 +190,9 @@ class Growth:
         Exponent eta: cells are drawn with probabilities proportional to flux**eta.
     radius
         Radius over which these fluxes are averaged, m; 0: each cell counts by itself.
+    onset
+        The deposit is compact until the ion's concentration at the cathode is below this fraction of the bulk's, and
+        porous from then on; None: it is porous from the beginning.
     """
 
     ion: str
@@ -197,6 +200,7 @@ class Growth:
     porosity: float = 0.0
     exponent: float = 1.0
     radius: float = 0.0
+    onset: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

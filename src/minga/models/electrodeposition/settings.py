@@ -166,6 +166,10 @@ class GrowthSettings(BaseModel):
     radius: Annotated[
         Length | None, Field(description="radius over which fluxes are averaged: about the width of branches")
     ] = None
+    onset: Annotated[
+        float | None,
+        Field(gt=0, lt=1, description="compact until the cathode's concentration is below this fraction of the bulk's"),
+    ] = None
 
 
 class TimeSettings(BaseModel):

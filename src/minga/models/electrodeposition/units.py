@@ -26,6 +26,7 @@ _ALL: Final = {
     "deposit_volume": ("m3", "volume of the deposit"),
     "deposit_charge": ("C", "charge that ions brought to the deposit"),
     "deposit_height": ("m", "height of the deposit over the cathode's plane"),
+    "onset_time": ("s", "time when the deposit became porous"),
     "front_speed": ("m/s", "mean speed of the deposit's front since the beginning"),
     "segment": ("1", "number of the program's present segment"),
     "current_of_*": ("A/m2", "current density into the cathode by {}, over its plane"),

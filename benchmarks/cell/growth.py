@@ -1,0 +1,102 @@
+"""Measure growth to the anode: this version beside an older one, with the bound of a pass.
+
+python -m benchmarks.cell.growth                    this version alone
+python -m benchmarks.cell.growth --older DIRECTORY  beside the sources in DIRECTORY, one run after the other
+python -m benchmarks.cell.growth --side 24          24 x 24 x 24 cells; 48 by default, which takes some ten minutes
+python -m benchmarks.cell.growth --end "1 s"        to a time, in place of the anode
+
+A pass is bound by memory: it reads and writes each array of its kernels at least once. `bytes` counts these for
+solution on three axes and two ions, from the kernels' arguments; at the rate of a plain copy on this machine that is
+`bound`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+PASS: Final = 3 * (7 + 13) + 16 + 8 + 2 * 33 + 25
+"""Numbers of 8 bytes a cell in a pass, without its iterations.
+
+They are coefficients of faces (7 an axis), currents (13 an axis), the residual (16), the right-hand side of the second
+system (8), the beginning and the end of each ion's system (33), and secants (25).
+"""
+CYCLE: Final = 35 + 19
+"""The same of an iteration for the potential: three sweeps, a residual and the way back, 8/7 for coarse grids (35), and
+the vectors of conjugate gradients (19)."""
+ITERATION: Final = 2 * 8 + 14
+"""The same of an iteration for an ion: two products with the matrix, and the vectors of BiCGStab."""
+
+
+def main(arguments: list[str]) -> int:
+    """Run each version, and print one line of JSON for each."""
+    parser = argparse.ArgumentParser(description="Measure the growth of a deposit.")
+    parser.add_argument("--older", type=Path, help="sources of an older version")
+    parser.add_argument("--side", type=int, default=48, help="cells along each axis")
+    parser.add_argument("--end", default="20 s", help="end of the run, if the anode is not reached before")
+    asked = parser.parse_args(arguments)
+    rate = copy_rate()
+    found = {}
+    for name, root in (("now", Path(__file__).parents[2]), ("older", asked.older)):
+        if root is not None:
+            found[name] = measure(root, asked.side, asked.end, rate)
+            sys.stdout.write(json.dumps({"version": name, **found[name]}) + "\n")
+            sys.stdout.flush()
+    if "older" in found:
+        # Runs that end at the anode may end at different times.
+        ratio = (found["older"]["seconds"] / found["older"]["time"]) / (found["now"]["seconds"] / found["now"]["time"])
+        sys.stdout.write(json.dumps({"times faster": round(ratio, 2)}) + "\n")
+    return 0
+
+
+def measure(root: Path, side: int, end: str, rate: float) -> dict[str, Any]:
+    """Run the example `growth` on a cube of 1 mm with the sources in a folder, on one rank and one thread."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = [
+            f"grid.shape={[side] * 3}", "electrodeposition.width=1 mm", "electrodeposition.gap=1 mm",
+            "electrodeposition.growth.porosity=0.998", f"electrodeposition.time.end={end}",
+            f"electrodeposition.time.every={end}",
+        ]  # fmt: skip
+        words = [sys.executable, "-m", "minga", "run", "growth", "-n", "1", "--threads", "1", "--json"]
+        words += ["--out", f"{folder}/run", *(part for setting in settings for part in ("--set", setting))]
+        before = time.perf_counter()
+        done = subprocess.run(
+            words, env=os.environ | {"PYTHONPATH": str(root / "src")}, cwd=folder, check=True, capture_output=True
+        )
+        wall = time.perf_counter() - before
+    result = json.loads(done.stdout)
+    seen = result["observables"]
+    attempts = seen["steps_taken"] + seen["steps_rejected"]
+    numbers = seen["passes"] * PASS + seen["potential_iterations"] * CYCLE + seen["species_iterations"] * ITERATION
+    moved = 8.0 * side**3 * numbers
+    return {
+        "cells": side**3, "seconds": round(result["seconds"], 2), "wall": round(wall, 2), "time": seen["time"],
+        "deposited": seen["deposit_cells"], "attempts": attempts, "passes": seen["passes"] / attempts,
+        "potential": seen["potential_iterations"] / attempts, "species": seen["species_iterations"] / attempts,
+        "bytes": moved, "bound": round(moved / rate, 2), "times bound": round(result["seconds"] * rate / moved, 2),
+    }  # fmt: skip
+
+
+def copy_rate() -> float:
+    """Return the bytes that a plain copy of a large array reads and writes in a second; the best of ten."""
+    source = np.ones(1 << 23)
+    target = np.zeros_like(source)
+    best = 0.0
+    for _ in range(10):
+        before = time.perf_counter()
+        np.copyto(target, source)
+        best = max(best, 2.0 * source.nbytes / (time.perf_counter() - before))
+    return best
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
