@@ -20,12 +20,11 @@ from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.device import Device
-from minga.models.photodiode.transients.circuit import DriveCircuit
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Waveform
 
 from .photodiodes import device, solved
-from .transients import followed
+from .transients import followed, loaded
 
 DIODE = [
     {"material": "Si", "thickness": 0.5, "p": 3e17, "tau_n": 1e-8, "tau_p": 1e-8},
@@ -133,7 +132,7 @@ def test_a_step_ends_in_the_steady_state(kind: str) -> None:
 def test_a_barrier_that_follows_the_field_in_a_circuit() -> None:
     """The device's current, its displacement included, is that of the resistance in series."""
     resistance = 0.01
-    what = Transient(5e-8, Waveform((0.0, 0.0), (0.2, -0.5)), circuit=DriveCircuit(resistance))
+    what = Transient(5e-8, Waveform((0.0, 0.0), (0.2, -0.5)), circuit=loaded(resistance))
     rows = followed(example("barrier"), what)
     for row in rows[2:]:
         assert row["J"] == pytest.approx((row["V_source"] - row["V"]) / resistance, rel=1e-8, abs=1e-9)
@@ -146,7 +145,7 @@ def test_a_barrier_that_follows_the_field_in_a_circuit() -> None:
 def test_a_transient_with_the_anode_at_the_last_row() -> None:
     """The mirror image of a device and its contacts has the same currents in a circuit."""
     turned = made(layers=DIODE[::-1], contacts={"anode": {"at": "bottom"}, "cathode": {"at": "top"}})
-    what = Transient(1e-10, Waveform((0.0, 1e-12), (0.5, 0.3)), circuit=DriveCircuit(0.01))
+    what = Transient(1e-10, Waveform((0.0, 1e-12), (0.5, 0.3)), circuit=loaded(0.01))
     expected, found = (followed(of, what)[-1] for of in (made(), turned))
     for name in ("J", "J_conduction", "J_displacement", "V", "charge"):
         assert found[name] == pytest.approx(expected[name], rel=1e-6), name

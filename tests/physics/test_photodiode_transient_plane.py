@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -59,6 +60,20 @@ def test_a_device_that_is_uniform_across_is_one_with_one_axis(symmetry: str, evi
         far = np.abs(values - expected).max() / np.abs(expected).max()
         evidence.at_most(SECTION, f"{symmetry}, uniform across: {name} from one axis", far, 1e-11)
     assert max(row["uniformity"] for row in two) < 1e-13
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("symmetry", SYMMETRIES)
+def test_barriers_that_follow_the_field(symmetry: str) -> None:
+    """The drop of the potential is the mean over the nodes of a contact, weighted with their charge."""
+    contacts = {"anode": "ohmic", "cathode": {"kind": "schottky", "barrier": 0.3, "image_force": True}}
+    one, two = (
+        followed(made(contacts=contacts), equal_steps(4, LOADED))
+        for made in (coarse.__wrapped__, functools.partial(wide.__wrapped__, symmetry))
+    )
+    for name in ("J", "V", "charge", "J_displacement"):
+        values, expected = (np.array([row[name] for row in rows]) for rows in (two, one))
+        assert np.abs(values - expected).max() < 1e-11 * np.abs(expected).max(), name
 
 
 def left_at(device: Device, edges: tuple[np.ndarray, ...], nodes: np.ndarray) -> float:

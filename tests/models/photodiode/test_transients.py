@@ -200,3 +200,18 @@ def test_a_run_leaves_a_table_and_pictures(tmp_path: Path) -> None:
     pictures = {path.name for path in (run / "pictures").iterdir()}
     assert {"bands.png", "current-density.png", "voltage.png", "charge.png", "carriers.png", "field.png"} <= pictures
     assert "the transient ends at 1e-06 s" in result["ended"]["text"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("symmetry", ["plane", "cylinder"])
+def test_two_axes_from_a_case(symmetry: str, tmp_path: Path) -> None:
+    circuit = {"load": "50 ohm", "series": "5 ohm", "area": "100 um2"}
+    across = {"width": 1.0, "columns": 3, "symmetry": symmetry}
+    model = made(tmp_path, {"light": {"kind": "step"}, **circuit}, **across)
+    assert model.presentation.drawings[-1].point is not None
+    found = mg.run(model, steps=4, out=tmp_path / "run")
+    axis = "y" if symmetry == "plane" else "r"
+    assert f"field_{axis}" in model.output
+    assert found["t"].values[0] == 0.0
+    drop = found["V_source"] - found["V"]
+    assert drop.values == pytest.approx(found["J"].values * 1e-6 * 55.0, rel=1e-9)
