@@ -12,6 +12,8 @@ import minga as mg
 from minga.engine.comm import SerialComm
 from minga.models.automaton.export import golly_rule
 from minga.options import RunOptions
+from minga.output.directory import RunDirectory
+from minga.output.preview import read_preview
 from minga.running.growing import Growing
 from minga.running.session import execute
 
@@ -210,3 +212,19 @@ def test_frames_that_do_not_fit_are_refused_with_a_remedy(monkeypatch):
     monkeypatch.setattr("minga.running.growing_frames.total_memory", lambda: 1 << 17)
     with pytest.raises(mg.RunError, match="out="):
         mg.run(plane(GLIDER), steps=1000, every=10, **STILL)
+
+
+def test_the_live_page_gets_the_present_window(tmp_path, monkeypatch):
+    monkeypatch.setattr("minga.output.preview._INTERVAL", 0.0)
+    monkeypatch.setattr("minga.models.automaton.plane.MARGIN", {2: 33})
+    seen = []
+
+    def look(simulation):
+        (tmp_path / "run" / "watching").touch()
+        preview = read_preview(RunDirectory(tmp_path / "run"))
+        if preview is not None:
+            seen.append((simulation.step, preview.step, int(preview.values.any())))
+
+    mg.run(plane(R_PENTOMINO), steps=200, out=tmp_path / "run", observers=[mg.observer(look, steps=20)], **STILL)
+    assert seen
+    assert all(before <= step and alive for step, before, alive in seen)
