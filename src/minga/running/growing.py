@@ -80,7 +80,10 @@ class Growing:
         return found
 
     def room(self, simulation: Simulation) -> int:
-        """Return how many steps the window has room for, having replaced it if it is tight; collective."""
+        """Return how many steps the window has room for, having replaced it if it is tight; collective.
+
+        0 if no window with more room fits in memory; the run then has ended.
+        """
         if simulation.step >= self._due:
             alive = self._alive(simulation)
             if alive is not None and self._steps(alive) < FEWEST:

@@ -167,7 +167,7 @@ def _advance(simulation: Simulation, agenda: Agenda, pace: Pace, growing: Growin
         count = min(chunk, pace.plan(simulation, agenda.next_time()), agenda.next_step() - simulation.step)
         if growing is not None:
             count = min(count, growing.room(simulation))
-            if simulation.ended is not None:
+            if count == 0:  # no larger window fits in memory
                 agenda.observe()
                 break
         count, outcome, simulation.latest = stepper.run(simulation.step, count)
