@@ -12,6 +12,8 @@ import minga as mg
 from minga.engine.comm import SerialComm
 from minga.models.automaton.export import golly_rule
 from minga.options import RunOptions
+from minga.output.directory import RunDirectory
+from minga.output.preview import read_preview
 from minga.running.growing import Growing
 from minga.running.session import execute
 
@@ -187,3 +189,42 @@ def test_a_case_places_its_pattern_and_exports_true_coordinates(tmp_path):
     attributes = mg.open(tmp_path / "run").attrs
     rule = golly_rule(attributes)
     assert (rule.text, rule.corner((1, 1))) == ("B3/S23", (int(run.y[0] - 0.5), int(run.x[0] - 0.5)))
+
+
+def test_a_run_ends_with_its_frames_where_memory_does(monkeypatch):
+    monkeypatch.setattr("minga.running.growing.total_memory", lambda: 1 << 20)
+    monkeypatch.setattr("minga.models.automaton.plane.MARGIN", {2: 64})
+    guns = "patterns/gosper-glider-gun.rle"
+    model = mg.automaton("B3/S23", (9, 36), init=guns, boundary="unbounded", storage="bytes")
+    run = mg.run(model, steps=20000, every=100, **STILL)
+    assert "does not fit in memory" in run.attrs["ended"]
+    assert run.attrs["steps"] == run.step.values[-1] < 20000
+    assert run.cell.values[-1].sum() == run.population.values[-1]
+
+
+@pytest.mark.parametrize(("setting", "key"), [({"region": {"x": (0, 4)}}, "region"), ({"device": "gpu"}, "device")])
+def test_settings_that_a_plane_cannot_have_are_refused(setting, key):
+    with pytest.raises(mg.CaseError, match=key):
+        mg.run(plane(GLIDER), steps=4, **setting, **STILL)
+
+
+def test_frames_that_do_not_fit_are_refused_with_a_remedy(monkeypatch):
+    monkeypatch.setattr("minga.running.growing_frames.total_memory", lambda: 1 << 17)
+    with pytest.raises(mg.RunError, match="out="):
+        mg.run(plane(GLIDER), steps=1000, every=10, **STILL)
+
+
+def test_the_live_page_gets_the_present_window(tmp_path, monkeypatch):
+    monkeypatch.setattr("minga.output.preview._INTERVAL", 0.0)
+    monkeypatch.setattr("minga.models.automaton.plane.MARGIN", {2: 33})
+    seen = []
+
+    def look(simulation):
+        (tmp_path / "run" / "watching").touch()
+        preview = read_preview(RunDirectory(tmp_path / "run"))
+        if preview is not None:
+            seen.append((simulation.step, preview.step, int(preview.values.any())))
+
+    mg.run(plane(R_PENTOMINO), steps=200, out=tmp_path / "run", observers=[mg.observer(look, steps=20)], **STILL)
+    assert seen
+    assert all(before <= step and alive for step, before, alive in seen)

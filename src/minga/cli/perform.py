@@ -18,7 +18,7 @@ from minga.running.goal import ending_time
 from minga.running.growing import Growing
 from minga.running.observer import Observer
 from minga.running.observers.ending import LastStep
-from minga.running.observers.progress import Progress, previews, progress_of
+from minga.running.observers.progress import Progress, preview_of, progress_of
 from minga.running.past import Past
 from minga.running.run_output import RunOutput, has_checkpoints
 from minga.running.session import execute
@@ -130,7 +130,7 @@ def _perform(
             comm,
             options,
             case.fields,
-            [kept.observer, *previews(live, growing), Progress(progress), *more],
+            [kept.observer, preview_of(live, growing), Progress(progress), *more],
             recorder=kept.snapshots,
             keeper=kept.keeper,
             asked=stop,

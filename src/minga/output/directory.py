@@ -230,14 +230,15 @@ class RunDirectory:
 
     @classmethod
     def open_early(cls, path: Path) -> RunDirectory:
-        """Open a run that may still be starting, so that it has no fields yet.
+        """Open a run that may still be starting, or writes its frames at the end, so that it has no fields yet.
 
         Raises
         ------
         CaseError
             If ``path`` is not a run.
         """
-        return cls(path) if (path / "case.toml").is_file() else cls.open(path)
+        early = cls(path)
+        return early if (path / "case.toml").is_file() or early.progress.is_file() else cls.open(path)
 
     def settle(self) -> None:
         """Remove files used only while the run continues, and incomplete files of a process that was killed."""

@@ -34,11 +34,14 @@ class LiveRecord:
         """Return on rank 0 whether somebody wants to see the field now."""
         return self._watch_detector()
 
-    def update_preview(self, step: int, engine: Engine, entry: dict[str, Any]) -> None:
-        """Write the field as it is now, and the lines of the ledger so far; collective."""
+    def update_preview(self, step: int, engine: Engine, entry: dict[str, Any], model: Model | None = None) -> None:
+        """Write the field as it is now, and the lines of the ledger so far; collective.
+
+        `model` is the present one, if its grid has been replaced since the run began.
+        """
         began = time.perf_counter()
         wanted = self._watch_detector.field if self._comm.rank == 0 else ""
-        preview = take_preview(self._model, engine, step, wanted)
+        preview = take_preview(model or self._model, engine, step, wanted)
         entries = self._comm.gather(entry)
         if preview is not None and entries is not None:
             write_preview(self._directory, preview)

@@ -18,16 +18,22 @@ from minga.engine.growth import Growth
 from minga.engine.model import Model
 from minga.engine.sparse import SparseValues, gather_sparse
 from minga.engine.state import write_registers
+from minga.errors import CaseError
+from minga.lang.types import itemsize
+from minga.options import RunOptions
 from minga.output.digest import mix64
+from minga.plan.machine.resources import total_memory
 from minga.running.simulation import Simulation
 from minga.space.bit_words import WORD, unpack
 from minga.space.box import Box
 from minga.space.field import Slot
 
-__all__ = ["Growing", "plane_digest", "put_sparse", "slot_unit", "sparse_cells"]
+__all__ = ["Growing", "check_options", "plane_digest", "put_sparse", "slot_unit", "sparse_cells"]
 
 FEWEST: Final = 32
 """Steps that a window must leave room for; a tighter one is replaced."""
+SHARE: Final = 0.4
+"""Share of a node's memory that windows may take; while they are replaced there are two."""
 
 
 class Growing:
@@ -74,15 +80,39 @@ class Growing:
         return found
 
     def room(self, simulation: Simulation) -> int:
-        """Return how many steps the window has room for, having replaced it if it is tight; collective."""
+        """Return how many steps the window has room for, having replaced it if it is tight; collective.
+
+        0 if no window with more room fits in memory; the run then has ended.
+        """
         if simulation.step >= self._due:
             alive = self._alive(simulation)
             if alive is not None and self._steps(alive) < FEWEST:
+                window = self.growth.roomy(alive)
+                if self._bytes(window) > self._memory():
+                    spans = " x ".join(map(str, alive.shape))
+                    simulation.end(
+                        f"the cells span {spans} cells of the plane, and a larger grid does not fit in memory"
+                    )
+                    return 0
                 state = simulation.stepper.state
                 registers = state.registers(simulation.engine)
-                self.replace(simulation, self.growth.roomy(alive), self.values(state.changing), registers)
+                self.replace(simulation, window, self.values(state.changing), registers)
             self._due = simulation.step + (FEWEST if alive is None else self._steps(alive))
         return self._due - simulation.step
+
+    def _bytes(self, window: Box) -> float:
+        """Return the bytes of a rank's part of a window."""
+        fields = sum(field.slots * field.points.size * itemsize(field.dtype) for field in self.model.fields)
+        return fields / self.model.grid.size * window.size / self.engine.comm.size
+
+    def _memory(self) -> float:
+        """Return the bytes that a window may take of each rank's memory, the same on all ranks; collective."""
+        comm = self.engine.comm
+        nodes = comm.bcast(comm.gather(comm.node))
+        known = total_memory()
+        words = np.array([np.iinfo(np.int64).max if known is None else int(SHARE * known) // nodes.count(comm.node)])
+        comm.allreduce(words, "min")
+        return float(words[0])
 
     def _steps(self, alive: Box) -> int:
         """Return the number of steps in which nothing from a box can cross the margin of the window."""
@@ -130,6 +160,18 @@ class Growing:
         if self.model.observe is not None:
             self.engine.prepare(self.model.observe, looped=False)
         self._due = simulation.step
+
+
+def check_options(options: RunOptions) -> None:
+    """Raise CaseError for settings that a run on an unbounded plane cannot have."""
+    if options.run.device != "cpu":
+        raise CaseError("an unbounded plane runs on CPUs only", key="run.device", remedy='write device = "cpu"')
+    if options.output.region is not None:
+        raise CaseError(
+            "a part of the cells of an unbounded plane, whose frames are as large as its pattern",
+            key="output.region",
+            remedy="leave it out, and select cells by their coordinates: run.cell.sel(x=slice(-50, 50))",
+        )
 
 
 def slot_unit(model: Model, slot: Slot) -> tuple[int, ...]:

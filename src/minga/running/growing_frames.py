@@ -12,6 +12,7 @@ from minga.engine.begin import start
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.errors import RunError
+from minga.plan.machine.resources import total_memory
 from minga.running.growing import Growing, put_sparse, slot_unit
 from minga.running.observers.frames import Recorder
 from minga.space.box import Box
@@ -19,8 +20,8 @@ from minga.space.field import Slot
 
 __all__ = ["GrowingFrames"]
 
-MOST_CELLS: Final = 1 << 33
-"""Cells of the largest frame that is written."""
+SHARE: Final = 0.4
+"""Share of the memory that frames may take."""
 
 
 class GrowingFrames:
@@ -32,10 +33,12 @@ class GrowingFrames:
         The window of the run.
     recorder
         Returns what writes frames of the model on the last window.
+    held
+        Whether all frames are held in memory, and not only one at a time.
     """
 
-    def __init__(self, growing: Growing, recorder: Callable[[Model], Recorder]) -> None:
-        self._growing, self._make = growing, recorder
+    def __init__(self, growing: Growing, recorder: Callable[[Model], Recorder], *, held: bool) -> None:
+        self._growing, self._make, self._held = growing, recorder, held
         self._written: dict[str, Any] | None = None
 
     def take(self, step: int, engine: Engine) -> None:
@@ -89,10 +92,12 @@ class GrowingFrames:
                     box = Box(tuple(map(int, low)), tuple(map(int, high)))
                     whole = box if whole is None else whole.hull(box)
         window = self._growing.growth.window if whole is None else self._growing.growth.tight(whole)
-        if window.size > MOST_CELLS:
+        several, memory = len(self._growing.frames) if self._held else 1, total_memory()
+        if memory is not None and window.size * several > SHARE * memory:
+            spans = " x ".join(map(str, window.shape))
             raise RunError(
-                f"the frames of the run span {' x '.join(map(str, window.shape))} cells: too many to write",
-                remedy="end the run earlier; observables alone need no frames",
+                f"{several} frame{'s' * (several > 1)} of {spans} cells do not fit in memory",
+                remedy="keep fewer (every=), write them into a directory (out=), or end the run earlier",
             )
         return window
 

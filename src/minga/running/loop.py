@@ -169,6 +169,9 @@ def _advance(simulation: Simulation, agenda: Agenda, pace: Pace, growing: Growin
         count = min(chunk, pace.plan(simulation, agenda.next_time()), agenda.next_step() - simulation.step)
         if growing is not None:
             count = min(count, growing.room(simulation))
+            if count == 0:  # no larger window fits in memory
+                agenda.observe()
+                break
         count, outcome, simulation.latest = stepper.run(simulation.step, count)
         simulation.step += count
         simulation.seconds += simulation.latest

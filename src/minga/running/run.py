@@ -253,7 +253,7 @@ def _in_memory(
             frames.variables = [one.variable for one in kept]
             return WholeFrames(model, kept, frames.keep)
 
-        recorder = whole_frames(model) if growing is None else GrowingFrames(growing, whole_frames)
+        recorder = whole_frames(model) if growing is None else GrowingFrames(growing, whole_frames, held=True)
         outcome = execute(model, comm, options, chosen, watching, recorder=recorder, asked=stop, growing=growing)
         model = frames.model
     except BaseException as error:

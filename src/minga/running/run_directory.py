@@ -32,7 +32,7 @@ from minga.running.finishing import note_failure
 from minga.running.goal import Goal
 from minga.running.growing import Growing
 from minga.running.observer import Observer
-from minga.running.observers.progress import Progress, previews
+from minga.running.observers.progress import Progress, preview_of
 from minga.running.run_output import RunOutput, check_unfinished, finished_result, has_checkpoints
 from minga.running.session import Outcome, execute
 from minga.running.simulation import Simulation
@@ -134,7 +134,7 @@ def run_in_directory(
                     comm,
                     options,
                     fields,
-                    [kept.observer, *previews(live, growing), Progress(progress), *observers],
+                    [kept.observer, preview_of(live, growing), Progress(progress), *observers],
                     recorder=kept.snapshots,
                     keeper=kept.keeper,
                     asked=stop,

@@ -141,7 +141,9 @@ class RunOutput:
             comm.barrier()
             return store(model, [model.field(field.name) for field in fields], False)
 
-        snapshots = store(model, fields, resume) if growing is None else GrowingFrames(growing, store_of_plane)
+        snapshots = (
+            store(model, fields, resume) if growing is None else GrowingFrames(growing, store_of_plane, held=False)
+        )
         intervals = [every, observe]
         series = SeriesFile(directory)
 

@@ -28,7 +28,7 @@ from minga.output.ledger import blocks_entry, ledger_entry, levels_entry, machin
 from minga.output.trace import RankTrace, Stopwatch, events_a_thread, gather_traces
 from minga.plan.resolve import ResolvedPlan, balancer_of, resolve
 from minga.running.goal import ending_time
-from minga.running.growing import Growing, plane_digest
+from minga.running.growing import Growing, check_options, plane_digest
 from minga.running.growing_state import GrowingState
 from minga.running.loop import Result, drive
 from minga.running.observer import Observer
@@ -125,6 +125,8 @@ def execute(
     Outcome
         The result of the run.
     """
+    if growing is not None:
+        check_options(options)
     output = Stopwatch(keep=options.output.trace)
     resolved = resolve(model, comm, options, cpus, asked)
     balancer = None if growing is not None else balancer_of(model, comm, options, resolved, on_drop)

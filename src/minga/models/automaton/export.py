@@ -13,7 +13,7 @@ from minga.models.automaton.golly import CORNER, NOTE, PATTERN
 from minga.output.directory import write_whole
 from minga.output.export import Export, ExportFormat
 
-__all__ = ["RLE", "PatternRule", "golly_rule"]
+__all__ = ["MACROCELL", "RLE", "PatternRule", "golly_rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,18 +55,32 @@ def golly_rule(attributes: Mapping[str, Any]) -> PatternRule:
 def _write_rle(export: Export) -> None:
     from minga.models.automaton.patterns import write_rle
 
-    cells: NDArray[Any] = export.values()
-    if cells.ndim != 2 or cells.dtype.kind not in "bui" or (cells.size and not 0 <= cells.min() <= cells.max() <= 255):
-        raise CaseError(
-            f"run-length encoding is for states 0 to 255 on two axes; {export.field} is {cells.ndim}-dimensional "
-            f"{cells.dtype}" + (f" from {cells.min()} to {cells.max()}" if cells.size else ""),
-            key="--format",
-            remedy="write it as npy",
-        )
-    rule = golly_rule(export.reader.group.attrs)
+    cells, rule = _states(export, "run-length encoding"), golly_rule(export.reader.group.attrs)
     corner = rule.corner(cells.shape)
     text = write_rle(cells, rule.text, rule.comments, generation=export.step, position=corner)
     write_whole(export.path, text)
 
 
+def _write_macrocell(export: Export) -> None:
+    from minga.models.automaton.macrocell import write_macrocell
+
+    cells, rule = _states(export, "a macrocell file"), golly_rule(export.reader.group.attrs)
+    corner = rule.corner(cells.shape) or (0, 0)
+    write_whole(export.path, write_macrocell(cells, rule.text, rule.comments, export.step, corner))
+
+
+def _states(export: Export, what: str) -> NDArray[Any]:
+    """Return the cells to write; raise CaseError unless they are states on two axes."""
+    cells: NDArray[Any] = export.values()
+    if cells.ndim != 2 or cells.dtype.kind not in "bui" or (cells.size and not 0 <= cells.min() <= cells.max() <= 255):
+        raise CaseError(
+            f"{what} is for states 0 to 255 on two axes; {export.field} is {cells.ndim}-dimensional "
+            f"{cells.dtype}" + (f" from {cells.min()} to {cells.max()}" if cells.size else ""),
+            key="--format",
+            remedy="write it as npy",
+        )
+    return cells
+
+
 RLE = ExportFormat("Golly and other programs for automata: states 0 to 255 on two axes", _write_rle)
+MACROCELL = ExportFormat("Golly: states 0 to 255 on two axes, with equal squares written once", _write_macrocell)

@@ -2,7 +2,7 @@
 
 A case may write for `automaton.init` (paths: beside the case, or a file that ships with minga):
 
-    "patterns/glider.rle"                       a pattern (.rle, .cells, .lif, .npy or .png), centred
+    "patterns/glider.rle"                       a pattern (.rle, .cells, .lif, .mc, .npy or .png), centred
     {pattern = "glider.rle", at = [2, 3]}       the same, with its first cell at this row and column
     [[0, 1, 0], [0, 0, 1], [1, 1, 1]]           a pattern written out
     {soup = 0.375, seed = 1}                    cells of state 1 with this probability; [0.3, 0.1]: of states 1 and 2
@@ -42,7 +42,7 @@ FORMS: Final = (
     'write a file ("glider.rle", "cells.npy", "file.py:name"), rows of states, {soup = 0.3, seed = 1}, '
     '{pattern = "glider.rle", at = [0, 0]}, {fill = 1.0}, or one of these for each field'
 )
-TEXT_FILES: Final = (".rle", ".cells", ".lif", ".life")
+TEXT_FILES: Final = (".rle", ".cells", ".lif", ".life", ".mc")
 PATTERN_FILES: Final = (*TEXT_FILES, ".npy", ".png")
 SOUP_STREAM: Final = 0x50075007
 

@@ -17,7 +17,17 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 
-__all__ = ["Pattern", "read_cells", "read_coordinates", "read_pattern", "read_rle", "write_rle"]
+__all__ = [
+    "MOST_CELLS",
+    "SMALLER",
+    "Pattern",
+    "PatternError",
+    "read_cells",
+    "read_coordinates",
+    "read_pattern",
+    "read_rle",
+    "write_rle",
+]
 
 States = NDArray[np.uint8]
 
@@ -28,8 +38,8 @@ _POSITION: Final = re.compile(r"Pos\s*=\s*(-?[0-9]{1,18})\s*,\s*(-?[0-9]{1,18})"
 _GENERATION: Final = re.compile(r"Gen\s*=\s*([0-9]{1,18})")
 _COORDINATES: Final = re.compile(r"([+-]?[0-9]{1,18})\s+([+-]?[0-9]{1,18})")
 _LINE: Final = 70
-_MOST_CELLS: Final = 1 << 28
-_SMALLER: Final = "use a smaller pattern"
+MOST_CELLS: Final = 1 << 28
+SMALLER: Final = "use a smaller pattern"
 _CELLS: Final = "cells are b and o (or . and A to X, pA to yO), $ ends a row, ! the pattern"
 
 
@@ -67,7 +77,7 @@ class Pattern:
 
 
 def read_pattern(path: Path, key: str = "automaton.init") -> Pattern:
-    """Read the pattern in a file by its extension: .rle, .cells, .lif, .life. A CaseError names `key` and the line.
+    """Read the pattern in a file by its extension: .rle, .cells, .lif, .life, .mc. Errors name `key` and the line.
 
     Parameters
     ----------
@@ -87,9 +97,10 @@ def read_pattern(path: Path, key: str = "automaton.init") -> Pattern:
         raise CaseError(f"cannot read the pattern {str(path)!r}: {error.strerror}", key=key) from error
     if not text.strip():
         raise CaseError(f"the pattern {str(path)!r} is empty", key=key, remedy="write x = 0, y = 0 and ! for no cells")
-    read = {".cells": read_cells, ".lif": read_coordinates, ".life": read_coordinates}.get(
-        path.suffix.lower(), read_rle
-    )
+    from minga.models.automaton.macrocell import read_macrocell
+
+    known = {".cells": read_cells, ".lif": read_coordinates, ".life": read_coordinates, ".mc": read_macrocell}
+    read = known.get(path.suffix.lower(), read_rle)
     try:
         return read(text)
     except PatternError as error:
@@ -125,10 +136,10 @@ def read_rle(text: str) -> Pattern:
     for _, line in head:
         if header := _HEADER.fullmatch(line.strip()):
             padded = max(rows, int(header[2])), max(columns, int(header[1]))
-            rows, columns = padded if padded[0] * padded[1] <= _MOST_CELLS else (rows, columns)
+            rows, columns = padded if padded[0] * padded[1] <= MOST_CELLS else (rows, columns)
             rule, _, bounds = (part.strip() or None for part in (header[3] or "").partition(":"))
-    if rows * columns > _MOST_CELLS:
-        raise PatternError(f"the pattern is {rows} x {columns} cells large", 1, _SMALLER)
+    if rows * columns > MOST_CELLS:
+        raise PatternError(f"the pattern is {rows} x {columns} cells large", 1, SMALLER)
     cells = np.zeros((rows, columns), np.uint8)
     for row, column, length, state in runs:
         cells[row, column : column + length] = state
@@ -153,8 +164,8 @@ def _runs(lines: list[tuple[int, str]]) -> Iterator[tuple[int, int, int, int]]:
     row = column = 0
     for number, count, item in _items(lines):
         length = int(count) if count else 1
-        if length > _MOST_CELLS:
-            raise PatternError(f"a run of {length} cells", number, _SMALLER)
+        if length > MOST_CELLS:
+            raise PatternError(f"a run of {length} cells", number, SMALLER)
         if item == "$":
             row, column = row + length, 0
             continue
@@ -175,8 +186,8 @@ def _items(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str, str]]:
         for character in "".join(line.split()):
             if not prefix and character in "0123456789":
                 count += character
-                if int(count) > _MOST_CELLS * 10**9:  # there may be any number of digits
-                    raise PatternError(f"a run of {count} cells or more", number, _SMALLER)
+                if int(count) > MOST_CELLS * 10**9:  # there may be any number of digits
+                    raise PatternError(f"a run of {count} cells or more", number, SMALLER)
             elif not prefix and character == "!":
                 return
             elif not prefix and "p" <= character <= "y":
@@ -314,8 +325,8 @@ def read_coordinates(text: str) -> Pattern:
     rows, columns = zip(*cells, strict=True)
     top, left = min(rows), min(columns)
     height, width = max(rows) - top + 1, max(columns) - left + 1
-    if height * width > _MOST_CELLS:
-        raise PatternError(f"the pattern is {height} x {width} cells large", 1, _SMALLER)
+    if height * width > MOST_CELLS:
+        raise PatternError(f"the pattern is {height} x {width} cells large", 1, SMALLER)
     states = np.zeros((height, width), np.uint8)
     states[np.subtract(rows, top), np.subtract(columns, left)] = 1
     return Pattern(states, position=(top, left))

@@ -17,7 +17,7 @@ from minga.running.schedule import Schedule
 from minga.running.simulation import Simulation
 from minga.view import progress as views
 
-__all__ = ["Preview", "Progress", "previews", "progress_of"]
+__all__ = ["Preview", "Progress", "preview_of", "progress_of"]
 
 
 def progress_of(simulation: Simulation, seconds: float, updates: int, end: float | None) -> views.Progress:
@@ -96,6 +96,8 @@ class Preview(Observer):
             self._show(simulation.step, engine, entry)
 
 
-def previews(live: LiveRecord, growing: Growing | None) -> list[Preview]:
-    """Return the observer that shows the state during a run; none on an unbounded plane, whose grid changes."""
-    return [Preview(live.is_watched, live.update_preview)] if growing is None else []
+def preview_of(live: LiveRecord, growing: Growing | None) -> Preview:
+    """Return the observer that shows the state during a run; that of an unbounded plane on its present window."""
+    if growing is None:
+        return Preview(live.is_watched, live.update_preview)
+    return Preview(live.is_watched, lambda step, engine, entry: live.update_preview(step, engine, entry, growing.model))
