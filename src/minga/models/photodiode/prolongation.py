@@ -56,15 +56,14 @@ def _levels(level: Floats, sign: float, resistances: Floats, parts: Numbers, old
     found = np.empty(old[-1] + 1)
     found[old] = level
     change = np.clip(-sign * np.diff(level), -_FAR, _FAR)
+    inside = np.arange(int(parts.max())) < parts[:, None]
+    own = np.zeros(inside.shape)
+    own[inside] = resistances
+    own /= own.sum(axis=1, keepdims=True)
     for k in range(1, int(parts.max())):
         cells = np.flatnonzero(parts > k)
-        own = [
-            resistances[old[cells] + np.minimum(j, parts[cells] - 1)] * (j < parts[cells]) for j in range(parts.max())
-        ]
-        before, after = sum(own[:k]), sum(own[k:])
-        found[old[cells] + k] = level[cells] - sign * _mean(
-            before / (before + after), after / (before + after), change[cells]
-        )
+        mean = _mean(own[cells, :k].sum(axis=1), own[cells, k:].sum(axis=1), change[cells])
+        found[old[cells] + k] = level[cells] - sign * mean
     return found
 
 
@@ -72,4 +71,6 @@ def _mean(share: Floats, rest: Floats, change: Floats) -> Floats:
     """Return ln(rest + share exp(change)), share + rest being 1; neither of them is known from the other."""
     small = np.abs(change) <= 1.0
     near = portable.log1p(share * portable.expm1(np.where(small, change, 0.0)))
-    return np.where(small, near, portable.log(np.maximum(rest + share * portable.exp(change), _EMPTY)))
+    far = portable.log(np.maximum(rest + share * portable.exp(change), _EMPTY))
+    found: Floats = np.where(small, near, far)
+    return found
