@@ -13,7 +13,7 @@ import pytest
 from minga.case.load import load_model, read_settings
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
-from minga.models.photodiode.adaptation import adapted, estimate
+from minga.models.photodiode.adaptation import adapted, estimate, measured
 from minga.models.photodiode.case_layers import mesh_of_case, stack_of
 from minga.models.photodiode.prolongation import prolonged
 from minga.models.photodiode.solver.changes import Changes
@@ -23,7 +23,7 @@ from minga.models.photodiode.structure.mesh import Mesh, graded, split, uniform
 from minga.models.photodiode.varied import Varied
 
 from .photodiodes import EXAMPLES, merged, solved, table
-from .test_photodiode_slopes import COARSE, avalanche
+from .test_photodiode_slopes import COARSE, avalanche, frozen, lowered, surfaces, tunnelling
 
 FORWARD, REVERSE, LIT = Problem((0.5,)), Problem((-1.0,)), Problem((2.0,), ("lit",))
 
@@ -32,7 +32,8 @@ def start(name: str) -> tuple[Mesh, Callable[[Mesh], Device]]:
     """A coarse mesh, and the device of a mesh."""
     tables = {
         "si-1": merged(table("si-1"), {"mesh": COARSE}), "msm": merged(table("msm"), {"mesh": {"nodes": 41}}),
-        "apd": avalanche(),
+        "apd": avalanche(), "tunnelling": tunnelling(), "surfaces": surfaces(), "frozen": frozen(),
+        "lowered": lowered(mesh={"nodes": 41}),
     }  # fmt: skip
     settings = read_settings("photodiode", tables[name])
     stack = stack_of(settings, EXAMPLES)
@@ -107,6 +108,51 @@ def test_the_estimate_is_the_error(name: str, problem: Problem | None, halvings:
     assert found.errors.shape == (1, mesh.lengths.size)
     assert 1 / 2 < found.errors.sum() / true < 2, (found.errors.sum(), true)
     assert found.relative == abs(found.errors.sum())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "problem", "times"),
+    [
+        ("surfaces", FORWARD, 2), ("frozen", Problem((0.7,)), 2), ("lowered", Problem((2.0,)), 2),
+        ("apd", Problem((-56.0,), ("lit",)), 3), ("apd", Problem((-60.0,), ("lit",)), 3),
+    ],
+)  # fmt: skip
+def test_the_estimated_and_measured_error_is_not_too_small(name: str, problem: Problem, times: int) -> None:
+    """Also where the barrier at a contact follows the field, which makes the error one of first order."""
+    mesh, made = start(name)
+    fine = split(mesh, np.full(mesh.lengths.size, 27 if times == 3 else 32))
+    found = measured(estimate(mesh, made, problem), mesh, made, problem)
+    true = current(made(fine), problem) / found.currents[0] - 1.0
+    assert 0.8 < found.relative / abs(true) < 4.0, (found.relative, found.measured, true)
+
+
+@pytest.mark.slow
+def test_an_estimate_that_is_small_by_chance_does_not_end_the_adaptation() -> None:
+    """Contributions of both signs cancel to 5e-4, where the currents differ by 1 % from those on a finer mesh."""
+    mesh, made = start("tunnelling")
+    problem = Problem((-20.0,))
+    first = estimate(mesh, made, problem)
+    assert first.relative < 1e-3
+    found = adapted(mesh, made, problem, 5e-3, 3000)
+    assert found.mesh.nodes.size > mesh.nodes.size
+    assert found.found.relative <= 5e-3
+    exact = current(made(split(mesh, np.full(mesh.lengths.size, 27))), problem)
+    assert abs(exact / found.found.currents[0] - 1.0) < 5e-3
+    assert abs(exact / first.currents[0] - 1.0) > 1e-2
+
+
+@pytest.mark.slow
+def test_carriers_that_drift_fast_are_prolonged_without_round_off() -> None:
+    """Each distance drops 50 kT/q at -60 V: shares of it next to 0 and 1 both matter; otherwise contributions of 10 %
+    of the current appear at every node.
+    """
+    mesh, made = start("apd")
+    found = estimate(mesh, made, Problem((-60.0,), ("lit",)))
+    device = made(mesh)
+    mult = next(layer for layer in device.layers if layer.name == "Mult")
+    inside = found.errors[0, mult.first + 2 : mult.last - 2]
+    assert np.abs(inside).max() < 0.02
 
 
 @pytest.mark.slow

@@ -45,6 +45,37 @@ def schottky() -> dict[str, Any]:
     return merged(table("msm"), {"mesh": {"nodes": 81}})
 
 
+def tunnelling(**changes: Any) -> dict[str, Any]:
+    """A photodiode of InGaAs between InP, through which carriers tunnel from band to band and to traps."""
+    layers = [
+        {"name": "p", "material": "InP", "thickness": 0.5, "p": 1e18},
+        {"name": "i", "material": "InGaAs", "thickness": 1.0, "n": 1e15},
+        {"name": "n", "material": "InP", "thickness": 0.5, "n": 1e18},
+    ]
+    return {
+        "bias": [-20.0], "contacts": {"anode": "ohmic", "cathode": "ohmic"}, "mobility": "field", "layers": layers,
+        "mesh": {"graded": {"first": "5 nm", "growth": 1.4, "cap": "100 nm"}},
+        "tunnelling": {"band_to_band": True, "trap_assisted": True}, **changes,
+    }  # fmt: skip
+
+
+def surfaces() -> dict[str, Any]:
+    """A silicon diode with a surface inside, and an anode that recombines minority carriers slowly."""
+    plane = {"x": 1.0, "velocity_n": 1e4, "velocity_p": 2e4}
+    return merged(silicon(), {"surfaces": [plane], "contacts": {"anode": {"recombination": 1e3}}})
+
+
+def frozen() -> dict[str, Any]:
+    """A silicon diode whose dopants are not all ionised."""
+    return merged(silicon(), {"incomplete_ionisation": True, "temperature": 200.0})
+
+
+def lowered(**changes: Any) -> dict[str, Any]:
+    """A detector whose barriers the image force lowers, and through which carriers tunnel."""
+    contact = {"kind": "schottky", "barrier": 0.65, "image_force": True, "tunnelling": True}
+    return merged(schottky(), {"contacts": {"anode": contact, "cathode": dict(contact)}, **changes})
+
+
 def assert_slopes(devices: Varied, x: Sequence[float], problem: Problem, width: float = 1e-4) -> None:
     """Each derivative against differences of fourth order between full solutions."""
     problem = replace(problem, tolerance=ACCURATE)
@@ -103,6 +134,58 @@ def test_all_models_together() -> None:
 def test_between_schottky_contacts() -> None:
     devices = Varied(schottky(), ["layers.InP.n", "layers.InP.thickness", "contacts.anode.barrier"])
     assert_slopes(devices, [1e15, 2.0, 0.65], Problem((0.5, 2.0), ("dark", "lit")))
+
+
+@pytest.mark.slow
+def test_tunnelling_from_band_to_band_and_to_traps() -> None:
+    devices = Varied(tunnelling(), ["layers.i.n", "layers.i.thickness", "temperature"])
+    assert_slopes(devices, [1e15, 1.0, 300.0], Problem((-10.0, -20.0)))
+
+
+@pytest.mark.slow
+def test_surfaces_and_contacts_that_recombine_slowly() -> None:
+    keys = ["layers.p.p", "surfaces[0].velocity_n", "contacts.anode.recombination"]
+    assert_slopes(Varied(surfaces(), keys), [1e17, 1e4, 1e3], Problem((0.5, -1.0)))
+
+
+@pytest.mark.slow
+def test_dopants_that_are_not_all_ionised() -> None:
+    devices = Varied(frozen(), ["layers.p.p", "layers.p.thickness", "temperature"])
+    assert_slopes(devices, [3e17, 5.0, 200.0], Problem((0.7, -1.0)))
+
+
+@pytest.mark.slow
+def test_barriers_that_follow_the_field() -> None:
+    devices = Varied(lowered(), ["layers.InP.n", "layers.InP.thickness", "contacts.cathode.barrier"])
+    assert_slopes(devices, [1e15, 2.0, 0.65], Problem((2.0,), ("dark", "lit")))
+
+
+@pytest.mark.slow
+def test_the_remainder_falls_with_the_square_of_the_step() -> None:
+    """Taylor's theorem along a direction in which all parameters change, for a device with all these effects."""
+    contacts = {"anode": {"recombination": 1e4}, "cathode": {"kind": "schottky", "barrier": 0.2, "image_force": True}}
+    changes = {"surfaces": [{"x": 0.25, "velocity_n": 1e5, "velocity_p": 1e5}], "statistics": "fermi-dirac"}
+    made = merged(tunnelling(**changes), {"contacts": contacts})
+    keys = ["layers.p.p", "layers.i.n", "layers.i.thickness", "surfaces[0].velocity_n", "contacts.cathode.barrier"]
+    devices, x = Varied(made, keys), np.array([1e18, 1e15, 1.0, 1e5, 0.2])
+    problem = Problem((-15.0,), tolerance=ACCURATE)
+    found = slopes(devices, list(x), problem)
+    direction = x * np.array([1.0, -2.0, 0.5, 1.0, 0.5])
+    left = []
+    for size in (4e-3, 2e-3, 1e-3):
+        seen = solved(devices(list(x + size * direction)), problem)[0]["J"]
+        left.append(seen - found.values["J"][0] - size * float(found.slopes["J"][0] @ direction))
+    assert left[0] / left[1] == pytest.approx(4.0, rel=0.03)
+    assert left[1] / left[2] == pytest.approx(4.0, rel=0.03)
+
+
+@pytest.mark.slow
+def test_a_surface_and_tunnelling_with_two_axes() -> None:
+    side = {"y": 0.0, "x": [0.0, 2.0], "velocity_n": 1e5, "velocity_p": 1e5}
+    mesh = {"graded": {"first": "20 nm", "growth": 2.0, "cap": "400 nm"}}
+    made = tunnelling(surfaces=[side], width=3.0, columns=4, mesh=mesh)
+    devices = Varied(made, ["layers.i.n", "surfaces[0].velocity_p", "width"])
+    assert_slopes(devices, [1e15, 1e5, 3.0], Problem((-15.0,)))
 
 
 @pytest.mark.slow
@@ -187,6 +270,14 @@ def test_what_has_no_derivative_is_refused() -> None:
 
     with pytest.raises(CaseError, match="x\\[0\\] changes which effects the device includes"):
         slopes(devices, [1.0], Problem((0.0,)))
+
+    def turned(x: Any) -> Any:
+        sides = [{"p": x[0] - 1e17}, {"n": 2e17 - x[0]}] if x[0] > 1e17 else [{"n": 1e17 - x[0]}, {"p": x[0]}]
+        layers = [{"name": name, "material": "Si", "thickness": 5.0, **side} for name, side in zip("pn", sides)]
+        return device_of(read_settings("photodiode", surfaces() | {"layers": layers}), examples()["si-1"].parent)
+
+    with pytest.raises(CaseError, match="x\\[0\\] changes which effects the device includes"):
+        slopes(turned, [1e17 * (1 + 1e-7)], Problem((0.0,)), steps=[1e11])
     table_ = merged(table("planar"), {"contacts": {"cathode": {"at": "top", "y": [12.0, 20.0]}}})
     with pytest.raises(CaseError, match="contacts are on the same side"):
         slopes(Varied(table_, ["temperature"]), [300.0], Problem((0.0,)))

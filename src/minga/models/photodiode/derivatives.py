@@ -208,7 +208,14 @@ def _places(device: Device) -> list[float]:
 
 def _check_structure(own: Coefficients, other: Coefficients, name: str) -> None:
     """Raise CaseError if a device has other kinds of coefficients, such as no ionisation in a layer."""
-    kinds = [[(item.name, values.shape) for item, values in c.values.items()] for c in (own, other)]
+    kinds = [
+        # Numbers of one byte say which equation a node has.
+        [
+            (item.name, values.shape, values.tobytes() if values.dtype == np.uint8 else b"")
+            for item, values in c.values.items()
+        ]
+        for c in (own, other)
+    ]
     if kinds[0] != kinds[1]:
         raise CaseError(
             f"{name} changes which effects the device includes",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.models.photodiode.solver.linear import in_words
@@ -16,7 +17,7 @@ from minga.models.photodiode.structure.depletion import Depletion, built_in_volt
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.illumination import Illumination, Spectrum
 from minga.models.photodiode.structure.optics import photon_flux
-from minga.models.photodiode.structure.stack import Light
+from minga.models.photodiode.structure.stack import LayerOf, Light
 
 __all__ = ["notes_of"]
 
@@ -51,7 +52,7 @@ def _layers(device: Device) -> Notes:
     """Yield the rows, depth, material and doping of each layer."""
     doping = column(device, device.doping)
     for layer in device.layers:
-        inside = doping[layer.first + 1 : layer.last] if layer.last > layer.first + 1 else doping[[layer.first]]
+        inside = _inside(layer, doping)
         rows = f"rows {layer.first + 1}-{layer.last + 1}"
         depth = f"{1e4 * layer.start:.4g}-{1e4 * layer.end:.4g} um"
         yield f"layer {layer.name}", f"{rows}, {depth}, {layer.material}, {_doped(inside)}"
@@ -105,11 +106,7 @@ def _light(device: Device, problem: Problem) -> Notes:
     current = CHARGE * float((device.generation * device.volumes).sum()) / _section(device)
     if device.light is None and current == 0.0:
         return
-    names = [
-        layer.name
-        for k, layer in enumerate(device.layers)
-        if float(device.generation[device.layer == k].max(initial=0.0)) > 0
-    ]
+    names = [layer.name for layer in device.layers if _inside(layer, device.generation).any()]
     lit = "" if "lit" in problem.curves else "; no curve is lit"
     if device.light is None:
         yield "light", f"pairs of a table, in {', '.join(names)}: primary photocurrent {current:.4g} A/cm2{lit}"
@@ -119,6 +116,13 @@ def _light(device: Device, problem: Problem) -> Notes:
     yield "light", f"{entry}, absorbed in {', '.join(names)}: primary photocurrent {current:.4g} A/cm2{lit}"
     if device.illumination is not None:
         yield "optics", _optics(device, device.illumination)
+
+
+def _inside(layer: LayerOf, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values at the nodes of a layer whose volumes lie in it as a whole, if there are any."""
+    return (
+        values[layer.first + 1 : layer.last] if layer.last > layer.first + 1 else values[layer.first : layer.last + 1]
+    )
 
 
 def _side(light: Light) -> str:
@@ -239,10 +243,11 @@ def _depletion(device: Device, problem: Problem) -> Notes:
 
 
 def _absorbers(device: Device) -> list[int]:
-    """Return the numbers of the absorbing layers, in devices of several materials."""
+    """Return the numbers of the absorbing layers, in devices of several materials; of contact layers if no other is."""
     if len({layer.material for layer in device.layers}) == 1:
         return []
-    return [k for k in range(len(device.layers)) if device.absorption[device.layer == k].any()]
+    found = [k for k, layer in enumerate(device.layers) if _inside(layer, device.absorption).any()]
+    return [k for k in found if 0 < k < len(device.layers) - 1] or found
 
 
 def _solved(device: Device, problem: Problem) -> Notes:

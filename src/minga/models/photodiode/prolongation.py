@@ -23,7 +23,7 @@ Numbers = NDArray[np.int64]
 _FAR: Final = 300.0
 """Largest difference of potentials whose exponential is taken, kT/q."""
 _EMPTY: Final = 1e-300
-"""Stands for the share of nothing."""
+"""Stands for the mean of nothing."""
 
 
 def prolonged(state: tuple[Floats, ...], parts: Numbers, finer: Device) -> tuple[Floats, ...]:
@@ -55,12 +55,22 @@ def _levels(level: Floats, sign: float, resistances: Floats, parts: Numbers, old
     """Return the quasi-Fermi potential at all nodes; `sign` is +1 for electrons and -1 for holes."""
     found = np.empty(old[-1] + 1)
     found[old] = level
-    total = np.add.reduceat(resistances, old[:-1])
-    grown = portable.expm1(np.clip(-sign * np.diff(level), -_FAR, _FAR))
-    before = np.zeros(parts.size)
+    change = np.clip(-sign * np.diff(level), -_FAR, _FAR)
+    inside = np.arange(int(parts.max())) < parts[:, None]
+    own = np.zeros(inside.shape)
+    own[inside] = resistances
+    own /= own.sum(axis=1, keepdims=True)
     for k in range(1, int(parts.max())):
         cells = np.flatnonzero(parts > k)
-        before[cells] += resistances[old[cells] + k - 1]
-        change = before[cells] / total[cells] * grown[cells]
-        found[old[cells] + k] = level[cells] - sign * portable.log1p(np.maximum(change, _EMPTY - 1.0))
+        mean = _mean(own[cells, :k].sum(axis=1), own[cells, k:].sum(axis=1), change[cells])
+        found[old[cells] + k] = level[cells] - sign * mean
+    return found
+
+
+def _mean(share: Floats, rest: Floats, change: Floats) -> Floats:
+    """Return ln(rest + share exp(change)), share + rest being 1; neither of them is known from the other."""
+    small = np.abs(change) <= 1.0
+    near = portable.log1p(share * portable.expm1(np.where(small, change, 0.0)))
+    far = portable.log(np.maximum(rest + share * portable.exp(change), _EMPTY))
+    found: Floats = np.where(small, near, far)
     return found

@@ -24,7 +24,7 @@ from minga.engine.comm import SerialComm
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.program import Program
-from minga.errors import CaseError, RunError
+from minga.errors import RunError
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.kernel import Kernel
@@ -116,28 +116,16 @@ class Changes:
         The device.
     problem
         Voltages, curves and physics.
-
-    Raises
-    ------
-    CaseError
-        If the device has models whose coefficients are not varied.
     """
 
     def __init__(self, device: Device, problem: Problem) -> None:
-        check_models(device)
         self.coefficients = Coefficients(device, varied=True)
         self.problem = problem
         self.biasing = biasing_of(self.coefficients, problem)
         self.curves = [Linearised(self.biasing, track) for track in self.biasing.tracks]
         self.trial = Trial()
-        self.step, self.solve, self.evaluate = Program("step"), Program("adjoints"), Program("evaluation")
-        self.near = [Program(f"adjoint near the {curve.track.name} solution") for curve in self.curves]
+        self.step = Program("step")
         self.biasing.record(self.step)
-        for curve, program in zip(self.curves, self.near, strict=True):
-            curve.solve_near(program, self.trial)
-        for curve in self.curves:
-            curve.solve(self.solve)
-            curve.evaluate(self.evaluate, self.trial)
         self.model = Model(
             name="photodiode",
             grid=device.grid,
@@ -151,6 +139,23 @@ class Changes:
             registers=self.biasing.registers,
             hierarchies=tuple(item for newton in self.biasing.newtons for item in hierarchies_of(newton.lines)),
         )
+
+    @functools.cached_property
+    def _linear(self) -> tuple[Program, Program]:
+        """The adjoint of each curve, and the evaluation of its current for other coefficients."""
+        solve, evaluate = Program("adjoints"), Program("evaluation")
+        for curve in self.curves:
+            curve.solve(solve)
+            curve.evaluate(evaluate, self.trial)
+        return solve, evaluate
+
+    @functools.cached_property
+    def _near(self) -> list[Program]:
+        """The adjoint of each curve at a state that is no solution."""
+        found = [Program(f"adjoint near the {curve.track.name} solution") for curve in self.curves]
+        for curve, program in zip(self.curves, found, strict=True):
+            curve.solve_near(program, self.trial)
+        return found
 
     def currents(self, others: Sequence[Coefficients]) -> tuple[Floats, Floats]:
         """Return the currents of the device and those predicted for others, A/cm2.
@@ -173,7 +178,7 @@ class Changes:
         with self._engine() as engine:
             for k, bias in enumerate(self.problem.bias):
                 self._step(engine, bias)
-                engine.run(self.solve)
+                engine.run(self._linear[0])
                 own[k] = [engine.read(curve.track.current) for curve in self.curves]
                 for j, other in enumerate(others):
                     predicted[k, :, j] = self._evaluated(engine, other, bias)
@@ -209,7 +214,7 @@ class Changes:
         with self._engine() as engine:
             engine.write(self.trial.bias, self.problem.bias[-1] / self.coefficients.device.thermal_voltage)
             engine.write(self.trial.change, 0.0)
-            for curve, program, guess in zip(self.curves, self.near, guesses, strict=True):
+            for curve, program, guess in zip(self.curves, self._near, guesses, strict=True):
                 state, newton = curve.track.state, curve.track.equations
                 for item, value in zip(state.fields, guess.state, strict=True):
                     engine.set(item.now, value)
@@ -250,26 +255,9 @@ class Changes:
         self._set(engine, other)
         engine.write(self.trial.bias, bias / other.device.thermal_voltage)
         engine.write(self.trial.change, 0.0)
-        engine.run(self.evaluate)
+        engine.run(self._linear[1])
         area, own = (float(device.areas[0][1].sum()) for device in (other.device, self.coefficients.device))
         return [CHARGE * (engine.read(c.flux) / area + engine.read(c.change) / own) for c in self.curves]
-
-
-def check_models(device: Device) -> None:
-    """Raise CaseError for models whose coefficients are part of kernels, so that they are not varied."""
-    lowered = any(terminal.image_force or terminal.tunnelling_mass is not None for terminal in device.terminals)
-    for key, present in (
-        ("tunnelling", device.tunnelling is not None),
-        ("surfaces", device.surface is not None),
-        ("incomplete_ionisation", device.dopants is not None),
-        ("contacts", lowered),
-    ):
-        if present:
-            raise CaseError(
-                f"derivatives, or a mesh that adapts, of a device with {key}",
-                key=f"photodiode.{key}",
-                remedy="leave it out of the device",
-            )
 
 
 def _whole(engine: Engine, item: Field | Slot) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from minga.models.photodiode.solver.node_models import (
     gradient_weights,
     surface_values,
 )
-from minga.models.photodiode.structure.barrier import Barrier, barriers_of
+from minga.models.photodiode.structure.barrier import Barrier, Heights, barriers_of
 from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY, VACUUM
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
@@ -236,7 +236,7 @@ class Coefficients:
         put(self, "surface", tuple(self._keep(*item) for item in surface_values(device)))
         given = () if device.dopants is None else fields(device.dopants)
         put(self, "dopants", tuple(self._keep(item.name, getattr(device.dopants, item.name)) for item in given))
-        put(self, "barriers", barriers_of(device))
+        put(self, "barriers", tuple(map(self._barrier, barriers_of(device))))
         free = np.zeros(device.grid.shape, np.uint8) if device.surface is None else device.surface.free.copy()
         for barrier in self.barriers:
             free[device.terminal(barrier.terminal).nodes] = POTENTIAL
@@ -309,6 +309,22 @@ class Coefficients:
             )
         if given.trap is not None:
             yield TrapTunnelling(*map(self._keep, ("trap depth", "trap field"), given.trap), *logs)
+
+    def _barrier(self, barrier: Barrier) -> Barrier:
+        """Return a barrier with fields as its heights, if they vary."""
+        if not self.varied:
+            return barrier
+
+        def kept(name: str, value: float) -> Field:
+            return self._keep(f"{name} of {barrier.terminal}", np.full(self.device.grid.shape, value))
+
+        own = barrier.heights
+        electrons, holes = (
+            tuple(kept(f"{what} of {carrier}", value) for what, value in zip(("barrier", "field"), side, strict=False))
+            for carrier, side in (("electrons", own.electrons), ("holes", own.holes))
+        )
+        image = kept("image force", own.image) if own.image else own.image
+        return replace(barrier, heights=Heights(kept("slope", own.slope), image, electrons, holes))
 
     def _emission(self, axis: int) -> tuple[Emission, ...]:
         """Return the emission of electrons and of holes; empty if emission does not limit them."""

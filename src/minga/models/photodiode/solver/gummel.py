@@ -159,7 +159,7 @@ class Gummel:
         last, rounds = Register(f"{self.name} correction"), Register(f"{self.name} corrections", "i8")
         for barrier in c.barriers:
             own = row_of(barrier, c.device.grid.shape)
-            nodes = (c.nodes.neutral, c.nodes.contact)
+            nodes = (c.nodes.neutral, c.nodes.contact, fields_of(barrier.heights))
             program.apply(lowered_potential(barrier), state[0], *nodes, self.right, bias=bias, region=own)
             program.apply(taken(ndim), self.right, state[0], region=own)
         program.let(last, NEVER)

@@ -23,8 +23,9 @@ from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import log1p
 from minga.models.photodiode.solver.coefficients import ANODE, CATHODE
+from minga.models.photodiode.solver.physics import filled
 from minga.models.photodiode.solver.tunnelling import enhancement
-from minga.models.photodiode.structure.barrier import Barrier
+from minga.models.photodiode.structure.barrier import Barrier, Heights
 from minga.solve.laplacian import step
 from minga.space.box import Box
 
@@ -44,17 +45,17 @@ SMOOTH: Final = 10.0
 """Field, V/cm, below which the lowering by the image force is linear in the field."""
 
 
-def lowering(barrier: Barrier, drop: Node) -> Node:
+def lowering(heights: Heights, drop: Node) -> Node:
     """Return s in kT for the potential of the next node minus that of the contact, kT/q."""
-    field = drop * barrier.slope
+    field = drop * heights.slope
     square = field * field
     found: Any = 0.0
-    if barrier.image:
-        found = barrier.image * field / mg.sqrt(mg.sqrt(square + SMOOTH * SMOOTH))
+    if isinstance(heights.image, Node) or heights.image:
+        found = heights.image * field / mg.sqrt(mg.sqrt(square + SMOOTH * SMOOTH))
     falling = field < 0.0
     # Electrons are driven against the barrier if the potential rises away from the metal.
-    sides = [side or (0.0, 1.0) for side in (barrier.electrons, barrier.holes)]
-    if barrier.electrons or barrier.holes:
+    sides = [side or (0.0, 1.0) for side in (heights.electrons, heights.holes)]
+    if heights.electrons or heights.holes:
         depth, strength = (where(falling, holes, electrons) for electrons, holes in zip(*sides, strict=True))
         more = log1p(enhancement(depth, strength, square))
         found = found + where(falling, -more, more)
@@ -66,13 +67,15 @@ def row_of(barrier: Barrier, shape: Sequence[int]) -> Box:
     return Box((barrier.row, *([0] * (len(shape) - 1))), (barrier.row + 1, *shape[1:]))
 
 
-def _at(barrier: Barrier, potential: CellReader, neutral: CellReader, contact: CellReader, bias: Node) -> Any:
+def _at(
+    barrier: Barrier, numbers: Readers, potential: CellReader, neutral: CellReader, contact: CellReader, bias: Node
+) -> Any:
     """Return whether a node belongs to the contact, the potential it would have without s, s, and ds/d(drop)."""
     ndim = len(potential.axes)
     here, inner = (0,) * ndim, step(ndim, 0, barrier.inward)
     number = ANODE if barrier.terminal == "anode" else CATHODE
     drop = potential[inner] - potential[here]
-    found = lowering(barrier, drop)
+    found = lowering(filled(barrier.heights, list(numbers), here), drop)
     base = neutral[here] + bias if number == ANODE else neutral[here]
     return contact[here] == number, base, found, derivative(found, drop)
 
@@ -80,15 +83,15 @@ def _at(barrier: Barrier, potential: CellReader, neutral: CellReader, contact: C
 def lowered_equations(barrier: Barrier) -> Kernel:
     """Return the kernel that replaces the equations of the potential at a contact; `beside` couples to the next node.
 
-    It yields the largest residual, kT/q.
+    `numbers` has the fields of its heights. It yields the largest residual, kT/q.
     """
 
     def equations(
-        potential: CellReader, neutral: CellReader, contact: CellReader, right: CellReader, diagonal: CellReader,
-        beside: CellReader, *, bias: Node,
+        potential: CellReader, neutral: CellReader, contact: CellReader, numbers: Readers, right: CellReader,
+        diagonal: CellReader, beside: CellReader, *, bias: Node,
     ) -> Reduced:  # fmt: skip
         here = (0,) * len(potential.axes)
-        mine, base, found, slope = _at(barrier, potential, neutral, contact, bias)
+        mine, base, found, slope = _at(barrier, numbers, potential, neutral, contact, bias)
         left = (base - potential[here]) + found
         right[here] = where(mine, left, right[here])
         diagonal[here] = where(mine, 1.0 + slope, diagonal[here])
@@ -101,9 +104,17 @@ def lowered_equations(barrier: Barrier) -> Kernel:
 def lowered_potential(barrier: Barrier) -> Kernel:
     """Return the kernel of the potential at a contact in the present field; other nodes of its row keep theirs."""
 
-    def follow(potential: CellReader, neutral: CellReader, contact: CellReader, out: CellReader, *, bias: Node) -> None:
+    def follow(
+        potential: CellReader,
+        neutral: CellReader,
+        contact: CellReader,
+        numbers: Readers,
+        out: CellReader,
+        *,
+        bias: Node,
+    ) -> None:
         here = (0,) * len(potential.axes)
-        mine, base, found, slope = _at(barrier, potential, neutral, contact, bias)
+        mine, base, found, slope = _at(barrier, numbers, potential, neutral, contact, bias)
         left = (base - potential[here]) + found
         out[here] = where(mine, potential[here] + left / (1.0 + slope), potential[here])
 
@@ -122,7 +133,7 @@ def lowered_oscillation(barrier: Barrier) -> Kernel:
     ) -> None:  # fmt: skip
         ndim = len(potential.axes)
         here, inner = (0,) * ndim, step(ndim, 0, barrier.inward)
-        mine, _, _, slope = _at(barrier, potential, neutral, contact, bias)
+        mine, _, _, slope = _at(barrier, (), potential, neutral, contact, bias)
         for part, (whole, rest, out) in enumerate(zip(high, low, right, strict=True)):
             driven = voltage if part == 0 and barrier.terminal == "anode" else 0.0
             moved = (whole[inner] - whole[here]) + (rest[inner] - rest[here])
@@ -145,9 +156,9 @@ def lowered_increments(barrier: Barrier) -> Kernel:
         here, inner = (0,) * ndim, step(ndim, 0, barrier.inward)
         start = before[inner] - before[here]
         drop = start + (change[inner] - change[here])
-        found = lowering(barrier, drop)
+        found = lowering(barrier.heights, drop)
         number = ANODE if barrier.terminal == "anode" else CATHODE
-        left = ((rise if number == ANODE else 0.0) - change[here]) + (found - lowering(barrier, start))
+        left = ((rise if number == ANODE else 0.0) - change[here]) + (found - lowering(barrier.heights, start))
         mine = contact[here] == number
         right[here] = where(mine, left, right[here])
         return mg.max(where(mine, mg.abs(left / (1.0 + derivative(found, drop))), 0.0))

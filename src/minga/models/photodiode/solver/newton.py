@@ -192,8 +192,8 @@ class Newton:
         for barrier in c.barriers:
             lower, diagonal, upper = self.lines.matrix
             found = program.apply(
-                lowered_equations(barrier), state[0], c.nodes.neutral, c.nodes.contact, self.right[0], diagonal[0],
-                (upper if barrier.inward > 0 else lower)[0], bias=bias,
+                lowered_equations(barrier), state[0], c.nodes.neutral, c.nodes.contact, fields_of(barrier.heights),
+                self.right[0], diagonal[0], (upper if barrier.inward > 0 else lower)[0], bias=bias,
                 region=row_of(barrier, c.device.grid.shape),
             )  # fmt: skip
             program.let(self.residual, mg.max(self.residual, found))

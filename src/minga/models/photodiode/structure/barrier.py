@@ -4,13 +4,35 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from minga.compile import portable
 from minga.models.photodiode.structure.constants import CHARGE, ELECTRON_MASS, PLANCK, VACUUM
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.tunnelling import trap_field
 
-__all__ = ["Barrier", "barriers_of", "image_lowering", "tunnelling_energy"]
+__all__ = ["Barrier", "Heights", "barriers_of", "image_lowering", "tunnelling_energy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Heights:
+    """Numbers of a Schottky contact whose barriers depend on the field; entries may also be fields.
+
+    Attributes
+    ----------
+    slope
+        Field per potential difference to the next node, V/cm per kT/q.
+    image
+        Lowering by the image force at 1 V/cm, kT; 0 if it is left out.
+    electrons, holes
+        Barrier of each carrier, kT, and F of tunnelling through it, V/cm, see `structure.tunnelling`; empty if carriers
+        do not tunnel.
+    """
+
+    slope: Any
+    image: Any
+    electrons: tuple[Any, ...]
+    holes: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +47,14 @@ class Barrier:
         Row of its nodes.
     inward
         1 if the device lies above it along x, -1 if below.
-    slope
-        Field per potential difference to the next node, V/cm per kT/q.
-    image
-        Lowering by the image force at 1 V/cm, kT; 0 if it is left out.
-    electrons, holes
-        Barrier of each carrier, kT, and F of tunnelling through it, V/cm, see `structure.tunnelling`; None if carriers
-        do not tunnel.
+    heights
+        Its numbers.
     """
 
     terminal: str
     row: int
     inward: int
-    slope: float
-    image: float
-    electrons: tuple[float, float] | None
-    holes: tuple[float, float] | None
+    heights: Heights
 
 
 def image_lowering(field: float, permittivity: float) -> float:
@@ -72,15 +86,14 @@ def barriers_of(device: Device) -> tuple[Barrier, ...]:
             portable.log(device.nc[node]) + portable.log(device.nv[node]) - 2 * portable.log(device.nie[node])
         )
         sides = [
-            None if terminal.tunnelling_mass is None or height <= 0.0
+            () if terminal.tunnelling_mass is None or height <= 0.0
             else (height / vt, trap_field(height, terminal.tunnelling_mass))
             for height in (terminal.barrier, gap - terminal.barrier)
         ]  # fmt: skip
-        found.append(
-            Barrier(
-                terminal.name, row, 1 if top else -1, vt / float(device.lengths[0][1 if top else -2]),
-                image_lowering(1.0, float(device.permittivity[node])) / vt if terminal.image_force else 0.0,
-                sides[0], sides[1],
-            )
-        )  # fmt: skip
+        heights = Heights(
+            vt / float(device.lengths[0][1 if top else -2]),
+            image_lowering(1.0, float(device.permittivity[node])) / vt if terminal.image_force else 0.0,
+            *sides,
+        )
+        found.append(Barrier(terminal.name, row, 1 if top else -1, heights))
     return tuple(found)
