@@ -14,6 +14,7 @@ root_doc = "index"
 myst_heading_anchors = 4
 suppress_warnings = ["misc.highlighting_failure", "ref.python", "toc.not_included"]
 
+smartquotes = False  # options such as --set keep their hyphens
 default_role = "code"
 autodoc_default_options = {"members": True, "inherited-members": False}
 autodoc_typehints = "none"

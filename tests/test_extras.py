@@ -71,7 +71,7 @@ main()
 @pytest.mark.parametrize(
     ("call", "extra"),
     [
-        ("mg.run(mg.automaton('B3/S23', (8, 8), init=0), steps=1)", "data"),
+        ("mg.run(mg.automaton('B3/S23', (8, 8), init={'soup': 0.4}), steps=1)", "data"),
         ("mg.open('nothing')", "data"),
     ],
 )

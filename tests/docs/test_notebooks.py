@@ -33,11 +33,12 @@ def run_cells(sources: list[str], name: str) -> list[object]:
     return shown
 
 
-def slow_with_processes(path: Path) -> object:
-    return pytest.param(path, marks=[pytest.mark.slow] if path.stem == "parameters" else [], id=path.stem)
+def slow_where_it_takes_seconds(path: Path) -> object:
+    quick = path.stem in ("equation", "kernel")
+    return pytest.param(path, marks=[] if quick else [pytest.mark.slow], id=path.stem)
 
 
-@pytest.mark.parametrize("path", [slow_with_processes(path) for path in NOTEBOOKS])
+@pytest.mark.parametrize("path", [slow_where_it_takes_seconds(path) for path in NOTEBOOKS])
 def test_a_notebook_runs(path: Path, in_tmp_path: Path) -> None:
     shown = run_cells(["".join(c["source"]) for c in cells_of(path) if c["cell_type"] == "code"], path.name)
     pages = [item._repr_html_() for item in shown if hasattr(item, "_repr_html_")]
