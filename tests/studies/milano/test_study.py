@@ -97,7 +97,7 @@ def test_sweeps_beside_the_papers(tmp_path: Path) -> None:
     assert whole["boundary-first"].endswith(" (6669)")
     assert whole["more"].endswith(" % (0.68 %)")
     counts = [int(whole[order].split()[0]) for order in sweeps.ORDERS]
-    assert abs(counts[1] - counts[0]) < 0.1 * counts[0]
+    assert abs(counts[1] - counts[0]) < 0.2 * counts[0]
     assert "draw" not in experiments["figure-7"]
     assert said.err.count("statements hold") == 2
 
@@ -140,6 +140,17 @@ def test_times_and_what_follows_from_them() -> None:
     curves = labs.speed_ups(bench)["panels"][0]["curves"]
     for way in labs.WAYS:
         assert curves[way] == pytest.approx(curves[f"{way}, paper"], abs=0.00501)
+
+
+def test_quick_times_have_one_mesh_and_are_not_judged() -> None:
+    bench = Bench(quiet, quick=True)
+    seconds = {"28x12x12": {"blocking": [2.0, 1.5, 1.0], "overlapped": [2.0, 1.2, 0.5]}}
+    bench.once("times", lambda: {"processes": (1, 2, 4), "seconds_a_sweep": seconds})
+    for experiment in (labs.times, labs.speed_ups, labs.efficiencies, labs.wasted):
+        found = experiment(bench)
+        assert found["shape"] == {}
+        assert found["panels"]
+    assert labs.speed_ups(bench)["measured"]["speed_up"]["28x12x12"]["overlapped"] == [1.0, 2.0 / 1.2, 4.0]
 
 
 def test_calls_beside_the_papers() -> None:

@@ -145,8 +145,8 @@ def times(bench: Bench) -> Result:
     seconds = found["seconds_a_sweep"]
     relative = {mesh: {way: [t / row[0] for t in row] for way, row in ways.items()} for mesh, ways in seconds.items()}
     paper = {name: {way: [t / row[0] for t in row] for way, row in ways.items()} for name, ways in TIMES.items()}
-    shapes = {mesh: shape(found["processes"], ways) for mesh, ways in seconds.items()}
-    first, *_, last = shapes.values()
+    shapes = [shape(found["processes"], ways) for ways in seconds.values()]
+    first, last = shapes[0], shapes[-1]
     return {
         "claim": "With blocking messages times rise again: beyond 6 processes on 100 planes, beyond 10 on 200. "
         "Overlapped they fall with every process.",
