@@ -75,7 +75,7 @@ def measure(names: Sequence[str], say: Say, pictures: Path | None, *, quick: boo
         places = result.pop("draw", None)
         if pictures is not None and places is not None:
             path = pictures / f"milano-{name}.png"
-            places(path, f"{name.capitalize()}: {title.lower()}, %")
+            places(path, f"{_words(name)}: {title.lower()}, %")
             result["picture"] = str(path)
         elif pictures is not None and "panels" in result:
             result["picture"] = str(draw(name, result, pictures))
@@ -86,8 +86,12 @@ def measure(names: Sequence[str], say: Say, pictures: Path | None, *, quick: boo
 
 def draw(name: str, result: Mapping[str, Any], pictures: Path) -> Path:
     """Draw the curves of an experiment, with the paper's claim below them."""
-    title = f"{name}: {result['title']}" + (" (emulated)" if name in TIMED else "")
+    title = f"{_words(name)}: {result['title']}" + (" (emulated)" if name in TIMED else "")
     return draw_panels(result["panels"], pictures / f"milano-{name}.png", title=title, claim=result["claim"])
+
+
+def _words(name: str) -> str:
+    return name.replace("-", " ").capitalize()
 
 
 def page(found: Mapping[str, Any]) -> str:

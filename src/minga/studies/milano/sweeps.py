@@ -80,7 +80,7 @@ class Sizes:
 def sizes(*, quick: bool) -> Sizes:
     """Return sizes for experiments of some seconds, or of some minutes with the paper's numbers of cells along y, z."""
     if quick:
-        return Sizes((16, 32), 4, (16, 32, 64), 4, (2, 4), 2, 1e-2, 1e-5, 1e-3, (36, 12))
+        return Sizes((16, 32), 4, (16, 32, 64), 4, (2, 4), 2, 1e-2, 1e-5, 1e-3, (60, 24))
     return Sizes((32, 96, 128), 6, (50, 100, 200), 40, (2, 4, 8), 5, 1e-2, 1e-5, 1e-3, (60, 24))
 
 
