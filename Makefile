@@ -20,7 +20,7 @@
 # make bench-network   messages on a cluster in a box beside NetPIPE, the Intel MPI Benchmarks and PVM
 # make bench-bounanos   pointwise drift-diffusion on nodes of a cluster in a box, beside its emulation, half an hour
 # make bench-reliability   kill runs and lose hosts hundreds of times, and count what came of it, an hour
-# make bench-milano   relaxation on 14 nodes of a cluster in a box, blocking against overlapped, half an hour
+# make bench-milano   a paper on relaxation: sweeps on blocks, and 14 nodes of a cluster in a box, most of an hour
 # make bench-tinetti   Tinetti's study of local networks in clusters in a box, half an hour
 # make mpi-environments   Open MPI and Intel MPI beside MPICH, for labs and their tests
 # make gallery   draw the pictures of docs/gallery.md and docs/comparison.md again

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from mpi4py import MPI
 
-from benchmarks.milano.program import meet
 from minga.engine.begin import start
 from minga.engine.comm import Comm, Envelope, MPIComm, SerialComm
 from minga.engine.engine import Engine
@@ -31,6 +30,7 @@ from minga.models.electrodeposition.problem import Problem
 from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, relaxation
 from minga.models.electrodeposition.soft import soft_cell
 from minga.space.cuts import slabs
+from minga.studies.tinetti.mpi_ranks import meet
 
 EXCHANGES = 10
 """Exchanges without computing that are timed together."""

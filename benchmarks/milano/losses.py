@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from benchmarks.milano.paper import RATIO
 from benchmarks.milano.ranks import compile_kernels, order
 from minga.lab.cluster import laboratory
 from minga.lab.config import ETHERNET, Lab
 from minga.space.box import Box
 from minga.space.cuts import slabs
+from minga.studies.milano.paper import RATIO
 
 FREE: Final = 20e9
 """bit/s of a network that is no limit."""

@@ -3,39 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from benchmarks.machine import in_a_line
-from benchmarks.milano.paper import PROCESSES, TIMES
 from benchmarks.page import tables
+from minga.studies.milano.paper import DIFFERENCES, PROCESSES, TIMES, derived
 
 WAYS = ("blocking", "overlapped")
+SWEEPS_PAGE: Final = Path(__file__).parent.parent.parent / "docs" / "milano.md"
 
 
 def markdown(content: Mapping[str, Any]) -> str:
-    """All parts that were measured."""
+    """The times, with what was measured of them."""
     parts = tables(content["results"], PARTS)
     return "\n".join([f"{in_a_line(content)}; nodes and network emulated.", *parts]) + "\n"
 
 
+def sweeps_markdown(content: Mapping[str, Any]) -> str:
+    """Tables 1 to 4: counts and differences, which no machine changes."""
+    parts = list(tables(content["results"], [("table-1", _differences)]))
+    counted = [content["results"].get(f"table-{number}") for number in (2, 3, 4)]
+    parts += ["", *_sweeps(counted)] if all(counted) else []
+    return "\n".join(parts[1:]) + "\n"
+
+
+def _differences(found: Mapping[str, Any]) -> Iterator[str]:
+    rows = found["table"]
+    names = [key for key in rows[0] if key.endswith("blocks")]
+    yield "Mean difference of one block and several, %, the paper's in brackets (Table 1):"
+    yield ""
+    yield f"| field | planes | {' | '.join(names)} |"
+    yield f"|---|---|{'---|' * len(names)}"
+    for row in rows:
+        if row["end"] == "early":
+            field = f"`{row['field']}`" if row["field"] in DIFFERENCES else row["field"]
+            yield f"| {field.replace('|', chr(92) + '|')} | {row['planes']} | {' | '.join(row[n] for n in names)} |"
+
+
+def _sweeps(found: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield "Sweeps of five time steps, the paper's in brackets (Tables 2 to 4):"
+    yield ""
+    yield "| cells | processes | lexicographic, step by step | all | boundary-first | more |"
+    yield "|---|---|---|---|---|---|"
+    for one in found:
+        for processes in dict.fromkeys(row["processes"] for row in one["table"]):
+            *steps, whole = [row for row in one["table"] if row["processes"] == processes]
+            counts = ", ".join(row["lexicographic"] for row in steps)
+            totals = " | ".join(whole[name] for name in ("lexicographic", "boundary-first", "more"))
+            yield f"| {' x '.join(map(str, one['cells']))} | {processes} | {counts} | {totals} |"
+
+
 def _times(found: Mapping[str, Any]) -> Iterator[str]:
-    processes = found["processes"]
+    measured = found.get("measured")
+    if measured is None:  # left out
+        return
+    processes = measured["processes"]
     yield "Speed-up by nodes, the paper's in brackets (Table 8):"
     yield ""
     yield f"| cells (the paper's) | | {' | '.join(map(str, processes))} |"
     yield f"|---|---|{'---|' * len(processes)}"
-    for mesh, name in zip(found["seconds_a_sweep"], TIMES, strict=False):
+    for mesh, name in zip(measured["seconds_a_sweep"], TIMES, strict=False):
+        metrics = derived(processes, measured["seconds_a_sweep"][mesh])
         for way in WAYS:
             printed = dict(zip(PROCESSES, TIMES[name][way], strict=True))
             cells = [
                 f"{up:.2f} ({printed[1] / printed[p]:.2f})"
-                for p, up in zip(processes, found["derived"][mesh][way]["speed_up"], strict=True)
+                for p, up in zip(processes, metrics[way]["speed_up"], strict=True)
             ]
             yield f"| {_by(mesh)} ({_by(name)}) | {way} | {' | '.join(cells)} |"
 
 
 def _messages(found: Mapping[str, Any]) -> Iterator[str]:
-    rows = found["milliseconds"]
+    rows = found.get("milliseconds")
+    if rows is None:  # left out
+        return
     names = list(next(iter(rows.values())))
     yield "Milliseconds in a call between two nodes, by size of the message (Table 5):"
     yield ""
@@ -50,11 +92,10 @@ def _libraries(found: Mapping[str, Any]) -> Iterator[str]:
     yield ""
     yield "| | blocking | overlapped | gained |"
     yield "|---|---|---|---|"
-    for name, row in found["libraries"].items():
-        if row is None:
-            yield f"| {name} | not installed | | |"
-        else:
-            yield f"| {name} | {row['blocking']:.3g} | {row['overlapped']:.3g} | {100 * row['gain']:.0f} % |"
+    for row in found.get("table", ()):
+        yield f"| {row['library']} | {row['blocking']:.3g} | {row['overlapped']:.3g} | {100 * row['gain']:.0f} % |"
+    for name in found.get("left out", {}) if isinstance(found.get("left out"), dict) else ():
+        yield f"| {name} | not installed | | |"
 
 
 LOSSES = {
@@ -90,4 +131,4 @@ def _by(mesh: str) -> str:
     return mesh.replace("x", " x ")
 
 
-PARTS = (("times", _times), ("losses", _losses), ("messages", _messages), ("libraries", _libraries))
+PARTS = (("table-7", _times), ("losses", _losses), ("table-5", _messages), ("table-6", _libraries))

@@ -31,7 +31,7 @@ WRITING = {
     "its page": ["measure", "-o", "new.json", "--html", "there.html"],
     "matmul": ["matmul", "a.npy", "a.npy", "-o", "there.npy"],
     "matmul on ranks": ["matmul", "a.npy", "a.npy", "-o", "there.npy", "-n", "2"],
-    "milano": ["bench", "milano-tables", "--quick", "-o", "there.json"],
+    "milano": ["bench", "milano", "--quick", "-o", "there.json"],
     "bounanos": ["bench", "bounanos", "--quick", "--html", "there.html"],
     "tinetti": ["bench", "tinetti", "--quick", "-o", "there.json"],
     "mpi": ["bench", "mpi", "life", "--picture", "there.png"],

@@ -18,9 +18,9 @@ import pytest
 from command_line import in_process
 from minga.errors import CaseError, LaunchError, RunError
 from minga.lab.cluster import Rights
-from minga.studies import changing, report
+from minga.studies import changing, experiments, report
 from minga.studies.figures import draw_panels, panel
-from minga.studies.tinetti import broadcasts, memory, messages, pvm, study, work
+from minga.studies.tinetti import broadcasts, labs, memory, messages, pvm, study, work
 from minga.studies.tinetti.labs import Bench, payload_rate
 
 RATE = 10e6
@@ -28,13 +28,13 @@ RATE = 10e6
 
 @pytest.fixture
 def as_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study, "lab_rights", lambda: Rights(rootless=False, version=1))
+    monkeypatch.setattr(labs, "lab_rights", lambda: Rights(rootless=False, version=1))
 
 
 def pretend(monkeypatch: pytest.MonkeyPatch, result: dict[str, Any], busy: float | None = 0.0) -> None:
     """An experiment E6 that finds this, on a machine of which others use so many cores."""
     monkeypatch.setattr(study, "EXPERIMENTS", {**study.EXPERIMENTS, "E6": ("Ping", lambda bench: result)})
-    monkeypatch.setattr(study, "busy_cores", lambda: busy)
+    monkeypatch.setattr(experiments, "busy_cores", lambda: busy)
 
 
 FOUND: dict[str, Any] = {
@@ -120,7 +120,7 @@ def test_an_unknown_experiment() -> None:
 
 
 def test_only_root_has_such_labs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(study, "lab_rights", lambda: Rights(rootless=True, version=2))
+    monkeypatch.setattr(labs, "lab_rights", lambda: Rights(rootless=True, version=2))
     said = in_process("bench", "tinetti", "--only", "E6")
     assert said.status != 0
     assert "run it as root" in said.err

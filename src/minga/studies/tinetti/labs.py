@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from minga.errors import LaunchError, RunError
-from minga.lab.cluster import Cluster
+from minga.lab.cluster import Cluster, lab_rights
 from minga.lab.config import Lab, LabNode
 from minga.launch.hosts import Host
 from minga.launch.implementations import NAMES, Implementation, find_implementation
@@ -29,6 +29,7 @@ __all__ = [
     "Bench",
     "alike",
     "busy_cores",
+    "check_quotas",
     "hosts_of",
     "hub",
     "left_out",
@@ -53,6 +54,16 @@ _FRAME: Final = 1538
 _PAYLOAD: Final = {"tcp": 1448, "udp": 1472}
 """Bytes of a program's data in that frame, with TCP's time stamps."""
 _GLANCE: Final = 0.4
+
+
+def check_quotas() -> None:
+    """Raise LaunchError if no lab with CPU quotas and the kernel's TCP settings can be built here."""
+    rights = lab_rights()
+    if rights.rootless or not rights.version:
+        raise LaunchError(
+            "these experiments need labs with CPU quotas, and the kernel's TCP settings in them: only root has both",
+            remedy="run it as root, on Linux with control groups; see docs/lab.md",
+        )
 
 
 def left_out(error: LaunchError) -> str:

@@ -12,12 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from minga.errors import CaseError, LaunchError, RunError
-from minga.lab.cluster import lab_rights
 from minga.studies import report
+from minga.studies.experiments import run_experiment, summary
 from minga.studies.figures import draw_panels
 from minga.studies.tinetti import broadcasts, messages, work
-from minga.studies.tinetti.labs import Bench, busy_cores, left_out
+from minga.studies.tinetti.labs import Bench, check_quotas
 
 __all__ = ["EXPERIMENTS", "NAMES", "draw", "measure", "page"]
 
@@ -41,9 +40,6 @@ EXPERIMENTS: Final[Mapping[str, tuple[str, Callable[[Bench], Result]]]] = {
     "E14": ("A machine that others begin to use", work.balance),
 }
 NAMES: Final = tuple(EXPERIMENTS)
-
-_BUSY: Final = 0.5
-"""Fraction of the cores in use by other programs above which times are meaningless."""
 
 TITLE: Final = "A laboratory's network, emulated"
 PREFACE: Final = (
@@ -71,26 +67,17 @@ def measure(names: Sequence[str], say: Say, pictures: Path | None, *, quick: boo
     LaunchError
         If no lab can be built here.
     """
-    rights = lab_rights()
-    if rights.rootless or not rights.version:
-        raise LaunchError(
-            "these experiments need labs with CPU quotas, and the kernel's TCP settings in them: only root has both",
-            remedy="run it as root, on Linux with control groups; see docs/lab.md",
-        )
+    check_quotas()
     began = time.perf_counter()
     bench = Bench(say, quick=quick)
     found: Result = {"emulated": True, "quick": quick, "cores": os.cpu_count(), "experiments": {}}
     for name in names:
-        found["experiments"][name] = result = _one(name, bench)
+        title, experiment = EXPERIMENTS[name]
+        say(f"{name} {title} ...")
+        found["experiments"][name] = result = run_experiment(title, experiment, bench)
         if pictures is not None and result.get("panels"):
             result["picture"] = str(draw(name, result, pictures))
-        held = sum(map(bool, result["shape"].values()))
-        without = result.get("left out", "")
-        missing = ", ".join(without) if isinstance(without, Mapping) else without
-        say(
-            f"{name} {result['title']}: {held} of {len(result['shape'])} statements hold"
-            + (f"; left out: {missing}" if missing else "")
-        )
+        say(summary(name, result))
     return found | {"seconds": round(time.perf_counter() - began, 1)}
 
 
@@ -98,25 +85,6 @@ def draw(name: str, result: Mapping[str, Any], pictures: Path) -> Path:
     """Draw the figure of an experiment, with the study's claim below it."""
     title = f"{name}. {result['title']} (emulated)"
     return draw_panels(result["panels"], pictures / f"tinetti-{name}.png", title=title, claim=result["claim"])
-
-
-def _one(name: str, bench: Bench) -> Result:
-    """Run one experiment; its statements are not judged if other programs keep this machine busy."""
-    title, experiment = EXPERIMENTS[name]
-    bench.say(f"{name} {title} ...")
-    began = time.perf_counter()
-    before = busy_cores()
-    try:
-        found = experiment(bench)
-    except LaunchError as error:  # a tool that is not installed
-        found = {"left out": left_out(error), "shape": {}}
-    except (CaseError, RunError) as error:  # the other experiments are measured nevertheless
-        found = {"failed": error.message, "shape": {"it comes to its end": False}}
-    result = {"title": title, **found, "seconds": round(time.perf_counter() - began, 1)}
-    cores = os.cpu_count() or 1
-    if before is not None and before > _BUSY * cores:
-        result["disturbed"] = f"other programs kept {before:.1f} of {cores} cores busy"
-    return result
 
 
 def page(found: Mapping[str, Any]) -> str:

@@ -50,8 +50,9 @@ class RelaxationOptions:
     across
         "exact" for "lexicographic" sweeps in which blocks wait for one another, with the same bits as in one process.
     criterion
-        Quantity that is compared with `tolerance`: the largest scaled "residual", or, as in the paper, the largest
-        "update" of a sweep, which can be small long before the solution is reached.
+        Quantity that is compared with `tolerance`: the largest scaled "residual", or the largest "update" of a sweep,
+        which can be small long before the solution is reached. The paper prints no test; the latter gives counts like
+        its own.
     tolerance
         Tolerance of the scaled criterion.
     limit

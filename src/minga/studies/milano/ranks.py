@@ -1,7 +1,10 @@
-"""What the ranks do: ``python -m benchmarks.milano.program ORDER``, under a launcher. Rank 0 prints a line of JSON.
+"""Orders of the study to ranks: ``python -m minga.studies.milano.ranks ORDER``, under a launcher; rank 0 prints JSON.
 
-ORDER is JSON: ``meshes`` (cells along y, z, x), ``speeds`` (of the ranks, relative), ``sweeps`` (in a sample),
-``rounds`` (samples of each way, taken in turns).
+ORDER is JSON with a ``task``:
+
+sweeps  ``meshes`` (cells along y, z, x), ``speeds`` (of the ranks, relative), ``sweeps`` (in a sample), ``rounds``
+        (samples of each way, taken in turns), ``flow``
+calls   ``sizes`` in bytes, ``rounds``
 """
 
 from __future__ import annotations
@@ -17,30 +20,24 @@ from typing import Any
 
 from mpi4py import MPI
 
-from benchmarks.milano.chain import ChainComm
 from minga.engine.begin import start
 from minga.engine.comm import MPIComm
 from minga.engine.engine import Engine
 from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions, relaxation
 from minga.models.electrodeposition.soft import soft_cell
 from minga.space.cuts import slabs
+from minga.studies.milano.chain import ChainComm
+from minga.studies.tinetti.mpi_ranks import call_times, meet
 
 
 def sent_bytes() -> int:
-    """Bytes that this node's link has carried out; 0 outside of a lab."""
+    """Return the bytes that this node's link has carried out; 0 outside of a lab."""
     counter = Path("/sys/class/net/eth0/statistics/tx_bytes")
     return int(counter.read_text()) if counter.exists() else 0
 
 
-def meet(world: MPI.Intracomm) -> None:
-    """A barrier that uses no processor while it waits."""
-    request = world.Ibarrier()
-    while not request.Test():
-        time.sleep(0.002)
-
-
 def ways(world: MPI.Intracomm) -> dict[str, dict[str, Any]]:
-    """Lexicographic sweeps and blocking messages; planes for the neighbours first, and messages beside the others."""
+    """Return the two ways of the paper: blocking messages, and messages beside the sweep of the inner planes."""
     comm = MPIComm(world)
     return {
         "blocking": {"order": "lexicographic", "overlap": False, "comm": ChainComm(comm) if world.size > 1 else comm},
@@ -49,7 +46,7 @@ def ways(world: MPI.Intracomm) -> dict[str, dict[str, Any]]:
 
 
 def measure(world: MPI.Intracomm, mesh: Sequence[int], order: Mapping[str, Any]) -> dict[str, Any]:
-    """Seconds a sweep of each way, and what both came to."""
+    """Return the seconds per sweep of each way on a mesh, with their samples, and the planes of each rank."""
     problem = soft_cell(dict(zip("yzx", mesh, strict=True)), dt=0.01, steps=1)
     if not order["flow"]:
         problem = dataclasses.replace(problem, flow=False)
@@ -68,11 +65,13 @@ def measure(world: MPI.Intracomm, mesh: Sequence[int], order: Mapping[str, Any])
     for number in range(order["rounds"]):
         for name, model, engine in runs if number % 2 == 0 else runs[::-1]:
             start(model, engine)
+            counted = model.observables["sweeps"]
+            assert not isinstance(counted, tuple)
             meet(world)
             before, began = sent_bytes(), time.perf_counter()
             engine.run(model.step)
             spent = float(world.allreduce(time.perf_counter() - began, MPI.MAX))
-            assert engine.read(model.observables["sweeps"]) == order["sweeps"], "a run without its sweeps was timed"
+            assert engine.read(counted) == order["sweeps"], "a run without its sweeps was timed"
             found[name]["seconds"].append(spent / order["sweeps"])
             found[name]["bytes"].append(world.allreduce(sent_bytes() - before) / order["sweeps"])
     for name, _, engine in runs:
@@ -87,9 +86,13 @@ def measure(world: MPI.Intracomm, mesh: Sequence[int], order: Mapping[str, Any])
 
 
 def main() -> int:
+    """Carry out the order, and print what it gives."""
     order = json.loads(sys.argv[1])
     world = MPI.COMM_WORLD
-    found = [measure(world, mesh, order) for mesh in order["meshes"]]
+    if order["task"] == "calls":
+        found: Any = call_times(world, order["sizes"], order["rounds"])
+    else:
+        found = [measure(world, mesh, order) for mesh in order["meshes"]]
     if world.rank == 0:
         print(json.dumps(found), flush=True)
     return 0

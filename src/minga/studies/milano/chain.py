@@ -17,7 +17,7 @@ from minga.engine.waiting import wait_until
 
 
 class ChainComm:
-    """The ranks of an MPIComm whose channels are chains. The engine runs their Programs from Python."""
+    """Communicator of the ranks of an MPIComm whose channels are chains; the engine runs its programs from Python."""
 
     def __init__(self, inner: MPIComm) -> None:
         self._inner = inner
@@ -25,26 +25,32 @@ class ChainComm:
         self.node, self.leads_node = inner.node, inner.leads_node
 
     def channel(self, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int) -> Channel:
+        """Return a chain of messages."""
         return ChainChannel(self._inner.communicator, self.rank, sends, receives, tag)
 
     def allreduce(self, words: np.ndarray, operation: Any) -> None:
+        """Reduce words over all ranks, as the inner communicator does."""
         self._inner.allreduce(words, operation)
 
     def gather(self, value: Any) -> list[Any] | None:
+        """Return the values of all ranks on rank 0."""
         return self._inner.gather(value)
 
     def bcast(self, value: Any) -> Any:
+        """Return the value of rank 0."""
         return self._inner.bcast(value)
 
     def barrier(self) -> None:
+        """Wait for all ranks."""
         self._inner.barrier()
 
     def abort(self, error: BaseException) -> None:
+        """End all ranks."""
         self._inner.abort(error)
 
 
 class ChainChannel:
-    """Messages that wait for one another; all of it happens in `wait`."""
+    """Channel whose messages wait for one another; they are exchanged in `wait`."""
 
     def __init__(
         self, communicator: Any, rank: int, sends: Sequence[Envelope], receives: Sequence[Envelope], tag: int
@@ -57,13 +63,16 @@ class ChainChannel:
         self._open = False
 
     def start(self) -> None:
+        """Open the channel for one exchange."""
         self.started += bool(self.sends or self._receives)
         self._open = True
 
     def test(self) -> bool:
+        """Return whether no exchange is open."""
         return not self._open
 
     def wait(self) -> None:
+        """Exchange all messages, one after another."""
         if not self._open:
             return
         for upwards in (True, False):
@@ -76,4 +85,5 @@ class ChainChannel:
         self._open = False
 
     def close(self) -> None:
+        """Close the channel."""
         self._open = False
