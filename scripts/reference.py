@@ -175,8 +175,10 @@ def _entries_of(kind: Any, prefix: str) -> dict[str, tuple[str, str, str]]:
     return dict(_walk(schema, schema, prefix, _attributes(kind.__doc__ or "")))
 
 
-def _walk(root: Schema, table: Schema, prefix: str, said: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a table and of the tables within it."""
+def _walk(
+    root: Schema, table: Schema, prefix: str, said: Mapping[str, str], outer: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of a table and of the tables within it; `outer` are the tables around it, by their names."""
     for name, entry in table.get("properties", {}).items():
         key = f"{prefix}.{name}".lstrip(".")
         inner = list(dict.fromkeys(_tables(root, entry)))
@@ -186,9 +188,12 @@ def _walk(root: Schema, table: Schema, prefix: str, said: Mapping[str, str]) -> 
         if prefix or not inner:
             yield key, (", ".join(dict.fromkeys(_kinds(root, entry))), _default(entry), about)
         for reference in inner:
+            if reference in outer:  # such as the segments within a repetition of segments
+                continue
             within = root["$defs"][reference]
             lists = "[]" if entry.get("type") == "array" or _listed(entry) else ""
-            yield from _walk(root, within, key + lists, _attributes(within.get("description", "")))
+            meanings = _attributes(within.get("description", ""))
+            yield from _walk(root, within, key + lists, meanings, (*outer, reference))
 
 
 def _choices(entry: Schema) -> list[Schema]:

@@ -70,13 +70,14 @@ def test_every_command_and_option_that_help_shows_is_there() -> None:
             assert not missing, words
 
 
-def keys(kind: Any, prefix: str) -> Iterator[str]:
-    """Keys of a table as the classes of its settings declare them, not its JSON schema."""
+def keys(kind: Any, prefix: str, outer: tuple[Any, ...] = ()) -> Iterator[str]:
+    """Keys of a table as the classes of its settings declare them, not its JSON schema; ``outer`` are those around."""
     for name, field in kind.model_fields.items():
         key = f"{prefix}{field.alias or name}"
         yield key
         for table in tables(field.annotation):
-            yield from keys(table, f"{key}.")
+            if table not in outer:
+                yield from keys(table, f"{key}.", (*outer, table))
 
 
 def tables(annotation: Any) -> Iterator[type[BaseModel]]:
