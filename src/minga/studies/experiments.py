@@ -5,21 +5,56 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from minga.errors import CaseError, LaunchError, RunError
-from minga.studies.tinetti.labs import Bench, busy_cores, left_out
+from minga.launch.implementations import NAMES, Implementation, find_implementation
 
-__all__ = ["run_experiment", "summary"]
+__all__ = ["Bench", "busy_cores", "left_out", "run_experiment", "summary"]
 
 Result = dict[str, Any]
-Shared = TypeVar("Shared", bound=Bench)
+Value = TypeVar("Value")
 
 _BUSY: Final = 0.5
 """Fraction of the cores in use by other programs above which times are meaningless."""
+_GLANCE: Final = 0.4
 
 
-def run_experiment(title: str, experiment: Callable[[Shared], Result], bench: Shared, *, timed: bool = True) -> Result:
+class Bench:
+    """State shared by experiments: output, extent, and measurements that several of them show."""
+
+    def __init__(self, say: Callable[[str], None], *, quick: bool) -> None:
+        self.say, self.quick = say, quick
+        self._kept: dict[str, Any] = {}
+
+    def once(self, name: str, measure: Callable[[], Value]) -> Value:
+        """Return the result of ``measure``, which is called only the first time."""
+        if name not in self._kept:
+            self._kept[name] = measure()
+        found: Value = self._kept[name]
+        return found
+
+    @property
+    def mpi(self) -> str:
+        """Name of the first MPI implementation found here; LaunchError if there is none."""
+        there, missing = self.libraries()
+        if not there:
+            raise LaunchError("; ".join(missing.values()), remedy="pip install mpich")
+        return there[0].name
+
+    def libraries(self) -> tuple[list[Implementation], dict[str, str]]:
+        """Return the MPI implementations found here, and why others are missing. With ``quick`` only the first one."""
+        there, missing = [], {}
+        for name in NAMES:
+            try:
+                there.append(find_implementation(name))
+            except LaunchError as error:
+                missing[NAMES[name]] = error.message
+        return there[:1] if self.quick else there, missing
+
+
+def run_experiment(title: str, experiment: Callable[[Bench], Result], bench: Bench, *, timed: bool = True) -> Result:
     """Run one experiment and return its result with its title and duration.
 
     Parameters
@@ -56,3 +91,25 @@ def summary(name: str, result: Mapping[str, Any]) -> str:
     return f"{name} {result['title']}: {held} of {len(result['shape'])} statements hold" + (
         f"; left out: {missing}" if missing else ""
     )
+
+
+def left_out(error: LaunchError) -> str:
+    """Return why something is not measured, and what would change that."""
+    return f"{error.message} ({error.remedy})" if error.remedy else error.message
+
+
+def busy_cores() -> float | None:
+    """Return the number of cores in use by other programs; None if the system does not report it."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return None
+
+    def clock() -> tuple[int, int]:
+        values = [int(word) for word in stat.read_text().splitlines()[0].split()[1:9]]
+        return sum(values), values[3] + values[4]  # idle, and waiting for disks
+
+    all_before, idle_before = clock()
+    time.sleep(_GLANCE)
+    all_after, idle_after = clock()
+    passed = max(1, all_after - all_before)
+    return (os.cpu_count() or 1) * (1.0 - (idle_after - idle_before) / passed)

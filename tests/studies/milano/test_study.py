@@ -10,10 +10,10 @@ import pytest
 
 from command_line import in_process
 from minga.lab.cluster import Rights
+from minga.studies.experiments import Bench
 from minga.studies.milano import labs, paper, study, sweeps
 from minga.studies.milano.errors import errors
 from minga.studies.tinetti import labs as tinetti_labs
-from minga.studies.tinetti.labs import Bench
 
 TINY = sweeps.Sizes((12, 24), 4, (12, 24, 48), 4, (2,), 1, 1e-2, 1e-5, 1e-2, (12, 6))
 

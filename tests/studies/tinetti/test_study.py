@@ -19,9 +19,10 @@ from command_line import in_process
 from minga.errors import CaseError, LaunchError, RunError
 from minga.lab.cluster import Rights
 from minga.studies import changing, experiments, report
+from minga.studies.experiments import Bench
 from minga.studies.figures import draw_panels, panel
 from minga.studies.tinetti import broadcasts, labs, memory, messages, pvm, study, work
-from minga.studies.tinetti.labs import Bench, payload_rate
+from minga.studies.tinetti.labs import payload_rate
 
 RATE = 10e6
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from minga.models.electrodeposition.soft import PECLET, POISSON
+from minga.studies.experiments import Bench
 from minga.studies.milano.paper import EFFICIENCIES, PROCESSES, SPEED_UPS, SWEEPS, TIMES, derived
-from minga.studies.tinetti.labs import Bench
 
 __all__ = ["errors"]
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 from minga.errors import RunError
 from minga.lab.cluster import laboratory
 from minga.lab.config import Lab, read_lab
+from minga.studies.experiments import Bench
 from minga.studies.figures import panel
 from minga.studies.milano.paper import (
     CALLS,
@@ -32,7 +33,7 @@ from minga.studies.milano.paper import (
     derived,
     shape,
 )
-from minga.studies.tinetti.labs import Bench, check_quotas, order
+from minga.studies.tinetti.labs import check_quotas, order
 from minga.studies.tinetti.mpi_ranks import CALLS as CALL_NAMES
 
 __all__ = ["asked_of", "calls_beside", "efficiencies", "libraries", "messages", "nodes", "speed_ups", "times", "wasted"]

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from minga.studies import report
-from minga.studies.experiments import run_experiment, summary
+from minga.studies.experiments import Bench, run_experiment, summary
 from minga.studies.figures import draw_panels
 from minga.studies.milano import errors, labs, sweeps
-from minga.studies.tinetti.labs import Bench
 
 __all__ = ["EXPERIMENTS", "NAMES", "draw", "measure", "page"]
 

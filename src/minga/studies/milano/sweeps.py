@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from minga.models.electrodeposition.problem import FLUID, Problem
 from minga.models.electrodeposition.relaxation.scheme import RelaxationOptions
 from minga.models.electrodeposition.soft import soft_cell
+from minga.studies.experiments import Bench
 from minga.studies.figures import panel
 from minga.studies.milano.paper import DIFFERENCES, SWEEPS
 from minga.studies.milano.relaxing import difference, relax, share
-from minga.studies.tinetti.labs import Bench
 
 __all__ = ["Sizes", "figure_6", "figure_7", "sizes", "sweeps_of", "table_1"]
 

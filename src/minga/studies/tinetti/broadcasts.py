@@ -11,8 +11,9 @@ from minga.errors import LaunchError
 from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import LabNode
 from minga.launch.implementations import NAMES
+from minga.studies.experiments import Bench
 from minga.studies.figures import panel
-from minga.studies.tinetti.labs import MIB, Bench, alike, hub, one_way, order, payload_rate, switch, team_of
+from minga.studies.tinetti.labs import MIB, alike, hub, one_way, order, payload_rate, switch, team_of
 from minga.studies.tinetti.pvm import check_pvm, virtual_machine
 
 __all__ = ["networks", "one_receiver", "receivers", "switched"]

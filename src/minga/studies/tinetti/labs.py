@@ -8,39 +8,30 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from minga.errors import LaunchError, RunError
 from minga.lab.cluster import Cluster, lab_rights
 from minga.lab.config import Lab, LabNode
 from minga.launch.hosts import Host
-from minga.launch.implementations import NAMES, Implementation, find_implementation
 from minga.network.measuring.exchanges import Ends, sample_message_sizes
 from minga.network.measuring.host_team import HostTeam, agents
 from minga.network.measuring.transports import Unavailable
 
 __all__ = [
     "MIB",
-    "Bench",
     "alike",
-    "busy_cores",
     "check_quotas",
     "hosts_of",
     "hub",
-    "left_out",
     "one_way",
     "order",
     "payload_rate",
     "switch",
     "team_of",
 ]
-
-Value = TypeVar("Value")
 
 MIB: Final = float(1 << 20)
 """MB as defined in the study, bytes."""
@@ -53,7 +44,6 @@ _FRAME: Final = 1538
 """Length of the longest frame on the wire in bytes, with preamble, header, checksum and gap."""
 _PAYLOAD: Final = {"tcp": 1448, "udp": 1472}
 """Bytes of a program's data in that frame, with TCP's time stamps."""
-_GLANCE: Final = 0.4
 
 
 def check_quotas() -> None:
@@ -64,11 +54,6 @@ def check_quotas() -> None:
             "these experiments need labs with CPU quotas, and the kernel's TCP settings in them: only root has both",
             remedy="run it as root, on Linux with control groups; see docs/lab.md",
         )
-
-
-def left_out(error: LaunchError) -> str:
-    """Return why something is not measured, and what would change that."""
-    return f"{error.message} ({error.remedy})" if error.remedy else error.message
 
 
 def hub(rate: float = 10e6, nodes: Sequence[LabNode] | None = None, *, latency: float = _LATENCY) -> Lab:
@@ -100,39 +85,6 @@ def _machines() -> tuple[LabNode, ...]:
 def payload_rate(rate: float, protocol: str) -> float:
     """Return the largest payload, bytes/s, that a link of ``rate`` bit/s can carry over "tcp" or "udp"."""
     return rate / 8 * _PAYLOAD[protocol] / _FRAME
-
-
-class Bench:
-    """State shared by experiments: output, extent, and measurements that several of them show."""
-
-    def __init__(self, say: Callable[[str], None], *, quick: bool) -> None:
-        self.say, self.quick = say, quick
-        self._kept: dict[str, Any] = {}
-
-    def once(self, name: str, measure: Callable[[], Value]) -> Value:
-        """Return the result of ``measure``, which is called only the first time."""
-        if name not in self._kept:
-            self._kept[name] = measure()
-        found: Value = self._kept[name]
-        return found
-
-    @property
-    def mpi(self) -> str:
-        """Name of the first MPI implementation found here; LaunchError if there is none."""
-        there, missing = self.libraries()
-        if not there:
-            raise LaunchError("; ".join(missing.values()), remedy="pip install mpich")
-        return there[0].name
-
-    def libraries(self) -> tuple[list[Implementation], dict[str, str]]:
-        """Return the MPI implementations found here, and why others are missing. With ``quick`` only the first one."""
-        there, missing = [], {}
-        for name in NAMES:
-            try:
-                there.append(find_implementation(name))
-            except LaunchError as error:
-                missing[NAMES[name]] = error.message
-        return there[:1] if self.quick else there, missing
 
 
 def order(
@@ -212,20 +164,3 @@ def one_way(
         return [None] * len(sizes)
     arrived = {sample.size: [spent for spent in sample.seconds if not math.isnan(spent)] for sample in samples}
     return [min(arrived[size]) if arrived.get(size) else None for size in sizes]
-
-
-def busy_cores() -> float | None:
-    """Return the number of cores in use by other programs; None if the system does not report it."""
-    stat = Path("/proc/stat")
-    if not stat.exists():
-        return None
-
-    def clock() -> tuple[int, int]:
-        values = [int(word) for word in stat.read_text().splitlines()[0].split()[1:9]]
-        return sum(values), values[3] + values[4]  # idle, and waiting for disks
-
-    all_before, idle_before = clock()
-    time.sleep(_GLANCE)
-    all_after, idle_after = clock()
-    passed = max(1, all_after - all_before)
-    return (os.cpu_count() or 1) * (1.0 - (idle_after - idle_before) / passed)

@@ -9,8 +9,9 @@ from typing import Any, Final
 from minga.errors import LaunchError
 from minga.lab.cluster import laboratory
 from minga.network.measuring import measure_hosts
+from minga.studies.experiments import Bench, left_out
 from minga.studies.figures import panel
-from minga.studies.tinetti.labs import MIB, Bench, hosts_of, hub, left_out, one_way, payload_rate, team_of
+from minga.studies.tinetti.labs import MIB, hosts_of, hub, one_way, payload_rate, team_of
 from minga.studies.tinetti.pvm import Pvm, check_pvm, virtual_machine
 
 __all__ = ["anomalies", "daemon_translated", "daemon_xdr", "direct_translated", "direct_xdr", "ping"]

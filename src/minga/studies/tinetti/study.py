@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from minga.studies import report
-from minga.studies.experiments import run_experiment, summary
+from minga.studies.experiments import Bench, run_experiment, summary
 from minga.studies.figures import draw_panels
 from minga.studies.tinetti import broadcasts, messages, work
-from minga.studies.tinetti.labs import Bench, check_quotas
+from minga.studies.tinetti.labs import check_quotas
 
 __all__ = ["EXPERIMENTS", "NAMES", "draw", "measure", "page"]
 

@@ -14,8 +14,9 @@ from minga.lab.cluster import Cluster, laboratory
 from minga.lab.config import Lab, LabNode
 from minga.launch.processes import descendants, kill
 from minga.studies.changing import obeying
+from minga.studies.experiments import Bench
 from minga.studies.figures import panel
-from minga.studies.tinetti.labs import MIB, Bench, alike, hub, order, payload_rate, switch
+from minga.studies.tinetti.labs import MIB, alike, hub, order, payload_rate, switch
 from minga.studies.tinetti.memory import ENCODINGS
 
 __all__ = ["balance", "memory", "overlap", "product"]
