@@ -66,7 +66,8 @@ def run_experiment(title: str, experiment: Callable[[Bench], Result], bench: Ben
     bench
         State shared by experiments.
     timed
-        Whether the statements depend on times, which are not judged if other programs keep this machine busy.
+        Whether the statements depend on times, which are not judged if other programs keep this machine busy before or
+        after the experiment.
     """
     began = time.perf_counter()
     before = busy_cores() if timed else None
@@ -78,8 +79,9 @@ def run_experiment(title: str, experiment: Callable[[Bench], Result], bench: Ben
         found = {"failed": error.message, "shape": {"it comes to its end": False}}
     result = {"title": title, **found, "seconds": round(time.perf_counter() - began, 1)}
     cores = os.cpu_count() or 1
-    if before is not None and before > _BUSY * cores:
-        result["disturbed"] = f"other programs kept {before:.1f} of {cores} cores busy"
+    busy = max(before or 0.0, (busy_cores() if timed else None) or 0.0)
+    if busy > _BUSY * cores:
+        result["disturbed"] = f"other programs kept {busy:.1f} of {cores} cores busy"
     return result
 
 
