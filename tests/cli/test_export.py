@@ -70,7 +70,7 @@ def test_all_formats_check_field_and_frame_before_they_write(run: Path, form: st
     [
         (("run", "--field", "cel", "--out", "x.npy"), "did you mean 'cell'"),
         (("run", "--field", "cell", "--field", "cel", "--out", "x.nc"), "did you mean 'cell'"),
-        (("run", "--out", "x.doc"), "csv, nc, npy, png, rle, rsf, segy, sgy, vtr, xmf"),
+        (("run", "--out", "x.doc"), "csv, mc, nc, npy, png, rle, rsf, segy, sgy, vtr, xmf"),
         (("run", "--out", "x"), "no suffix"),
         (("run", "--out", "x.vti"), "write vtr"),
         (("run", "--out", "x", "--format", "vtkhdf"), "'vtkhdf' was removed"),
