@@ -96,11 +96,11 @@ def _facts(show: Show, result: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the size and speed of a run, and the observables that the part names."""
     cells = " \u00d7 ".join(grouped(length) for length in result["shape"])
     facts = [
-        ("cells", cells),
+        ("nodes" if show.pictures else "cells", cells),
         ("computed in", f"{time_text(result['seconds'])}, {grouped(result['steps'])} steps"),
     ]
     if show.speed:
-        facts.append(("speed", f"{rate_text(result['cells_per_second'])} cell updates a second"))
+        facts.append(("speed", rate_text(result["cells_per_second"])))
     for name, caption in show.numbers:
         facts.append((caption, amount(result["observables"][name], result["units"].get(name, "1"))))
     return facts

@@ -105,7 +105,7 @@ PARTS = (
     Part(
         "photodiode",
         "A photodiode's gain and bandwidth",
-        "An avalanche photodiode multiplies its photocurrent as the voltage nears breakdown; a p-i-n diode answers "
+        "An avalanche photodiode multiplies its photocurrent as the voltage nears breakdown; a PIN diode answers "
         "modulated light up to tens of gigahertz.",
         (
             Show("run apd", speed=False, pictures=(("gain.png", "Gain over the voltage"),)),

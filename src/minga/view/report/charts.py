@@ -28,6 +28,8 @@ _POINTS = 600
 """Columns of a chart; in each the extremes of all samples that fall there are kept."""
 _LOGARITHMIC = 1e3
 """Ratio of positive values above which they are drawn on a logarithmic scale."""
+_CONSTANT = 1e-9
+"""Relative change of values that are drawn as constant: it may be rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def _wants_logarithm(values: Floats) -> bool:
 def _ticks(values: Floats, most: int = 4) -> list[float]:
     """Return round numbers that enclose all values, 1, 2 or 5 times a power of ten apart."""
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
-    if high == low:
+    if high - low <= _CONSTANT * max(abs(low), abs(high)):
         low, high = (low - 0.5 * abs(low), high + 0.5 * abs(high)) if low else (0.0, 1.0)
     if 0 < low < 0.4 * high:
         low = 0.0

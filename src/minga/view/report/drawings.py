@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DrawingChart", "drawing_charts"]
 
-_COLOURS = tuple(f"var(--line-{number})" for number in (4, 5, 2, 3, 6, 7, 1, 8))
+_COLOURS = tuple(f"var(--line-{number})" for number in range(1, 9))
 
 
 @dataclass(frozen=True, slots=True)

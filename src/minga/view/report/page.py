@@ -50,9 +50,10 @@ _ENDED = {
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Observable over time, its first and last value, and the colours of its curves if there are several."""
+    """Observable over time, its unit, first and last value, and the colours of its curves if there are several."""
 
     name: str
+    unit: str
     drawing: Markup
     first: str
     last: str
@@ -123,7 +124,8 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         if len(blocks) > 1
         else {},
         "drawings": drawing_charts(directory),
-        "charts": _charts({name: values for name, values in series.items() if name != drawn}),
+        "charts": _charts({name: values for name, values in series.items() if name != drawn}, units),
+        "over": _over(directory, series),
         "plan": plan_section(plan, ledger, shape) if shape else None,
         "time": time_section(ranks),
         "traffic": traffic_section(ledger, steps),
@@ -266,9 +268,17 @@ def _ended(result: Mapping[str, Any], progress: Mapping[str, Any]) -> str:
     return f"ended after step {steps}: {text}"
 
 
-def _charts(series: Mapping[str, Any]) -> list[Chart]:
-    """Return a chart for each observable that has at least two values."""
-    steps = series.get(_STEP, [])
+def _over(directory: RunDirectory, series: Mapping[str, Any]) -> str:
+    """Describe the horizontal axis of the charts: the time with its unit, or the step."""
+    if TIMES not in series or not directory.fields.exists():
+        return "step"
+    unit = FrameReader.open(directory.fields).unit
+    return "time" if unit in (None, "1") else f"time ({unit})"
+
+
+def _charts(series: Mapping[str, Any], units: Mapping[str, str]) -> list[Chart]:
+    """Return a chart for each observable that has at least two values, over the time if the run has one."""
+    steps = series.get(TIMES, series.get(_STEP, []))
     charts = []
     for name, values in series.items():
         if name in (_STEP, TIMES) or not isinstance(values, list) or len(values) != len(steps) or len(steps) < 2:
@@ -276,7 +286,8 @@ def _charts(series: Mapping[str, Any]) -> list[Chart]:
         lines = _lines(name, steps, values)
         if lines:
             keys = tuple((line.label, line.colour) for line in lines) if len(lines) > 1 else ()
-            charts.append(Chart(name, curves(name, lines), _short(values[0]), _short(values[-1]), keys))
+            ends = _short(values[0]), _short(values[-1])
+            charts.append(Chart(name, units.get(name, ""), curves(name, lines), *ends, keys))
     return charts[:_MOST_CHARTS]
 
 
