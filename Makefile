@@ -3,7 +3,7 @@
 #   make test TARGET=x86-64-v3   kernels compiled for AVX2 (x86-64: SSE2, x86-64-v4: AVX-512)
 #   make test SHUFFLE=1          in the random order of that number
 # make verify    the slow tests: exhaustive and long ones
-# make verification   electrodeposition and equations beside published numbers, slow tests too: docs/verification.md
+# make verification   electrodeposition, photodiodes and equations beside published numbers, slow tests too: docs/verification.md
 # make bench     measure, and store the numbers in benchmarks/results
 # make bench-check   two minutes: compare ratios with those that are stored for this processor's family
 # make bench-automata   the same for cellular automata, beside Golly, CellPyLib and CAX
@@ -86,7 +86,7 @@ verify: .venv/.ready-dev
 
 verification: .venv/.ready-dev
 	rm -rf build/verification
-	VERIFICATION=build/verification $(PYTEST) tests/physics -k 'electrodeposition or equations' -m "not gpu" --timeout 0 -o faulthandler_timeout=0
+	VERIFICATION=build/verification $(PYTEST) tests/physics -k 'electrodeposition or equations or photodiode' -m "not gpu" --timeout 0 -o faulthandler_timeout=0
 	$(BIN)/python scripts/verification.py build/verification
 
 bench: .venv/.ready-dev

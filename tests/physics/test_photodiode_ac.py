@@ -20,7 +20,10 @@ from minga.models.photodiode.solver.problem import Curve, Problem
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.stack import Light
 
+from .evidence import Evidence
 from .photodiodes import EXAMPLES, absorbing_pin, apd, device, junction, silicon, solved
+
+SECTION = "photodiode: admittance and response"
 
 JUNCTION = {
     # J; G and C at 100 Hz; C at 10 MHz; G and C at 100 MHz; C at 1 GHz
@@ -92,27 +95,33 @@ def test_an_anode_at_the_last_row(mode: str) -> None:
 
 
 @pytest.mark.slow
-def test_admittance_of_a_long_diode() -> None:
+def test_admittance_of_a_long_diode(evidence: Evidence) -> None:
+    names = ("C at 100 Hz, F/cm2", "C at 10 MHz", "G at 100 MHz, S/cm2", "C at 100 MHz", "C at 1 GHz")
     for row, (current, g_low, *expected) in zip(of_the_junction(), JUNCTION.values(), strict=True):
+        what = f"long diode at {row['V']:g} V"
         assert row["J"] == pytest.approx(current, rel=1e-8, abs=1e-30)
-        assert row["G"][1] == pytest.approx(g_low, rel=1e-5)
+        evidence.relative(SECTION, f"{what}: G at 100 Hz, S/cm2", row["G"][1], g_low, 1e-5)
         found = [row["C"][1], row["C"][2], row["G"][3], row["C"][3], row["C"][4]]
-        assert found == pytest.approx(expected, rel=1e-7)
-        assert max(row["ac_uniformity"]) < 1e-9
+        for name, number, known in zip(names, found, expected, strict=True):
+            evidence.relative(SECTION, f"{what}: {name}", number, known, 1e-7)
+        evidence.at_most(SECTION, f"{what}: variation of the current along it", max(row["ac_uniformity"]), 1e-9)
         impedance = np.array(row["Z_re"]) + 1j * np.array(row["Z_im"])
         f = np.array(row["f"])
         assert 1.0 / impedance == pytest.approx(np.array(row["G"]) + 2j * np.pi * f * row["C"], rel=1e-12)
 
 
 @pytest.mark.slow
-def test_admittance_of_a_silicon_diode() -> None:
+def test_admittance_of_a_silicon_diode(evidence: Evidence) -> None:
     rows = spectra(silicon(), tuple(SILICON), (100.0, 1e9))
     for row, (g_low, c_low, g, c) in zip(rows, SILICON.values(), strict=True):
-        assert row["G"][0] == pytest.approx(g_low, rel=1e-5 if g_low > 1e-5 else 1e-6)
-        assert row["C"][0] == pytest.approx(c_low, rel=1e-7)
+        what = f"si-1 at {row['V']:g} V"
+        within = 1e-5 if g_low > 1e-5 else 1e-6
+        evidence.relative(SECTION, f"{what}: G at 100 Hz, S/cm2", row["G"][0], g_low, within)
+        evidence.relative(SECTION, f"{what}: C at 100 Hz, F/cm2", row["C"][0], c_low, 1e-7)
         assert max(row["ac_uniformity"]) < 1e-9
-        if g is not None:
-            assert [row["G"][1], row["C"][1]] == pytest.approx([g, c], rel=1e-7)
+        if g is not None and c is not None:
+            evidence.relative(SECTION, f"{what}: G at 1 GHz, S/cm2", row["G"][1], g, 1e-7)
+            evidence.relative(SECTION, f"{what}: C at 1 GHz, F/cm2", row["C"][1], c, 1e-7)
 
 
 @pytest.mark.slow
@@ -145,16 +154,21 @@ def of_the_pin() -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_response_and_bandwidth_of_a_pin_diode() -> None:
+def test_response_and_bandwidth_of_a_pin_diode(evidence: Evidence) -> None:
     for row, (_, bandwidth, capacitance) in zip(of_the_pin(), RESPONSE.values(), strict=True):
-        assert row["f3dB_transit_lit"] == pytest.approx(bandwidth, rel=1e-6)
+        what = f"p-i-n at {row['V']:g} V: bandwidth of transit, Hz"
+        evidence.relative(SECTION, what, row["f3dB_transit_lit"], bandwidth, 1e-6)
         assert row["C_lit"][0] == pytest.approx(capacitance, rel=1e-7)
     last = of_the_pin()[-1]
     assert last["J"] == pytest.approx(-5.56222864e-5, rel=1e-8)
     assert last["J_lit"] == pytest.approx(-1.65724186e-3, rel=1e-8)
-    assert last["H_lit"] == pytest.approx([0.99976622, 0.97715566, 0.70245107, 0.25699612], abs=1e-8)
-    assert last["H_phase_lit"] == pytest.approx([-0.02798532, -0.27817295, -1.01326801, -1.50061596], abs=1e-8)
-    assert last["f3dB_lit"] == pytest.approx(20.75188e9, rel=1e-6)
+    response = (0.99976622, 0.97715566, 0.70245107, 0.25699612), (-0.02798532, -0.27817295, -1.01326801, -1.50061596)
+    for f, amplitude, phase, size, angle in zip(
+        last["f"], last["H_lit"], last["H_phase_lit"], *response, strict=True
+    ):  # fmt: skip
+        evidence.absolute(SECTION, f"p-i-n at -5 V, {1e-9 * f:g} GHz: |H|", amplitude, size, 1e-8)
+        evidence.absolute(SECTION, f"p-i-n at -5 V, {1e-9 * f:g} GHz: phase of H", phase, angle, 1e-8)
+    evidence.relative(SECTION, "p-i-n at -5 V: bandwidth into 50 ohm, Hz", last["f3dB_lit"], 20.75188e9, 1e-6)
     assert last["G_lit"][1] == pytest.approx(0.690269, rel=2e-6)
     # A capacitor alone would give 25.956 GHz; the conductance grows with the frequency.
     assert last["f3dB_RC_lit"] == pytest.approx(1.0 / (2.0 * np.pi * 50.0 * 1e-5 * RESPONSE[-5.0][2]), rel=3e-3)

@@ -16,8 +16,10 @@ from minga.models.photodiode.noise import local_noise
 from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Problem
 
+from .evidence import Evidence
 from .photodiodes import EXAMPLES, absorbing_pin, apd, device, solved
 
+SECTION = "photodiode: excess noise"
 N, WIDTH = 400, 1e-4
 
 
@@ -28,13 +30,14 @@ def injected(alpha: float, beta: float, node: int) -> Any:
 
 
 @pytest.mark.parametrize("k", [0.0, 0.02, 0.1, 0.5, 1.0, 2.0])
-def test_constant_ratio_is_mcintyres_formula(k: float) -> None:
+def test_constant_ratio_is_mcintyres_formula(k: float, evidence: Evidence) -> None:
     alpha = 5e3
     growth = math.exp((1.0 - k) * alpha * WIDTH)
     gain = 1.0 / (1.0 - alpha * WIDTH) if k == 1.0 else (1.0 - k) * growth / (1.0 - k * growth)
     found = injected(alpha, k * alpha, 0)
-    assert found.gain == pytest.approx(gain, rel=1e-12)
-    assert found.excess == pytest.approx(k * gain + (1.0 - k) * (2.0 - 1.0 / gain), rel=1e-4)
+    evidence.relative(SECTION, f"constant k = {k:g}: M", found.gain, gain, 1e-12)
+    mcintyre = k * gain + (1.0 - k) * (2.0 - 1.0 / gain)
+    evidence.relative(SECTION, f"constant k = {k:g}: F of McIntyre", found.excess, mcintyre, 1e-4)
     mirrored = injected(k * alpha, alpha, N)
     assert (mirrored.gain, mirrored.excess) == pytest.approx((found.gain, found.excess), rel=1e-4)
 
@@ -86,10 +89,13 @@ def dead(alpha: float, beta: float, electrons: float, holes: float, count: int =
         ((1e4, 2e4), 2e-5, (3.78271, 3.13300, 5.47280, 2.49628)),
     ],
 )
-def test_dead_space(rates: tuple[float, float], length: float, expected: tuple[float, ...]) -> None:
+def test_dead_space(rates: tuple[float, float], length: float, expected: tuple[float, ...], evidence: Evidence) -> None:
     found = dead(*rates, length, length)
     numbers = (found.gain[0], found.excess[0], found.gain[-1], found.excess[-1])
-    assert numbers == pytest.approx(expected, rel=1e-4)
+    what = f"dead space of {1e4 * length:g} um, rates {rates[0]:.0e} and {rates[1]:.0e} /cm"
+    names = ("M of electrons", "F of electrons", "M of holes", "F of holes")
+    for name, number, known in zip(names, numbers, expected, strict=True):
+        evidence.relative(SECTION, f"{what}: {name}", number, known, 1e-4)
 
 
 def test_without_dead_space_it_is_the_local_theory() -> None:
@@ -123,7 +129,7 @@ APD = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", list(APD))
-def test_noise_of_an_avalanche_photodiode(name: str) -> None:
+def test_noise_of_an_avalanche_photodiode(name: str, evidence: Evidence) -> None:
     table, circuit, made = APD[name], Circuit(1e-5), apd(5, name)
     problem = Problem((0.0, *table), ("dark", "lit"), gain=True, mode="noise", circuit=circuit)
     rows = solved(made, problem)
@@ -131,10 +137,11 @@ def test_noise_of_an_avalanche_photodiode(name: str) -> None:
     assert made.light.flux is not None
     power = made.light.flux * 6.62607015e-34 * 2.99792458e17 / made.light.wavelength
     for row, (current_gain, gain, excess) in zip(rows[1:], table.values(), strict=True):
-        assert row["gain"] == pytest.approx(current_gain, rel=1e-6)
-        for end in ("", "_lit"):
-            assert row[f"M_local{end}"] == pytest.approx(gain, rel=2e-6)
-            assert row[f"F{end}"] == pytest.approx(excess, rel=2e-5)
+        what = f"apd, {name}, {row['V']:g} V"
+        evidence.relative(SECTION, f"{what}: gain", row["gain"], current_gain, 1e-6)
+        for end, of in (("", "dark"), ("_lit", "lit")):
+            evidence.relative(SECTION, f"{what}, {of}: M of the profile", row[f"M_local{end}"], gain, 2e-6)
+            evidence.relative(SECTION, f"{what}, {of}: F", row[f"F{end}"], excess, 2e-5)
         charge = 1.602176634e-19
         primary = (row["J_lit"] - row["J"]) / row["gain"] * circuit.area
         light = 2.0 * charge * abs(primary) * row["gain"] ** 2 * row["F"]

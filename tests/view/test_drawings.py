@@ -105,9 +105,24 @@ def test_lists_are_drawn_after_the_last_step() -> None:
     drawing = Drawing("C", {"dark": "C", "missing": "G", "number": "J"}, "f", state=("V", "V"), logarithmic_over=True)
     drawn = over_observable(drawing, "f", series, "Hz")
     assert drawn is not None
-    assert (drawn.over, drawn.when) == ("log10 f (Hz)", "-1 V")
+    assert (drawn.over, drawn.when) == ("f (Hz)", "-1 V")
     ((label, places, values),) = drawn.curves
     assert label == "dark"
-    assert places.tolist() == [0.0, 2.0]
+    assert places.tolist() == [1.0, 100.0]
     assert values.tolist() == [5.0, 4.0]
     assert over_observable(drawing, "f", {"step": []}, "Hz") is None
+
+
+def test_short_times_have_prefixes_and_amplitudes_are_in_decibels() -> None:
+    series = {"step": [0, 1, 2, 3], "t": [0.0, 0.0, 2e-10, 4e-10], "H": [1.0, 1.0, 0.1, 0.0]}
+    drawing = Drawing("H", {"H": "H"}, "t", over_name="time", decibels=True)
+    drawn = over_observable(drawing, "t", series, "s")
+    assert drawn is not None
+    assert drawn.over == "time (ps)"
+    ((_, places, values),) = drawn.curves
+    assert places.tolist() == pytest.approx([0.0, 200.0, 400.0])
+    assert values.tolist() == pytest.approx([0.0, -20.0, np.nan], nan_ok=True)
+    longer = {"step": [0, 1, 2], "t": [0.0, 1.0, 90.0], "H": [1.0, 1.0, 1.0]}
+    drawn = over_observable(Drawing("H", {"H": "H"}, "t"), "t", longer, "s")
+    assert drawn is not None
+    assert drawn.over == "t (s)"

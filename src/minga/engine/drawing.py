@@ -50,13 +50,16 @@ class Drawing:
     state
         An observable and its unit that identify the state of fields and lists instead of the step: ("V", "V").
     logarithmic_over
-        Whether the decimal logarithm of the observable `over`, whose values are then positive, is on the horizontal
-        axis.
+        Whether the scale of the observable `over`, whose values are then positive, is logarithmic.
     point
         The number of the point at which fields are sampled along their other axes, which titles then name; None: in the
         middle.
     ordered
         Whether points are joined in the order in which they were observed, as for loops, and not by ascending `over`.
+    over_name
+        The name of the quantity `over` on the horizontal axis, such as "frequency"; empty: the observable's name.
+    decibels
+        Whether the lines are amplitudes that are drawn in dB, 20 log10 of them.
     """
 
     title: str
@@ -70,6 +73,8 @@ class Drawing:
     logarithmic_over: bool = False
     point: int | None = None
     ordered: bool = False
+    over_name: str = ""
+    decibels: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the drawing as plain data for JSON, which `of` reads.

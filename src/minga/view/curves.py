@@ -50,6 +50,7 @@ def curves_figure(
     logarithmic: bool = False,
     marks: Mapping[str, float] | None = None,
     spans: Iterable[Span] = (),
+    logarithmic_x: bool = False,
 ) -> Any:
     """Return a figure of curves.
 
@@ -65,6 +66,8 @@ def curves_figure(
         Vertical lines by name.
     spans
         Parts of the horizontal axis, with names that are shown along the upper edge.
+    logarithmic_x
+        Whether the horizontal axis is logarithmic.
     """
     from matplotlib.figure import Figure
 
@@ -81,6 +84,8 @@ def curves_figure(
     axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
     if logarithmic:
         axes.set_yscale("log")
+    if logarithmic_x:
+        axes.set_xscale("log")
     axes.grid(visible=True, alpha=0.3)
     axes.margins(x=0.02 if marks else 0)
     if len(curves) > 1:

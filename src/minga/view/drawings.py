@@ -25,6 +25,8 @@ Floats = NDArray[np.float64]
 
 _DPI = 100
 _STEP = "step"
+_SHORT = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"), (1e-12, "ps"), (1e-15, "fs"))
+"""Units of time, in s."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,9 +102,10 @@ def over_observable(drawing: Drawing, over: str, series: Mapping[str, Any], unit
     places = values_of(over)
     if np.unique(places).size < 2:
         return None
-    label = over if unit == "1" else f"{over} ({unit})"
-    if drawing.logarithmic_over:
-        places, label = np.log10(places), f"log10 {label}"
+    size, unit = _unit_for(np.nanmax(np.abs(places)), unit)
+    places = places / size
+    name = drawing.over_name or over
+    label = name if unit == "1" else f"{name} ({unit})"
     curves = []
     for name_shown, name in drawing.lines.items():
         values = values_of(name)
@@ -154,14 +157,24 @@ def _state(drawing: Drawing, step: int, series: Mapping[str, Any]) -> str:
         values = series.get(name, ())
         value = values[steps.index(step)] if len(values) == len(steps) else None
         if isinstance(value, int | float) and math.isfinite(value):
-            return f"{value:.6g} {unit}".strip()
+            size, unit = _unit_for(value, unit)
+            return f"{value / size:.6g} {unit}".strip()
     return f"step {step}"
+
+
+def _unit_for(value: float, unit: str) -> tuple[float, str]:
+    """Return the unit in which a value is shown, and its size: that of a short time has a prefix."""
+    if unit != "s" or not value:
+        return 1.0, unit
+    return next((pair for pair in _SHORT if abs(value) >= pair[0]), _SHORT[-1])
 
 
 def _ascending(places: Floats, values: Floats, drawing: Drawing) -> tuple[Floats, Floats]:
     order = np.arange(places.size) if drawing.ordered else np.argsort(places, kind="stable")
-    shown = np.abs(values) if drawing.logarithmic else values
-    return places[order], np.where(shown > 0, shown, np.nan)[order] if drawing.logarithmic else shown[order]
+    shown = np.abs(values) if drawing.logarithmic or drawing.decibels else values
+    if drawing.logarithmic or drawing.decibels:
+        shown = np.where(shown > 0, shown, np.nan)
+    return places[order], 20.0 * np.log10(shown[order]) if drawing.decibels else shown[order]
 
 
 def draw_all(directory: RunDirectory) -> list[Path]:
@@ -191,5 +204,6 @@ def _figure(drawn: Drawn) -> Any:
         xlabel=drawn.over,
         ylabel=drawing.unit,
         logarithmic=drawing.logarithmic and finite,
+        logarithmic_x=drawing.logarithmic_over,
         spans=drawing.spans,
     )

@@ -137,43 +137,6 @@ def whole(waves: Waves) -> float:
     return waves.reflected + waves.transmitted + sum(waves.absorbed)
 
 
-@pytest.mark.parametrize(
-    ("films", "beyond", "reflected", "absorbed"),
-    [
-        ((QUARTER, WINDOW, ABSORBER), (3.167, 0.0), 0.00776383, 0.45369875),
-        ((WINDOW, ABSORBER), (3.167, 0.0), 0.32655304, 0.30793278),
-        ((QUARTER, WINDOW, ABSORBER, WINDOW), (0.55, 11.5), 0.25656819, 0.71619975),
-    ],
-)
-def test_films_on_indium_phosphide(
-    films: tuple[Film, ...], beyond: tuple[float, float], reflected: float, absorbed: float
-) -> None:
-    """Eight digits of PyPI's tmm 0.2.0."""
-    waves = waves_in(1.0, films, beyond, 1550.0)
-    assert waves.reflected == pytest.approx(reflected, abs=1e-8)
-    assert sum(waves.absorbed) == pytest.approx(absorbed, abs=1e-8)
-    assert whole(waves) == pytest.approx(1.0, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("wavelength", "reflected", "collected"),
-    [
-        (500, 0.37931167, 0.356317),
-        (700, 0.11935647, 0.680188),
-        (850, 0.01516593, 0.396733),
-        (940, 0.00284354, 0.165238),
-    ],
-)
-def test_nitride_on_silicon(wavelength: int, reflected: float, collected: float) -> None:
-    """Reflection, and what 0.5 to 10.5 um of thick silicon absorb."""
-    silicon = shipped_index("Si").at(wavelength)
-    waves = waves_in(1.0, (Film(2.0, 0.0, 117.5 * NM), Film(*silicon, 1e-2)), silicon, wavelength)
-    assert waves.reflected == pytest.approx(reflected, abs=1e-8)
-    first, last = waves.power(np.array([1, 1]), np.array([0.5e-4, 10.5e-4]))
-    assert first - last == pytest.approx(collected, abs=1e-6)
-    assert whole(waves) == pytest.approx(1.0, abs=1e-12)
-
-
 def by_matrices(ambient: float, films: tuple[Film, ...], beyond: complex, wavelength: float) -> tuple[float, float]:
     """R and T by the characteristic matrices of textbooks."""
     matrix: NDArray[np.complex128] = np.eye(2, dtype=complex)

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import minga as mg
 from minga.case.load import read_settings
 from minga.errors import CaseError
 from minga.models.photodiode.case import device_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.problem import Problem
-from minga.models.photodiode.solver.tunnelling import enhancement
 from minga.models.photodiode.structure.constants import CHARGE, thermal_voltage
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.tunnelling import kane, shipped_tunnelling, trap_field
@@ -38,73 +36,6 @@ def pin(**changes: Any) -> Device:
     ]
     table = {"layers": layers, "contacts": {"anode": "ohmic", "cathode": "ohmic"}, "mobility": "field"}
     return device_of(read_settings("photodiode", table | changes), Path())
-
-
-@pytest.mark.parametrize(
-    ("gap", "mass", "a", "b"),
-    [
-        (0.74, 0.041, 1.619931e20, 5.186423e6),
-        (1.344, 0.077, 1.647275e20, 1.739693e7),
-        (0.8, 0.038, 1.499917e20, 5.612485e6),
-    ],
-)
-def test_coefficients_of_kane(gap: float, mass: float, a: float, b: float) -> None:
-    """InGaAs, InP and the direct gap of Ge."""
-    assert kane(gap, mass) == pytest.approx((a, b), rel=5e-7)
-
-
-def test_generation_at_known_fields() -> None:
-    a, b = kane(0.74, 0.041)
-    fields = np.array([2e5, 3e5])
-    assert a * fields**2 * np.exp(-b / fields) == pytest.approx([3.54309e19, 4.52505e23], rel=5e-6)
-    for name, expected in (("hurkx", 2.24112e21), ("kane-si", 8.65335e21)):
-        a, b, power = shipped_tunnelling()[name].at(1.12)
-        assert a * 1e6**power * np.exp(-b / 1e6) == pytest.approx(expected, rel=5e-6)
-
-
-def gamma_of(depth: float, strength: float, fields: Floats) -> tuple[Floats, Floats]:
-    """Gamma and its derivative by the square of the field, from a kernel."""
-
-    @mg.kernel
-    def gamma(square: Any, out: Any, slope: Any) -> None:
-        found = enhancement(mg.max(square[0], 0.0) * 0.0 + depth, mg.max(square[0], 0.0) * 0.0 + strength, square[0])
-        out[0] = found
-        slope[0] = mg.derivative(found, square[0])
-
-    grid = mg.Grid((fields.size,))
-    square, out, slope = (mg.Field(name, grid) for name in ("square", "out", "slope"))
-    program = mg.Program("gamma")
-    program.apply(gamma, square, out, slope)
-    with mg.Engine(mg.Layout.single(grid.box, 1), grid=grid) as engine:
-        engine.set(square, fields * fields)
-        engine.run(program)
-        return engine.gather(out), engine.gather(slope)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("depth", "mass", "known"),
-    [
-        (0.37, 0.041, {1e5: 5.477502, 2e5: 47.12037, 3e5: 445.5359}),
-        (0.672, 0.077, {1e5: 3.060848, 3e5: 74.91577}),
-        (0.56, 0.25, {1e5: 1.354844, 5e5: 50.39461}),
-    ],
-)
-def test_enhancement_by_traps(depth: float, mass: float, known: dict[float, float]) -> None:
-    """Known values, the integral by a fine trapezoid rule at any field, and the derivative by differences."""
-    a, strength = depth / THERMAL, trap_field(depth, mass)
-    found, _ = gamma_of(a, strength, np.array(list(known)))
-    assert found == pytest.approx(list(known.values()), rel=5e-7)
-    fields = np.geomspace(1.001e3, 2e6, 25)
-    found, slopes = gamma_of(a, strength, fields)
-    root = np.linspace(0.0, 1.0, 400_001)  # u = root^2
-    exact = [a * np.trapezoid(2 * root * np.exp(a * root**2 - strength / e * root**3), root) for e in fields]
-    assert found == pytest.approx(exact, rel=3e-7)
-    below, above = (gamma_of(a, strength, fields * np.sqrt(1.0 + h))[0] for h in (-1e-5, 1e-5))
-    assert slopes * fields**2 == pytest.approx((above - below) / 2e-5, rel=1e-6)
-    none, _ = gamma_of(a, strength, np.array([0.0, 1.0]))
-    assert none[0] == 0.0
-    assert none[1] < 1e-6
 
 
 @pytest.mark.slow

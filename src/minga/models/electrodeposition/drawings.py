@@ -24,8 +24,18 @@ def _courses(problem: Problem, observables: Set[str]) -> Iterator[Drawing]:
         yield Drawing("Voltammogram", {"current": "current"}, over=measured, unit="A/m2", ordered=True)
     if "Z_re" in observables:
         yield Drawing("Nyquist", {"-Im Z": "Z_im_negative"}, over="Z_re", unit="ohm m2", ordered=True)
-        yield Drawing("Bode", {"|Z|": "Z_size"}, over="f", unit="ohm m2", logarithmic=True, logarithmic_over=True)
-        yield Drawing("Bode, phase", {"phase": "Z_phase"}, over="f", unit="degrees", logarithmic_over=True)
+        yield Drawing(
+            "Bode",
+            {"|Z|": "Z_size"},
+            over="f",
+            unit="ohm m2",
+            logarithmic=True,
+            logarithmic_over=True,
+            over_name="frequency",
+        )
+        yield Drawing(
+            "Bode, phase", {"phase": "Z_phase"}, over="f", unit="degrees", logarithmic_over=True, over_name="frequency"
+        )
     yield Drawing("Current", {"current": "current"}, over="time", unit="A/m2")
     yield Drawing(measured.replace("_", " ").capitalize(), {measured: measured}, over="time", unit="V")
 

@@ -292,13 +292,13 @@ def _drawings(device: Device, what: Transient) -> tuple[Drawing, ...]:
     point = device.middle if device.grid.ndim == 2 else None
     parts = {"conduction": "J_conduction", "displacement": "J_displacement"}
     found = [
-        Drawing("Current density", {"total": "J"}, over="t", unit="A/cm2"),
-        Drawing("Parts of the current", parts, over="t", unit="A/cm2"),
-        Drawing("Voltage", {"device": "V", "source": "V_source"}, over="t", unit="V"),
-        Drawing("Charge", {"charge": "charge"}, over="t", unit="C/cm2"),
+        Drawing("Current density", {"total": "J"}, over="t", over_name="time", unit="A/cm2"),
+        Drawing("Parts of the current", parts, over="t", over_name="time", unit="A/cm2"),
+        Drawing("Voltage", {"device": "V", "source": "V_source"}, over="t", over_name="time", unit="V"),
+        Drawing("Charge", {"charge": "charge"}, over="t", over_name="time", unit="C/cm2"),
     ]
     if what.light.extremes[1] > 0.0:
-        found.append(Drawing("Light", {"light": "light"}, over="t", unit="1"))
+        found.append(Drawing("Light", {"light": "light"}, over="t", over_name="time", unit="1"))
     for title, names, unit, logarithmic in (
         ("Bands", dict(zip(LEVELS, BANDS, strict=True)), "eV", False),
         ("Field", {"field": "field" if point is None else f"field_{device.grid.axes[0]}"}, "V/cm", False),

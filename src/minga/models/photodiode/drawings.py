@@ -21,11 +21,13 @@ _SPECTRA = (
     ("Conductance", "G", "f", "S/cm2", True),
     ("Capacitance", "C", "f", "F/cm2", False),
     ("Impedance, Nyquist", "Z_im", "Z_re", "Z_im, ohm cm2", False),
-    ("Response", "H", "f", "|H| over its value at 0 Hz", True),
-    ("Response with load", "H_load", "f", "|H| over its value at 0 Hz", True),
+    ("Response", "H", "f", "|H| over its value at 0 Hz, dB", False),
+    ("Response with load", "H_load", "f", "|H| over its value at 0 Hz, dB", False),
     ("Phase of the response", "H_phase", "f", "rad", False),
 )
 """Title, quantity, horizontal quantity, unit, and whether the vertical axis is logarithmic."""
+_AMPLITUDES = ("H", "H_load")
+"""Quantities that are drawn in dB."""
 
 
 def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[Drawing, ...]:
@@ -85,11 +87,12 @@ def _spectra(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:
     for title, name, over, unit, logarithmic in _SPECTRA:
         lines: dict[str, str] = {c: f"{name}{suffix(c)}" for c in curves if f"{name}{suffix(c)}" in seen}
         if over == "f" and "f" not in seen:
-            yield Drawing(title, lines, over="V", unit=unit, logarithmic=logarithmic)
+            yield Drawing(title, lines, over="V", unit=unit, logarithmic=logarithmic, decibels=name in _AMPLITUDES)
         elif over == "f":
             yield Drawing(
-                title, lines, over="f", unit=unit, logarithmic=logarithmic, state=("V", "V"), logarithmic_over=True
-            )
+                title, lines, over="f", unit=unit, logarithmic=logarithmic, state=("V", "V"), logarithmic_over=True,
+                over_name="frequency", decibels=name in _AMPLITUDES,
+            )  # fmt: skip
         else:
             for curve in curves:
                 if curve in lines:

@@ -48,27 +48,32 @@ def curves(
     over: str = "step",
     logarithmic: bool | None = None,
     spans: Sequence[tuple[str, float, float]] = (),
+    logarithmic_over: bool = False,
 ) -> Markup:
     """Draw one chart of one or more curves over steps, or over an axis of the grid.
 
     If there are several curves, they are labelled. ``spans`` are named parts of the horizontal axis: (name, from, to).
+    With ``logarithmic_over`` the horizontal axis is logarithmic, and its values are positive.
     """
     everything = np.concatenate([np.asarray(line.values, np.float64) for line in lines])
     finite = everything[np.isfinite(everything)]
     log = logarithmic if logarithmic is not None else _wants_logarithm(finite)
     ticks_y = _log_ticks(finite) if log else _ticks(finite)
     steps = np.concatenate([np.asarray(line.steps, np.float64) for line in lines])
+    steps = np.log10(steps) if logarithmic_over else steps
     left, right = float(steps.min()), float(steps.max())
     low, high = (math.log10(ticks_y[0]), math.log10(ticks_y[-1])) if log else (ticks_y[0], ticks_y[-1])
 
     def place_x(step: float) -> float:
+        step = math.log10(step) if logarithmic_over else step
         return _LEFT + (step - left) / ((right - left) or 1.0) * (_WIDTH - _LEFT - _RIGHT)
 
     def place_y(value: float) -> float:
         value = math.log10(value) if log else value
         return _HEIGHT - _BELOW - (value - low) / ((high - low) or 1.0) * (_HEIGHT - _ABOVE - _BELOW)
 
-    parts = [*_axis_y(ticks_y, place_y), *_axis_x(left, right, place_x), *_spans(spans, left, right, place_x)]
+    ticks_x = _ticks_along(left, right, logarithmic_over)
+    parts = [*_axis_y(ticks_y, place_y), *_axis_x(ticks_x, place_x), *_spans(spans, left, right, place_x)]
     for line in lines:
         path = _path(line, log, place_x, place_y)
         curve = element("path", d=path, fill="none", stroke=line.colour, stroke_width=1.7, class_="curve")
@@ -113,10 +118,17 @@ def _axis_y(ticks: Sequence[float], place: Place) -> list[Element]:
     return parts
 
 
-def _axis_x(left: float, right: float, place: Place) -> list[Element]:
-    inside = [tick for tick in _ticks(np.array([left, right]), 5) if left <= tick <= right]
+def _ticks_along(left: float, right: float, logarithmic: bool) -> list[float]:
+    """Return round numbers between both ends, which are logarithms if the axis is `logarithmic`."""
+    if logarithmic:
+        powers = list(range(math.ceil(left - 1e-9), math.floor(right + 1e-9) + 1))
+        return [10.0**power for power in powers[:: max(1, -(-len(powers) // 6))]]
+    return [tick for tick in _ticks(np.array([left, right]), 5) if left <= tick <= right]
+
+
+def _axis_x(ticks: Sequence[float], place: Place) -> list[Element]:
     parts = []
-    for tick in inside:
+    for tick in ticks:
         x = place(tick)
         anchor = "end" if x > _WIDTH - _RIGHT - 15 else "middle"
         parts.append(text(quantity(tick), x, _HEIGHT - 8, text_anchor=anchor, class_="tick"))
