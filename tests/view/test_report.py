@@ -270,6 +270,29 @@ def test_values_that_are_not_finite(tmp_path: Path) -> None:
     assert page.count("path", **{"class": "curve"}) == 2
 
 
+def drawn(page: Page) -> list[tuple[float, float]]:
+    """Points of the only curve of a page."""
+    (path,) = (tag for name, tag in page.tags if name == "path" and tag.get("class") == "curve")
+    points = re.split("[ML]", path["d"] or "")[1:]
+    return [(float(x), float(y)) for x, y in (point.split() for point in points)]
+
+
+def test_observables_are_drawn_over_the_time(tmp_path: Path) -> None:
+    series = {"step": [0, 1, 2], "time_observed": [0.0, 0.25, 4.0], "norm": [1.0, 2.0, 3.0]}
+    run = make_run(tmp_path / "run", Field("u", Grid((2, 2))), {0: np.zeros((2, 2))}, series=series)
+    text = write_report(run).read_text(encoding="utf-8")
+    assert "To the right: time" in text
+    places = [x for x, _ in drawn(Page(run.path / "report.html"))]
+    assert (places[1] - places[0]) / (places[2] - places[0]) == pytest.approx(1 / 16, rel=0.05)
+
+
+def test_rounding_is_drawn_as_a_constant(tmp_path: Path) -> None:
+    series = {"step": [0, 1, 2], "total": [1.05, 1.05 + 2e-15, 1.05 - 2e-15]}
+    run = make_run(tmp_path / "run", Field("u", Grid((2, 2))), {0: np.zeros((2, 2))}, series=series)
+    heights = [y for _, y in drawn(Page(write_report(run)))]
+    assert max(heights) - min(heights) < 0.1
+
+
 @pytest.mark.parametrize("missing", ["result.json", "ledger.json", "case.toml", "fields.zarr"])
 def test_what_is_missing_is_left_out(tmp_path: Path, missing: str) -> None:
     import shutil

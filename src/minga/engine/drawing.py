@@ -56,6 +56,8 @@ class Drawing:
         middle.
     ordered
         Whether points are joined in the order in which they were observed, as for loops, and not by ascending `over`.
+    equal
+        Whether a unit is as long on both axes, as in the complex plane.
     over_name
         The name of the quantity `over` on the horizontal axis, such as "frequency"; empty: the observable's name.
     decibels
@@ -73,6 +75,7 @@ class Drawing:
     logarithmic_over: bool = False
     point: int | None = None
     ordered: bool = False
+    equal: bool = False
     over_name: str = ""
     decibels: bool = False
 

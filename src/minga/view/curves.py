@@ -51,6 +51,7 @@ def curves_figure(
     marks: Mapping[str, float] | None = None,
     spans: Iterable[Span] = (),
     logarithmic_x: bool = False,
+    equal: bool = False,
 ) -> Any:
     """Return a figure of curves.
 
@@ -62,6 +63,8 @@ def curves_figure(
         Title and labels of the axes.
     logarithmic
         Whether the vertical axis is logarithmic.
+    equal
+        Whether a unit is as long on both axes.
     marks
         Vertical lines by name.
     spans
@@ -86,6 +89,8 @@ def curves_figure(
         axes.set_yscale("log")
     if logarithmic_x:
         axes.set_xscale("log")
+    if equal:
+        axes.set_aspect("equal", adjustable="datalim")
     axes.grid(visible=True, alpha=0.3)
     axes.margins(x=0.02 if marks else 0)
     if len(curves) > 1:

@@ -205,5 +205,6 @@ def _figure(drawn: Drawn) -> Any:
         ylabel=drawing.unit,
         logarithmic=drawing.logarithmic and finite,
         logarithmic_x=drawing.logarithmic_over,
+        equal=drawing.equal,
         spans=drawing.spans,
     )

@@ -23,7 +23,9 @@ def _courses(problem: Problem, observables: Set[str]) -> Iterator[Drawing]:
     if any(s.control == "voltage" and s.slope for s in segments_of(problem.protocol)):
         yield Drawing("Voltammogram", {"current": "current"}, over=measured, unit="A/m2", ordered=True)
     if "Z_re" in observables:
-        yield Drawing("Nyquist", {"-Im Z": "Z_im_negative"}, over="Z_re", unit="ohm m2", ordered=True)
+        yield Drawing(
+            "Nyquist", {"-Im Z": "Z_im_negative"}, over="Z_re", unit="-Im Z, ohm m2", ordered=True, equal=True
+        )
         yield Drawing(
             "Bode",
             {"|Z|": "Z_size"},

@@ -49,11 +49,13 @@ def curves(
     logarithmic: bool | None = None,
     spans: Sequence[tuple[str, float, float]] = (),
     logarithmic_over: bool = False,
+    equal: bool = False,
 ) -> Markup:
     """Draw one chart of one or more curves over steps, or over an axis of the grid.
 
     If there are several curves, they are labelled. ``spans`` are named parts of the horizontal axis: (name, from, to).
-    With ``logarithmic_over`` the horizontal axis is logarithmic, and its values are positive.
+    With ``logarithmic_over`` the horizontal axis is logarithmic, and its values are positive. With ``equal`` a unit is
+    as long on both axes.
     """
     everything = np.concatenate([np.asarray(line.values, np.float64) for line in lines])
     finite = everything[np.isfinite(everything)]
@@ -63,6 +65,9 @@ def curves(
     steps = np.log10(steps) if logarithmic_over else steps
     left, right = float(steps.min()), float(steps.max())
     low, high = (math.log10(ticks_y[0]), math.log10(ticks_y[-1])) if log else (ticks_y[0], ticks_y[-1])
+    if equal:
+        left, right, low, high = _equally_scaled(left, right, low, high)
+        ticks_y = [tick for tick in _ticks(np.array([low, high])) if low <= tick <= high]
 
     def place_x(step: float) -> float:
         step = math.log10(step) if logarithmic_over else step
@@ -79,6 +84,14 @@ def curves(
         curve = element("path", d=path, fill="none", stroke=line.colour, stroke_width=1.7, class_="curve")
         parts.append(titled(line.label, curve))
     return drawing(_WIDTH, _HEIGHT, *parts, label=f"{name} over {over}", class_="chart")
+
+
+def _equally_scaled(left: float, right: float, low: float, high: float) -> tuple[float, float, float, float]:
+    """Return the ends of both axes, one of which is extended so that a unit has the same length on both."""
+    wide, tall = _WIDTH - _LEFT - _RIGHT, _HEIGHT - _ABOVE - _BELOW
+    unit = max((right - left) / wide, (high - low) / tall)
+    across, up = 0.5 * (wide * unit - (right - left)), 0.5 * (tall * unit - (high - low))
+    return left - across, right + across, low - up, high + up
 
 
 def _path(line: Curve, log: bool, place_x: Place, place_y: Place) -> str:

@@ -50,6 +50,8 @@ def _chart(drawn: Drawn) -> DrawingChart:
         title=f"{drawing.title}, {drawn.when}" if drawn.when else drawing.title,
         unit=drawing.unit,
         over=drawn.over,
-        drawing=curves(drawing.title, lines, drawn.over, drawing.logarithmic, spans, drawing.logarithmic_over),
+        drawing=curves(
+            drawing.title, lines, drawn.over, drawing.logarithmic, spans, drawing.logarithmic_over, equal=drawing.equal
+        ),
         keys=tuple((line.label, line.colour) for line in lines) if len(lines) > 1 else (),
     )
