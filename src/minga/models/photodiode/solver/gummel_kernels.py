@@ -12,9 +12,10 @@ from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, log
 from minga.models.photodiode.solver.coefficients import EdgeCoefficients, Emission, NodeCoefficients, Saturation
+from minga.models.photodiode.solver.densities import neutral_dopants
 from minga.models.photodiode.solver.newton import clipped
 from minga.models.photodiode.solver.node_models import BandTunnelling, TrapTunnelling
-from minga.models.photodiode.solver.physics import emitted, filled, neutral_dopants, saturated
+from minga.models.photodiode.solver.physics import emitted, filled, saturated
 from minga.models.photodiode.solver.terminal import LOGARITHM, ULP
 from minga.models.photodiode.solver.tunnelling import local_models
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
