@@ -166,7 +166,7 @@ def test_response_and_bandwidth_of_a_pin_diode(evidence: Evidence) -> None:
     for f, amplitude, phase, size, angle in zip(
         last["f"], last["H_lit"], last["H_phase_lit"], *response, strict=True
     ):  # fmt: skip
-        evidence.absolute(SECTION, f"p-i-n at -5 V, {1e-9 * f:g} GHz: |H|", amplitude, size, 1e-8)
+        evidence.absolute(SECTION, f"p-i-n at -5 V, {1e-9 * f:g} GHz: amplitude of H", amplitude, size, 1e-8)
         evidence.absolute(SECTION, f"p-i-n at -5 V, {1e-9 * f:g} GHz: phase of H", phase, angle, 1e-8)
     evidence.relative(SECTION, "p-i-n at -5 V: bandwidth into 50 ohm, Hz", last["f3dB_lit"], 20.75188e9, 1e-6)
     assert last["G_lit"][1] == pytest.approx(0.690269, rel=2e-6)

@@ -12,7 +12,7 @@ import pytest
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device, device_from
 from minga.models.photodiode.structure.ionisation import IonisationSet, Piece
-from minga.models.photodiode.structure.materials import shipped_materials
+from minga.models.photodiode.structure.materials_file import shipped_materials
 from minga.models.photodiode.structure.mesh import graded
 from minga.models.photodiode.structure.regions import Polygon
 from minga.models.photodiode.structure.stack import Contact, Layer, Stack

@@ -16,7 +16,7 @@ from minga.models.photodiode.case import device_of
 from minga.models.photodiode.structure.depletion import built_in_voltage
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.ionisation import coefficient, shipped_sets
-from minga.models.photodiode.structure.materials import read_materials, shipped_materials
+from minga.models.photodiode.structure.materials_file import read_materials, shipped_materials
 from minga.models.photodiode.structure.temperature import gap_at
 from minga.models.photodiode.structure.ternary import ternary
 from minga.models.photodiode.structure.vurgaftman import (

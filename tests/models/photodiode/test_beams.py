@@ -20,7 +20,7 @@ from minga.models.photodiode.structure.beam import Beam
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device, device_from
 from minga.models.photodiode.structure.illumination import spectrum_of
-from minga.models.photodiode.structure.materials import shipped_materials
+from minga.models.photodiode.structure.materials_file import shipped_materials
 from minga.models.photodiode.structure.mesh import Mesh, graded, placed, spaced
 from minga.models.photodiode.structure.pairs import Pairs
 from minga.models.photodiode.structure.stack import Contact, Layer, Light, Stack

@@ -13,7 +13,7 @@ from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.depletion import Depletion, built_in_voltage
 from minga.models.photodiode.structure.device import Device, device_from
 from minga.models.photodiode.structure.ionisation import coefficient, shipped_sets
-from minga.models.photodiode.structure.materials import shipped_materials
+from minga.models.photodiode.structure.materials_file import shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced, uniform
 from minga.models.photodiode.structure.regions import Region
 from minga.models.photodiode.structure.stack import Contact, Layer, Light, Stack

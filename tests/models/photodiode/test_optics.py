@@ -15,7 +15,7 @@ from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import device_from
 from minga.models.photodiode.structure.illumination import Illumination, spectrum_of
 from minga.models.photodiode.structure.indices import Index, index_of, read_index, shipped_index, shipped_names
-from minga.models.photodiode.structure.materials import read_materials, shipped_materials
+from minga.models.photodiode.structure.materials_file import read_materials, shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced
 from minga.models.photodiode.structure.optics import absorption_of, film_of
 from minga.models.photodiode.structure.stack import Coating, Contact, Layer, Light, Stack, Substrate

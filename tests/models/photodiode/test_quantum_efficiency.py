@@ -29,7 +29,7 @@ from minga.models.photodiode import (
     spectrum_of,
 )
 from minga.models.photodiode.structure.constants import CHARGE
-from minga.models.photodiode.structure.materials import shipped_materials
+from minga.models.photodiode.structure.materials_file import shipped_materials
 from minga.models.photodiode.structure.mesh import spaced
 
 FOLDER = examples()["si-qe"].parent

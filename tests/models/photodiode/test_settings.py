@@ -23,7 +23,8 @@ from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.structure.ionisation import shipped_sets
-from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
+from minga.models.photodiode.structure.materials import Material
+from minga.models.photodiode.structure.materials_file import read_materials, shipped_materials
 from minga.schema import _LIMITS, _metadata, _table
 
 CASE: dict[str, Any] = {

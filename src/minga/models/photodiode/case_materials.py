@@ -11,7 +11,8 @@ from minga.case.files import locate, nearest
 from minga.errors import CaseError, suggest
 from minga.models.photodiode.settings import LayerSettings, PhotodiodeSettings
 from minga.models.photodiode.structure.composition import quaternary
-from minga.models.photodiode.structure.materials import Material, read_materials, shipped_materials
+from minga.models.photodiode.structure.materials import Material
+from minga.models.photodiode.structure.materials_file import read_materials, shipped_materials
 from minga.models.photodiode.structure.ternary import MATCHED, SUBSTRATE, ternary
 from minga.models.photodiode.structure.vurgaftman import direct_up_to
 

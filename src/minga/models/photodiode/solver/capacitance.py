@@ -19,7 +19,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.solver.physics import neutral_acceptors
+from minga.models.photodiode.solver.densities import neutral_acceptors
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.space.field import Field, Register
 

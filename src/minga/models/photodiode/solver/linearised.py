@@ -28,7 +28,8 @@ from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL, Block, Tunnelling, sources
 from minga.models.photodiode.solver.coefficients import ANODE, CATHODE, NodeCoefficients
-from minga.models.photodiode.solver.physics import EdgeValues, Flux, held_row, neutral_dopants
+from minga.models.photodiode.solver.densities import held_row, neutral_dopants
+from minga.models.photodiode.solver.physics import EdgeValues, Flux
 from minga.models.photodiode.solver.tunnelling import local_models
 from minga.solve.laplacian import step
 

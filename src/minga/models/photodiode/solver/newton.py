@@ -19,9 +19,10 @@ from minga.lang.kernel import Kernel
 from minga.lang.math import log
 from minga.models.photodiode.solver.assembly import node_equations, pattern
 from minga.models.photodiode.solver.coefficients import Coefficients
+from minga.models.photodiode.solver.densities import carriers
 from minga.models.photodiode.solver.linear import LinearSolver, linear_solver
 from minga.models.photodiode.solver.lowering import lowered_equations, row_of
-from minga.models.photodiode.solver.physics import EdgeValues, carriers, edge_values, fields_of
+from minga.models.photodiode.solver.physics import EdgeValues, edge_values, fields_of
 from minga.models.photodiode.solver.problem import Linear
 from minga.models.photodiode.solver.terminal import inner_edges
 from minga.space.boundary import fixed

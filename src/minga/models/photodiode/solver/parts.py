@@ -18,9 +18,10 @@ from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.biasing import Track
 from minga.models.photodiode.solver.coefficients import ANODE, NodeCoefficients
+from minga.models.photodiode.solver.densities import recombination
 from minga.models.photodiode.solver.newton import row
 from minga.models.photodiode.solver.node_models import BandTunnelling, TrapTunnelling
-from minga.models.photodiode.solver.physics import EdgeValues, recombination
+from minga.models.photodiode.solver.physics import EdgeValues
 from minga.models.photodiode.solver.terminal import inner_edges
 from minga.models.photodiode.solver.tunnelling import local_models, recombined
 from minga.models.photodiode.structure.constants import CHARGE

@@ -17,9 +17,9 @@ from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1
 from minga.models.photodiode.solver.coefficients import ANODE
+from minga.models.photodiode.solver.densities import dopants_at, held_row, neutral_dopants
 from minga.models.photodiode.solver.fermi import activity
 from minga.models.photodiode.solver.newton import clipped
-from minga.models.photodiode.solver.physics import dopants_at, held_row, neutral_dopants
 from minga.solve.laplacian import step as step_along
 
 __all__ = [
