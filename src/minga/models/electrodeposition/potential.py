@@ -258,7 +258,7 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
             current = current + (per_mol * species.charge) * item.amount
             part = (per_mol * species.charge) * item.slope
             slope = slope + part
-            quotient = quotient + part / species.diffusivity
+            quotient = quotient + part / item.diffusivity
         field_part = displacement(problem, face)
         charge = -field_part * face.difference
         total = field_part + inverse * slope
