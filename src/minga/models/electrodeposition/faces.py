@@ -126,8 +126,16 @@ def face_values(
 
 
 def displacement(problem: Problem, face: FaceValues) -> Node:
-    """Return permittivity * area / distance (in F), Stern layers included; 0 where no field crosses."""
-    return where(face.passable, problem.constants.permittivity * face.area / (face.distance + face.stern), 0.0)
+    """Return permittivity * area / distance (in F), Stern layers included; 0 where no field crosses.
+
+    At a metal with a double layer that is not resolved, it is the layer's capacity.
+    """
+    value = problem.constants.permittivity * face.area / (face.distance + face.stern)
+    capacities = problem.cathode.capacity, problem.anode.capacity
+    if face.cathode is not None and any(capacities):
+        ends = [value if capacity == 0.0 else face.area * as_node(capacity) for capacity in capacities]
+        value = where(face.inside, value, where(face.cathode, *ends))
+    return where(face.passable, value, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -171,10 +171,13 @@ class Electrode:
         Conditions by the name of the species; other species do not pass.
     stern
         Thickness of the Stern layer, m.
+    capacity
+        Capacity of a double layer that is not resolved, F/m2; 0 for the layers that the ions form by themselves.
     """
 
     surfaces: Mapping[str, Surface] = field(default_factory=dict)
     stern: float = 0.0
+    capacity: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,26 +69,31 @@ def solution_for(
 
 
 def check_solution(problem: Problem, scheme: str) -> None:
-    """Reject concentrated solutions where the scheme or the grid is not for them.
+    """Reject concentrated solutions and capacities where the scheme or the grid is not for them.
 
     Raises
     ------
     CaseError
         If the scheme has dilute solutions only, or if cells resolve the Debye length.
     """
-    if problem.solution is None:
+    layered = next((n for n in ("cathode", "anode") if getattr(problem, n).capacity), None)
+    if problem.solution is not None:
+        key, name, what = KEY, "solution", "the properties are those of a neutral solution"
+    elif layered is not None:
+        key, name, what = f"electrodeposition.{layered}.capacity", "capacity", "a capacity stands for layers of charge"
+    else:
         return
     if scheme != "semi-implicit":
         raise CaseError(
-            f"the scheme {scheme!r} has dilute solutions only",
-            key=KEY,
-            remedy='write scheme = "semi-implicit", or leave solution out',
+            f"the scheme {scheme!r} has no {name}",
+            key=key,
+            remedy=f'write scheme = "semi-implicit", or leave {name} out',
         )
     if resolves_charge(problem):
         raise CaseError(
-            "cells of this width resolve the Debye length, but the properties are those of a neutral solution",
-            key=KEY,
-            remedy="leave debye out, use wider cells, or leave solution out",
+            f"cells of this width resolve the Debye length, but {what}",
+            key=key,
+            remedy=f"leave debye out, use wider cells, or leave {name} out",
         )
 
 
