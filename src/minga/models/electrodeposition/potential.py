@@ -187,7 +187,7 @@ class Poisson:
             self.assembled(program, operator)
 
     def metal_charge(self, program: Program, potential: Slot, *, cathode: bool = False) -> object:
-        """Record D from a metal, by default the anode, into the solution, C; return it as an expression of registers."""
+        """Record D from a metal (by default the anode) into the solution; return it, in C, in terms of registers."""
         result: object = 0.0
         for axis in range(self.problem.grid.ndim):
             if has_metal(self.problem, axis):
