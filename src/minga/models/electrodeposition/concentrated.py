@@ -75,10 +75,14 @@ class Wet:
         d of the ion, m2/s.
     ratio
         Mobility over diffusivity, m/d.
+    response
+        Relative change of the concentration with the potential, in z F/RT, for corrections of the potential: the mean
+        of m/d, which it is inside a solution at rest, and 1, which it is beside a metal that holds the concentration.
     """
 
     diffusivity: Node
     ratio: Node
+    response: Node
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,8 +93,8 @@ class Beside:
     ----------
     number
         Number of the ion.
-    factor, activity
-        Thermodynamic factor q and ln(a/c).
+    activity
+        ln(a/c).
     ratio, other
         Mobility over diffusivity of the ion, and of the other ion.
     solution
@@ -98,7 +102,6 @@ class Beside:
     """
 
     number: int
-    factor: Node
     activity: Node
     ratio: Node
     other: Node
@@ -142,16 +145,17 @@ class Solution:
     def at(self, number: int, salt: Node) -> Wet:
         """Return the properties of an ion where the salt has a concentration."""
         d = self._between(self.diffusivities[number], salt)
-        return Wet(d, self._between(self.mobilities[number], salt) / d)
+        ratio = self._between(self.mobilities[number], salt) / d
+        return Wet(d, ratio, 0.5 * (ratio + 1.0))
 
     def beside(self, number: int, concentrations: Sequence[Node]) -> Beside | None:
         """Return the properties of an ion in a cell beside a metal; None for others than those of the salt."""
         if number not in self.counts:
             return None
         salt = self.salt(concentrations)
-        factor, activity = self._between(self.factors, salt), self._between(self.activities, salt)
+        activity = self._between(self.activities, salt)
         own, other = self.at(number, salt), self.at(self.other(number), salt)
-        return Beside(number, factor, activity, own.ratio, other.ratio, self)
+        return Beside(number, activity, own.ratio, other.ratio, self)
 
     def activity_at(self, number: int, concentration: float) -> float:
         """Return ln(a/c) at a known concentration of an ion, mol/m3."""

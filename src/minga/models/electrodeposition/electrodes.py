@@ -137,15 +137,13 @@ def exchange(
 def _reversible(reference: float, rho: Number, charge: float, wall: Wall) -> ElectrodeFlux:
     """Return the flux to an edge in equilibrium with the metal.
 
-    In a concentrated solution it is one of activities, whose logarithm varies by q d ln c about the cell's.
+    In a concentrated solution it is one of activities, with the activity coefficient in the cell.
     """
     driving, beside = charge * wall.difference, wall.beside
     if beside is None or reference == 0.0:
         return _through(wall, charge, reversible_edge(reference, rho, driving, wall.cell), _moved(rho, beside))
-    own = log(mg.max(wall.cell * (1.0 / reference), POOREST))
-    driving = (driving - beside.excess(reference) - own) / beside.factor + own
-    edge = reversible_edge(reference, rho / (beside.other * beside.factor), driving, wall.cell)
-    return _through(wall, charge / beside.factor, edge, _moved(rho, beside))
+    edge = reversible_edge(reference, rho / beside.other, driving - beside.excess(reference), wall.cell)
+    return _through(wall, charge, edge, _moved(rho, beside))
 
 
 def _moved(rho: Number, beside: Beside | None) -> Number:

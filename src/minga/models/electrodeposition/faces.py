@@ -152,8 +152,9 @@ class SpeciesFlux:
         Minus the derivative with respect to the potential difference, mol/s/V; it has the sign of the charge.
     amount
         The flux, mol/s.
-    diffusivity
-        Diffusivity of the species, m2/s.
+    diffusivity, response
+        Diffusivity by which corrections of the potential spread, m2/s, and the relative change of the concentration
+        that they cause, in z F/RT.
     """
 
     up: Node
@@ -161,6 +162,7 @@ class SpeciesFlux:
     slope: Node
     amount: Node
     diffusivity: Number
+    response: Number
 
 
 def species_flux(
@@ -195,8 +197,11 @@ def species_flux(
     charge: Number = species.charge * problem.beta
     diffusivity: Number = species.diffusivity
     found = _properties(problem, face, number, concentrations)
+    spread: Number = diffusivity
+    response: Number = 1.0
     if found is not None:
-        charge, diffusivity = charge * found.ratio, found.diffusivity
+        charge, diffusivity, response = charge * found.ratio, found.diffusivity, found.response
+        spread = diffusivity * found.ratio / response
     share: Number = 1.0
     if not isinstance(face.stern, float):
         share = face.distance / (face.distance + face.stern)
@@ -218,12 +223,13 @@ def species_flux(
         where(face.inside, conductance * rising, 0.0),
         where(face.inside, charge * conductance * between, 0.0),
         as_node(0.0),
-        diffusivity,
+        spread,
+        response,
     )
     walls = surfaces(problem, species)
     if face.above is None or face.below is None or face.cathode is None or walls == (None, None):
         up, going_down = (inner.up, inner.down) if solved is None else solved
-        return SpeciesFlux(up, going_down, inner.slope, up * low - going_down * high, diffusivity)
+        return SpeciesFlux(up, going_down, inner.slope, up * low - going_down * high, spread, response)
     above = face.above
 
     def at(readers: CellReader) -> Node:
@@ -258,7 +264,7 @@ def species_flux(
     if solved is not None:
         up, going_down = solved
     amount = up * where(face.below, 1.0, low) - going_down * where(above, 1.0, high)
-    return SpeciesFlux(up, going_down, steep, amount, diffusivity)
+    return SpeciesFlux(up, going_down, steep, amount, spread, response)
 
 
 def _properties(problem: Problem, face: FaceValues, number: int, concentrations: Readers) -> Wet | None:

@@ -281,7 +281,7 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         screens = as_node(0.0)
         for number, species in enumerate(problem.species):
             beside_metal = where(face.above, c[number][step(ndim, axis, -1)], c[number][here])
-            screens = screens + (per_mol * problem.beta * species.charge**2) * beside_metal
+            screens = screens + (per_mol * problem.beta * species.charge**2) * (found[number].response * beside_metal)
         answer = where(screens > 0.0, slope / where(screens > 0.0, screens, 1.0), 0.0)
         reach = where(metal, inverse * answer, reach)
         spread[here] = reach
