@@ -63,6 +63,7 @@ def steady(cells: int, solution: Solution | None, voltage: float, **said: Any) -
     return observed(cell(cells, solution, Steps(1e6, 1e6, 10.0, tolerance=1e-2), voltage=voltage, **said), **exact)
 
 
+@pytest.mark.slow
 def test_the_conductivity_of_copper_sulphate() -> None:
     """The drop across the bath before anything has moved; PHREEQC has 0.863 S/m, free ions would have 2.71."""
     steps = Steps(1e-6, 1e-6, 1e-6)
@@ -157,6 +158,7 @@ def test_fast_kinetics_are_in_equilibrium_with_the_activity() -> None:
     assert fast == pytest.approx(current, rel=2e-3)
 
 
+@pytest.mark.slow
 def test_ranks_have_the_same_bits() -> None:
     grid = validate(GridSettings, {"shape": [12, 6]}, "grid")
     said = {
