@@ -110,6 +110,16 @@ def impedance(cells: int, frequencies: list[str], **said: Any) -> np.ndarray[Any
     return np.asarray(real + 1j * imaginary)
 
 
+def test_impedance_with_a_double_layer() -> None:
+    """Randles' circuit: kinetics and diffusion beside 0.2 F/m2."""
+    for frequency, exact in ((100.0, 4.27587e-4 - 2.3737e-5j), (1e4, 1.42918e-5 - 7.6920e-5j)):
+        found = impedance(
+            80, [f"{frequency} Hz"], reference="1 um", times=4,
+            cathode={"Cu": {"exchange": 30.0}, "capacity": "0.2 F/m2"},
+        )  # fmt: skip
+        assert abs(found / exact - 1).max() < 2e-3
+
+
 def test_impedance_of_kinetics_and_diffusion() -> None:
     """RT/(n F i0) in series with Warburg's."""
     found = impedance(120, ["100.0 Hz", "1.0 Hz"], reference="1 um", cathode={"Cu": {"exchange": 30.0}})

@@ -23,6 +23,7 @@ from minga.models.electrodeposition.geometry import grid_of, kinds_of
 from minga.models.electrodeposition.groups import charge_balance, permittivity_for
 from minga.models.electrodeposition.preflight import check_cutoff, notes_of
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
+from minga.models.electrodeposition.properties import check_solution, solution_for
 from minga.models.electrodeposition.protocols.fitting import check_measured, program_cutoff, reference_of, with_end
 from minga.models.electrodeposition.protocols.reading import parts_of
 from minga.models.electrodeposition.protocols.segments import Part, largest_current
@@ -163,6 +164,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
         reference=reference_of(settings, space),
         metal=metal.name,
         cutoff=_cutoff(settings, protocol),
+        solution=solution_for(settings, species, constants, directory),
         saturation=_saturation(settings, species),
         gravity=gravity,
         flow=flow,
@@ -171,6 +173,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
         initial=_disturbed(settings, species, space),
     )
     check_measured(problem)
+    check_solution(problem, settings.scheme)
     if settings.scheme != "relaxation":
         check_cutoff(problem, scaled=settings.scaled)
     return problem

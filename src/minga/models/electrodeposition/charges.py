@@ -11,6 +11,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.double_layer import DoubleLayer
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
 from minga.models.electrodeposition.state import State
 from minga.models.electrodeposition.transport import Transport
@@ -50,11 +51,14 @@ class Charges:
     ----------
     passed
         Amounts that enter the cathode and the anode, by the number of the ion.
+    layer
+        The double layer of the cathode, where it has a capacity.
     """
 
     problem: Problem
     state: State
     transport: Transport
+    layer: DoubleLayer | None = None
     passed: dict[int, tuple[Passed, Passed]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,6 +77,8 @@ class Charges:
     def attempt(self, program: Program) -> None:
         """Record the amounts that pass in an attempt."""
         formula = self.transport.formula
+        if self.layer is not None:
+            self.layer.attempt(program)
         for number, pair in self.passed.items():
             for item, flux in zip(pair, self._fluxes(program, number), strict=True):
                 program.let(item.rate, flux)
@@ -94,6 +100,8 @@ class Charges:
 
     def commit(self, program: Program) -> None:
         """Record the acceptance of the attempt."""
+        if self.layer is not None:
+            self.layer.commit(program)
         for pair in self.passed.values():
             for item in pair:
                 program.let(item.lately, item.attempted)

@@ -15,7 +15,7 @@ from minga.models.electrodeposition.problem import (
     Species,
     Surface,
 )
-from minga.models.electrodeposition.quantities import quantity
+from minga.models.electrodeposition.quantities import Kind, quantity
 from minga.models.electrodeposition.settings import CONDITION_FORM, ConditionSettings
 from minga.schema import validate
 
@@ -23,6 +23,8 @@ __all__ = ["check_pair", "electrode_of"]
 
 WORDS: Final = ("held", "sink", "reversible", "butler-volmer", "balance", "blocked")
 """Names of conditions."""
+LAYERS: Final[Mapping[str, tuple[Kind, str]]] = {"stern": ("length", "0.5 nm"), "capacity": ("capacity", "20 uF/cm2")}
+"""Kind and example of the quantities of the layers at a metal."""
 EXCHANGE: Final = 30.0
 """Exchange current density of copper in 10 mol/m3 of its sulphate, A/m2 (LLNL's echemfem, after Bortels 1996)."""
 
@@ -55,19 +57,27 @@ def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Sp
     known = {s.name: s for s in species}
     surfaces: dict[str, Surface] = {}
     for ion, said in entry.items():
-        if ion == "stern":
+        if ion in LAYERS:
             continue
         if ion not in known:
             raise CaseError(
                 f"there is no species {ion!r}",
                 key=f"{key}.{ion}",
-                suggestion=suggest(ion, [*known, "stern"]),
-                remedy=f"the species are {', '.join(known)}; stern is the thickness of a Stern layer",
+                suggestion=suggest(ion, [*known, *LAYERS]),
+                remedy=f"the species are {', '.join(known)}; stern is the thickness of a Stern layer, and "
+                "capacity that of a double layer",
             )
         found = _surface(said, known[ion], f"{key}.{ion}")
         if found is not None:
             surfaces[ion] = found
-    return Electrode(surfaces, _stern(entry.get("stern", 0.0), f"{key}.stern"))
+    stern, capacity = (_layer(entry, name, f"{key}.{name}") for name in LAYERS)
+    if stern and capacity:
+        raise CaseError(
+            f"the {name} has both a Stern layer and a capacity",
+            key=f"{key}.capacity",
+            remedy="give stern where cells resolve the double layer, and capacity where they do not",
+        )
+    return Electrode(surfaces, stern, capacity)
 
 
 def check_pair(cathode: Electrode, anode: Electrode, current: float | None) -> None:
@@ -193,11 +203,13 @@ def _bulk(ion: Species, key: str) -> float:
     return ion.bulk
 
 
-def _stern(value: object, key: str) -> float:
+def _layer(entry: Mapping[str, object], name: str, key: str) -> float:
+    value, (kind, example) = entry.get(name, 0.0), LAYERS[name]
     try:
-        thickness = quantity(value, "length")
+        found = quantity(value, kind)
     except ValueError as error:
-        raise CaseError(f"expected {error}, found {value!r}", key=key, remedy='write stern = "0.5 nm"') from error
-    if thickness < 0:
-        raise CaseError(f"negative thickness of the Stern layer: {thickness:g}", key=key, remedy="give 0 or more")
-    return thickness
+        raise CaseError(f"expected {error}, found {value!r}", key=key, remedy=f'write {name} = "{example}"') from error
+    if found < 0:
+        what = "thickness of the Stern layer" if name == "stern" else "capacity of the double layer"
+        raise CaseError(f"negative {what}: {found:g}", key=key, remedy="give 0 or more")
+    return found

@@ -12,6 +12,7 @@ from typing import Final
 from minga.lang import functions as mg
 from minga.lang.expr import Node, as_node
 from minga.lang.math import exp, log
+from minga.models.electrodeposition.concentrated import Beside
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
 from minga.models.electrodeposition.neutral import LARGEST, Edge, kinetic_edge, reversible_edge
 from minga.models.electrodeposition.problem import (
@@ -53,6 +54,8 @@ class Wall:
     rho
         Ratio rho of a neutral solution, see `minga.models.electrodeposition.neutral`; None where the solution is not
         neutral in the cell, or where this is not the only ion that passes.
+    beside
+        Properties of a concentrated solution in the cell; None in a dilute one.
     """
 
     area: Number
@@ -63,6 +66,7 @@ class Wall:
     cell: Node
     given: Number
     rho: Number | None = None
+    beside: Beside | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,8 +116,7 @@ def exchange(
         case None:
             return NOTHING
         case Held(concentration) if wall.rho is not None and charge:
-            edge = reversible_edge(concentration, wall.rho, charge * wall.difference, wall.cell)
-            return _through(wall, charge, edge, wall.rho)
+            return _reversible(concentration, wall.rho, charge, wall)
         case Held(concentration):
             toward, back = bernoulli_pair(wall.w)
             return ElectrodeFlux(
@@ -128,8 +131,24 @@ def exchange(
         case ButlerVolmer():
             return _kinetics(surface, species, electrode, problem, wall)
         case Reversible(reference):
-            rho = 0.0 if wall.rho is None else wall.rho
-            return _through(wall, charge, reversible_edge(reference, rho, charge * wall.difference, wall.cell), rho)
+            return _reversible(reference, 0.0 if wall.rho is None else wall.rho, charge, wall)
+
+
+def _reversible(reference: float, rho: Number, charge: float, wall: Wall) -> ElectrodeFlux:
+    """Return the flux to an edge in equilibrium with the metal.
+
+    In a concentrated solution it is one of activities, with the activity coefficient in the cell.
+    """
+    driving, beside = charge * wall.difference, wall.beside
+    if beside is None or reference == 0.0:
+        return _through(wall, charge, reversible_edge(reference, rho, driving, wall.cell), _moved(rho, beside))
+    edge = reversible_edge(reference, rho / beside.other, driving - beside.excess(reference), wall.cell)
+    return _through(wall, charge, edge, _moved(rho, beside))
+
+
+def _moved(rho: Number, beside: Beside | None) -> Number:
+    """Return the ratio rho of the flux; mobilities of a concentrated solution differ from its diffusivities."""
+    return rho if beside is None else rho * beside.ratio / beside.other
 
 
 def _kinetics(
@@ -180,15 +199,20 @@ def _neutral_kinetics(
     electrons = abs(species.charge) if surface.electrons is None else surface.electrons
     charge = species.charge * problem.beta
     rate = wall.area * surface.exchange / (electrons * problem.constants.faraday)
-    driving = charge * (wall.difference - surface.equilibrium)
+    driving, at_edge = charge * (wall.difference - surface.equilibrium), rho
+    if wall.beside is not None:
+        # The metal is in equilibrium with the activity; the rates vary with the concentration.
+        driving = driving - wall.beside.excess(surface.reference)
+        at_edge = rho / wall.beside.other
+    through = _moved(rho, wall.beside)
     found = kinetic_edge(
-        rate / (wall.conductance * (1.0 + rho)), surface.reference, surface.transfer, electrons / species.charge, rho,
-        driving, wall.cell,
+        rate / (wall.conductance * (1.0 + through)), surface.reference, surface.transfer, electrons / species.charge,
+        at_edge, driving, wall.cell,
     )  # fmt: skip
-    return _through(wall, charge, found, rho)
+    return _through(wall, charge, found, through)
 
 
-def _through(wall: Wall, charge: float, edge: Edge, rho: Number) -> ElectrodeFlux:
+def _through(wall: Wall, charge: Number, edge: Edge, rho: Number) -> ElectrodeFlux:
     """Return the flux through the half cell between its centre and the edge of the double layer."""
     conductance = wall.conductance * (1.0 + rho)
     return ElectrodeFlux(conductance * edge.leaving, conductance * edge.arriving, charge * conductance * edge.slope)

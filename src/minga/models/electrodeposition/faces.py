@@ -14,6 +14,7 @@ import numpy as np
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.concentrated import Wet
 from minga.models.electrodeposition.electrodes import ElectrodeFlux, Wall, exchange, surfaces
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
 from minga.models.electrodeposition.groups import resolves_charge
@@ -125,8 +126,16 @@ def face_values(
 
 
 def displacement(problem: Problem, face: FaceValues) -> Node:
-    """Return permittivity * area / distance (in F), Stern layers included; 0 where no field crosses."""
-    return where(face.passable, problem.constants.permittivity * face.area / (face.distance + face.stern), 0.0)
+    """Return permittivity * area / distance (in F), Stern layers included; 0 where no field crosses.
+
+    At a metal with a double layer that is not resolved, it is the layer's capacity.
+    """
+    value = problem.constants.permittivity * face.area / (face.distance + face.stern)
+    capacities = problem.cathode.capacity, problem.anode.capacity
+    if face.cathode is not None and any(capacities):
+        ends = [value if capacity == 0.0 else face.area * as_node(capacity) for capacity in capacities]
+        value = where(face.inside, value, where(face.cathode, *ends))
+    return where(face.passable, value, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -143,12 +152,17 @@ class SpeciesFlux:
         Minus the derivative with respect to the potential difference, mol/s/V; it has the sign of the charge.
     amount
         The flux, mol/s.
+    diffusivity, response
+        Diffusivity by which corrections of the potential spread, m2/s, and the relative change of the concentration
+        that they cause, in z F/RT.
     """
 
     up: Node
     down: Node
     slope: Node
     amount: Node
+    diffusivity: Number
+    response: Number
 
 
 def species_flux(
@@ -180,21 +194,26 @@ def species_flux(
     species = problem.species[number]
     ndim = problem.grid.ndim
     here, down = (0,) * ndim, step(ndim, face.axis, -1)
-    charge = species.charge * problem.beta
+    charge: Number = species.charge * problem.beta
+    diffusivity: Number = species.diffusivity
+    found = _properties(problem, face, number, concentrations)
+    spread: Number = diffusivity
+    response: Number = 1.0
+    if found is not None:
+        charge, diffusivity, response = charge * found.ratio, found.diffusivity, found.response
+        spread = diffusivity * found.ratio / response
     share: Number = 1.0
     if not isinstance(face.stern, float):
         share = face.distance / (face.distance + face.stern)
     w = charge * share * face.difference
     if velocity is not None:
-        w = w - velocity * face.distance / species.diffusivity
-    conductance = as_node(face.area * species.diffusivity / face.distance)
+        w = w - velocity * face.distance / diffusivity
+    conductance = as_node(face.area * diffusivity / face.distance)
     falling, rising = bernoulli_pair(w)
     low, high = concentrations[number][down], concentrations[number][here]
     between = flux_slope(w, low, high)
     if species.charge and not resolves_charge(problem):
-        moved = (
-            (1.0, 1.0) if velocity is None else bernoulli_pair(as_node(-velocity * face.distance / species.diffusivity))
-        )
+        moved = (1.0, 1.0) if velocity is None else bernoulli_pair(as_node(-velocity * face.distance / diffusivity))
         of_low, of_high, mean = mean_flux(charge * share * face.difference, moved, low, high)
         part = fitted(_widths(problem, face, concentrations))
         falling, rising = part * falling + (1.0 - part) * of_low, part * rising + (1.0 - part) * of_high
@@ -204,11 +223,13 @@ def species_flux(
         where(face.inside, conductance * rising, 0.0),
         where(face.inside, charge * conductance * between, 0.0),
         as_node(0.0),
+        spread,
+        response,
     )
     walls = surfaces(problem, species)
     if face.above is None or face.below is None or face.cathode is None or walls == (None, None):
         up, going_down = (inner.up, inner.down) if solved is None else solved
-        return SpeciesFlux(up, going_down, inner.slope, up * low - going_down * high)
+        return SpeciesFlux(up, going_down, inner.slope, up * low - going_down * high, spread, response)
     above = face.above
 
     def at(readers: CellReader) -> Node:
@@ -229,6 +250,7 @@ def species_flux(
                 at(concentrations[number]),
                 given,
                 _rho(problem, electrode, number, [at(c) for c in concentrations]),
+                None if problem.solution is None else problem.solution.beside(number, [at(c) for c in concentrations]),
             ),
         )
         for surface, electrode, given in zip(
@@ -242,7 +264,24 @@ def species_flux(
     if solved is not None:
         up, going_down = solved
     amount = up * where(face.below, 1.0, low) - going_down * where(above, 1.0, high)
-    return SpeciesFlux(up, going_down, steep, amount)
+    return SpeciesFlux(up, going_down, steep, amount, spread, response)
+
+
+def _properties(problem: Problem, face: FaceValues, number: int, concentrations: Readers) -> Wet | None:
+    """Return the properties of an ion at a face of a concentrated solution: those of the mean, or of the cell."""
+    solution = problem.solution
+    if solution is None or number not in solution.counts:
+        return None
+    ndim = problem.grid.ndim
+    here, down = (0,) * ndim, step(ndim, face.axis, -1)
+    pairs = [(c[down], c[here]) for c in concentrations]
+    mean = [0.5 * (low + high) for low, high in pairs]
+    if face.above is not None and face.below is not None:
+        mean = [
+            where(face.inside, middle, where(face.above, low, high))
+            for middle, (low, high) in zip(mean, pairs, strict=True)
+        ]
+    return solution.at(number, solution.salt(mean))
 
 
 def _widths(problem: Problem, face: FaceValues, concentrations: Readers) -> Node:

@@ -222,11 +222,11 @@ class Salt:
 def limiting_current(problem: Problem) -> float | None:
     """Return the limiting current (A/m2), at which the cathode runs out of cations in a steady state without flow.
 
-    It is None where there is no such number: if the bath is not a single salt, if the cation does not pass at both
-    electrodes, or if the anion passes at the cathode.
+    It is None where there is no such number: if the bath is not a single dilute salt, if the cation does not pass at
+    both electrodes, or if the anion passes at the cathode.
     """
     salt = Salt.of(problem.species)
-    if salt is None:
+    if salt is None or problem.solution is not None:
         return None
     cathode, anode = problem.cathode.surfaces, problem.anode.surfaces
     if salt.cation.name not in cathode or salt.cation.name not in anode or salt.anion.name in cathode:

@@ -193,7 +193,7 @@ class Iteration:
         program.let(self.state.voltage, self.drive["voltage"])
         if self.problem.galvanostatic:
             program.let(self.charges[1], self.charges[0])
-            program.let(self.charges[0], self.poisson.anode_charge(program, self.state.potential.now))
+            program.let(self.charges[0], self.poisson.metal_charge(program, self.state.potential.now))
 
 
 @kernel

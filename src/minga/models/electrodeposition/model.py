@@ -13,6 +13,7 @@ from minga.engine.model import Model
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.electrodeposition.charges import Charges
+from minga.models.electrodeposition.double_layer import DoubleLayer
 from minga.models.electrodeposition.drawings import drawings_of
 from minga.models.electrodeposition.failures import ending, explainer
 from minga.models.electrodeposition.flow import Flow
@@ -109,7 +110,8 @@ def _semi_implicit(
     solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids)
     poisson = Poisson(problem, state, lengths, drive, formula, solvers.solve, solvers.assembled)
     solvers.prepare(poisson.first, poisson.second)
-    charges = Charges(problem, state, transport) if problem.protocol or problem.competing else None
+    layer = DoubleLayer(poisson, state) if problem.cathode.capacity else None
+    charges = Charges(problem, state, transport, layer) if problem.protocol or problem.competing else None
     course = None
     if problem.protocol and charges is not None:
         course = Course(problem, state, charges, plane_of(problem.grid))

@@ -186,12 +186,12 @@ class Poisson:
         for operator in (self.first, self.second):
             self.assembled(program, operator)
 
-    def anode_charge(self, program: Program, potential: Slot) -> object:
-        """Record D from the anode into the solution; return it as an expression of registers, in C."""
+    def metal_charge(self, program: Program, potential: Slot, *, cathode: bool = False) -> object:
+        """Record D from a metal (by default the anode) into the solution; return it, in C, in terms of registers."""
         result: object = 0.0
         for axis in range(self.problem.grid.ndim):
             if has_metal(self.problem, axis):
-                made = charge_at_anode(self.problem, self.lengths, axis)
+                made = charge_at_metal(self.problem, self.lengths, axis, cathode=cathode)
                 found = program.apply(made, self.state.kind, potential, self.lengths.fields, self.carried[axis],
                                       voltage=self.drive["voltage"])  # fmt: skip
                 result = found + result  # type: ignore[operator]
@@ -258,7 +258,7 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
             current = current + (per_mol * species.charge) * item.amount
             part = (per_mol * species.charge) * item.slope
             slope = slope + part
-            quotient = quotient + part / species.diffusivity
+            quotient = quotient + part / item.diffusivity
         field_part = displacement(problem, face)
         charge = -field_part * face.difference
         total = field_part + inverse * slope
@@ -281,7 +281,7 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         screens = as_node(0.0)
         for number, species in enumerate(problem.species):
             beside_metal = where(face.above, c[number][step(ndim, axis, -1)], c[number][here])
-            screens = screens + (per_mol * problem.beta * species.charge**2) * beside_metal
+            screens = screens + (per_mol * problem.beta * species.charge**2) * (found[number].response * beside_metal)
         answer = where(screens > 0.0, slope / where(screens > 0.0, screens, 1.0), 0.0)
         reach = where(metal, inverse * answer, reach)
         spread[here] = reach
@@ -303,23 +303,24 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     return charge_at_faces
 
 
-def charge_at_anode(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
-    """Return the kernel of D from the anode into the solution through the faces across an axis."""
+def charge_at_metal(problem: Problem, lengths: Lengths, axis: int, *, cathode: bool) -> Kernel:
+    """Return the kernel of D from the cathode or the anode into the solution through the faces across an axis."""
     here = (0,) * problem.grid.ndim
 
     @kernel
-    def sum_anode_charge(
+    def sum_metal_charge(
         kind: CellReader, phi: CellReader, widths: Readers, charge: CellReader, *, voltage: Node
     ) -> Reduced:
         zero = as_node(0.0)
         face = face_values(problem, lengths, axis, kind, phi, widths, driving(voltage, zero, zero))
         assert face.above is not None and face.below is not None and face.cathode is not None  # noqa: PT018
         inwards = where(face.above, face.difference, -face.difference) * displacement(problem, face)
-        value = where((face.above | face.below) & ~face.cathode, inwards, 0.0)
+        own = face.cathode if cathode else ~face.cathode
+        value = where((face.above | face.below) & own, inwards, 0.0)
         charge[here] = value
         return mg.sum(value)
 
-    return sum_anode_charge
+    return sum_metal_charge
 
 
 def charge_cells(problem: Problem, lengths: Lengths) -> Kernel:

@@ -58,11 +58,16 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     yield "ions", ", ".join(f"{_ion(s)} {s.bulk:.4g}{unit['concentration']}" for s in problem.species)
     salt = Salt.of(problem.species)
     if salt is not None:
-        share = f"the cation carries {100 * salt.transference:.1f} % of the current"
-        yield "salt", f"ambipolar diffusivity {salt.diffusivity:.4g}{unit['diffusivity']}; {share}"
+        diffusivity, t = salt.diffusivity, salt.transference
+        if problem.solution is not None:
+            place = _charges(problem), _salt(problem)
+            diffusivity, t = problem.solution.salt_diffusivity(*place), problem.solution.transference(*place)
+        share = f"the cation carries {100 * t:.1f} % of the current"
+        yield "salt", f"ambipolar diffusivity {diffusivity:.4g}{unit['diffusivity']}; {share}"
     yield from _layers(problem, unit)
     yield from _currents(problem, salt, unit)
-    yield from _flow(problem, salt, unit)
+    if problem.solution is None:
+        yield from _flow(problem, salt, unit)
     yield from _groups(problem, salt, unit)
     if problem.kinds is not None:
         solid = int(np.count_nonzero(problem.kinds != FLUID))
@@ -103,15 +108,16 @@ def _layers(problem: Problem, unit: dict[str, str]) -> Notes:
     ratio = 2 * half / debye
     said = "resolved" if ratio <= 2 else "not resolved: the charge of the layer lies in the cells next to the metal"
     yield "Debye length", f"{_prefixed(debye, unit['length'])}; the first cell is {ratio:.3g} times as wide ({said})"
-    sigma = conductivity(problem.species, problem.constants)
+    sigma = _conductivity(problem)
     relaxation = problem.constants.permittivity / sigma
     vanish = f"charge relaxes in {_prefixed(relaxation, unit['time'])}"
     yield "conductivity", f"{sigma:.4g}{unit['conductivity']}; {vanish}"
-    pairs = pairs_of(problem.species, problem.constants) if unit is _SI else None
+    pairs = pairs_of(problem.species, problem.constants) if unit is _SI and problem.solution is None else None
     if pairs is not None:
         held = f"about {100 * pairs.fraction:.0f} % of the metal, which leaves {pairs.conductivity:.2g} S/m"
         factor = f"its voltage across the bath is {sigma / pairs.conductivity:.1f} times too low"
-        yield "ion pairs", f"{held}; the model has free ions only, and {factor}"
+        cure = 'solution = "pairs" has them in the equations'
+        yield "ion pairs", f"{held}; the model has free ions only, and {factor}; {cure}"
 
 
 def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:
@@ -134,8 +140,26 @@ def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Note
 
 def _drop(problem: Problem, current: float) -> float:
     """Return the voltage across a homogeneous bath."""
-    sigma = conductivity(problem.species, problem.constants)
+    sigma = _conductivity(problem)
     return current * _length(problem, "y") / sigma if sigma else 0.0
+
+
+def _conductivity(problem: Problem) -> float:
+    """Return the conductivity of the bulk, S/m."""
+    if problem.solution is None:
+        return conductivity(problem.species, problem.constants)
+    return problem.solution.conductivity(_charges(problem), problem.constants, _salt(problem))
+
+
+def _charges(problem: Problem) -> list[int]:
+    return [s.charge for s in problem.species]
+
+
+def _salt(problem: Problem) -> float:
+    """Return the concentration of the salt of a concentrated solution, mol/m3."""
+    assert problem.solution is not None
+    number, count = next(iter(problem.solution.counts.items()))
+    return problem.species[number].bulk / count
 
 
 def _flow(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:

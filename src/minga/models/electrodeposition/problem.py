@@ -15,13 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from minga.models.electrodeposition.protocols.segments import Part, segments_of
 from minga.space.grid import Grid
+
+if TYPE_CHECKING:
+    from minga.models.electrodeposition.concentrated import Solution
 
 FLUID: Final = 0
 CATHODE: Final = 1
@@ -168,10 +171,13 @@ class Electrode:
         Conditions by the name of the species; other species do not pass.
     stern
         Thickness of the Stern layer, m.
+    capacity
+        Capacity of a double layer that is not resolved, F/m2; 0 for the layers that the ions form by themselves.
     """
 
     surfaces: Mapping[str, Surface] = field(default_factory=dict)
     stern: float = 0.0
+    capacity: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,6 +274,8 @@ class Problem:
         Name of the ion that is deposited; None for the first.
     cutoff
         Cut-off voltage, V, of either sign: a run with a given current ends once the voltage has passed it.
+    solution
+        Properties of a concentrated solution of one salt; None for free ions of constant diffusivities.
     saturation
         Concentration of an ion, by name, above which its salt is oversaturated, mol/m3, where it is known.
     gravity
@@ -295,6 +303,7 @@ class Problem:
     reference: float | None = None
     metal: str | None = None
     cutoff: float = math.inf
+    solution: Solution | None = None
     saturation: Mapping[str, float] = field(default_factory=dict)
     gravity: tuple[float, ...] = ()
     flow: bool = False

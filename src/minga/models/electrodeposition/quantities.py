@@ -8,7 +8,7 @@ from minga.case.quantities import LENGTH, POTENTIAL, TIME, Quantity
 
 __all__ = ["Kind", "quantity"]
 
-Kind = Literal["length", "concentration", "potential", "current", "charge", "frequency", "time"]
+Kind = Literal["length", "concentration", "potential", "current", "charge", "capacity", "frequency", "time"]
 
 _CONCENTRATIONS: Final = {
     "mol/m3": 1.0, "mM": 1.0, "mmol/l": 1.0, "M": 1e3, "mol/l": 1e3, "mmol/L": 1.0, "mol/L": 1e3,
@@ -27,6 +27,9 @@ _KINDS: Final[dict[Kind, Quantity]] = {
         {"C/m2": 1.0, "C/cm2": 1e4, "mC/cm2": 10.0, "mAh/cm2": 3.6e4, "Ah/m2": 3600.0},
         plain="C/m2",
     ),
+    "capacity": Quantity(
+        'F/m2, or a capacity such as "20 uF/cm2"', {"F/m2": 1.0, "uF/cm2": 1e-2, "mF/cm2": 10.0}, plain="F/m2"
+    ),
     "frequency": Quantity(
         'hertz, or a frequency such as "10 kHz"', {"Hz": 1.0, "mHz": 1e-3, "kHz": 1e3, "MHz": 1e6}, plain="Hz"
     ),
@@ -35,7 +38,7 @@ _KINDS: Final[dict[Kind, Quantity]] = {
 
 
 def quantity(value: object, kind: Kind) -> float:
-    """Return a quantity in m, mol/m3, V, A/m2, C/m2, Hz or s.
+    """Return a quantity in m, mol/m3, V, A/m2, C/m2, F/m2, Hz or s.
 
     Raises
     ------

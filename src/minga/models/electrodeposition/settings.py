@@ -19,6 +19,7 @@ __all__ = [
     "RelaxationSettings",
     "SemiImplicitSettings",
     "SolidSettings",
+    "SolutionSettings",
     "SpeciesSettings",
     "StretchSettings",
     "TimeSettings",
@@ -44,6 +45,28 @@ CONDITION_FORM: Final = (
 """Advice on how to write the conditions at an electrode."""
 STRETCH_FORM: Final = 'write stretched = {y = "cosine"}, {y = {geometric = 1.1}} or {y = {geometric = 1.1, at = "low"}}'
 """Advice on how to write stretched axes."""
+
+
+class SolutionSettings(BaseModel):
+    """Measured properties of a solution of one salt by its concentration, as lists or in a CSV file with a header."""
+
+    model_config = _STRICT
+
+    file: Annotated[
+        str | None, Field(description='CSV file with a column for each of the other entries: file = "copper.csv"')
+    ] = None
+    concentration: Annotated[
+        tuple[Concentration, ...] | None, Field(description="concentrations of the salt in increasing order, mol/m3")
+    ] = None
+    diffusivity: Annotated[tuple[Number, ...] | None, Field(description="diffusivities of the salt, m2/s")] = None
+    conductivity: Annotated[tuple[Number, ...] | None, Field(description="conductivities, S/m")] = None
+    transference: Annotated[
+        tuple[Number, ...] | None, Field(description="fractions of the current that the cation carries")
+    ] = None
+    factor: Annotated[
+        tuple[Number, ...] | None,
+        Field(description="thermodynamic factors 1 + d ln g / d ln c of activities g c; by default 1"),
+    ] = None
 
 
 class SpeciesSettings(BaseModel):
@@ -259,6 +282,8 @@ class ElectrodepositionSettings(BaseModel):
         A bath by name.
     species
         A bath ion by ion.
+    solution
+        Properties of a concentrated solution of one salt.
     metal
         The ion that is deposited; by default the first cation.
     scaled
@@ -299,6 +324,13 @@ class ElectrodepositionSettings(BaseModel):
         tuple[SpeciesSettings, ...] | None,
         Field(min_length=1, description='[[electrodeposition.species]] name = "Zn", charge = 2, ...'),
     ] = None
+    solution: Annotated[
+        Literal["dilute", "pairs"] | SolutionSettings,
+        Field(
+            description='"dilute" for free ions, "pairs" for a sulphate with ion pairs, or tables: solution = '
+            '{file = "copper.csv"}'
+        ),
+    ] = "dilute"
     metal: Annotated[str | None, Field(description='ion that is deposited: metal = "Zn"')] = None
     scaled: Annotated[bool, Field(description="whether numbers are scaled: F = RT = 1, D = c0 = L = 1")] = False
     debye: Annotated[Length | None, Field(description='Debye length: debye = 0.05, or "5 um"')] = None

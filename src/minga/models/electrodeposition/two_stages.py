@@ -105,7 +105,7 @@ class TwoStages:
         if self.charges is not None:
             self.charges.keep_stage(program)
         if iteration.problem.galvanostatic:
-            program.let(iteration.charges[1], iteration.poisson.anode_charge(program, state.potential.next))
+            program.let(iteration.charges[1], iteration.poisson.metal_charge(program, state.potential.next))
 
     def commit(self, program: Program) -> None:
         """Record the voltage of the first stage as that of the level before, after an attempt has been accepted."""
