@@ -184,7 +184,7 @@ def test_a_deposit_along_one_axis_ends_the_run_before_the_anode() -> None:
     # What is left would fill the cell that stays, and a part of another by the end of the step.
     assert 0 <= volume - seen["deposit_volume"] < 2 * 20e-6
     assert seen["steps_taken"] > 2 * seen["deposit_cells"] == 14
-    assert seen["steps_rejected"] <= 0.1 * seen["steps_taken"]
+    assert seen["steps_rejected"] <= 0.15 * seen["steps_taken"]
 
 
 # The draw and the turn alone ----------------------------------------------------------------------------------------

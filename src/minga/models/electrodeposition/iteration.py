@@ -116,12 +116,13 @@ class Iteration:
         program.let(ratio, where(self.levels > 1, formula.ratio, 0.0))
         with contextlib.nullcontext() if guessed is None else program.when(~guessed):
             program.let(voltage, state.voltage + ratio * (state.voltage - self.voltages[0]))
-            if self.course is not None:
-                program.let(voltage, where(self.course.seeks, voltage, self.course.level))
             program.apply(
-                guess, state.kind, phi.now, phi.previous, phi.next, [c.now for c in state.concentration],
-                [c.previous for c in state.concentration], then, ratio=ratio, voltage=voltage,
+                guess, phi.now, phi.previous, phi.next, [c.now for c in state.concentration],
+                [c.previous for c in state.concentration], then, ratio=ratio,
             )  # fmt: skip
+        if self.course is not None:
+            program.let(voltage, where(self.course.seeks, voltage, self.course.level))
+            program.apply(advance, state.kind, phi.next, phi.next, voltage=voltage)
         program.let(self.passes, 0)
         program.let(self.missing, 0.0)
         program.let(self.change, NEVER)
@@ -208,8 +209,8 @@ def tame(delta: CellReader, *, most: Node) -> dict[str, Reduced]:
 
 @kernel
 def guess(
-    kind: CellReader, phi: CellReader, phi_before: CellReader, phi_next: CellReader, now: Readers, before: Readers,
-    then: Readers, *, ratio: Node, voltage: Node,
+    phi: CellReader, phi_before: CellReader, phi_next: CellReader, now: Readers, before: Readers, then: Readers, *,
+    ratio: Node,
 ) -> None:  # fmt: skip
     """Extrapolate the last two steps to start the passes, with concentrations changed by a factor of 2 at most."""
     here = (0,) * len(phi.axes)

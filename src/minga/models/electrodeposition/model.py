@@ -23,8 +23,9 @@ from minga.models.electrodeposition.observe import record_observables
 from minga.models.electrodeposition.potential import Poisson
 from minga.models.electrodeposition.problem import FLUID, Problem
 from minga.models.electrodeposition.protocols.course import Course
+from minga.models.electrodeposition.protocols.segments import segments_of
 from minga.models.electrodeposition.saturation import saturation_diagnostics
-from minga.models.electrodeposition.solvers import Solvers, Unsolved
+from minga.models.electrodeposition.solvers import INNER, INNER_GROWING, Solvers, Unsolved
 from minga.models.electrodeposition.state import State, state_of
 from minga.models.electrodeposition.stepping import Stepping
 from minga.models.electrodeposition.stokes import StokesOptions
@@ -102,12 +103,14 @@ def _semi_implicit(
     state, lengths, formula = state_of(problem), Lengths(problem.grid), Formula()
     drive = {name: Register(f"drive {name}") for name in ("voltage", "at_cathode", "at_anode")}
     if agreement is None:
-        # The current follows from the potential, so a given current needs closer agreement.
+        # The current follows from the potential, so a current that is given or watched needs closer agreement.
         share = AGREEMENT if problem.growth is None else GROWING
-        agreement = 1e-9 if problem.galvanostatic else share * problem.steps.tolerance
+        close = problem.galvanostatic or any("current" in s.until for s in segments_of(problem.protocol))
+        agreement = 1e-9 if close else share * problem.steps.tolerance
     unsolved = Unsolved()
     transport = Transport(problem, state, lengths, drive, formula, tolerance, limit, unsolved.concentrations)
-    solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids)
+    inner = INNER if problem.growth is None else INNER_GROWING
+    solvers = Solvers(problem.grid, limit, unsolved.potential, problem.solids, inner)
     poisson = Poisson(problem, state, lengths, drive, formula, solvers.solve, solvers.assembled)
     solvers.prepare(poisson.first, poisson.second)
     layer = DoubleLayer(poisson, state) if problem.cathode.capacity else None

@@ -15,10 +15,12 @@ from minga.space.boundary import fixed
 from minga.space.field import Field, Register
 from minga.space.grid import Grid
 
-__all__ = ["Solvers", "Unsolved"]
+__all__ = ["INNER", "INNER_GROWING", "Solvers", "Unsolved"]
 
 INNER: Final = 1e-3
 """Relative tolerance of the residual: passes correct the remainder, so closer solves would not save a pass."""
+INNER_GROWING: Final = 1e-2
+"""The same where a deposit grows: passes reduce the residual by a factor of 2 to 3 each, however close the solves."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +56,8 @@ class Solvers:
         Register that counts systems that needed more iterations, or ended without finite numbers.
     solids
         Whether some cells are or may become solid.
+    inner
+        Relative tolerance of the residual.
     iterations
         Register with the number of all iterations of conjugate gradients.
     """
@@ -62,6 +66,7 @@ class Solvers:
     limit: int
     unsolved: Register
     solids: bool = False
+    inner: float = INNER
     iterations: Register = field(default_factory=lambda: Register("potential iterations", "i8"))
     lines: dict[str, EllipticLines] = field(default_factory=dict)
     cycles: dict[str, EllipticMultigrid] = field(default_factory=dict)
@@ -115,7 +120,7 @@ class Solvers:
         self.names.append(operator.name)
         program.apply(clear, x)
         found = conjugate_gradients(
-            program, operator, x, b, preconditioner=lines or self.cycles[operator.name], tolerance=INNER,
+            program, operator, x, b, preconditioner=lines or self.cycles[operator.name], tolerance=self.inner,
             limit=self.limit, name=name, work=self.work[0], unsolved=self.unsolved,
         )  # fmt: skip
         program.let(self.iterations, self.iterations + found.iterations)

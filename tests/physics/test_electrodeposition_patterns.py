@@ -1,0 +1,108 @@
+"""Shapes of deposits: the fractal dimension in the limit of diffusion, and pulses that keep a deposit smooth."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minga as mg
+from minga.models.electrodeposition.model import electrodeposition
+from minga.models.electrodeposition.problem import (
+    ANODE,
+    CATHODE,
+    INSULATOR,
+    Constants,
+    Electrode,
+    Growth,
+    Held,
+    Problem,
+    Reversible,
+    Species,
+    Steps,
+)
+from minga.models.electrodeposition.protocols.segments import Part, Repeat, Segment
+from minga.running.loop import drive
+from minga.space.grid import Grid
+
+SIDE = 368
+COPPER = Species("Cu", 2, 7.33e-10, 100.0), Species("SO4", -2, 1.07e-9, 100.0)
+
+
+def cluster(seed: int, radius: float = 0.0, side: int = SIDE) -> np.ndarray[Any, Any]:
+    """Distances from the middle of the cells of a deposit that grows from one cell towards a ring, in cells.
+
+    The only species has no charge, so that it diffuses; the deposit, where its concentration is 0, takes so much of it
+    that the concentration is nearly that of Laplace's equation. The size of a step is limited by the number of cells
+    that grow in it alone.
+    """
+    grid = Grid((side, side), axes=("y", "x"), spacing=(1.0, 1.0))
+    y, x = np.mgrid[:side, :side] - side // 2
+    away = np.hypot(y, x)
+    kinds = np.zeros(grid.shape, np.uint8)
+    kinds[away > side / 2 - 3] = ANODE
+    kinds[0] = INSULATOR
+    kinds[side // 2, side // 2] = CATHODE
+    problem = Problem(
+        grid, (Species("ion", 0, 1.0, 1.0),), Steps(1e7, 1e7, 1.0, tolerance=50.0, order=1),
+        Constants(1.0, 1.0, 1.0, 1.0, 1.0), kinds=kinds, cathode=Electrode({"ion": Held(0.0)}),
+        anode=Electrode({"ion": Held(1.0)}), voltage=0.0, growth=Growth("ion", 0.1, radius=radius), seed=seed,
+    )  # fmt: skip
+    model = electrodeposition(problem)
+    with mg.Engine(model.layouts("slabs", 1), threads=1) as engine:
+        result = drive(model, engine, 1)
+        assert str(result.ended).startswith("the deposit reached the anode")
+        return np.sort(away[engine.gather(model.field("kind")) == CATHODE])
+
+
+def dimension(distances: np.ndarray[Any, Any], smallest: float = 6.0) -> float:
+    """The power of the radius by which the number of cells within it grows, up to where branches still grow."""
+    radii = np.geomspace(smallest, 0.55 * distances[-1], 20)
+    return float(np.polyfit(np.log(radii), np.log(np.searchsorted(distances, radii, side="right")), 1)[0])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_deposits_in_the_limit_of_diffusion_are_fractals(seed: int) -> None:
+    """1.71 +- 0.05 in two dimensions, as in diffusion-limited aggregation (Nicolas-Carlock and Carrillo-Estrada,
+    2019)."""
+    distances = cluster(seed)
+    assert distances.size > 10_000
+    assert dimension(distances) == pytest.approx(1.71, abs=0.05)
+
+
+def deposited(program: tuple[Part, ...], end: float) -> tuple[dict[str, Any], float]:
+    """What is observed after a program in half a millimetre of copper sulphate, and the roughness of the front: the
+    standard deviation of the highest metal of each column, in cells."""
+    width = 0.5e-3 / 24
+    grid = Grid((24, 48), axes=("y", "x"), spacing=(width, width), periodic=(False, True))
+    metal = Electrode({"Cu": Reversible(100.0)})
+    problem = Problem(
+        grid, COPPER, Steps(end, end / 4, 0.02, tolerance=3e-2), cathode=metal, anode=metal, protocol=program,
+        growth=Growth("Cu", 7.1e-6, 0.998, onset=0.05), seed=1,
+    )  # fmt: skip
+    model = electrodeposition(problem)
+    with mg.Engine(model.layouts("slabs", 1), threads=1) as engine:
+        result = drive(model, engine, 4)
+        solid = engine.gather(model.field("kind")) == CATHODE
+    tops = np.where(solid.any(axis=0), 24 - np.argmax(solid[::-1], axis=0), 0)
+    return dict(result.observables), float(tops.std())
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_pulses_keep_a_deposit_smooth_that_branches_under_direct_current() -> None:
+    """At equal current and charge: rests refill the cathode's layer, so that no branches begin there."""
+    on, rest = Segment("current", 300.0, duration=1.0), Segment("current", 0.0, duration=3.0)
+    direct, rough = deposited((replace(on, duration=12.0),), 12.0)
+    pulsed, smooth = deposited((Repeat(12, (on, rest)),), 48.0)
+    assert direct["charge"] == pytest.approx(3600.0, rel=1e-6)
+    assert pulsed["charge"] == pytest.approx(3600.0, rel=1e-6)
+    assert 1.0 < direct["onset_time"] < 12.0
+    assert pulsed["onset_time"] == 0.0
+    # The pulses leave 0.13 um of compact copper, less than a cell.
+    assert (rough > 0.5, smooth) == (True, 0.0)
+    assert pulsed["deposit_charge"] == pytest.approx(direct["deposit_charge"], rel=1e-6)
