@@ -220,7 +220,8 @@ def text(comparison: Comparison) -> str:
 
 def _run_line(letter: str, run: str, result: Mapping[str, Any]) -> str:
     speed = f"{time_text(result['seconds'])}, {speed_text(result)}"
-    return f"{letter}  {run}: {result['model']}, {extent_text(result)}, {result['steps']} steps, {speed}, {result['digest']}"
+    what = f"{result['model']}, {extent_text(result)}, {result['steps']} steps"
+    return f"{letter}  {run}: {what}, {speed}, {result['digest']}"
 
 
 def _listed(title: str, differences: tuple[Difference, ...]) -> list[str]:
