@@ -64,9 +64,8 @@ def leave_unfinished(
 def summary(result: dict[str, Any], directory: RunDirectory) -> str:
     """Return the result as a few lines of text."""
     speed = f"{time_text(result['seconds'])}, {speed_text(result)}"
-    lines = [
-        f"{result['model']}, {extent_text(result)}, {result['steps']} steps on {ranks_text(result['ranks'])}: {speed}"
-    ]
+    what = f"{result['model']}, {extent_text(result)}, {result['steps']} steps"
+    lines = [f"{what} on {ranks_text(result['ranks'])}: {speed}"]
     if result["ended"]["reason"] != "steps":
         lines.append(f"  ended: {result['ended']['text']}")
     lines += [f"  {finding['text']}" for finding in result.get("findings", ())]

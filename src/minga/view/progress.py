@@ -10,16 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TextIO
 
 __all__ = [
-    "Listener",
-    "LogLines",
-    "Progress",
-    "Timed",
-    "progress_display",
-    "extent_text",
-    "rate_text",
-    "speed_text",
+    "Listener", "LogLines", "Progress", "Timed", "extent_text", "progress_display", "rate_text", "speed_text",
     "time_text",
-]
+]  # fmt: skip
 
 _MINUTE = 60.0
 
