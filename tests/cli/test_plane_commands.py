@@ -50,16 +50,18 @@ def test_a_summary_names_the_plane_and_the_last_window_and_no_cells_per_second(r
     directory, said = run
     result = json.loads((directory / "result.json").read_text())
     low, high = result["window"]["lo"], result["window"]["hi"]
-    assert all(a <= 750 and 753 <= b for a, b in zip(low, high, strict=True))  # 3000 steps move a glider by 750 cells
+    assert all(a <= 750 and b >= 753 for a, b in zip(low, high, strict=True))  # 3000 steps move a glider by 750 cells
     assert min(low) > 0  # the first window, which began at negative indices, has been left
     assert result["shape"] == [b - a for a, b in zip(low, high, strict=True)]
     extent = " x ".join(map(str, result["shape"]))
     assert f"unbounded plane, last window {extent} cells, 3000 steps" in said
-    assert "steps/s" in said and "cells/s" not in said
+    assert "steps/s" in said
+    assert "cells/s" not in said
     assert result["cells_per_second"] is None
     assert json.loads((directory / "progress.json").read_text())["cells"] is None
     report = (directory / "report.html").read_text()
-    assert "unbounded plane, last window" in report and "cell updates a second" not in report
+    assert "unbounded plane, last window" in report
+    assert "cell updates a second" not in report
     assert "on an unbounded plane" in (directory / "case.toml").read_text()
     assert "unbounded plane" in in_process("compare", directory, directory).out
 
