@@ -65,7 +65,9 @@ CASES = {
     "R1,C0,S5-9,B6,8,NW123401323": (WEIGHTS, WEIGHTS, [6, 8], range(5, 10), 2, {}),
     "R1,C0,S5-9,B6,8,NW123401323L": (WEIGHTS, flipped(WEIGHTS), [6, 8], range(5, 10), 2, {}),
     "R1,C0,M1,S10..40,B20..30,NW0810080a850a081008": (WIDE, WIDE, range(20, 31), range(10, 41), 2, {}),
-    "R1,C4,S5-30,B6-14,NW123401323,012A": (WEIGHTS, WEIGHTS, range(6, 15), range(5, 31), 4, {"of_state": [0, 1, 2, 10]}),
+    "R1,C4,S5-30,B6-14,NW123401323,012A": (
+        WEIGHTS, WEIGHTS, range(6, 15), range(5, 31), 4, {"of_state": [0, 1, 2, 10]}
+    ),
     "R3,C2,M0,S24..91,B24..88,NG": (GAUSS, GAUSS, range(24, 89), range(24, 92), 2, {}),
     "R3,C0,M0,S2..4,B3..4,NA": (
         asterisk := {(y, x): 1 for y, x in box(3) if (x * y == 0 or x == y) and (y, x) != (0, 0)},
