@@ -68,8 +68,10 @@ class LargeWeights:
 
         if not self.triangular:
             return _sum(self.cells, value)
-        mirrored = {(-y, x): weight for (y, x), weight in self.cells.items()}
-        common = {offset: weight for offset, weight in self.cells.items() if mirrored.get(offset) == weight}
+        mirrored: dict[Offset, int] = {(-y, x): weight for (y, x), weight in self.cells.items()}
+        common: dict[Offset, int] = {
+            offset: weight for offset, weight in self.cells.items() if mirrored.get(offset) == weight
+        }
         even, odd = (
             _sum({offset: weight for offset, weight in cells.items() if offset not in common}, value)
             for cells in (self.cells, mirrored)

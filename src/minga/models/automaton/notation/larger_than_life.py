@@ -66,7 +66,7 @@ class LargerThanLife:
     birth: Ranges
     letter: str
     more: str = ""
-    """What follows the letter: digits of cells or weights, see `large_weights`."""
+    """Text behind the letter: digits of cells or weights, see `large_weights`."""
 
     def __str__(self) -> str:
         states = 0 if self.states == 2 else self.states
