@@ -110,7 +110,10 @@ def _large_name(rule: LargerThanLife) -> str | None:
         return str(rule)
     if rule.middle or not rule.survival or not rule.birth:
         return None
-    survival, birth = (",".join(f"{low}-{high}" for low, high in ranges) for ranges in (rule.survival, rule.birth))
+    survival, birth = (
+        ",".join(f"{low}-{high}" if low < high else str(low) for low, high in ranges)
+        for ranges in (rule.survival, rule.birth)
+    )
     return f"R{rule.radius},C{rule.states},S{survival},B{birth},N{rule.letter}{rule.more}"
 
 
