@@ -89,6 +89,29 @@ def test_names(rule, said, name):
     assert NOTE not in about(rule, **said)
 
 
+@pytest.mark.parametrize(
+    ("rule", "name"),
+    [
+        ("R1,C0,M0,S3..5,B4..4,NL", "R1,C0,M0,S3..5,B4..4,NL:T30,20"),
+        ("R1,C0,S5-9,B6,8,NW123401323", "R1,C2,S5-9,B6,8,NW123401323:T30,20"),
+        ("R2,C0,M0,S3..5,7..9,B3..4,NM", "R2,C2,S3-5,7-9,B3-4,NM:T30,20"),
+        ("R2,C0,M1,S3..5,B3..4,N+", "R2,C0,M1,S3..5,B3..4,N+:T30,20"),
+    ],
+)
+def test_large_neighbourhoods_have_golly_s_names(rule, name):
+    assert about(rule)[PATTERN] == name
+    assert NOTE not in about(rule)
+    plain = name.partition(":")[0]
+    cells = (np.indices(SHAPE).sum(0) * 7 % 5 < 2) * 1
+    runs = [mg.run(mg.automaton(text, SHAPE, init=cells), steps=4, progress=False) for text in (rule, plain)]
+    assert runs[0].attrs["digest"] == runs[1].attrs["digest"]
+
+
+def test_a_grid_of_triangles_is_four_times_as_wide_as_the_radius():
+    assert NOTE in mg.automaton("R3,C0,M0,S3..5,B4..4,NL", (11, 30), init={"soup": 0.3}).about
+    assert NOTE not in mg.automaton("R3,C0,M0,S3..5,B4..4,NL", (12, 30), init={"soup": 0.3}).about
+
+
 @pytest.mark.parametrize("rule", [three, far, chance, placed, "B3/S23R", "O942,NN", "R2,C0,M1,S3..5,7..9,B3..4,NM"])
 def test_what_golly_has_no_name_for(rule):
     found = about(rule)

@@ -130,7 +130,8 @@ class Case:
                     table["run"][key] = keep(table["run"][key], self.source.path.parent, directory.inputs)
         table |= kept
         shape = " x ".join(map(str, self.model.grid.shape))
-        write_whole(directory.case, f"# The case as it was run, on a grid of {shape} cells.\n" + dump(table))
+        where = f"a grid of {shape} cells" if self.model.growth is None else "an unbounded plane"
+        write_whole(directory.case, f"# The case as it was run, on {where}.\n" + dump(table))
 
 
 def find_source(target: str) -> Source:

@@ -15,7 +15,7 @@ import numpy as np
 from minga.errors import CaseError
 from minga.output.directory import RunDirectory
 from minga.output.store import FrameReader
-from minga.view.progress import rate_text, time_text
+from minga.view.progress import extent_text, speed_text, time_text
 
 __all__ = ["Comparison", "Difference", "FieldDifference", "as_json", "compare", "text"]
 
@@ -219,9 +219,9 @@ def text(comparison: Comparison) -> str:
 
 
 def _run_line(letter: str, run: str, result: Mapping[str, Any]) -> str:
-    shape = " x ".join(map(str, result["shape"]))
-    speed = f"{time_text(result['seconds'])}, {rate_text(result['cells_per_second'])}"
-    return f"{letter}  {run}: {result['model']}, {shape} cells, {result['steps']} steps, {speed}, {result['digest']}"
+    speed = f"{time_text(result['seconds'])}, {speed_text(result)}"
+    what = f"{result['model']}, {extent_text(result)}, {result['steps']} steps"
+    return f"{letter}  {run}: {what}, {speed}, {result['digest']}"
 
 
 def _listed(title: str, differences: tuple[Difference, ...]) -> list[str]:

@@ -13,7 +13,7 @@ from minga.cli.case import Case
 from minga.output.directory import RunDirectory
 from minga.output.progress import note_state
 from minga.running import finishing
-from minga.view.progress import ranks_text, rate_text, time_text
+from minga.view.progress import extent_text, ranks_text, speed_text, time_text
 
 __all__ = ["finish", "leave_unfinished", "summary"]
 
@@ -63,9 +63,9 @@ def leave_unfinished(
 
 def summary(result: dict[str, Any], directory: RunDirectory) -> str:
     """Return the result as a few lines of text."""
-    shape = " x ".join(map(str, result["shape"]))
-    speed = f"{time_text(result['seconds'])}, {rate_text(result['cells_per_second'])}"
-    lines = [f"{result['model']}, {shape} cells, {result['steps']} steps on {ranks_text(result['ranks'])}: {speed}"]
+    speed = f"{time_text(result['seconds'])}, {speed_text(result)}"
+    what = f"{result['model']}, {extent_text(result)}, {result['steps']} steps"
+    lines = [f"{what} on {ranks_text(result['ranks'])}: {speed}"]
     if result["ended"]["reason"] != "steps":
         lines.append(f"  ended: {result['ended']['text']}")
     lines += [f"  {finding['text']}" for finding in result.get("findings", ())]

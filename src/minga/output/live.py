@@ -21,7 +21,8 @@ class LiveRecord:
 
     def __init__(self, model: Model, steps: int, comm: Comm, directory: RunDirectory) -> None:
         self._model, self._comm, self._directory = model, comm, directory
-        self._progress = ProgressFile(directory, steps, model.grid.size, comm.size)
+        cells = model.grid.size if model.growth is None else None
+        self._progress = ProgressFile(directory, steps, cells, comm.size)
         self._watch_detector = WatchDetector(directory)
         if comm.rank == 0:
             self._progress.starting()

@@ -5,8 +5,9 @@
             ``stopped`` (by a person), ``failed``, ``lost`` (a host or rank), ``waiting`` (to continue after a loss)
 ``reason``  why it stopped or failed, in words; else empty
 ``step``    steps done, of ``steps``
-``seconds`` wall time of these steps; ``rate``: cell updates per second in this time
-``cells``   cells of the grid; ``ranks``: ranks at work
+``seconds`` wall time of these steps; ``rate``: cell updates per second in this time, or steps
+            per second on an unbounded plane
+``cells``   cells of the grid, null on an unbounded plane; ``ranks``: ranks at work
 ``updated`` time of writing, in seconds since 1970; the file itself is touched every second while the run exists
 ``host``    machine and process (``pid``, which began at ``born``) that wrote it: a run whose process is
             gone has ended
@@ -52,9 +53,9 @@ class ProgressFile:
         If the whole directory is gone: nothing more that the run computes could be kept.
     """
 
-    def __init__(self, directory: RunDirectory, steps: int, cells: int, ranks: int) -> None:
+    def __init__(self, directory: RunDirectory, steps: int, cells: int | None, ranks: int) -> None:
         self._directory = directory
-        self._size = {"steps": steps, "cells": cells, "ranks": ranks}
+        self._size: dict[str, int | None] = {"steps": steps, "cells": cells, "ranks": ranks}
         self._updates = 0
         self._next = 0.0
 
@@ -79,7 +80,7 @@ class ProgressFile:
 
     def _write(self, state: str, step: int, seconds: float) -> None:
         self._next = time.monotonic() + _INTERVAL
-        rate = self._updates * self._size["cells"] / seconds if seconds > 0 else 0.0
+        rate = self._updates * (self._size["cells"] or 1) / seconds if seconds > 0 else 0.0
         content = {
             "state": state,
             "step": step,

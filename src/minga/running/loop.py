@@ -45,7 +45,7 @@ class Result:
     observables
         Observables of the last state.
     cells_per_second
-        Cell updates per second.
+        Cell updates per second; None on an unbounded plane.
     ended
         The reason of the end.
     resumed
@@ -59,7 +59,7 @@ class Result:
     seconds: float
     outcome: Outcome
     observables: Mapping[str, Any]
-    cells_per_second: float
+    cells_per_second: float | None
     ended: Ended
     resumed: Position = BEGINNING
     findings: tuple[Finding, ...] = ()
@@ -74,7 +74,8 @@ class Result:
         """Return what people want to know of a run."""
         found: dict[str, object] = {"ended": self.ended, "steps": self.steps, "time": f"{self.time:.9g}"}
         found |= {name: value for name, value in self.observables.items() if name not in found}
-        found["speed"] = f"{self.cells_per_second:.3g} cell updates a second, in {self.seconds:.3g} s"
+        if self.cells_per_second is not None:
+            found["speed"] = f"{self.cells_per_second:.3g} cell updates a second, in {self.seconds:.3g} s"
         return found | {f"finding {number}": one.text for number, one in enumerate(self.findings, 1)}
 
 
@@ -231,6 +232,9 @@ def _next_chunk(count: int, elapsed: float) -> int:
     return max(1, min(8 * count, int(count * CHUNK_SECONDS / max(elapsed, 1e-9))))
 
 
-def _rate(simulation: Simulation) -> float:
+def _rate(simulation: Simulation) -> float | None:
+    """Return cell updates per second; None on an unbounded plane, of which most is empty and takes no time."""
+    if simulation.model.growth is not None:
+        return None
     updates = updates_of(simulation.model, simulation.engine, simulation.step)
     return simulation.model.grid.size * updates / simulation.seconds if simulation.seconds > 0 else 0.0

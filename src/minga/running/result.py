@@ -21,7 +21,7 @@ def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, director
     return (
         {
             "model": model.name,
-            "shape": list(model.grid.shape),
+            "shape": list(model.grid.shape if outcome.window is None else outcome.window.shape),
             "steps": outcome.steps,
             "ended": outcome.ended.as_dict(),
             "ranks": ranks,
@@ -39,6 +39,7 @@ def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, director
         | ({} if model.clock is None else {"time": outcome.time})
         | _known_before(directory)
         | _found(outcome)
+        | _window(outcome)
     )
 
 
@@ -55,6 +56,11 @@ def _found(outcome: Outcome) -> dict[str, Any]:
     if not outcome.findings:
         return {}
     return {"findings": [{"text": finding.text, **finding.facts} for finding in outcome.findings]}
+
+
+def _window(outcome: Outcome) -> dict[str, Any]:
+    """Return the cells of an unbounded plane on which the run ended, if it was on one."""
+    return {} if outcome.window is None else {"window": {"lo": list(outcome.window.lo), "hi": list(outcome.window.hi)}}
 
 
 def _plain(value: Any, name: str) -> Any:

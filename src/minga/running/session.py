@@ -37,6 +37,7 @@ from minga.running.observers.checkpoints import Checkpoints
 from minga.running.observers.ending import Asked
 from minga.running.observers.finite import Finite
 from minga.running.observers.frames import Frames, Recorder
+from minga.space.box import Box
 from minga.space.field import Field
 from minga.space.grid import Grid
 from minga.space.layout import Layout
@@ -58,7 +59,8 @@ class Outcome:
     """Time of the model, in the unit of its clock; the number of steps if it has none."""
     seconds: float
     """Wall time of these steps, without output."""
-    cells_per_second: float
+    cells_per_second: float | None
+    """Cell updates per second; None on an unbounded plane."""
     digest: str
     """Fingerprint of the last state, 16 hexadecimal digits: see :mod:`minga.output.digest`."""
     observables: dict[str, Any]
@@ -71,6 +73,8 @@ class Outcome:
     traces: list[RankTrace] | None = None
     findings: tuple[Finding, ...] = ()
     """Findings to be shown to the user."""
+    window: Box | None = None
+    """Cells of an unbounded plane on which the run ended; None on other grids."""
 
     @property
     def facts(self) -> dict[str, int | str]:
@@ -191,6 +195,7 @@ def execute(
             layout=blocks_entry(cells),
             traces=traces,
             findings=(*result.findings, *_of_shares(resolved)),
+            window=None if growing is None else growing.growth.window,
         )
 
 

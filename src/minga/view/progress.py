@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol, TextIO
+from typing import Any, Protocol, TextIO
 
-__all__ = ["Listener", "LogLines", "Progress", "Timed", "progress_display", "rate_text", "time_text"]
+__all__ = [
+    "Listener", "LogLines", "Progress", "Timed", "extent_text", "progress_display", "rate_text", "speed_text",
+    "time_text",
+]  # fmt: skip
 
 _MINUTE = 60.0
 
@@ -25,12 +28,15 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Progress of a run: ``step`` of ``steps`` after ``seconds``, with ``cells`` in the grid and ``ranks`` at work."""
+    """Progress of a run: ``step`` of ``steps`` after ``seconds``, with ``cells`` in the grid and ``ranks`` at work.
+
+    ``cells`` is None on an unbounded plane.
+    """
 
     step: int
     steps: int
     seconds: float
-    cells: int
+    cells: int | None
     ranks: int
     updates: int | None = None
     """Number of times that all cells were updated; None: once for each step."""
@@ -57,9 +63,14 @@ class Progress:
 
     @property
     def rate(self) -> float:
-        """Cell updates per second so far."""
+        """Cell updates per second so far, or steps per second on an unbounded plane."""
         updates = self.step if self.updates is None else self.updates
-        return updates * self.cells / self.seconds if self.seconds > 0 else 0.0
+        return updates * (self.cells or 1) / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def speed(self) -> str:
+        """Text of the rate."""
+        return rate_text(self.rate) if self.cells is not None else f"{self.rate:.3g} steps/s"
 
     @property
     def remaining(self) -> float | None:
@@ -89,6 +100,19 @@ def rate_text(rate: float) -> str:
     return f"{rate:.3g} cells/s"
 
 
+def extent_text(result: Mapping[str, Any]) -> str:
+    """Return the size of the grid of a run, given its result as data: ``512 x 512 cells``."""
+    shape = " x ".join(map(str, result["shape"]))
+    return f"unbounded plane, last window {shape} cells" if "window" in result else f"{shape} cells"
+
+
+def speed_text(result: Mapping[str, Any]) -> str:
+    """Return the speed of a run, given its result as data: cell updates, on an unbounded plane steps, per second."""
+    if result["cells_per_second"] is not None:
+        return rate_text(result["cells_per_second"])
+    return f"{result['steps'] / max(result['seconds'], 1e-9):.3g} steps/s"
+
+
 def time_text(seconds: float) -> str:
     """Format a duration: ``0.85 s``, ``42 s``, ``3:07``, ``1:02:03``."""
     if seconds < 10:
@@ -115,7 +139,7 @@ class LogLines:
         left = progress.remaining
         remaining = "" if left is None else f", {time_text(left)} left"
         self._write(
-            f"{self._name}: {progress.place} ({100 * progress.share:.0f} %), {rate_text(progress.rate)} on "
+            f"{self._name}: {progress.place} ({100 * progress.share:.0f} %), {progress.speed} on "
             f"{ranks_text(progress.ranks)}{remaining}"
         )
 
@@ -167,7 +191,7 @@ def progress_display(name: str, steps: int, stream: TextIO | None = None) -> Ite
                     completed=progress.step if progress.timed is None else round(progress.share * total),
                     total=total,
                     place=progress.place,
-                    rate=rate_text(progress.rate),
+                    rate=progress.speed,
                     ranks=ranks_text(progress.ranks),
                 )
 

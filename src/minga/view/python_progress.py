@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Final, TextIO
 
-from minga.view.progress import Listener, Progress, progress_display, ranks_text, rate_text, time_text
+from minga.view.progress import Listener, Progress, progress_display, ranks_text, time_text
 
 __all__ = ["has_display", "in_notebook", "python_display"]
 
@@ -86,7 +86,7 @@ def mime_bundle(name: str, progress: Progress) -> dict[str, str]:
     left = progress.remaining
     said = f", in {time_text(progress.seconds)}" if done else "" if left is None else f", {time_text(left)} left"
     ranks = "" if progress.ranks == 1 else f" on {ranks_text(progress.ranks)}"
-    text = f"{name}: {progress.place}, {rate_text(progress.rate)}{ranks}{said}"
+    text = f"{name}: {progress.place}, {progress.speed}{ranks}{said}"
     bar = f'<progress value="{progress.share:.4f}" max="1" style="width: 16em; vertical-align: middle"></progress>'
     return {"text/plain": text, "text/html": f"<div>{bar} {html.escape(text)}</div>"}
 

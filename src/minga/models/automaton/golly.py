@@ -77,7 +77,7 @@ def pattern_attributes(
 
 def least_width(rule: LargerThanLife) -> int:
     """Return the number of cells along an axis below which Golly widens a bounded grid."""
-    return 2 * rule.radius
+    return 2 * rule.radius * (2 if rule.letter == "L" else 1)
 
 
 def _plain(rule: Rule) -> bool:
@@ -89,6 +89,9 @@ def _name(given: object, rule: Rule | BlockRule, parameters: Mapping[str, Any]) 
     if not isinstance(rule, Rule) or not _plain(rule):
         return None
     if isinstance(given, str) and ".py" not in given:
+        large = parse_larger_than_life(rule.name)
+        if large is not None:
+            return _large_name(large)
         if _known(rule.name):
             return rule.name
         text = given.strip()
@@ -101,14 +104,24 @@ def _name(given: object, rule: Rule | BlockRule, parameters: Mapping[str, Any]) 
         return None
 
 
+def _large_name(rule: LargerThanLife) -> str | None:
+    """Return Golly's name: with one range of counts each, or with lists, which only rules without M1 may have."""
+    if len(rule.survival) == len(rule.birth) == 1:
+        return str(rule)
+    if rule.middle or not rule.survival or not rule.birth:
+        return None
+    survival, birth = (
+        ",".join(f"{low}-{high}" if low < high else str(low) for low, high in ranges)
+        for ranges in (rule.survival, rule.birth)
+    )
+    return f"R{rule.radius},C{rule.states},S{survival},B{birth},N{rule.letter}{rule.more}"
+
+
 def _known(name: str) -> bool:
     """Return whether Golly understands a rule's short name."""
     plain = parse_birth_survival(name)
     if plain is not None:
         return "," not in name
-    large = parse_larger_than_life(name)
-    if large is not None:
-        return large.letter in "MNC" and len(large.survival) == len(large.birth) == 1
     table = parse_map(name) if name.startswith("MAP") else None
     isotropic = _GENERATIONS.fullmatch(name) is None and parse_isotropic(name) is not None
     return isotropic or (table is not None and table.states == 2) or _GENERATIONS.fullmatch(name) is not None

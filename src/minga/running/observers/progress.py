@@ -33,7 +33,8 @@ def progress_of(simulation: Simulation, seconds: float, updates: int, end: float
     clock = simulation.model.clock
     unit = "" if clock is None or clock.unit == "1" else f" {clock.unit}"
     timed = None if end is None else views.Timed(simulation.time, end, unit)
-    cells, ranks = simulation.model.grid.size, simulation.engine.comm.size
+    model, ranks = simulation.model, simulation.engine.comm.size
+    cells = model.grid.size if model.growth is None else None
     return views.Progress(simulation.step, simulation.steps, seconds, cells, ranks, updates, timed)
 
 

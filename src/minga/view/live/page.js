@@ -77,6 +77,9 @@ function remaining(progress) {
   return Math.max(0, ((progress.steps - now[1]) * spent) / (now[1] - first[1]) - (progress.age || 0));
 }
 
+function counted(progress) {
+  return progress.cells === null ? "steps per second" : "cell updates per second"; // the cells of an unbounded plane are not counted
+}
 function showProgress() {
   const progress = state.progress, kind = progress.state;
   const share = progress.steps ? progress.step / progress.steps : kind === "finished" ? 1 : 0;
@@ -91,7 +94,7 @@ function showProgress() {
   at("steps").textContent = kind === "starting" ? "kernels are compiled, fields are filled" : `of ${whole(progress.steps)}, ${percent} %`;
   const rate = state.result.cells_per_second || progress.rate, seconds = state.result.seconds || progress.seconds;
   at("rate").textContent = rate ? prefixed(rate) : "–";
-  at("rate-word").textContent = state.result.seconds ? "cell updates per second" : "cell updates per second, output included";
+  at("rate-word").textContent = counted(progress) + (state.result.seconds ? "" : ", output included");
   at("spent").textContent = seconds ? duration(seconds) : "–";
   at("spent-word").textContent = state.result.seconds ? "in steps" : "since the first step";
   const left = kind === "running" ? remaining(progress) : null;
@@ -107,7 +110,7 @@ function showProgress() {
   if (speeds.length > 1 && speeds.at(-1)[1] > (rates.step.at(-1) ?? -1)) {
     const [before, now] = speeds.slice(-2);
     rates.step.push(now[1]);
-    rates.values.push(((now[2] - before[2]) * progress.cells) / (now[0] - before[0]));
+    rates.values.push(((now[2] - before[2]) * (progress.cells ?? 1)) / (now[0] - before[0]));
     if (rates.step.length > 600) rates = { step: rates.step.filter((_, i) => i % 2), values: rates.values.filter((_, i) => i % 2) };
   }
 }
@@ -186,7 +189,7 @@ function showLegend(picture) {
 function showCurves() {
   const { step, curves } = state.series;
   const figures = curves.map(([name, lines]) => figure(name, step, lines));
-  if (rates.step.length > 1) figures.push(figure("cell updates per second, since this page is open", rates.step, [["", rates.values]]));
+  if (rates.step.length > 1) figures.push(figure(`${counted(state.progress)}, since this page is open`, rates.step, [["", rates.values]]));
   at("curves").replaceChildren(...figures.filter(Boolean));
   at("curves-note").textContent = curves.length ? "" : state.over ? "no series were kept" : "observables are added at every frame";
 }

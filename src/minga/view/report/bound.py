@@ -64,10 +64,12 @@ class Bound:
 
 
 def find_bound(result: Mapping[str, Any], ranks: Sequence[Mapping[str, Any]]) -> Bound | None:
-    """Return the bound of a run; None if its costs are not known, or other machines than this one computed it."""
+    """Return the bound of a run; None if its costs or its speed are not known, or other machines computed it."""
     costs = result.get("costs")
     here = {str(line.get("host")) for line in ranks} == {platform.node()}
     if not isinstance(costs, Mapping) or not costs.get("bytes_per_cell") or not here:
+        return None
+    if result.get("cells_per_second") is None:
         return None
     workers = max(1, int(result.get("ranks", 1)) * int(result.get("threads", 1)))
     cores = max(1, len(available_cores()))

@@ -19,7 +19,7 @@ from minga.output.store import FrameReader
 from minga.output.variables import CONSERVED
 from minga.view.amounts import grouped
 from minga.view.pages import fill, png_address
-from minga.view.progress import ranks_text
+from minga.view.progress import extent_text, ranks_text
 from minga.view.report.bound import find_bound
 from minga.view.report.charts import Curve, curves
 from minga.view.report.decomposition import block_rows, blocks_of, overlay, window_of
@@ -98,7 +98,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "name": str(table.get("name") or directory.path.resolve().name),
         "made": datetime.datetime.now().astimezone().strftime(_TIME),
         "result": result,
-        "shape": " \u00d7 ".join(map(str, shape)),
+        "extent": extent_text(result).replace(" x ", " \u00d7 ") if shape else "",
         "ended": _ended(result, _json(directory.progress)),
         "facts": list(_facts(result, table, plan)),
         "machine": list(_machine(result, ranks)),

@@ -20,6 +20,7 @@ from minga.lang.rule import Rule, rule
 from minga.lang.rule_context import STATES_OF_A_BYTE, RuleContext
 from minga.lang.window import MOST_TERMS, pays, terms
 from minga.models.automaton.notation.ageing import aged, ageing_colours
+from minga.models.automaton.notation.large_weights import NAMES, large_weights
 from minga.models.automaton.notation.text import NUMBER, in_dimensions, squeezed, wrong
 
 __all__ = ["LargerThanLife", "larger_than_life", "parse_larger_than_life"]
@@ -31,7 +32,7 @@ _RANGE: Final = re.compile(r"([0-9]{1,9})(?:(?:\.\.|-)([0-9]{1,9}))?")
 _MCELL: Final = re.compile(
     rf"R(?P<radius>[0-9]{{1,9}})(?:,C(?P<states>[0-9]{{1,9}}))?(?:,M(?P<middle>[0-9]))?,"
     rf"(?:S(?P<survival>{_RANGES}),B(?P<birth>{_RANGES})|B(?P<birth_first>{_RANGES}),S(?P<survival_last>{_RANGES}))"
-    r"(?:,N(?P<letter>[A-Z0-9+*#]))?",
+    r"(?:,N(?P<letter>[A-Z0-9+*#@])(?P<more>[0-9A-F]*(?:,[0-9A-F]+)?[HL]?))?",
     re.IGNORECASE,
 )
 _EVANS: Final = re.compile(rf"{NUMBER},{NUMBER},{NUMBER},{NUMBER},{NUMBER}")
@@ -45,6 +46,8 @@ _SHAPES: Final[dict[str, tuple[str, Callable[[int, int, int], bool]]]] = {
     "X": ("saltire", lambda y, x, _: abs(x) == abs(y)),
     "*": ("star", lambda y, x, _: x * y == 0 or abs(x) == abs(y)),
     "#": ("hash", lambda y, x, _: abs(x) == 1 or abs(y) == 1),
+    "A": ("asterisk", lambda y, x, _: x * y == 0 or x == y),
+    "3": ("tripod", lambda y, x, _: (y <= 0 and x == 0) or (y == 0 and x < 0) or (y > 0 and x == y)),
     "H": ("hexagon", lambda y, x, r: abs(x - y) <= r),
     "B": ("checkerboard", lambda y, x, _: (x + y) % 2 == 1),
     "D": ("aligned checkerboard", lambda y, x, _: (x + y) % 2 == 0),
@@ -62,12 +65,14 @@ class LargerThanLife:
     survival: Ranges
     birth: Ranges
     letter: str
+    more: str = ""
+    """Text behind the letter: digits of cells or weights, see `large_weights`."""
 
     def __str__(self) -> str:
         states = 0 if self.states == 2 else self.states
         return (
             f"R{self.radius},C{states},M{int(self.middle)},S{_spell(self.survival)},B{_spell(self.birth)},"
-            f"N{self.letter}"
+            f"N{self.letter}{self.more}"
         )
 
     def neighbourhood(self) -> Neighbourhood:
@@ -113,6 +118,7 @@ def parse_larger_than_life(text: str) -> LargerThanLife | None:
         survival=_ranges(survival),
         birth=_ranges(birth),
         letter=(given["letter"] or "M").upper(),
+        more=(given["more"] or "").upper(),
     )
     return _checked(found, text)
 
@@ -144,17 +150,20 @@ def _checked(which: LargerThanLife, text: str) -> LargerThanLife:
         raise wrong(f"{text} has radius {which.radius}; it can be 1 .. {MOST_RADIUS}", _EXAMPLE)
     if which.states > STATES_OF_A_BYTE:
         raise wrong(f"{text} has {which.states} states; there can be at most {STATES_OF_A_BYTE}", _EXAMPLE)
-    if which.letter not in _BY_LETTER and which.letter not in _SHAPES:
-        known = ", ".join(["M (box)", "N (diamond)", "C (circle)", *(f"{k} ({v[0]})" for k, v in _SHAPES.items())])
-        raise wrong(f"{text}: there is no neighbourhood N{which.letter}", f"there are {known}")
+    if which.letter not in {*_BY_LETTER, *_SHAPES, *NAMES} or (which.more and which.letter not in "@W"):
+        named = {"M": "box", "N": "diamond", "C": "circle", **{k: v[0] for k, v in _SHAPES.items()}, **NAMES}
+        known = ", ".join(f"{letter} ({name})" for letter, name in named.items())
+        raise wrong(f"{text}: there is no neighbourhood N{which.letter}{which.more}", f"there are {known}")
     return which
 
 
 def larger_than_life(which: LargerThanLife, ndim: int = 2) -> Rule:
     """Return the Rule of a Larger-than-Life description in `ndim` dimensions."""
     name = str(which)
-    if which.letter in _SHAPES:
+    if which.letter in _SHAPES or which.letter in NAMES:
         in_dimensions(name, 2, ndim)
+    if which.letter in NAMES:
+        return _weighted(which, name)
     if (2 * which.radius + 1) ** ndim > MOST_CELLS:
         raise wrong(
             f"rule {name} chooses from {(2 * which.radius + 1) ** ndim} cells in {ndim} dimensions",
@@ -181,6 +190,28 @@ def larger_than_life(which: LargerThanLife, ndim: int = 2) -> Rule:
         live = cell == 1
         n = _with_cell(near.count(1), live, size) if which.middle else near.count(1)
         lives = _inside(n, which.survival) & live | _inside(n, which.birth) & (cell == 0)
+        return aged(cell, lives, which.states)
+
+    return next_state
+
+
+def _weighted(which: LargerThanLife, name: str) -> Rule:
+    """Return the rule if the cells of its neighbourhood have weights."""
+    weights = large_weights(which.letter, which.radius, which.more, which.states, name)
+    counts_itself = which.middle and which.letter != "W"  # which has a weight of its own for the cell
+    for letter, ranges in (("S", which.survival), ("B", which.birth)):
+        if ranges and ranges[-1][1] > weights.most + counts_itself:
+            raise wrong(
+                f"rule {name} names the sum {ranges[-1][1]}; its largest one is {weights.most + counts_itself}",
+                f"use sums up to {weights.most + counts_itself} after {letter}",
+            )
+
+    @rule(neighbourhood=weights.neighbourhood(), states=which.states, name=name, colours=ageing_colours(which.states))
+    def next_state(cell: Node, near: RuleContext) -> Node:
+        live = cell == 1
+        n = weights.total(cell, near)
+        kept = n + 1 if counts_itself else n
+        lives = _inside(kept, which.survival) & live | _inside(n, which.birth) & (cell == 0)
         return aged(cell, lives, which.states)
 
     return next_state
