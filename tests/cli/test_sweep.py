@@ -36,6 +36,17 @@ def expected(D: float, seed: int, steps: int) -> float:
 GRID: dict[str, Any] = {"D": [0.5, 1.0, 2.0], "seed": range(1, 3)}
 
 
+def backwards(D: float) -> mg.Model:
+    return mg.pde("D * laplace(u)", mg.Grid((8,)), parameters={"D": D}, initial=1.0, integrator="euler", dt=0.1)
+
+
+def test_what_a_model_warns_of_is_said_with_its_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    mg.sweep(backwards, {"D": [1.0, -1.0]}, steps=1, workers=1)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("minga: D=-1.0: ")
+    assert "something diffuses backwards" in line
+
+
 @pytest.mark.slow
 def test_each_run_has_its_parameters() -> None:
     history = mg.sweep(grown, GRID, steps=4, every=2, workers=1)

@@ -2,16 +2,52 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import numpy as np
 import pytest
+import typer
 
 import minga as mg
+from minga.errors import CaseError, DiskError
+from minga.models.automaton.cli.soups_command import soups
 from minga.models.automaton.patterns import read_rle
 from minga.models.automaton.soups.apgcode import apgcode, as_array, wechsler
 from minga.models.automaton.soups.census import SYMMETRIES, Search, cells_of_soup, census, run_soup
 from minga.models.automaton.soups.objects import Laboratory, objects
+
+
+def _app():
+    app = typer.Typer()
+    app.command()(soups)
+    return app
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["3", "--out", "/nope/x.json"], "/nope/x.json cannot be written"),
+        (["3", "--workers", "0"], "leave it out: one for each core"),
+        (["abc"], "give a whole number: minga soups 1000"),
+    ],
+)
+def test_wrong_arguments_of_the_command_are_refused_at_once(words, expected):
+    with pytest.raises(CaseError) as raised:
+        typer.main.get_command(_app()).main(words, standalone_mode=False)
+    assert expected in str(raised.value)
+
+
+def test_a_census_that_cannot_be_written_is_printed(monkeypatch, capsys, tmp_path):
+    def full(path, content):
+        raise DiskError("no room")
+
+    monkeypatch.setattr("minga.output.directory.write_whole", full)
+    with pytest.raises(DiskError):
+        typer.main.get_command(_app()).main(["1", "--out", str(tmp_path / "x.json")], standalone_mode=False)
+    text = capsys.readouterr().out
+    assert json.loads(text[text.index("{") :])["soups"] == 1
+
 
 LIFE = Laboratory(frozenset({3}), frozenset({2, 3}))
 

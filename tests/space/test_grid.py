@@ -209,3 +209,19 @@ def test_a_whole_fraction_of_a_circle_is_periodic(part: int) -> None:
     )  # fmt: skip
     assert uniform.periodic[1]
     assert uneven.periodic[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"periodic": "x"}, r"periodic=\(False, True\)"),
+        ({"periodic": ("y", "x")}, r"periodic=\(True, True\)"),
+        ({"periodic": (0, 3)}, "expected True or False"),
+        ({"units": 3}, "3 is no text"),
+        ({"units": ("m", None)}, "None is no text"),
+    ],
+)
+def test_answers_and_units_are_no_other_values(options, expected):
+    with pytest.raises(LayoutError, match=expected):
+        Grid((20, 24), **options)
+    assert Grid((20, 24), periodic=(1, np.bool_(False))).periodic == (True, False)

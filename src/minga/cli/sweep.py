@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,6 +62,8 @@ class _Answer:
     failure: str = ""
     mistake: CaseError | None = None
     """The error, if an argument is invalid."""
+    warnings: tuple[str, ...] = ()
+    """What the model warns of."""
 
 
 def sweep(
@@ -133,6 +136,7 @@ def sweep(
     except KeyboardInterrupt as stopped:
         _attach(stopped, tasks, answers, values)
         raise
+    _warn(tasks, answers)
     failed = [f"{_said(task)}: {answer.failure}" for task, answer in zip(tasks, answers, strict=True) if answer.failure]
     if len(failed) == len(tasks) and all(answer.dataset is None for answer in answers):
         raise _of_all(answers, f"all {len(tasks)} runs failed; {failed[0]}")
@@ -142,6 +146,14 @@ def sweep(
         _attach(error, tasks, answers, values)
         raise error
     return _combined(tasks, answers, values)
+
+
+def _warn(tasks: Sequence[_Task], answers: Sequence[_Answer]) -> None:
+    """Print what models warn of, with their parameters."""
+    found = [f"{_said(task)}: {text}" for task, answer in zip(tasks, answers, strict=True) for text in answer.warnings]
+    more = [f"{len(found) - _NAMED} more warnings"] if len(found) > _NAMED else []
+    for text in [*found[:_NAMED], *more]:
+        sys.stderr.write(f"minga: {text}\n")
 
 
 def _answer(tasks: Sequence[_Task], workers: int, answers: list[Any]) -> None:
@@ -158,20 +170,24 @@ def _answer(tasks: Sequence[_Task], workers: int, answers: list[Any]) -> None:
 
 def _done(task: _Task) -> _Answer:
     """Do one run; nothing but Ctrl-C is raised."""
+    warnings: tuple[str, ...] = ()
     try:
         model, own = _model(task)
         if isinstance(model, Model):  # otherwise `mg.run` raises
             _check_names(task, model)
+            warnings = model.warnings
         ends = {"steps", "until"}
         if not ends.isdisjoint(task.settings):
             own = {name: value for name, value in own.items() if name not in ends}
         with contextlib.redirect_stderr(io.StringIO()):  # remarks, which would come from all runs at once
-            return _Answer(run(model, **{"threads": 1, "progress": False, **own, **task.settings}).load())
+            return _Answer(
+                run(model, **{"threads": 1, "progress": False, **own, **task.settings}).load(), warnings=warnings
+            )
     except MingaError as error:
         mistake = error if isinstance(error, CaseError) else None
-        return _Answer(getattr(error, "dataset", None), str(error.message), mistake)
+        return _Answer(getattr(error, "dataset", None), str(error.message), mistake, warnings)
     except Exception as error:
-        return _Answer(getattr(error, "dataset", None), f"{type(error).__name__}: {error}")
+        return _Answer(getattr(error, "dataset", None), f"{type(error).__name__}: {error}", warnings=warnings)
 
 
 def _model(task: _Task) -> tuple[Model, dict[str, Any]]:

@@ -37,9 +37,19 @@ def check_finite(model: Model, engine: Engine, step: int) -> None:
     for slot, cell in first_not_finite(engine, [item.now for item in fields]):
         raise RunError(
             f"field {slot.field.name!r} is not finite at cell {cell} after step {step}",
-            remedy="use a smaller time step, or see whether the model divides by 0, or takes the root or the logarithm "
-            "of a negative value; the last frames show where it began",
+            remedy=_remedy(model),
         )
+
+
+def _remedy(model: Model) -> str:
+    """Return what to do: the cause that was named before the start, if one was, and otherwise those that are usual."""
+    causes = [text for text in model.warnings if "grow" in text]
+    if causes:
+        return f"see the warning before the start: {causes[0]}"
+    return (
+        "use a smaller time step, or see whether the model divides by 0, or takes the root or the logarithm of a "
+        "negative value; the last frames show where it began"
+    )
 
 
 def floating_outputs(model: Model) -> list[Field]:

@@ -141,13 +141,19 @@ def _of_one_axis(value: Any, grid: Grid, name: str) -> Any:
     """Return a pair of conditions that is given without an axis; raise LayoutError unless the grid has a single one."""
     pair = isinstance(value, Sequence) and len(value) == 2 and all(isinstance(each, Condition) for each in value)
     if not pair:
-        raise LayoutError(f"field {name!r}: boundary={shown(value)} is not a condition", remedy=_REMEDY)
+        raise LayoutError(f"field {name!r}: boundary={shown(value)} is not a condition", remedy=_remedy(value))
     if grid.ndim > 1:
         raise LayoutError(
             f"field {name!r}: boundary={shown(value)} is a pair, and the grid has the axes {', '.join(grid.axes)}",
             remedy=f"say for which axis: boundary={{{grid.axes[-1]!r}: ({value[0]}, {value[1]})}}",
         )
     return value
+
+
+def _remedy(given: object) -> str:
+    """Return the remedy for what is no condition: the function of this name, if it is that of one without values."""
+    plain = {"no_flux": "no_flux()", "reflect": 'reflect("edge")', "antiperiodic": "antiperiodic()"}
+    return f"write mg.{plain[given]}" if isinstance(given, str) and given in plain else _REMEDY
 
 
 def _unread(condition: Condition, what: str) -> LayoutError:
@@ -162,10 +168,10 @@ def _pair(given: object, what: str) -> tuple[Condition, Condition]:
     """Return the conditions at the low and the high end of an axis."""
     pair = (given, given) if isinstance(given, Condition) else given
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-        raise LayoutError(f"{what} is {shown(given)}", remedy=_REMEDY)
+        raise LayoutError(f"{what} is {shown(given)}", remedy=_remedy(given))
     for side, condition in zip(SIDES, pair, strict=True):
         if not isinstance(condition, Condition):
-            raise LayoutError(f"{what} is {shown(condition)} at the {side} end", remedy=_REMEDY)
+            raise LayoutError(f"{what} is {shown(condition)} at the {side} end", remedy=_remedy(condition))
         if condition.texts:
             raise _unread(condition, what)
     return pair[0], pair[1]

@@ -115,8 +115,8 @@ class Grid:
         put(self, "geometry", geometry)
         put(self, "axes", _geometric(geometry, axes, self.ndim))
         put(self, "origin", tuple(map(float, _each("origin", origin, self.ndim))))
-        put(self, "units", tuple(map(str, _each("units", units, self.ndim))))
-        put(self, "periodic", tuple(map(bool, _each("periodic", periodic, self.ndim))))
+        put(self, "units", tuple(_unit(each) for each in _each("units", units, self.ndim)))
+        put(self, "periodic", self._periodic(periodic))
         widths = _each("spacing", spacing, self.ndim)
         put(self, "spacing", tuple(_spacing(w, n, a) for w, n, a in zip(widths, self.shape, self.axes, strict=True)))
         put(self, "shift", self._shift(shift))
@@ -507,6 +507,19 @@ class Grid:
         middles = np.abs(found - self.centres(axis)).max() <= near * 1e-3
         return None if middles else tuple(found.tolist())
 
+    def _periodic(self, given: object) -> tuple[bool, ...]:
+        """Return which axes are closed; raise LayoutError for anything but answers: every text counts as True."""
+        found = _each("periodic", given, self.ndim)
+        for each in found:
+            if not (isinstance(each, bool | np.bool_) or (isinstance(each, int | np.integer) and each in (0, 1))):
+                names = {given} if isinstance(given, str) else set(map(str, found))
+                meant = tuple(name in names for name in self.axes)
+                raise LayoutError(
+                    f"periodic={shown(given)}: expected True or False, or one of them for each axis",
+                    remedy=f"write periodic={meant if any(meant) else True}",
+                )
+        return tuple(map(bool, found))
+
     def _shift(
         self, shift: Mapping[str | int, Mapping[str | int, int] | Sequence[int]] | Sequence[Sequence[int]]
     ) -> tuple[Point, ...]:
@@ -621,6 +634,15 @@ def _each(what: str, given: Any, ndim: int) -> tuple[Any, ...]:
             else None,
         )
     return entries
+
+
+def _unit(given: object) -> str:
+    """Return the unit of an axis; raise LayoutError for what is no text."""
+    if not isinstance(given, str):
+        raise LayoutError(
+            f"units: {shown(given)} is no text", remedy='write units="m", or one for each axis: ("s", "m")'
+        )
+    return given
 
 
 def _spacing(width: Spacing, length: int, name: str) -> float | tuple[float, ...]:

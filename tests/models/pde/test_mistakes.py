@@ -178,6 +178,30 @@ def test_an_unknown_name_in_the_text_of_a_condition() -> None:
 
 # Texts ---------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"noise": -0.1}, "write noise=0.1"),
+        ({"unit": 5}, "unit=5 is no text"),
+        ({"units": {"u": 3}}, 'units={"u": "K"}'),
+        ({"equations": "D*u", "parameters": {"D": np.ones((3, 3))}}, "has the shape (3, 3), and the grid (8,)"),
+        ({"dt": -0.1}, "dt=-0.1 is not the length of a step"),
+        ({"boundary": "no_flux"}, "write mg.no_flux()"),
+        ({"boundary": {"x": ("no_flux", LEFT)}}, "write mg.no_flux()"),
+        ({"bondary": LEFT}, "did you mean 'boundary'?"),
+    ],
+)
+def test_arguments_that_mean_nothing(options: dict[str, Any], expected: str) -> None:
+    assert expected in str(refused(lambda: pde(**options)))
+
+
+def test_a_run_without_numbers_names_the_cause_that_was_said_before() -> None:
+    model = pde("laplace(u)", initial=lambda x: x % 2, integrator="euler", dt=1e30)
+    error = refused(lambda: mg.run(model, 20))
+    assert "is not finite" in error.message
+    assert "dt = 1e+30 may be too long" in str(error.remedy)
+
+
+@pytest.mark.parametrize(
     ("text", "remedy"),
     [
         ("np.sin(u)", "write sin(...) without np"),
@@ -188,6 +212,7 @@ def test_an_unknown_name_in_the_text_of_a_condition() -> None:
         ("h**3 grad(u)", "write 3*grad"),
         ("d2_dt2(u)", "of first order in time"),
         ("laplace(T)", 'the equation of a field T is written {"T": "..."}'),
+        ("D*laplace(u)", 'a parameter is given by parameters={"D": 1.0}'),
         ("u*time", "write t"),
         ("-|u + 1|*u", "write abs(...)"),
         ("u*'a'", "without quotes"),

@@ -34,7 +34,7 @@ def mix(u, flux, new, flux_new):  # type: ignore[no-untyped-def]
 
 def waves(shape: tuple[int, int, int] = (9, 10, 12)) -> mg.Model:
     """Cells, faces, and cells of a part of the grid."""
-    grid = mg.Grid(shape, periodic="zyx", axes="zyx")
+    grid = mg.Grid(shape, periodic=True, axes="zyx")
     u = mg.Field("u", grid, "f4", slots=2)
     step = mg.Program("step")
     flux = mg.Field("flux", grid, "f8", centre="x")

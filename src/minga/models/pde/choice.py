@@ -92,7 +92,9 @@ def choose(
         If there is no such integrator, or `dt` is not a length and none is known.
     """
     if dt is not None and not (isinstance(dt, int | float) and 0 < dt < math.inf):
-        raise ProgramError(f"dt={shown(dt)}", remedy="give a positive number, such as dt=0.01")
+        raise ProgramError(
+            f"dt={shown(dt)} is not the length of a step", remedy="give a positive number, such as dt=0.01"
+        )
     linearised = _Linearised(rates, fields, values)
     name, reason = _automatic(linearised, dt, bool(system.noise), tolerance) if name == "auto" else (name, "")
     method = integrator(name)

@@ -20,6 +20,7 @@ from minga.lang.functions import max as largest
 from minga.lang.functions import min as smallest
 from minga.lang.functions import sum as total
 from minga.lang.volumes import cell_sizes
+from minga.models.keywords import checked_keywords
 from minga.models.pde.choice import choose, explainer
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.conditions import Walls
@@ -43,6 +44,7 @@ from minga.space.poles import poles
 __all__ = ["pde"]
 
 
+@checked_keywords
 def pde(
     equations: Equation | Mapping[str, Equation],
     grid: Grid,
@@ -146,6 +148,7 @@ def pde(
     }  # fmt: skip
     if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0.0 < tolerance < math.inf:
         raise ProgramError(f"tolerance={shown(tolerance)}", remedy="give a positive number, such as 1e-6")
+    _check_units(unit, units)
     grid = _grid(grid)
     system = System.of(equations, grid, dict(parameters or {}), noise, order, seed, dtype)
     check_parameters(parameters or {}, system, texts_in(initial), conditions_in(boundary))
@@ -210,6 +213,16 @@ def _grid(given: object) -> Grid:
         f"expected a grid, found {shown(given)}",
         remedy=f"write mg.Grid({shape or (64, 64)}, spacing=..., periodic=...): operators need the width of cells",
     )
+
+
+def _check_units(unit: object, units: object) -> None:
+    """Raise ProgramError for units that are no texts."""
+    if not isinstance(unit, str):
+        raise ProgramError(f"unit={shown(unit)} is no text", remedy='name the unit of time, unit="s"')
+    if units is not None and not (isinstance(units, Mapping) and all(isinstance(each, str) for each in units.values())):
+        raise ProgramError(
+            f"units={shown(units)}: expected a text for each field", remedy='name them by field: units={"u": "K"}'
+        )
 
 
 def _rates(

@@ -366,5 +366,8 @@ def unknown(source: Source, node: ast.AST, name: str, known: Iterable[str], kind
             'equations are of first order in time; a second field holds the first derivative: {"u": "v", "v": "..."}'
         )
     elif kind == "name" and close is None and name not in _INSTEAD and source.label == "d(u)/dt":
-        remedy += f'; the equation of a field {name} is written {{"{name}": "..."}}'
+        remedy += (
+            f'; a parameter is given by parameters={{"{name}": 1.0}}, and the equation of a field {name} is written '
+            f'{{"{name}": "..."}}'
+        )
     return source.error(f"unknown {kind} {name!r}", node, remedy)

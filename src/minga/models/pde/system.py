@@ -111,6 +111,12 @@ class System:
             raise ProgramError(
                 f"parameter {of_pairs[0]!r} is complex, and no field is", remedy='give dtype="c16" for complex fields'
             )
+        for name, value in placed.items():
+            if isinstance(value, np.ndarray) and value.shape not in ((), grid.shape):
+                raise ProgramError(
+                    f"parameter {name!r} has the shape {value.shape}, and the grid {grid.shape}",
+                    remedy="give an array with one value for each cell, or a number",
+                )
         parsed = tuple(_equation(each, value) for each, value in zip(unknowns, given.values(), strict=True))
         kinds = tuple(kind for _, kind in fields)
         return cls(
@@ -417,6 +423,10 @@ def _amplitude(name: str, value: object) -> Source | float | None:
     if value is None:
         return None
     if isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value):
+        if value < 0:
+            raise ProgramError(
+                f"noise of {name!r} is {value}: an amplitude is not negative", remedy=f"write noise={abs(value)}"
+            )
         return float(value) or None
     raise ProgramError(
         f"noise of {name!r} is {shown(value)}",

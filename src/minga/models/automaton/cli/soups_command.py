@@ -15,8 +15,20 @@ SHOWN = 24
 """Objects that the terminal lists."""
 
 
+def _number(text: object) -> int:
+    """Return the number of soups; raise CaseError for what is none."""
+    from minga.errors import CaseError
+
+    try:
+        return int(str(text))
+    except ValueError:
+        raise CaseError(
+            f"{text!r} is not a number of soups", key="SOUPS", remedy="give a whole number: minga soups 1000"
+        ) from None
+
+
 def soups(
-    count: Annotated[int, typer.Argument(metavar="SOUPS", help="Number of soups.")] = 100,
+    count: Annotated[int, typer.Argument(metavar="SOUPS", help="Number of soups.", parser=_number)] = 100,
     first: Annotated[int, typer.Option("--first", help="Number of the first soup: hosts share a search by it.")] = 0,
     rule: Annotated[str, typer.Option("--rule", help="A rule by the number of live neighbours.")] = "B3/S23",
     symmetry: Annotated[
@@ -33,16 +45,19 @@ def soups(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
 ) -> None:
     """Run random cells until only known objects are left, and count these by their apgcodes."""
+    from minga.cli.outputs import check_output
     from minga.engine.pin import available_cores
-    from minga.errors import CaseError
+    from minga.errors import CaseError, DiskError
     from minga.models.automaton.soups.census import Search, census
     from minga.output.directory import write_whole
-    from minga.paths import check_free
 
     if count < 1 or first < 0 or first + count > 2**32:
         raise CaseError(f"soups {first} to {first + count - 1}: expected some of 0 .. 2**32 - 1", key="SOUPS")
-    if out is not None:
-        check_free(out, replace=force, key="--out")
+    if workers is not None and workers < 1:
+        raise CaseError(
+            f"{workers} processes: expected at least one", key="--workers", remedy="leave it out: one for each core"
+        )
+    check_output(out, "--out", force=force)
     search = Search(rule, seed, symmetry, size, density, steps)
 
     def tell(done: int) -> None:
@@ -58,4 +73,9 @@ def soups(
     if len(found["counts"]) > SHOWN:
         print(f"  and {len(found['counts']) - SHOWN} more kinds")
     if out is not None:
-        write_whole(out, json.dumps(found, indent=1) + "\n")
+        text = json.dumps(found, indent=1) + "\n"
+        try:
+            write_whole(out, text)
+        except DiskError:
+            sys.stdout.write(text)  # so that what has been computed is not lost
+            raise
