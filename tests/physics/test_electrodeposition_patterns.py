@@ -67,8 +67,10 @@ def dimension(distances: np.ndarray[Any, Any], smallest: float = 6.0) -> float:
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_deposits_in_the_limit_of_diffusion_are_fractals(seed: int) -> None:
-    """1.71 +- 0.05 in two dimensions, as in diffusion-limited aggregation (Nicolas-Carlock and Carrillo-Estrada,
-    2019)."""
+    """1.71 +- 0.05 in two dimensions, as in diffusion-limited aggregation (Nicolas-Carlock and Carrillo-Estrada, 2019).
+
+    Clusters of this size come out below it, between 1.66 and 1.68, and by 0.02 to 0.06 lower for other ranges of radii.
+    """
     distances = cluster(seed)
     assert distances.size > 10_000
     assert dimension(distances) == pytest.approx(1.71, abs=0.05)
