@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import minga as mg
 from command_line import in_process
 from minga.space.field import Field
 from minga.space.grid import Grid
@@ -53,3 +54,26 @@ def test_what_cannot_be_averaged(words: tuple[str, ...], complaint: str) -> None
     assert said.status == 2
     assert complaint in said.err
     assert "Traceback" not in said.err
+
+
+def test_a_run_states_units_and_takes_a_time_with_one(in_tmp_path: Path) -> None:
+    model = mg.pde({"u": "1"}, mg.Grid((4,)), units={"u": "K"}, unit="s", initial=1.0, integrator="euler", dt=0.125)
+    mg.run(model, 20, observe=1, out="warm")
+    said = in_process("average", "warm", "--of", "largest_u", "--after", "500 ms")
+    assert said.status == 0, said.err
+    assert " K, fluctuation" in said.out
+    assert "17 samples from t = 0.5 to 2.5 s" in said.out
+    assert "expected a positive time" in in_process("average", "warm", "--after", "5 parsec").err
+
+
+def test_times_and_counts_are_averaged_only_by_name(run: Path) -> None:
+    series = {"flow": [1.0, 3.0] * 8, "time": [0.5] * 16, "dt": [0.1] * 16, "segment": [1] * 16, "all_sweeps": [2] * 16}
+    (run / "series.json").write_text(json.dumps(series | {"step": list(range(16))}))
+    lines = in_process("average", "run").out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["flow"]
+    assert in_process("average", "run", "--of", "dt").out.startswith("dt: mean 0.1")
+
+
+def test_few_samples_need_more_observations(run: Path) -> None:
+    (run / "series.json").write_text(json.dumps({"flow": [1.0, 2.0], "step": [0, 5]}))
+    assert "output.observe = 1" in in_process("average", "run").err

@@ -242,6 +242,7 @@ def test_texts_with_units() -> None:
     ("settings", "message"),
     [
         ({"until": 1.05}, r"1\.05 s is not a multiple of the model's time step, 0\.1 s"),
+        ({"until": 1.05}, r'give "1\.0 s" or "1\.1 s", or the model a time step that divides 1\.05 s: dt = 0\.0'),
         ({"until": 1.0, "every": 0.25}, r"0\.25 s is not a multiple"),
         ({"until": 2}, r"until=2: a time is written with a decimal point"),
         ({"until": 1.0, "steps": 10}, "a run has one end"),

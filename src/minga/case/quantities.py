@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 __all__ = ["LENGTH", "POTENTIAL", "TIME", "Metres", "Quantity", "Seconds", "Volts"]
@@ -29,7 +29,7 @@ class Quantity:
     """
 
     expected: str
-    units: Mapping[str, float]
+    units: Mapping[str, float] = field(hash=False)
     plain: str
 
     def read(self, value: object) -> float:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from minga.engine.clock import Clock
 from minga.errors import CaseError, suggest
 from minga.output.averages import FEWEST, time_average
 from minga.output.directory import RunDirectory
 from minga.output.series import STEP, TIMES, SeriesFile
+from minga.output.store import FrameReader
 
 __all__ = ["average"]
 
@@ -19,12 +24,18 @@ EVEN: Final = 1e-6
 """Relative difference of intervals that still count as equal."""
 
 
-def average(run: Path, names: Sequence[str], after: float) -> str:
+COUNTED: Final = re.compile("time|dt|segment|(steps|rejected)_.*|(.*_)?(passes|iterations|sweeps)")
+"""Names of observables that tell how far the run is, and are averaged only if they are named."""
+
+
+def average(run: Path, names: Sequence[str], after: str) -> str:
     """Return the averages of observables from the time `after` on, one line for each; without a clock, from that step.
 
-    All observables that are numbers are averaged if none is named.
+    All observables that are numbers, except times and counts, are averaged if none is named.
     """
-    series = _series(run)
+    directory = RunDirectory.open(run)
+    series, units, unit = _series(directory), _units(directory), _unit_of_time(directory)
+    begin = _begin(after, unit if TIMES in series else None)
     known = [name for name, values in series.items() if name not in (TIMES, STEP) and _numeric(values)]
     for name in names:
         if name not in known:
@@ -35,36 +46,69 @@ def average(run: Path, names: Sequence[str], after: float) -> str:
             )
     clock = TIMES if TIMES in series else STEP
     at = np.asarray(series[clock], np.float64)
-    kept = at >= after
+    kept = at >= begin
     at = at[kept]
     if len(at) < FEWEST:
         raise CaseError(
-            f"{len(at)} samples lie from {after:g} on; an average needs {FEWEST} or more",
+            f"{len(at)} samples lie from {begin:g} on; an average needs {FEWEST} or more",
             key="--after",
-            remedy=f"the observables are those from {series[clock][0]:g} to {series[clock][-1]:g}: begin earlier"
-            if series[clock]
-            else "the run has no observables",
+            remedy=_more_samples(series[clock]),
         )
     intervals = np.diff(at)
     if len(intervals) and np.ptp(intervals) > EVEN * intervals.max():
         raise CaseError(
-            f"the observables from {after:g} on are {intervals.min():g} to {intervals.max():g} apart",
+            f"the observables from {begin:g} on are {intervals.min():g} to {intervals.max():g} apart",
             key="--after",
             remedy="only samples at equal intervals have a standard error: begin later, or set output.observe = 1",
         )
-    unit = "t =" if clock == TIMES else "step"
+    axis = "t =" if clock == TIMES else "step"
+    of_time = f" {unit}" if clock == TIMES and unit not in (None, "1") else ""
     lines = []
-    for name in names or known:
+    for name in names or [each for each in known if not COUNTED.fullmatch(each)]:
+        of = "" if units.get(name, "1") == "1" else f" {units[name]}"
         found = time_average(np.asarray(series[name], np.float64)[kept])
         lines.append(
-            f"{name}: mean {found.mean:.6g} +- {found.mean_error:.2g}, fluctuation (rms) {found.rms:.4g} +- "
-            f"{found.rms_error:.2g}, {found.samples} samples from {unit} {at[0]:g} to {at[-1]:g}"
+            f"{name}: mean {found.mean:.6g} +- {found.mean_error:.2g}{of}, fluctuation (rms) {found.rms:.4g} +- "
+            f"{found.rms_error:.2g}{of}, {found.samples} samples from {axis} {at[0]:g} to {at[-1]:g}{of_time}"
         )
     return "\n".join(lines)
 
 
-def _series(run: Path) -> dict[str, list[Any]]:
-    directory = RunDirectory.open(run)
+def _begin(after: str, unit: str | None) -> float:
+    """Return the time or step from which to average, given without or with a unit."""
+    try:
+        return float(after)
+    except ValueError:
+        if unit is None:
+            raise CaseError(
+                f"{after!r}: the model has no clock", key="--after", remedy="give the number of a step"
+            ) from None
+    return Clock(dt=1.0, unit=unit).value(after, "--after")
+
+
+def _more_samples(at: Sequence[float]) -> str:
+    """Return how to get more samples than those at these times or steps."""
+    if not at:
+        return "the run has no observables"
+    if len(at) < FEWEST:
+        return f"the run has {len(at)}: observe more often, with output.observe = 1 in the case"
+    return f"the observables are those from {at[0]:g} to {at[-1]:g}: begin earlier, or set output.observe = 1"
+
+
+def _units(directory: RunDirectory) -> dict[str, str]:
+    """Return the units of observables by name, as far as a finished run states them."""
+    with contextlib.suppress(OSError, ValueError):
+        units = json.loads(directory.result.read_text()).get("units", {})
+        return {str(name): str(unit) for name, unit in units.items()}
+    return {}
+
+
+def _unit_of_time(directory: RunDirectory) -> str | None:
+    """Return the unit of the model's time; None without frames or a clock."""
+    return FrameReader.open(directory.fields).unit if directory.fields.exists() else None
+
+
+def _series(directory: RunDirectory) -> dict[str, list[Any]]:
     file = SeriesFile(directory)
     file.resume(2**62)
     return file.series.as_dict()

@@ -307,11 +307,15 @@ def movie(
 def average(
     run: Annotated[Path, Run],
     of: Annotated[
-        list[str] | None, typer.Option("--of", help="The observable; may be repeated. By default all numbers.")
+        list[str] | None,
+        typer.Option("--of", help="The observable; may be repeated. By default all that are no times and counts."),
     ] = None,
     after: Annotated[
-        float, typer.Option("--after", help="Time, or step of models without a clock, from which on to average.")
-    ] = 0.0,
+        str,
+        typer.Option(
+            "--after", help='Time, 0.5 or "500 ms", or step of models without a clock, from which to average.'
+        ),
+    ] = "0",
 ) -> None:
     """Average observables of a run over time, with their fluctuations and the standard errors of both."""
     from minga.cli.average import average as command

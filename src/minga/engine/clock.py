@@ -224,12 +224,15 @@ class Clock:
         if count < 1 or abs(time / dt - count) > _ROUNDING * max(1, count):
             unit = "" if self.unit == "1" else f" {self.unit}"
             below, above = (multiple(dt, n) for n in (math.floor(time / dt), math.floor(time / dt) + 1))
-            near = f"{above!r}" if below <= 0 else f"{below!r} or {above!r}"
+            quoted = [
+                repr(each) if self.unit == "1" else f'"{each!r} {self.unit}"' for each in (below, above) if each > 0
+            ]
+            near = " or ".join(quoted)
             raise CaseError(
                 f"{time!r}{unit} is not a multiple of the model's time step, {dt!r}{unit}",
                 key=key,
-                remedy=f"give {near}, or make the model with a time step that divides {time!r}, such as "
-                f"dt={time / math.ceil(time / dt)!r}",
+                remedy=f"give {near}, or the model a time step that divides {time!r}{unit}: "
+                f"dt = {time / math.ceil(time / dt)!r}",
             )
         return count
 

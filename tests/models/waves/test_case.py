@@ -198,6 +198,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"medium": "ttj"}, "fletcher.medium", "did you mean 'tti'"),
     ({"medium": 3}, "fletcher.medium", "expected a name or a table"),
     ({"medium": "no.zarr"}, "fletcher.medium", "there is no file"),
+    ({"medium": {"vp": "fast"}}, "fletcher.medium.vp", "give a number, or a file that ends in .zarr"),
     ({"medium": "no.txt"}, "fletcher.medium", "kind of file"),
     ({"medium": {"vp": -3000.0}}, "fletcher.medium.vp", "above 0"),
     ({"medium": {"vp": 3.0}}, "fletcher.medium.vp", "m/s"),
@@ -280,7 +281,14 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"receivers": {"positions": [[0, 0, 9999]]}}, "fletcher.receivers", "outside"),
     ({"receivers": {"positions": [[0, 0, 0]], "every": 0}}, "fletcher.receivers.every", "at least 1"),
     ({"receivers": {"first": [0, 0, 0], "last": [5, 5, 5], "count": [2, 2]}}, "fletcher.receivers.last", "same depth"),
+    (
+        {"sources": [{"position": [5, 5, 5]}, {"position": [0, 5, 5]}], "boundary": "free"},
+        "sources[1].position",
+        "surface",
+    ),
+    ({"sources": [{"position": [5, 5, 5]}, {"plane": {"z": 0}}], "boundary": "free"}, "sources[1].position", "surface"),
     ({"time": 0}, "fletcher.time", "above 0"),
+    ({"time": "3 m"}, "fletcher.time", 'or a time such as "20 ms"'),
     ({"recievers": {}}, "fletcher.recievers", "did you mean 'receivers'"),
 ]
 
@@ -310,6 +318,23 @@ def test_wrong_cases_are_told_with_their_key(files: Path) -> None:
             load(files, **changes)
         assert key in str(caught.value.key), (changes, caught.value.key)
         assert text in str(caught.value), (changes, str(caught.value))
+
+
+def test_lengths_and_times_have_units(tmp_path: Path) -> None:
+    plain, written = (
+        load(tmp_path, spacing=spacing, dt=dt, time=time)
+        for spacing, dt, time in ((10.0, 0.001, 0.02), (["10 m", "0.01 km", 10.0], "1 ms", "20 ms"))
+    )
+    assert plain.grid == written.grid
+    assert plain.steps == written.steps == 20
+
+
+def test_cells_that_are_too_coarse_are_a_warning(tmp_path: Path) -> None:
+    assert load(tmp_path, medium={"vp": 3000.0}).warnings == ()
+    fast = [{"position": [50.0, 50.0, 70.0], "wavelet": {"ricker": 250.0}}]
+    (text,) = load(tmp_path, medium={"vp": 3000.0}, sources=fast).warnings
+    assert "1.2 points per wavelength are fewer than 2" in text
+    assert "3.3 times smaller" in text
 
 
 @pytest.mark.parametrize("shape", [None, (20, 20, 20, 20), (1, 9, 9)])

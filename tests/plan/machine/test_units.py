@@ -16,7 +16,7 @@ from minga.plan.machine.units import Kind, quantity
         (2e-6, "time", 2e-6),
         ("100 Mb/s", "rate", 12.5e6),
         ("100Mbit/s", "rate", 12.5e6),
-        ("100mbit", "rate", 12.5e6),
+        ("100mbit/s", "rate", 12.5e6),
         ("1 Gbps", "rate", 125e6),
         ("11 MB/s", "rate", 11e6),
         ("1 MiB/s", "rate", 2**20),
@@ -36,6 +36,7 @@ def test_what_people_write(text: object, kind: Kind, value: float) -> None:
     [
         ("50 miles", "time", "50 us"),
         ("100 Mb", "rate", "100 Mb/s"),
+        ("50 Mbit", "rate", "100 Mb/s"),
         ("16 Gb", "memory", "16 GB"),
         ("fast", "speed", "Gcells/s"),
         ("1.2.3 s", "time", "seconds"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -30,7 +31,7 @@ from minga.models.waves.boundary import (
 from minga.models.waves.case_medium import FoundMedium, attenuation_of, find_medium
 from minga.models.waves.medium import sampled_boxes
 from minga.models.waves.model import fletcher
-from minga.models.waves.preflight import dispersion_of, notes_of, step_for
+from minga.models.waves.preflight import dispersion_of, notes_of, step_for, warnings_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import (
     BOUNDARY_FORM,
@@ -40,7 +41,7 @@ from minga.models.waves.settings import (
     SourceSettings,
     WaveletSettings,
 )
-from minga.models.waves.source import PlaneSource, PointSource, Source
+from minga.models.waves.source import PlaneSource, PointSource, Source, plane_box
 from minga.models.waves.stability import LIMITS
 from minga.models.waves.wavelet_file import read_wavelet, resampled, spectrum_peak
 from minga.models.waves.wavelets import Ormsby, Ricker, Signal, Wavelet
@@ -49,6 +50,7 @@ from minga.schema import validate
 __all__ = ["boundary_of", "make", "receivers_of", "wavelet_of"]
 
 KEY: Final = "fletcher.boundary"
+_SOURCE: Final = "fletcher.source."
 _FACES: Final[Mapping[str, Callable[[], Face]]] = {
     "sponge": Sponge, "random": Random, "cpml": Cpml, "free": Free, "release": Release, "rigid": Rigid,
     "periodic": Periodic,
@@ -75,7 +77,14 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     attenuation = attenuation_of(settings)
     limit = LIMITS[settings.time_order] * extremes.dt_limit / found.ratio(attenuation, faces)
     dt = step_for(limit) if settings.dt == "auto" else settings.dt
-    sources = [_source(source, number, dt, found, directory) for number, source in enumerate(settings.sources)]
+    sources: list[Source] = []
+    domain = domain_of(found.shape, found.spacing, faces)
+    for number, source in enumerate(settings.sources):
+        with keys_of_source(f"fletcher.sources[{number}]"):
+            made = _source(source, number, dt, found, directory)
+            # This raises for a source on a free surface.
+            plane_box(made, domain) if isinstance(made, PlaneSource) else made.placed(domain)
+            sources.append(made)
     receivers = None if settings.receivers is None else receivers_of(settings.receivers, found.axes)
     if receivers is not None:
         found.check_inside(receivers.positions, "fletcher.receivers", "a receiver")
@@ -98,15 +107,17 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     )
     orders, has_density = (settings.order, settings.time_order), found.medium.has_density
     divergence = settings.form == "selfadjoint" and not (found.medium.isotropic or found.medium.vertical)
+    notes = tuple(notes_of(extremes, limit, found.spacing, dt, sources))
     return replace(
         model,
+        warnings=(*model.warnings, *warnings_of(notes)),
         notes=(
-            *notes_of(extremes, limit, found.spacing, dt, sources),
+            *notes,
             *(() if divergence else dispersion_of(extremes, found.spacing, dt, sources, orders, staggered=has_density)),
             *(_sampled(found) if sample else ()),
         ),
         steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
-        window=domain_of(found.shape, found.spacing, faces).inside,
+        window=domain.inside,
     )
 
 
@@ -167,6 +178,17 @@ def _layers(said: BoundarySettings, faces: bool) -> dict[str, Face]:
         "cpml": lambda width: Cpml(width, experimental=said.experimental),
     }
     return {name: made[name](width) for name, width in given.items()}
+
+
+@contextmanager
+def keys_of_source(key: str) -> Iterator[None]:
+    """Name the keys of errors of a source by the entry of the case that describes it."""
+    try:
+        yield
+    except CaseError as error:
+        if error.key is not None and error.key.startswith(_SOURCE):
+            error.key = f"{key}.{error.key.removeprefix(_SOURCE)}"
+        raise
 
 
 def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium, directory: Path) -> Source:

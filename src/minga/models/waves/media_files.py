@@ -103,7 +103,12 @@ def open_volume(path: Path, variable: str | None = None, axes: str | None = None
     """
     if not path.exists():
         close = suggest(path.name, [p.name for p in path.parent.glob("*")]) if path.parent.is_dir() else None
-        raise CaseError(f"there is no file {str(path)!r}", key=key, suggestion=close)
+        raise CaseError(
+            f"there is no file {str(path)!r}",
+            key=key,
+            suggestion=close,
+            remedy=f"give a number, or a file that ends in {', '.join(ENDINGS)}",
+        )
     opener = _OPENERS.get(path.suffix.lower())
     if opener is None:
         raise CaseError(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from minga.models.waves.source import Source
 from minga.models.waves.stability import Extremes, sampling, two_digits
 from minga.models.waves.stencils import halfway_weights, second_weights
 
-__all__ = ["dispersion", "dispersion_of", "notes_of", "step_for"]
+__all__ = ["dispersion", "dispersion_of", "notes_of", "step_for", "too_coarse", "warnings_of"]
 
 SHARE: Final = 0.75
 """Fraction of the stability limit used for dt = "auto": errors of steps in time grow with them."""
@@ -48,10 +48,24 @@ def notes_of(
     found = sampling(extremes, spacing, peak, highest)
     yield "P waves", _points(found.p_peak, found.p_highest, peak, highest)
     if found.p_peak < FEWEST:
-        factor = ENOUGH / found.p_peak
-        yield "too coarse", f"for any waves: make the cells or the frequency {factor:.2g} times smaller"
+        yield "too coarse", too_coarse(found.p_peak)
     if found.sv_peak is not None and found.sv_highest is not None:
         yield "SV waves", _points(found.sv_peak, found.sv_highest, peak, highest)
+
+
+def too_coarse(points: float) -> str:
+    """Return what to do about a grid with so few points per wavelength that it represents no waves."""
+    return (
+        f"{points:.2g} points per wavelength are fewer than {FEWEST:g}, so that no waves are computed: make the cells "
+        f"or the frequency {ENOUGH / points:.2g} times smaller"
+    )
+
+
+def warnings_of(notes: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """Return the notes that are warnings: results of too coarse a grid are no waves."""
+    return tuple(
+        f"the cells are too coarse for waves of this wavelet: {text}" for label, text in notes if label == "too coarse"
+    )
 
 
 def dispersion_of(

@@ -6,6 +6,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from minga.case.quantities import LENGTH, TIME
+
 __all__ = [
     "BoundarySettings",
     "FletcherSettings",
@@ -22,6 +24,8 @@ _STRICT = ConfigDict(extra="forbid", frozen=True)
 Metres = Annotated[float, Field(allow_inf_nan=False)]
 Position = Annotated[tuple[Metres, ...], Field(min_length=1, max_length=3)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Distance = Annotated[float, LENGTH, Field(gt=0, allow_inf_nan=False)]
+Duration = Annotated[float, TIME, Field(gt=0, allow_inf_nan=False)]
 Angles = Literal["degree", "radian"]
 
 FORM: Final = (
@@ -253,12 +257,12 @@ class FletcherSettings(BaseModel):
 
     medium: Annotated[Any, Field(description=FORM)]
     spacing: Annotated[
-        Positive | Annotated[tuple[Positive, ...], Field(min_length=1, max_length=3)] | None,
-        Field(description="distance between cells, m: spacing = 12.5, or [dz, dy, dx], or [dz, dx]"),
+        Distance | Annotated[tuple[Distance, ...], Field(min_length=1, max_length=3)] | None,
+        Field(description='distance between cells, m: spacing = 12.5 or "8 m", or [dz, dy, dx], or [dz, dx]'),
     ] = None
     dt: Annotated[
-        Positive | Literal["auto"],
-        Field(description='time step, s: dt = 0.001, or "auto": a safe fraction of the stability limit'),
+        Duration | Literal["auto"],
+        Field(description='time step, s: dt = 0.001 or "1 ms", or "auto": a safe fraction of the stability limit'),
     ] = "auto"
     order: Annotated[Literal[4, 8, 12, 16], Field(description="order of the differences in space: 4, 8, 12 or 16")] = 8
     time_order: Annotated[Literal[2, 4], Field(description="order of the steps in time: 2 or 4")] = 2
@@ -285,5 +289,7 @@ class FletcherSettings(BaseModel):
     attenuation: Annotated[
         AttenuationSettings | None, Field(description="[fletcher.attenuation] q = 50, band = [5, 50]")
     ] = None
-    time: Annotated[Positive | None, Field(description="time to compute, s, instead of run.steps")] = None
+    time: Annotated[
+        Duration | None, Field(description='time to compute, s, instead of run.steps: time = 0.3 or "300 ms"')
+    ] = None
     dtype: Annotated[Literal["f4", "f8"], Field(description='number type of the wave field: "f4" or "f8"')] = "f4"

@@ -42,6 +42,7 @@ __all__ = [
     "add_at",
     "add_sources",
     "plane_axis",
+    "plane_box",
 ]
 
 Injection = Literal["physical", "legacy"]
@@ -236,7 +237,7 @@ def add_amount(
     """Record the addition of an amount to the cells of a source, each with its weight and its value of a factor."""
     if isinstance(source, PlaneSource):
         by = () if factor is None else (factor,)
-        step.apply(_spread(None, by), list(waves), *by, amount=amount, region=_plane(source, domain))
+        step.apply(_spread(None, by), list(waves), *by, amount=amount, region=plane_box(source, domain))
         return
     for part, placed in source.placed(domain):
         add_at(step, placed, waves, amount if part == 1.0 else amount * part, factor)
@@ -286,7 +287,8 @@ def plane_axis(source: PlaneSource, domain: Domain) -> int:
     return domain.axes.index(source.axis)
 
 
-def _plane(source: PlaneSource, domain: Domain) -> Box:
+def plane_box(source: PlaneSource, domain: Domain) -> Box:
+    """Return the cells of a plane source; raise CaseError if it lies outside the model or on a free surface."""
     axis = plane_axis(source, domain)
     inside = math.isfinite(source.position)
     plane = round(source.position / domain.spacing[axis]) if inside else -1

@@ -17,7 +17,7 @@ from minga.models.waves.case import receivers_of, wavelet_of
 from minga.models.waves.elastic.settings import ElasticSettings
 from minga.models.waves.elastic.waves import keys_of
 from minga.models.waves.medium import Sampler
-from minga.models.waves.preflight import step_for
+from minga.models.waves.preflight import step_for, warnings_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
 from minga.models.waves.shot import Shot
@@ -184,13 +184,9 @@ def _delay(said: SurveySettings, wavelet: Signal) -> float:
 
 
 def _check_aliasing(notes: Sequence[tuple[str, str]]) -> None:
-    coarse = next((text for label, text in notes if label == "too coarse"), None)
-    if coarse is not None:
-        raise CaseError(
-            f"the cells are too coarse for waves of this wavelet: {coarse}",
-            key="survey.wavelet",
-            remedy="choose a lower frequency, or smaller cells",
-        )
+    for text in warnings_of(notes):
+        what, _, remedy = text.rpartition(": ")
+        raise CaseError(what, key="survey.wavelet", remedy=remedy)
 
 
 def _check_air(survey: Survey, found: SurveyWaves) -> None:

@@ -62,9 +62,7 @@ def _number(value: object, kind: Kind) -> float | None:
     if kind == "memory":
         prefix = re.fullmatch(r"([kMGT]|[KMG]i|)B", unit)
         return number * _PREFIXES[prefix[1]] if prefix else None
-    prefix = re.fullmatch(r"([kKMmGgT]|[KMG]i|)(B|b|bit|bits)(?:/s|ps)", unit) or re.fullmatch(
-        r"([kKMmGgT]?)(bit)", unit
-    )
+    prefix = re.fullmatch(r"([kKMmGgT]|[KMG]i|)(B|b|bit|bits)(?:/s|ps)", unit)
     if prefix is None:
         return None
     scale = _PREFIXES[prefix[1]] if prefix[1] in _PREFIXES else _PREFIXES[{"K": "k", "m": "M", "g": "G"}[prefix[1]]]

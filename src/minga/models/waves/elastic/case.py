@@ -25,7 +25,7 @@ from minga.models.waves.elastic.waves import keys_of
 from minga.models.waves.media import from_volume
 from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Quantity
-from minga.models.waves.preflight import ENOUGH, FEWEST, step_for
+from minga.models.waves.preflight import FEWEST, step_for, too_coarse, warnings_of
 from minga.models.waves.settings import QuantityFile
 from minga.models.waves.wavelets import Signal
 
@@ -92,9 +92,11 @@ def _made(settings: ElasticSettings, grid: GridSettings, directory: Path, sample
         cells, spacing, dt=dt, medium=found.medium, order=settings.order, boundary=found.boundary, sources=sources,
         receivers=receivers, record=settings.record, dtype=settings.dtype, speeds=speeds, limit=limit,
     )  # fmt: skip
+    notes = tuple(notes_before(speeds, limit, spacing, dt, sources))
     return replace(
         model,
-        notes=tuple(notes_before(speeds, limit, spacing, dt, sources)),
+        notes=notes,
+        warnings=(*model.warnings, *warnings_of(notes)),
         steps=None if settings.time is None else max(1, math.ceil(settings.time / dt - 1e-9)),
         window=domain.inside,
     )
@@ -147,4 +149,4 @@ def notes_before(
         points = slowest / (max(peaks) * max(spacing))
         yield "slowest waves", f"{points:.3g} points per wavelength at {max(peaks):.3g} Hz"
         if points < FEWEST:
-            yield "too coarse", f"for any waves: make the cells or the frequency {ENOUGH / points:.2g} times smaller"
+            yield "too coarse", too_coarse(points)

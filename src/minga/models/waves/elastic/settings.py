@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from minga.models.waves.settings import (
     BOUNDARY_FORM,
+    Distance,
+    Duration,
     Metres,
     Position,
     Positive,
@@ -87,12 +89,12 @@ class ElasticSettings(BaseModel):
 
     medium: Annotated[ElasticMediumSettings, Field(description="a table [elastic.medium] with vp, vs and rho")]
     spacing: Annotated[
-        Positive | Annotated[tuple[Positive, ...], Field(min_length=2, max_length=3)] | None,
-        Field(description="distance between cells, m: spacing = 12.5, or [dz, dy, dx], or [dz, dx]"),
+        Distance | Annotated[tuple[Distance, ...], Field(min_length=2, max_length=3)] | None,
+        Field(description='distance between cells, m: spacing = 12.5 or "8 m", or [dz, dy, dx], or [dz, dx]'),
     ] = None
     dt: Annotated[
-        Positive | Literal["auto"],
-        Field(description='time step, s: dt = 0.001, or "auto": a safe fraction of the stability limit'),
+        Duration | Literal["auto"],
+        Field(description='time step, s: dt = 0.001 or "1 ms", or "auto": a safe fraction of the stability limit'),
     ] = "auto"
     order: Annotated[Literal[2, 4, 8, 12], Field(description="order of the differences in space: 2, 4, 8 or 12")] = 8
     boundary: Annotated[Any, Field(description=BOUNDARY_FORM)] = "sponge"
@@ -107,5 +109,7 @@ class ElasticSettings(BaseModel):
     record: Annotated[
         tuple[str, ...], Field(min_length=1, description='what receivers record: record = ["p", "vz", "vx"]')
     ] = ("p",)
-    time: Annotated[Positive | None, Field(description="time to compute, s, instead of run.steps")] = None
+    time: Annotated[
+        Duration | None, Field(description='time to compute, s, instead of run.steps: time = 0.3 or "300 ms"')
+    ] = None
     dtype: Annotated[Literal["f4", "f8"], Field(description='number type of the waves: "f4" or "f8"')] = "f4"
