@@ -63,7 +63,7 @@ class _Answer:
     mistake: CaseError | None = None
     """The error, if an argument is invalid."""
     warnings: tuple[str, ...] = ()
-    """What the model warns of."""
+    """Warnings of the model, with the parameters of the run."""
 
 
 def sweep(
