@@ -65,6 +65,12 @@ def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Sp
                 remedy=f"the species are {', '.join(known)}; stern is the thickness of a Stern layer",
             )
         found = _surface(said, known[ion], f"{key}.{ion}")
+        if name == "anode" and isinstance(found, ButlerVolmer) and not found.anodic:
+            raise CaseError(
+                "tafel keeps only the exponential that deposits, so that nothing would dissolve at the anode",
+                key=f"{key}.{ion}.tafel",
+                remedy="leave it out: far from equilibrium the full kinetics follow the same line",
+            )
         if found is not None:
             surfaces[ion] = found
     return Electrode(surfaces, _stern(entry.get("stern", 0.0), f"{key}.stern"))

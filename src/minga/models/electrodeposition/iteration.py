@@ -116,12 +116,13 @@ class Iteration:
         program.let(ratio, where(self.levels > 1, formula.ratio, 0.0))
         with contextlib.nullcontext() if guessed is None else program.when(~guessed):
             program.let(voltage, state.voltage + ratio * (state.voltage - self.voltages[0]))
-            if self.course is not None:
-                program.let(voltage, where(self.course.seeks, voltage, self.course.level))
             program.apply(
                 guess, state.kind, phi.now, phi.previous, phi.next, [c.now for c in state.concentration],
                 [c.previous for c in state.concentration], then, ratio=ratio, voltage=voltage,
             )  # fmt: skip
+        if self.course is not None:
+            # A given voltage is that of the attempt's own time, whatever its guess is.
+            program.let(voltage, where(self.course.seeks, voltage, self.course.level))
         program.let(self.passes, 0)
         program.let(self.missing, 0.0)
         program.let(self.change, NEVER)

@@ -96,7 +96,10 @@ class PartSettings(BaseModel):
         Field(description='of sine: frequency = "10 Hz"'),
     ] = None
     frequencies: Annotated[
-        tuple[Annotated[float, BeforeValidator(lambda v: quantity(v, "frequency")), Field(gt=0)], ...]
+        Annotated[
+            tuple[Annotated[float, BeforeValidator(lambda v: quantity(v, "frequency")), Field(gt=0)], ...],
+            Field(min_length=1),
+        ]
         | FrequencySettings
         | None,
         Field(description='of impedance: ["100 Hz", "1 Hz"], or {from = "10 kHz", to = "0.1 Hz", per_decade = 5}'),
