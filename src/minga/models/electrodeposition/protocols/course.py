@@ -88,7 +88,7 @@ class Course:
         place = self.problem.reference
         put(self, "reference", None if place is None else Reference(self.problem.grid, self.state, place))
         put(self, "segments", tuple(segments_of(self.problem.protocol)))
-        put(self, "events", Events(self.problem, self.state, self.charges, self.plane))
+        put(self, "events", Events(self.problem, self.state, self.charges, self.plane, self.reference))
         measured = any(segment.measured for segment in self.segments)
         put(self, "spectrum", Spectrum(self.segments) if measured else None)
         put(self, "rounds", tuple(Register(f"rounds {n}", "i8") for n in range(len(flattened(self.problem.protocol)))))
@@ -168,7 +168,7 @@ class Course:
 
     def commit(self, program: Program) -> None:
         """Record the acceptance of an attempt, and the end of the segment."""
-        self.events.commit(program)
+        self.events.commit(program, self.number, self.begun)
         if self.spectrum is not None:
             self._measure(program, self.spectrum)
         over = Register("segment over", "bool")
