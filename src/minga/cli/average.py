@@ -46,6 +46,10 @@ def average(run: Path, names: Sequence[str], after: float) -> str:
             else "the run has no observables",
         )
     intervals = np.diff(at)
+    if len(at) > FEWEST and intervals[-1] < (1.0 - EVEN) * intervals[:-1].min():
+        # A run that ends early is observed where it ends, too.
+        at, intervals = at[:-1], intervals[:-1]
+        kept[-1] = False
     if len(intervals) and np.ptp(intervals) > EVEN * intervals.max():
         raise CaseError(
             f"the observables from {after:g} on are {intervals.min():g} to {intervals.max():g} apart",

@@ -219,7 +219,8 @@ def test_a_ramp_has_its_voltage_in_steps_of_two_stages() -> None:
     """Steps after a cell has turned solid have two."""
     grid = validate(GridSettings, {"shape": [12, 6]}, "grid")
     ramp = [{"ramp": ["0 V", "0.2 V"], "time": "0.2 s"}]
-    cell = {"length": "20 um", "width": "10 um", "growth": True, "time": {"every": "0.1 ms", "end": "40 ms"}}
+    time = {"every": "10 ms", "first": "10 ms", "tolerance": 0.3}
+    cell = {"length": "100 um", "width": "50 um", "growth": True, "time": time}
     model = load_model("electrodeposition", {"electrodeposition": {**BATH, **cell, "program": ramp}}, grid, Path())
     seen = mg.run(model, model.steps, observe=1)
     times, voltage = np.asarray(seen["time_observed"]), np.asarray(seen["voltage"])

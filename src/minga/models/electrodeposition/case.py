@@ -19,7 +19,7 @@ from minga.models.electrodeposition.conditions import check_pair, electrode_of
 from minga.models.electrodeposition.contacts import check_attached
 from minga.models.electrodeposition.electrolytes import METALS, SATURATION, bath, check_species, metal_of
 from minga.models.electrodeposition.fronts import record_fronts
-from minga.models.electrodeposition.geometry import grid_of, kinds_of
+from minga.models.electrodeposition.geometry import check_equal_cells, grid_of, kinds_of
 from minga.models.electrodeposition.groups import charge_balance, permittivity_for
 from minga.models.electrodeposition.preflight import check_cutoff, notes_of
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
@@ -178,6 +178,8 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     )
     check_measured(problem)
     check_limits(problem)
+    if problem.growth is not None and problem.growth.radius:
+        check_equal_cells(space)
     if settings.scheme != "relaxation":
         check_cutoff(problem, scaled=settings.scaled)
     return problem

@@ -26,7 +26,10 @@ class UntilSettings(BaseModel):
 
     voltage: Annotated[
         Annotated[float, BeforeValidator(lambda v: quantity(v, "potential"))] | None,
-        Field(description="with a given current: the voltage has reached this value in the current's direction"),
+        Field(
+            description="with a given current: the voltage, or with a reference the cathode's potential, has reached "
+            "this value in the current's direction"
+        ),
     ] = None
     current: Annotated[
         Annotated[float, BeforeValidator(lambda v: quantity(v, "current")), Field(gt=0)] | None,
