@@ -55,6 +55,10 @@ def average(run: Path, names: Sequence[str], after: str) -> str:
             remedy=_more_samples(series[clock]),
         )
     intervals = np.diff(at)
+    if len(at) > FEWEST and intervals[-1] < (1.0 - EVEN) * intervals[:-1].min():
+        # A run that ends early is observed where it ends, too.
+        at, intervals = at[:-1], intervals[:-1]
+        kept[-1] = False
     if len(intervals) and np.ptp(intervals) > EVEN * intervals.max():
         raise CaseError(
             f"the observables from {begin:g} on are {intervals.min():g} to {intervals.max():g} apart",

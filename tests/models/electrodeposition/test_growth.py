@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from minga.engine.model import Model
 from minga.engine.observables import observe
 from minga.engine.program import Program
 from minga.engine.state import state_of
+from minga.errors import CaseError
 from minga.models.electrodeposition.groups import Salt, charge_balance
 from minga.models.electrodeposition.growth import first_deposit
 from minga.models.electrodeposition.lengths import Lengths
@@ -47,6 +49,7 @@ from minga.space.grid import Grid
 from thinned import thinned
 
 from ...model_runs import Left, assert_same, run_model
+from .test_programs import model_of
 
 SIDE = 1e-3 / 12
 PER_MOL = 7.1e-6 / 0.0006
@@ -286,14 +289,18 @@ def test_two_stages_are_of_second_order_and_damp_what_is_fast() -> None:
     assert abs(step(1e9)) < 1e-8
 
 
-def test_fluxes_are_averaged_over_a_radius() -> None:
-    """Two rounds of weights 1, 2, 1 along each axis, against NumPy; beyond walls there is nothing."""
+@pytest.mark.parametrize(("spacing", "rounds"), [((0.5, 0.5), (2, 2)), ((0.5, 1.0), (2, 1)), ((1.0, 0.4), (1, 4))])
+def test_fluxes_are_averaged_over_a_radius(spacing: tuple[float, float], rounds: tuple[int, int]) -> None:
+    """Rounds of weights 1, 2, 1 along each axis, against NumPy; beyond walls there is nothing.
+
+    A round adds half a cell width squared to the variance along its axis, which is to be half the radius squared.
+    """
     rng = np.random.default_rng(2)
-    grid = Grid((5, 8), spacing=(0.5, 0.5), axes=("y", "x"), periodic=(False, True))
+    grid = Grid((5, 8), spacing=spacing, axes=("y", "x"), periodic=(False, True))
     flux, kinds = rng.uniform(-1.0, 1.0, grid.shape), (rng.uniform(size=grid.shape) < 0.2).astype(np.uint8)
     lengths, kind, flows = Lengths(grid), Field("kind", grid, "u1", boundary=fixed(INSULATOR)), Field("flux", grid)
     race, program = Race(lengths, 1.0, radius=1.0), Program("average")
-    assert race.rounds == 2
+    assert race.rounds == rounds
     race.start(program, kind, flows)
     with mg.Engine({grid: slabs(grid.box, 1)}) as engine:
         for item, values in ((kind, kinds), (flows, flux), *lengths.initial.items()):
@@ -301,12 +308,31 @@ def test_fluxes_are_averaged_over_a_radius() -> None:
         engine.run(program)
         found = [engine.gather(item.now) for item in race.mean]
     draws = (kinds == FLUID) & (flux > 0)
-    for seen, given in zip(found, (np.where(draws, flux, 0.0), np.where(draws, 0.25, 0.0)), strict=True):
-        for _ in range(2):
+    for seen, given in zip(found, (np.where(draws, flux, 0.0), np.where(draws, math.prod(spacing), 0.0)), strict=True):
+        for _ in range(rounds[0]):
             wide = np.pad(given, ((1, 1), (0, 0)))
             given = 0.5 * given + 0.25 * (wide[:-2] + wide[2:])
+        for _ in range(rounds[1]):
             given = 0.5 * given + 0.25 * (np.roll(given, 1, 1) + np.roll(given, -1, 1))
         np.testing.assert_allclose(seen, given, rtol=1e-13, atol=1e-16)
+
+
+PLANE: dict[str, Any] = {"width": "1 mm", "voltage": 0.1, "time": {"end": "1 s"}}
+
+
+def test_a_radius_needs_cells_of_equal_width() -> None:
+    with pytest.raises(CaseError, match="cells of equal width only") as caught:
+        model_of((12, 6), growth={"radius": "0.2 mm"}, stretched={"y": {"geometric": 1.2}}, **PLANE)
+    assert caught.value.key == "electrodeposition.growth.radius"
+
+
+def test_the_note_of_a_porosity_says_where_it_is_a_bound() -> None:
+    hydrogen = {"Cu": "reversible", "H": {"exchange": 2e-3, "tafel": True, "reference": 1000.0}}
+    acid = {"acid": "H2SO4", "acid_concentration": "0.1 M"}
+    notes = dict(model_of((8, 6), growth=True, cathode=hydrogen, **acid, **PLANE).notes)
+    assert "an upper bound where other reactions carry a part" in notes["deposit"]
+    notes = dict(model_of((8, 6), growth={"volume": 1.0}, **PLANE).notes)
+    assert "porosity 0, by charge balance, as the bath contains as much metal" in notes["deposit"]
 
 
 @pytest.mark.slow

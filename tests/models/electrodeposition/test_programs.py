@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import minga as mg
 from minga.case.load import load_model, read_settings
 from minga.case.settings import GridSettings
 from minga.engine.begin import start as begin_with
@@ -73,6 +76,21 @@ def test_each_part_is_read() -> None:
     assert all(s.measured for s in spectrum.of)
 
 
+def test_an_impedance_has_frequencies() -> None:
+    with pytest.raises(CaseError, match="at least 1 entry"):
+        parts({"impedance": "0 V", "amplitude": "1 mV", "frequencies": []})
+
+
+def test_rates_are_per_second() -> None:
+    for rate in ("50 mV/s", "50 mV / s", "0.05 V/s"):
+        (ramp,) = parts({"ramp": ["0 V", "0.1 V"], "rate": rate})
+        assert ramp.slope == pytest.approx(0.05)
+    (ramp,) = parts({"ramp": ["0 A/m2", "100 A/m2"], "rate": "5 mA/cm2/s"})
+    assert ramp.slope == pytest.approx(50.0)
+    (ramp,) = parts({"ramp": [{"voltage": 0.0}, {"voltage": 1.0}], "rate": 0.5})
+    assert ramp.slope == pytest.approx(0.5)
+
+
 def test_repetitions_end_inside_each_other() -> None:
     one, two = Segment("current", 1.0, duration=1.0), Segment("current", 0.0, duration=0.5)
     nested = (one, Repeat(3, (two, Repeat(2, (one, two)))), one)
@@ -100,6 +118,14 @@ def test_repetitions_end_inside_each_other() -> None:
         ({"sine": "1 V", "amplitude": "1 A/m2", "frequency": "1 Hz"}, "program[0].amplitude", "swings"),
         ({"impedance": "0 V", "amplitude": "0 V", "frequencies": ["1 Hz"]}, "program[0].amplitude", "amplitude of 0"),
         ({"impedance": "0 V", "amplitude": "1 mV"}, "program[0].frequencies", "missing"),
+        (
+            {"impedance": "0 V", "amplitude": "1 mV", "frequencies": ["1 Hz"], "times": 1},
+            "program[0].times",
+            "the first period",
+        ),
+        ({"ramp": ["0 V", "1 V"], "rate": "5 mV"}, "program[0].rate", "a voltage per second, found '5 mV'"),
+        ({"ramp": ["0 A/m2", "1 A/m2"], "rate": "1 A/m2"}, "program[0].rate", "a current per second"),
+        ({"ramp": ["0 A/m2", "1 A/m2"], "rate": "1 A/s"}, "program[0].rate", "a current per second"),
         ({"repeat": 2, "of": [{"rest": "1 s"}, {"hold": "1 V"}]}, "program[0].of[1]", "nothing ends"),
     ],
 )
@@ -117,6 +143,20 @@ def test_parts_that_cannot_be_carried_out(part: dict[str, Any], key: str, said: 
         ({"reference": "1 mm"}, "not in the cell"),
         ({"cutoff": "10 mV"}, "beyond the cut-off"),
         ({"program": [{"hold": "1 V", "until": {"charge": "1 C/m2"}}], "time": {}}, "only a limit ends the program"),
+        ({"program": [{"hold": "100 A/m2", "until": {"voltage": "-60 mV"}}], "time": {"end": "9 s"}}, "the wrong sign"),
+        ({"program": [{"hold": "-100 A/m2", "until": {"voltage": "60 mV"}}], "time": {"end": "9 s"}}, "the wrong sign"),
+        (
+            {
+                "program": [{"hold": "100 A/m2", "until": {"voltage": "60 mV"}}],
+                "time": {"end": "9 s"},
+                "reference": "0.1 mm",
+            },
+            "a positive current makes it negative: write -0.06 V",
+        ),
+        (
+            {"program": [{"hold": "100 A/m2", "until": {"concentration": "0.1 M"}}], "time": {"end": "9 s"}},
+            "which the bath of 100 mol/m3 has",
+        ),
         ({"scheme": "relaxation", "cathode": "held", "anode": "held"}, "a program of currents and voltages"),
         ({"program": [{"rest": "1 s"}] * 201}, "at most 200"),
         (
@@ -152,10 +192,13 @@ def test_steps_end_on_corners_and_the_charge_is_that_of_the_program() -> None:
         ({"ramp": ["0 V", "50 mV"], "rate": "10 mV/s", "until": {"current": "40 A/m2"}}, "current", 40.0),
         ({"hold": "-30 A/m2", "until": {"charge": "31 C/m2"}}, "charge", -31.0),
         ({"hold": "100 A/m2", "until": {"concentration": "50 mM"}}, "least_concentration", 50.0),
+        ({"hold": "100 A/m2", "until": {"voltage": "-30 mV"}}, "cathode_potential", -0.03),
+        ({"hold": "-100 A/m2", "until": {"voltage": "18 mV"}}, "cathode_potential", 0.018),
     ],
 )
 def test_a_segment_ends_at_its_limit(part: dict[str, Any], name: str, value: float) -> None:
-    result = run(program=[part], time={"end": "60 s", "every": "5 s", "first": "0.05 s"})
+    against = {"reference": "0.4 mm"} if name == "cathode_potential" else {}
+    result = run(program=[part], time={"end": "60 s", "every": "5 s", "first": "0.05 s"}, **against)
     assert str(result.ended).startswith("the program is complete")
     assert result.observables[name] == pytest.approx(value, rel=3e-6)
 
@@ -168,6 +211,45 @@ def test_a_limit_that_is_passed_from_the_beginning_ends_its_segment_at_once() ->
     )
     assert result.observables["time"] == pytest.approx(1.0, abs=1e-6)
     assert result.observables["charge"] == pytest.approx(0.0, abs=1e-6)
+    assert "segment 1 ended at once, because its limit of the voltage" in str(result.ended)
+
+
+@pytest.mark.slow
+def test_a_ramp_has_its_voltage_in_steps_of_two_stages() -> None:
+    """Steps after a cell has turned solid have two."""
+    grid = validate(GridSettings, {"shape": [12, 6]}, "grid")
+    ramp = [{"ramp": ["0 V", "0.2 V"], "time": "0.2 s"}]
+    time = {"every": "10 ms", "first": "10 ms", "tolerance": 0.3}
+    cell = {"length": "100 um", "width": "50 um", "growth": True, "time": time}
+    model = load_model("electrodeposition", {"electrodeposition": {**BATH, **cell, "program": ramp}}, grid, Path())
+    seen = mg.run(model, model.steps, observe=1)
+    times, voltage = np.asarray(seen["time_observed"]), np.asarray(seen["voltage"])
+    assert int(seen["deposit_cells"][-1]) > 3
+    assert np.abs(voltage - times).max() < 1e-12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("times", "every"), [(2, 0.7031), (3, 0.7031), (3, 6.1031)])
+def test_an_impedance_at_a_bias(times: int, every: float) -> None:
+    """Fifty times the amplitude, with steps of the run that end in the middle of periods."""
+    electrode = {"Cu": {"exchange": 30.0}}
+    swing = {"impedance": "50 mV", "amplitude": "1 mV", "frequencies": ["100 Hz", "1 Hz"], "times": times}
+    seen = run(
+        (24,), acid="H2SO4", acid_concentration="1 M", length="0.2 mm", cathode=electrode, anode=electrode,
+        program=[{"hold": "50 mV", "time": "60 s"}, swing],
+        time={"tolerance": 1e-3, "first": "0.01 s", "every": every, "end": math.ceil(64 / every) * every},
+    ).observables  # fmt: skip
+    assert seen["Z_re"][1] == pytest.approx(6.910e-4, rel=1e-3)
+    assert seen["Z_im"][1] == pytest.approx(-1.907e-5, rel=6e-3)
+
+
+@pytest.mark.slow
+def test_a_cut_off_applies_to_the_cell_of_a_potential_against_a_reference() -> None:
+    """The reference is close to the cathode, and the rest of the bath needs most of the voltage."""
+    program = [{"ramp": ["0 V", "-0.2 V"], "rate": "0.1 V/s"}]
+    result = run(program=program, reference="0.1 mm", cutoff="0.1 V", time={"every": "0.1 s", "first": "10 ms"})
+    assert "the voltage passed its cut-off of 0.1 V" in str(result.ended)
+    assert result.observables["time"] < 1.0
 
 
 @pytest.mark.slow

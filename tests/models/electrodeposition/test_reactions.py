@@ -57,3 +57,28 @@ def test_the_order_of_a_reaction() -> None:
 def test_entries_of_kinetics_without_kinetics_are_refused(entry: dict[str, Any]) -> None:
     with pytest.raises(CaseError, match="applies only to exchange"):
         model_of(cathode={"Cu": {"held": 1.0, **entry}}, voltage=0.1, time={"end": "1 s"})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cells", [10, 40])
+@pytest.mark.parametrize(
+    "reactions",
+    [
+        {"Cu": {"exchange": 30.0, "tafel": True}},
+        {"Cu": {"exchange": 30.0, "order": 0.5}},
+        {"Cu": {"exchange": 30.0}, "H": {"exchange": 1e-9, "tafel": True, "reference": 1000.0}},
+    ],
+)
+def test_limiting_currents_include_the_half_cell_at_the_electrode(cells: int, reactions: dict[str, Any]) -> None:
+    """4 F D c / L: acid and sulphate stay in the bath, so that copper keeps its mean c, and has 2 c at the anode."""
+    seen = run(
+        (cells,), concentration="10 mM", acid="H2SO4", acid_concentration="2 M", length="0.1 mm", anode="held",
+        voltage=0.2, cathode=reactions, time={"end": "100 s", "every": "100 s", "tolerance": 1e-2},
+    ).observables  # fmt: skip
+    assert seen["current"] == pytest.approx(28.289, rel=5e-3)
+
+
+def test_tafel_kinetics_are_for_the_cathode() -> None:
+    with pytest.raises(CaseError, match="nothing would dissolve at the anode") as caught:
+        model_of(anode={"Cu": {"exchange": 30.0, "tafel": True}}, voltage=0.1, time={"end": "1 s"})
+    assert caught.value.key == "electrodeposition.anode.Cu.tafel"

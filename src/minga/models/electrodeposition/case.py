@@ -19,12 +19,18 @@ from minga.models.electrodeposition.conditions import check_pair, electrode_of
 from minga.models.electrodeposition.contacts import check_attached
 from minga.models.electrodeposition.electrolytes import METALS, SATURATION, bath, check_species, metal_of
 from minga.models.electrodeposition.fronts import record_fronts
-from minga.models.electrodeposition.geometry import grid_of, kinds_of
+from minga.models.electrodeposition.geometry import check_equal_cells, grid_of, kinds_of
 from minga.models.electrodeposition.groups import charge_balance, permittivity_for
 from minga.models.electrodeposition.preflight import check_cutoff, notes_of
 from minga.models.electrodeposition.problem import Constants, Electrode, Growth, Problem, Species, Steps
 from minga.models.electrodeposition.properties import check_solution, solution_for
-from minga.models.electrodeposition.protocols.fitting import check_measured, program_cutoff, reference_of, with_end
+from minga.models.electrodeposition.protocols.fitting import (
+    check_limits,
+    check_measured,
+    program_cutoff,
+    reference_of,
+    with_end,
+)
 from minga.models.electrodeposition.protocols.reading import parts_of
 from minga.models.electrodeposition.protocols.segments import Part, largest_current
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
@@ -174,6 +180,9 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     )
     check_measured(problem)
     check_solution(problem, settings.scheme)
+    check_limits(problem)
+    if problem.growth is not None and problem.growth.radius:
+        check_equal_cells(space)
     if settings.scheme != "relaxation":
         check_cutoff(problem, scaled=settings.scaled)
     return problem
@@ -306,6 +315,8 @@ def _cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part]) -> fl
     usual = SCALED_CUTOFF if settings.scaled else CUTOFF
     if protocol and largest_current(protocol) is not None:
         return program_cutoff(settings, protocol, usual)
+    if protocol and settings.reference is not None and settings.cutoff is not None:
+        return settings.cutoff
     if settings.cutoff is not None and settings.current is None:
         raise CaseError(
             "a cut-off voltage has no effect where the voltage is given",

@@ -68,6 +68,12 @@ def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Sp
                 "capacity that of a double layer",
             )
         found = _surface(said, known[ion], f"{key}.{ion}")
+        if name == "anode" and isinstance(found, ButlerVolmer) and not found.anodic:
+            raise CaseError(
+                "tafel keeps only the exponential that deposits, so that nothing would dissolve at the anode",
+                key=f"{key}.{ion}.tafel",
+                remedy="leave it out: far from equilibrium the full kinetics follow the same line",
+            )
         if found is not None:
             surfaces[ion] = found
     stern, capacity = (_layer(entry, name, f"{key}.{name}") for name in LAYERS)

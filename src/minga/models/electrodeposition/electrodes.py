@@ -14,6 +14,7 @@ from minga.lang.expr import Node, as_node
 from minga.lang.math import exp, log
 from minga.models.electrodeposition.concentrated import Beside
 from minga.models.electrodeposition.fluxes import bernoulli_pair, flux_slope
+from minga.models.electrodeposition.groups import resolves_charge
 from minga.models.electrodeposition.neutral import LARGEST, Edge, kinetic_edge, reversible_edge
 from minga.models.electrodeposition.problem import (
     ButlerVolmer,
@@ -126,8 +127,8 @@ def exchange(
             )
         case Flux(density):
             return ElectrodeFlux(0.0, wall.area * (wall.given if density is None else density), 0.0)
-        case ButlerVolmer() if wall.rho is not None and electrode.stern == 0.0 and surface.plain:
-            return _neutral_kinetics(surface, wall.rho, species, problem, wall)
+        case ButlerVolmer() if electrode.stern == 0.0 and not resolves_charge(problem):
+            return _neutral_kinetics(surface, 0.0 if wall.rho is None else wall.rho, species, problem, wall)
         case ButlerVolmer():
             return _kinetics(surface, species, electrode, problem, wall)
         case Reversible(reference):
@@ -195,7 +196,10 @@ def _richness(surface: ButlerVolmer, cell: Node) -> Number:
 def _neutral_kinetics(
     surface: ButlerVolmer, rho: Number, species: Species, problem: Problem, wall: Wall
 ) -> ElectrodeFlux:
-    """Return the flux of Butler-Volmer kinetics at the outer edge of a double layer that is thinner than any cell."""
+    """Return the flux of Butler-Volmer kinetics at the outer edge of a double layer that is thinner than any cell.
+
+    Where several ions pass, each diffuses through the half cell by itself.
+    """
     electrons = abs(species.charge) if surface.electrons is None else surface.electrons
     charge = species.charge * problem.beta
     rate = wall.area * surface.exchange / (electrons * problem.constants.faraday)
@@ -207,7 +211,7 @@ def _neutral_kinetics(
     through = _moved(rho, wall.beside)
     found = kinetic_edge(
         rate / (wall.conductance * (1.0 + through)), surface.reference, surface.transfer, electrons / species.charge,
-        at_edge, driving, wall.cell,
+        at_edge, driving, wall.cell, surface.order, anodic=surface.anodic,
     )  # fmt: skip
     return _through(wall, charge, found, through)
 

@@ -12,6 +12,7 @@ from minga.errors import RunError
 from minga.models.electrodeposition.groups import Salt, limiting_current
 from minga.models.electrodeposition.iteration import NEVER
 from minga.models.electrodeposition.problem import Problem
+from minga.models.electrodeposition.protocols.segments import LIMITS
 from minga.models.electrodeposition.stepping import COMPLETE, EXHAUSTED, REACHED, Stepping
 
 __all__ = ["ending", "explainer"]
@@ -72,7 +73,7 @@ def ending(problem: Problem, stepping: Stepping) -> Over | None:
         if engine.read(stepping.ended) == REACHED:
             return f"the deposit reached the anode {when}"
         if engine.read(stepping.ended) == COMPLETE:
-            return f"the program is complete {when}"
+            return f"the program is complete {when}{_at_once(engine, stepping)}"
         if engine.read(stepping.ended) == EXHAUSTED:
             return (
                 f"no voltage can drive the current of the program any longer, {when}: an electrode has run out of ions"
@@ -87,6 +88,17 @@ def ending(problem: Problem, stepping: Stepping) -> Over | None:
         return f"{found}: {beyond}{_depletion(problem, engine.read(stepping.least))}"
 
     return Over(stepping.ended, say)
+
+
+def _at_once(engine: Engine, stepping: Stepping) -> str:
+    """Return which limit, if any, was passed already where its segment began."""
+    assert stepping.course is not None
+    events = stepping.course.events
+    found = int(engine.read(events.at_once))
+    if found == 0:
+        return ""
+    number = int(engine.read(events.at_once_in)) + 1
+    return f"; segment {number} ended at once, because its limit of the {LIMITS[found - 1]} was passed where it began"
 
 
 def explainer(problem: Problem, stepping: Stepping) -> Callable[[Engine], RunError | None]:

@@ -23,7 +23,7 @@ from minga.models.electrodeposition.settings import (
 from minga.models.electrodeposition.volumes import read_image, read_volume
 from minga.space.grid import Grid
 
-__all__ = ["KINDS", "grid_of", "kinds_of", "widths_of"]
+__all__ = ["KINDS", "check_equal_cells", "grid_of", "kinds_of", "widths_of"]
 
 Kinds = NDArray[np.uint8]
 Stretch = str | StretchSettings
@@ -34,6 +34,9 @@ NAMED: Final = {"y": "length", "z": "gap", "x": "width"}
 """Names of the cell's lengths, by axis."""
 LEAST: Final = {"y": 4, "z": 2, "x": 2}
 """Smallest useful number of cells along each axis."""
+
+EQUAL: Final = 1e-9
+"""Relative difference of widths that still count as equal."""
 
 
 def grid_of(settings: ElectrodepositionSettings, shape: Sequence[int] | None) -> Grid:
@@ -288,3 +291,16 @@ def _beside(grid: Grid, axis: str | int, values: NDArray) -> NDArray:  # type: i
 
 def _and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def check_equal_cells(grid: Grid) -> None:
+    """Reject axes with cells of several widths, over which the growth of a deposit cannot average."""
+    for name in grid.axes:
+        widths = grid.widths(name)
+        if float(np.ptp(widths)) > EQUAL * float(widths.max()):
+            raise CaseError(
+                f"the cells along {name} are {widths.min():g} to {widths.max():g} m wide, but growth averages fluxes "
+                "over a radius in cells of equal width only",
+                key="electrodeposition.growth.radius",
+                remedy=f"leave out the radius, or the stretching along {name}",
+            )

@@ -24,7 +24,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
-from minga.models.electrodeposition.groups import Salt
+from minga.models.electrodeposition.groups import Salt, resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import CATHODE, FLUID, Growth, Problem
 from minga.models.electrodeposition.race import NOBODY, Race
@@ -201,7 +201,8 @@ class DepositGrowth:
         ion = self.problem.species[self.number]
         ups, downs = ([axis[self.number] for axis in side] for side in (transport.up, transport.down))
         # In a neutral salt the current through the half cell is carried by migration, too.
-        share = 1.0 if salt is None else 1.0 + ion.charge / abs(salt.anion.charge)
+        alone = salt is None or resolves_charge(self.problem)
+        share = 1.0 if alone or salt is None else 1.0 + ion.charge / abs(salt.anion.charge)
         made = at_cathode(self.lengths, share * ion.diffusivity)
         ions = self.state.concentration[self.number].now
         found = program.apply(made, self.state.kind, ions, ups, downs, self.lengths.fields)

@@ -103,9 +103,11 @@ def _semi_implicit(
     state, lengths, formula = state_of(problem), Lengths(problem.grid), Formula()
     drive = {name: Register(f"drive {name}") for name in ("voltage", "at_cathode", "at_anode")}
     if agreement is None:
-        # The current follows from the potential, so a current that is given or watched needs closer agreement.
+        # The current follows from the potential, so a current that is given or watched, or answers a small sine, needs
+        # closer agreement.
         share = AGREEMENT if problem.growth is None else GROWING
-        close = problem.galvanostatic or any("current" in s.until for s in segments_of(problem.protocol))
+        watched = any("current" in s.until or s.amplitude for s in segments_of(problem.protocol))
+        close = problem.galvanostatic or watched
         agreement = 1e-9 if close else share * problem.steps.tolerance
     unsolved = Unsolved()
     transport = Transport(problem, state, lengths, drive, formula, tolerance, limit, unsolved.concentrations)

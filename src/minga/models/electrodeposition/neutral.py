@@ -136,12 +136,16 @@ def reversible_edge(reference: float, rho: Number, driving: Node, cell: Node) ->
 
 
 def kinetic_edge(
-    rate: Node, reference: float, symmetry: float, order: float, rho: Number, driving: Node, cell: Node
-) -> Edge:
+    rate: Node, reference: float, symmetry: float, order: float, rho: Number, driving: Node, cell: Node,
+    power: float = 1.0, *, anodic: bool = True,
+) -> Edge:  # fmt: skip
     """Return the flux to an edge with Butler-Volmer kinetics.
 
     The concentration at the edge is such that the reaction and the half cell have the same flux. With s = ln(c_e/c),
-    m = order * rho and the symmetry b, this is one equation, k1 exp((1 + b m) s) + exp(s) = 1 + k2 exp(-(1 - b) m s).
+    m = order * rho, the symmetry b and the power p, this is one equation,
+
+        k1 exp((p + b m) s) + exp(s) = 1 + k2 exp(-(1 - b) m s).
+
     The logarithms of both sides are nearly straight lines; Newton's method starts where their largest terms agree.
 
     Parameters
@@ -160,30 +164,39 @@ def kinetic_edge(
         z F/RT (metal - cell - equilibrium).
     cell
         Concentration in the cell, mol/m3.
+    power
+        Exponent p of the concentration in the first exponential.
+    anodic
+        Whether there is a second exponential.
     """
-    b, m = symmetry, order * rho
+    b, m, p = symmetry, order * rho, power
     c = mg.max(cell, TINY)
     into = log(rate / reference) - (b * order) * driving
-    out = log(rate / c) + ((1.0 - b) * order) * driving
-    first, last = -into / (1.0 + b * m), -into / (1.0 + m) + out / (1.0 + m)
+    if p != 1.0:
+        into = into + (p - 1.0) * log(c / reference)
+    out = log(rate / c) + ((1.0 - b) * order) * driving if anodic else as_node(NO_LOG)
+    first, last = -into / (p + b * m), -into / (p + m) + out / (p + m)
     plain, outwards = as_node(0.0), out / (1.0 + (1.0 - b) * m)
     s = mg.max(mg.min(first, plain), mg.min(last, outwards))
-    for _ in range(STEPS):
-        left, right, w, v = _sides(s, into, out, b, m)
-        s = s - (left - right) / (1.0 + b * m * w + (1.0 - b) * m * v)
-    _, _, w, v = _sides(s, into, out, b, m)
+    for _ in range(STEPS if 0.5 <= p <= 2.0 else 2 * STEPS):
+        left, right, w, v = _sides(s, into, out, b, m, p)
+        s = s - (left - right) / (1.0 + (p - 1.0 + b * m) * w + (1.0 - b) * m * v)
+    _, _, w, v = _sides(s, into, out, b, m, p)
     found, slope = limited_exponential(s + log(c / reference))
-    moved = order * (b * w + (1.0 - b) * v) / (1.0 + b * m * w + (1.0 - b) * m * v)
+    moved = order * (b * w + (1.0 - b) * v) / (1.0 + (p - 1.0 + b * m) * w + (1.0 - b) * m * v)
     return Edge(w, reference * found * v, reference * slope * moved)
 
 
+NO_LOG: Final = -1e30
+"""Logarithm that stands for that of 0."""
 STEPS: Final = 4
-"""Steps of Newton's method, which starts where the largest terms agree; they leave an error of 1e-15."""
+"""Steps of Newton's method, which starts where the largest terms agree; they leave an error of 1e-15. Powers beyond
+1/2 and 2 take twice as many."""
 
 
-def _sides(s: Node, into: Node, out: Node, b: float, m: Number) -> tuple[Node, Node, Node, Node]:
+def _sides(s: Node, into: Node, out: Node, b: float, m: Number, p: float) -> tuple[Node, Node, Node, Node]:
     """Return the logarithms of both sides, and the fraction of kinetics in each."""
-    left, w = _sum(into + (1.0 + b * m) * s, s)
+    left, w = _sum(into + (p + b * m) * s, s)
     right, v = _sum(out - (1.0 - b) * m * s, as_node(0.0))
     return left, right, w, v
 

@@ -97,6 +97,10 @@ def _deposit(problem: Problem, growth: Growth, unit: dict[str, str]) -> str:
     balanced = charge_balance(problem.species, metal, growth.volume)
     same = math.isclose(growth.porosity, balanced, rel_tol=1e-12)
     porosity = f"porosity {growth.porosity:.5g}, " + ("by" if same else f"not {balanced:.5g} by") + " charge balance"
+    if same and growth.porosity == 0.0:
+        porosity += ", as the bath contains as much metal as a compact deposit"
+    elif same and len(problem.cathode.surfaces) > 1:
+        porosity += ", an upper bound where other reactions carry a part of the current"
     wide = f"about {_prefixed(growth.radius, unit['length'])} wide" if growth.radius else "as wide as a cell"
     return f"{porosity}; branches are {wide}"
 

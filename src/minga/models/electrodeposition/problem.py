@@ -139,11 +139,6 @@ class ButlerVolmer:
     anodic: bool = True
     order: float = 1.0
 
-    @property
-    def plain(self) -> bool:
-        """Flag that is set for a reaction of first order with both directions."""
-        return self.anodic and self.order == 1.0
-
 
 @dataclass(frozen=True, slots=True)
 class Reversible:

@@ -74,21 +74,27 @@ class Race:
         put(self, "mean", tuple(Field(name, grid, slots=2, boundary=fixed(0.0)) for name in means))
 
     @property
-    def rounds(self) -> int:
+    def rounds(self) -> tuple[int, ...]:
         """Number of averages over three cells along each axis; each adds half a cell width squared to the variance."""
-        widest = max(float(self.lengths.grid.widths(a).min()) for a in range(self.lengths.ndim))
-        return math.ceil(0.5 * (self.radius / widest) * (self.radius / widest) - 1e-9)
+        ratios = [self.radius / float(widths.min()) for widths in map(self.lengths.grid.widths, self._axes)]
+        return tuple(math.ceil(0.5 * ratio * ratio - 1e-9) for ratio in ratios)
+
+    @property
+    def _axes(self) -> range:
+        return range(self.lengths.ndim)
 
     def start(self, program: Program, kind: Field, flux: Field) -> None:
         """Record the arrival times of all cells; no cell is drawn yet."""
         lengths = self.lengths
         flow, size = self.mean
         program.apply(weigh(lengths), kind, flux, lengths.fields, flow.now, size.now)
-        if self.rounds:
-            with program.repeat(self.rounds):
-                for axis in range(lengths.ndim):
+        done = 0
+        for count in sorted({*self.rounds} - {0}):
+            with program.repeat(count - done):
+                for axis in (a for a in self._axes if self.rounds[a] >= count):
                     program.apply(average(lengths.ndim, axis), flow.now, size.now, flow.next, size.next)
                     program.rotate(flow, size)
+            done = count
         made = arrive(lengths.ndim, self.exponent)
         program.apply(made, kind, flux, flow.now, size.now, self.arrival, self.turning)
 

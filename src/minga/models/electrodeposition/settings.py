@@ -379,7 +379,10 @@ class ElectrodepositionSettings(BaseModel):
     ] = None
     cutoff: Annotated[
         Annotated[Voltage, Field(gt=0)] | None,
-        Field(description='with a given current: voltage at which the run ends, cutoff = "5 V" by default'),
+        Field(
+            description="with a given current, or a program against a reference: voltage at which the run ends, "
+            'cutoff = "5 V" by default for currents'
+        ),
     ] = None
     cathode: Annotated[Any, Field(description=CONDITION_FORM)] = None
     anode: Annotated[Any, Field(description=CONDITION_FORM)] = None

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from minga.engine.program import Program
 from minga.lang import functions as mg
+from minga.lang.elementary import floor
 from minga.lang.expr import Node, as_node, where
 from minga.lang.math import sin
 from minga.models.electrodeposition.charges import Charges
@@ -28,6 +29,8 @@ START: Final = 0.01
 """First step after a corner, as a fraction of the segment's duration; it is not longer than the first step of a run."""
 BRIEF: Final = 1e-7
 """Step, as a fraction of the first step, at or below which a step that fails ends its segment."""
+AT_POINT: Final = 1e-6
+"""Fraction of the time between points of a sine by which a time may lie before a point and still be there."""
 SNAP: Final = 1e-9
 """Fraction of the shortest time of a program by which times may differ and still be the same."""
 
@@ -85,7 +88,7 @@ class Course:
         place = self.problem.reference
         put(self, "reference", None if place is None else Reference(self.problem.grid, self.state, place))
         put(self, "segments", tuple(segments_of(self.problem.protocol)))
-        put(self, "events", Events(self.problem, self.state, self.charges, self.plane))
+        put(self, "events", Events(self.problem, self.state, self.charges, self.plane, self.reference))
         measured = any(segment.measured for segment in self.segments)
         put(self, "spectrum", Spectrum(self.segments) if measured else None)
         put(self, "rounds", tuple(Register(f"rounds {n}", "i8") for n in range(len(flattened(self.problem.protocol)))))
@@ -95,6 +98,7 @@ class Course:
         """The difference of times that counts as none, s."""
         steps = self.problem.steps
         times = [s.duration for s in self.segments if s.duration < math.inf]
+        times += [1.0 / (s.frequency * s.points) for s in self.segments if s.points]
         return SNAP * min(steps.every, steps.first, *times)
 
     def begin(self, program: Program, proposal: Register) -> None:
@@ -124,9 +128,15 @@ class Course:
         self.events.load(program, segment)
 
     def goal(self, program: Program, target: Register) -> Register:
-        """Record the time that the next step must not pass: the corner, or the end of the run's step before it."""
-        found = Register("goal")
-        program.let(found, where(self.corner < target - self.shortest, self.corner, target))
+        """Record the time that the next step must not pass: the corner, or the end of the run's step before it.
+
+        Within a sine, the next of its points is a corner, too.
+        """
+        found, corner = Register("goal"), as_node(self.corner)
+        if any(segment.points for segment in self.segments):
+            points = floor((self.state.time - self.begun) / self.longest + AT_POINT)
+            corner = mg.min(corner, self.begun + (points + 1.0) * self.longest)
+        program.let(found, where(corner < target - self.shortest, corner, target))
         return found
 
     @property
@@ -158,7 +168,7 @@ class Course:
 
     def commit(self, program: Program) -> None:
         """Record the acceptance of an attempt, and the end of the segment."""
-        self.events.commit(program)
+        self.events.commit(program, self.number, self.begun)
         if self.spectrum is not None:
             self._measure(program, self.spectrum)
         over = Register("segment over", "bool")
@@ -182,7 +192,7 @@ class Course:
         if self.charges.layer is not None:
             current = current + self.charges.layer.rate
         current = current * (1.0 / self.plane)
-        spectrum.add(program, self.number, passed, self.state.last, voltage, current, self.formula[-1])
+        spectrum.add(program, self.number, passed, voltage, current, self.formula[-1])
 
     def exhaust(self, program: Program, accepted: Register) -> None:
         """Record the end of a segment whose current no voltage can drive, as even the shortest steps show.

@@ -11,6 +11,7 @@ from minga.lang import functions as mg
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.charges import Charges
 from minga.models.electrodeposition.problem import Problem
+from minga.models.electrodeposition.protocols.reference import Reference
 from minga.models.electrodeposition.protocols.segments import LIMITS, Limit, Segment, segments_of
 from minga.models.electrodeposition.state import State
 from minga.space.field import Register
@@ -70,6 +71,10 @@ class Events:
     ----------
     reached
         0, or 1 + the number in `LIMITS` of the limit that the last accepted step has reached.
+    at_once
+        0, or 1 + the number in `LIMITS` of the first limit that ended a segment in its first moment.
+    at_once_in
+        The number of that segment.
     factor
         Fraction of the attempted step after which a limit is passed; 1 if none is, or if the step is good.
     """
@@ -78,10 +83,13 @@ class Events:
     state: State
     charges: Charges
     plane: float
+    reference: Reference | None
     watched: dict[Limit, Watched] = field(init=False)
     since: Register = field(default_factory=lambda: Register("charge at segment's beginning"))
     passing: Register = field(default_factory=lambda: Register("limit passed", "i8"))
     reached: Register = field(default_factory=lambda: Register("limit reached", "i8"))
+    at_once: Register = field(default_factory=lambda: Register("limit passed at once", "i8"))
+    at_once_in: Register = field(default_factory=lambda: Register("segment that a limit ended at once", "i8"))
     factor: Register = field(default_factory=lambda: Register("step until limit", initial=1.0))
 
     def __post_init__(self) -> None:
@@ -94,7 +102,7 @@ class Events:
         program.let(self.since, self.charges.charge("whole"))
         program.let(self.reached, 0)
         for limit, item in self.watched.items():
-            sign, bound, size = _direction(segment, limit)
+            sign, bound, size = _direction(segment, limit, -1.0 if self.reference is not None else 1.0)
             program.let(item.sign, sign)
             program.let(item.bound, bound)
             program.let(item.size, as_node(size))
@@ -106,7 +114,7 @@ class Events:
         program.let(self.passing, 0)
         program.let(self.factor, 1.0)
         for limit, item in self.watched.items():
-            value = self._value(limit, lows, voltage)
+            value = self._value(program, limit, lows, voltage)
             program.let(item.now, item.sign * where(item.size, mg.abs(value), value) - item.bound)
             passed = as_node(item.now) >= 0.0
             program.let(self.passing, where((self.passing == 0) & passed, 1 + LIMITS.index(limit), self.passing))
@@ -119,9 +127,13 @@ class Events:
         program.let(self.factor, where(shorter, self.factor, 1.0))
         program.let(accepted, accepted & ~shorter)
 
-    def commit(self, program: Program) -> None:
-        """Record the acceptance of an attempt."""
+    def commit(self, program: Program, number: Register, begun: Register) -> None:
+        """Record the acceptance of an attempt, in a segment of this number that has begun at this time."""
         program.let(self.reached, self.passing)
+        brief = self.state.time - begun <= 2.0 * LEAST * self.problem.steps.first
+        with program.when((self.reached > 0) & (self.at_once == 0) & brief):
+            program.let(self.at_once, self.reached)
+            program.let(self.at_once_in, number)
         for item in self.watched.values():
             program.let(item.before, item.now)
 
@@ -131,11 +143,13 @@ class Events:
             program.let(proposal, self.factor * self.state.dt)
             program.let(careful, 0)
 
-    def _value(self, limit: Limit, lows: Sequence[Any], voltage: Node) -> Node:
-        """Return a quantity at the end of the attempt."""
+    def _value(self, program: Program, limit: Limit, lows: Sequence[Any], voltage: Node) -> Node:
+        """Record a quantity at the end of the attempt; return it."""
         match limit:
             case "voltage":
-                return voltage
+                if self.reference is None:
+                    return voltage
+                return -self.reference.potential(program, self.state.potential.next)
             case "current":
                 return self.charges.charge("rate") * (1.0 / self.plane)
             case "charge":
@@ -150,8 +164,11 @@ class Events:
         return names.index(self.problem.metal or names[0])
 
 
-def _direction(segment: Segment, limit: Limit) -> tuple[float, float, bool]:
-    """Return the sign and the bound of a limit, and whether the size of the quantity counts."""
+def _direction(segment: Segment, limit: Limit, side: float) -> tuple[float, float, bool]:
+    """Return the sign and the bound of a limit, and whether the size of the quantity counts.
+
+    A positive current raises the voltage (`side` 1), but lowers the cathode's potential against a reference (-1).
+    """
     if limit not in segment.until:
         return 0.0, FAR, False
     value = segment.until[limit]
@@ -160,7 +177,7 @@ def _direction(segment: Segment, limit: Limit) -> tuple[float, float, bool]:
             final = segment.level + (segment.slope * segment.duration if segment.slope else 0.0)
             if final == 0.0 and segment.level == 0.0:
                 return -1.0, -abs(value), True
-            sign = 1.0 if final + segment.level >= 0.0 else -1.0
+            sign = side if final + segment.level >= 0.0 else -side
             return sign, sign * value, False
         case "current":
             return (1.0, value, True) if segment.slope else (-1.0, -value, True)

@@ -12,7 +12,7 @@ from minga.models.electrodeposition.protocols.segments import Part, duration_of,
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, TimeSettings
 from minga.space.grid import Grid
 
-__all__ = ["check_measured", "program_cutoff", "reference_of", "with_end"]
+__all__ = ["check_limits", "check_measured", "program_cutoff", "reference_of", "with_end"]
 
 
 def with_end(settings: TimeSettings, protocol: Sequence[Part]) -> TimeSettings:
@@ -72,3 +72,30 @@ def check_measured(problem: Problem) -> None:
             key="electrodeposition.program",
             remedy="use wider cells, or leave out debye",
         )
+
+
+def check_limits(problem: Problem) -> None:
+    """Reject limits that are passed wherever their segment begins: on the wrong side, or above the bulk."""
+    key = "electrodeposition.program"
+    against = problem.reference is not None
+    bulk = next((s.bulk for s in problem.species if s.name == problem.metal), 0.0)
+    for number, segment in enumerate(segments_of(problem.protocol), 1):
+        voltage, least = segment.until.get("voltage"), segment.until.get("concentration")
+        mean = segment.level + (0.5 * segment.slope * segment.duration if segment.slope else 0.0)
+        if voltage is not None and voltage * mean * (-1.0 if against else 1.0) < 0.0:
+            driven, side = ("positive", "negative") if mean > 0.0 else ("negative", "positive")
+            meant = side if against else driven
+            what = "the cathode's potential against the reference" if against else "the voltage"
+            raise CaseError(
+                f"segment {number} has a {driven} current and the limit {voltage:g} V of {what}, which has the wrong "
+                "sign",
+                key=key,
+                remedy=f"a {driven} current makes it {meant}: write {-voltage:g} V",
+            )
+        if least is not None and 0.0 < bulk <= least:
+            raise CaseError(
+                f"segment {number} ends where the lowest concentration of {problem.metal} is {least:g} mol/m3, which "
+                f"the bath of {bulk:g} mol/m3 has from the beginning",
+                key=key,
+                remedy="give a limit below the concentration of the bath",
+            )

@@ -33,6 +33,8 @@ _ALLOWS: Final[Mapping[str, tuple[str, ...]]] = {
     "impedance": ("amplitude", "frequencies", "points", "times"), "repeat": ("of",),
 }  # fmt: skip
 """Entries that it may have."""
+_RATES: Final[Mapping[Control, str]] = {"voltage": "50 mV/s", "current": "5 mA/cm2/s"}
+"""Examples of rates."""
 _FORM: Final = (
     'write {hold = "5 mA/cm2", time = "10 s"}, {rest = "5 s"}, {ramp = ["0 V", "0.3 V"], rate = "50 mV/s"}, '
     '{cycle = ["0 V", "0.3 V", "0 V"], rate = "50 mV/s"}, {pulse = "50 mA/cm2", on = "1 ms", off = "9 ms", times = '
@@ -173,6 +175,12 @@ def _swing(item: PartSettings, key: str, name: str, frequency: float) -> Segment
         )
     if amplitude == 0.0:
         raise CaseError("an amplitude of 0", key=f"{key}.amplitude", remedy='give a small one, such as "1 mV"')
+    if name == "impedance" and item.times == 1:
+        raise CaseError(
+            "an impedance of the first period, which contains the response to the beginning of the sine",
+            key=f"{key}.times",
+            remedy="give 2 or more, or leave it out: the last of 3 periods counts by default",
+        )
     return Segment(
         control, level, amplitude=amplitude, frequency=frequency, duration=(item.times or 3) / frequency,
         points=item.points, measured=name == "impedance",
@@ -243,7 +251,15 @@ def _level(value: object, key: str) -> tuple[Control, float]:
 
 def _rate(value: object, control: Control, key: str) -> float:
     """Return a rate, such as that of "50 mV/s"."""
-    given = value.removesuffix("/s") if isinstance(value, str) else value
+    given = value
+    if isinstance(value, str):
+        given, slash, time = (part.strip() for part in value.rpartition("/"))
+        if not slash or time != "s" or (control == "current" and "/" not in given):
+            raise CaseError(
+                f"expected a {control} per second, found {shown(value)}",
+                key=key,
+                remedy=f'write rate = "{_RATES[control]}"; the rate ends with /s',
+            )
     rate = _read(given, _KIND[control], key)
     if rate <= 0:
         raise CaseError(f"a rate of {rate:g}", key=key, remedy="give its size, above 0; the levels give its direction")

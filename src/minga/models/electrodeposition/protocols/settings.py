@@ -26,7 +26,10 @@ class UntilSettings(BaseModel):
 
     voltage: Annotated[
         Annotated[float, BeforeValidator(lambda v: quantity(v, "potential"))] | None,
-        Field(description="with a given current: the voltage has reached this value in the current's direction"),
+        Field(
+            description="with a given current: the voltage, or with a reference the cathode's potential, has reached "
+            "this value in the current's direction"
+        ),
     ] = None
     current: Annotated[
         Annotated[float, BeforeValidator(lambda v: quantity(v, "current")), Field(gt=0)] | None,
@@ -96,7 +99,10 @@ class PartSettings(BaseModel):
         Field(description='of sine: frequency = "10 Hz"'),
     ] = None
     frequencies: Annotated[
-        tuple[Annotated[float, BeforeValidator(lambda v: quantity(v, "frequency")), Field(gt=0)], ...]
+        Annotated[
+            tuple[Annotated[float, BeforeValidator(lambda v: quantity(v, "frequency")), Field(gt=0)], ...],
+            Field(min_length=1),
+        ]
         | FrequencySettings
         | None,
         Field(description='of impedance: ["100 Hz", "1 Hz"], or {from = "10 kHz", to = "0.1 Hz", per_decade = 5}'),

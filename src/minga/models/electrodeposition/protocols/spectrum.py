@@ -1,14 +1,21 @@
-"""Impedance: the response to a small sine, by the Fourier coefficients of voltage and current in its last period."""
+"""Impedance: the response to a small sine, by the Fourier coefficients of voltage and current in its last period.
+
+The coefficients are sums over the samples of the last period, at which time steps end. Sums over the equally spaced
+samples of a whole period do not see a constant, so that a bias of any size leaves nothing. A response that still drifts
+does not end the period where it began; its straight part d j/N contributes d/2 to the sum with the cosine and
+-(d/2) cot(pi/N) to that with the sine, which the weights of the period's two ends take away.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from minga.engine.program import Program
 from minga.lang import functions as mg
-from minga.lang.elementary import atan2
+from minga.lang.elementary import atan2, floor
 from minga.lang.expr import Node, as_node, where
 from minga.lang.math import cos, sin
 from minga.models.electrodeposition.protocols.segments import Segment
@@ -21,7 +28,7 @@ DEGREES: Final = 57.29577951308232
 NAMES: Final = ("f", "Z_re", "Z_im", "Z_im_negative", "Z_size", "Z_phase")
 """Observables of impedances, lists over the frequencies."""
 SMALL: Final = 1e-6
-"""Fraction of a period by which its beginning may differ and still be the same."""
+"""Fraction of the time between samples by which the end of a step may differ from a sample and still be there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +42,7 @@ class Spectrum:
     numbers
         Number of the impedance by the number of the segment.
     sums
-        Integrals of voltage and current times cosine and sine over the last period.
-    before
-        The four integrands at the last step.
+        Sums of voltage and current times cosine and sine over the samples of the last period.
     results
         Registers by observable; 0 until a frequency is complete.
     """
@@ -45,7 +50,6 @@ class Spectrum:
     segments: Sequence[Segment]
     numbers: dict[int, int] = field(init=False)
     sums: tuple[Register, ...] = field(init=False)
-    before: tuple[Register, ...] = field(init=False)
     results: dict[str, tuple[Register, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,31 +57,33 @@ class Spectrum:
         measured = [n for n, segment in enumerate(self.segments) if segment.measured]
         put(self, "numbers", {n: place for place, n in enumerate(measured)})
         put(self, "sums", tuple(Register(f"{word} sum") for word in words))
-        put(self, "before", tuple(Register(f"{word} before") for word in words))
         put(self, "results", {name: tuple(Register(f"{name} {n}") for n in range(len(measured))) for name in NAMES})
 
     def begin(self, program: Program) -> None:
         """Record the beginning of a segment."""
-        for register in (*self.sums, *self.before):
+        for register in self.sums:
             program.let(register, 0.0)
 
     def add(
-        self, program: Program, number: Register, passed: Node, step: Register, voltage: Node, current: Node,
-        pulsatance: Register,
-    ) -> None:  # fmt: skip
+        self, program: Program, number: Register, passed: Node, voltage: Node, current: Node, pulsatance: Register
+    ) -> None:
         """Record the contribution of an accepted step that ends `passed` after the beginning of its segment."""
-        wave = [f(pulsatance * passed) for f in (cos, sin)]
-        values = [quantity * part for quantity in (voltage, current) for part in wave]
+        wave = cos(pulsatance * passed), sin(pulsatance * passed)
         for place, segment in enumerate(self.segments):
             if place not in self.numbers:
                 continue
-            period = 1.0 / segment.frequency
-            within = (as_node(number) == place) & (passed > segment.duration - (1.0 - SMALL) * period)
-            with program.when(within):
-                for total, old, new in zip(self.sums, self.before, values, strict=True):
-                    program.let(total, total + 0.5 * step * (old + new))
-        for old, new in zip(self.before, values, strict=True):
-            program.let(old, new)
+            samples = passed * (segment.frequency * segment.points)
+            since = floor(samples + 0.5) - float(round((segment.duration * segment.frequency - 1.0) * segment.points))
+            at_sample = mg.abs(samples - floor(samples + 0.5)) < SMALL
+            starts, ends = mg.abs(since) < 0.5, mg.abs(since - float(segment.points)) < 0.5
+            half = as_node(math.pi / segment.points)
+            slant = 0.5 * cos(half) / sin(half)
+            cosine = where(starts | ends, 0.5, wave[0])
+            sine = where(starts, -slant, where(ends, slant, wave[1]))
+            with program.when((as_node(number) == place) & at_sample & (since > -0.5)):
+                products = [quantity * part for quantity in (voltage, current) for part in (cosine, sine)]
+                for total, product in zip(self.sums, products, strict=True):
+                    program.let(total, total + product)
 
     def finish(self, program: Program, number: Register) -> None:
         """Record the impedance of a segment that has ended."""
