@@ -112,9 +112,13 @@ def _explain(
     name = dotted(key, *place)
     entry = _entry(kind, place, data)
     if fault["type"] == "extra_forbidden":
-        known = _fields_at(kind, place[:-1])
+        schema = _schema(kind, place[:-1])
+        known = keys_of(schema) if schema else []
+        kinds = getattr(schema, "kinds", ())  # of tables each of which is of one of several kinds
+        if kinds and set(kinds).isdisjoint(_value_at(data, place[:-1])):
+            known = kinds
         table = dotted(key, *place[:-1])
-        among = f"[{table}] has " if table else f"{thing} has "
+        among = f"[{table}] has {'one of ' if known is kinds else ''}" if table else f"{thing} has "
         return CaseError(
             f"{entry}unknown key {name!r}",
             key=name,
@@ -332,11 +336,6 @@ def _unwrapped(annotation: Any) -> Any:
         choices = [choice for choice in get_args(annotation) if choice is not type(None)]
         return _unwrapped(choices[0]) if len(choices) == 1 else annotation
     return annotation
-
-
-def _fields_at(kind: type[BaseModel], place: tuple[object, ...]) -> list[str]:
-    schema = _schema(kind, place)
-    return keys_of(schema) if schema else []
 
 
 def _description(kind: type[BaseModel], place: tuple[object, ...]) -> str | None:

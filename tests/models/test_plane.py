@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import minga as mg
+from minga.case.load import load_model
+from minga.case.settings import GridSettings
 from minga.engine.comm import SerialComm
+from minga.errors import CaseError
 from minga.models.automaton.export import golly_rule
 from minga.options import RunOptions
 from minga.output.directory import RunDirectory
@@ -228,3 +231,19 @@ def test_the_live_page_gets_the_present_window(tmp_path, monkeypatch):
     mg.run(plane(R_PENTOMINO), steps=200, out=tmp_path / "run", observers=[mg.observer(look, steps=20)], **STILL)
     assert seen
     assert all(before <= step and alive for step, before, alive in seen)
+
+
+def test_rows_on_a_plane_have_their_own_shape(tmp_path):
+    rows = [[0, 1, 1], [1, 1, 0], [0, 1, 0]]
+    given = mg.automaton("B3/S23", (3, 3), init=rows, boundary="unbounded")
+    digest = mg.run(given, 20).attrs["digest"]
+    for init in (rows, np.array(rows), {"pattern": rows}):
+        own = mg.automaton("B3/S23", None, init=init, boundary="unbounded")
+        assert mg.run(own, 20).attrs["digest"] == digest
+    table = {"rule": "B3/S23", "init": rows}
+    of_case = load_model("automaton", {"automaton": table}, GridSettings(boundary="unbounded"), tmp_path)
+    assert mg.run(of_case, 20).attrs["digest"] == digest
+    with pytest.raises(CaseError, match="shape=None"):
+        mg.automaton("B3/S23", None, init={"soup": 0.5}, boundary="unbounded")
+    with pytest.raises(CaseError, match="shape=None"):
+        mg.automaton("B3/S23", None, init=rows)

@@ -308,13 +308,11 @@ def average(
     run: Annotated[Path, Run],
     of: Annotated[
         list[str] | None,
-        typer.Option("--of", help="The observable; may be repeated. By default all that are no times and counts."),
+        typer.Option("--of", help="The observable; may be repeated. By default all but times and counts."),
     ] = None,
     after: Annotated[
         str,
-        typer.Option(
-            "--after", help='Time, 0.5 or "500 ms", or step of models without a clock, from which to average.'
-        ),
+        typer.Option("--after", help='Time, 0.5 or "500 ms", or step of models without a clock, from which on.'),
     ] = "0",
 ) -> None:
     """Average observables of a run over time, with their fluctuations and the standard errors of both."""

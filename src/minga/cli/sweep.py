@@ -149,7 +149,7 @@ def sweep(
 
 
 def _warn(tasks: Sequence[_Task], answers: Sequence[_Answer]) -> None:
-    """Print what models warn of, with their parameters."""
+    """Print the warnings of models with their parameters."""
     found = [f"{_said(task)}: {text}" for task, answer in zip(tasks, answers, strict=True) for text in answer.warnings]
     more = [f"{len(found) - _NAMED} more warnings"] if len(found) > _NAMED else []
     for text in [*found[:_NAMED], *more]:

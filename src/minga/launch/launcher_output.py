@@ -15,6 +15,8 @@ INNER: Final = ("[mpiexec@", "[proxy:")
 KEPT: Final = 60
 """Number of last lines that are kept."""
 _ENDINGS: Final = ("=====", "-----", "YOUR APPLICATION TERMINATED", "mpiexec noticed", "mpirun noticed")
+_ABORTED: Final = re.compile(r"Abort\(-?\d+\) on node \d+ .*application called MPI_Abort")
+"""Line of MPICH about a rank that ended all others, which had said why; errors within MPI begin in the same way."""
 _LOST_AT: Final = (re.compile(r"RUNNING AT (\S+)"), re.compile(r"on node (\S+)"))
 """Patterns of the host on which a rank ended, in the output of MPICH's and Open MPI's launchers."""
 
@@ -29,7 +31,7 @@ def pass_on(lines: Iterable[str], target: IO[str], said: list[str], shown: list[
         said.append(line)
         del said[:-KEPT]
         dying = dying or line.startswith(_ENDINGS)
-        if line.strip() and not dying and not line.startswith(INNER):
+        if line.strip() and not dying and not line.startswith(INNER) and not _ABORTED.match(line):
             if shown is not None:
                 shown.append(line)
                 del shown[:-KEPT]

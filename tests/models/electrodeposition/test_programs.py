@@ -102,6 +102,13 @@ def test_repetitions_end_inside_each_other() -> None:
     ("part", "key", "said"),
     [
         ({"time": "2 s"}, "program[0]", "exactly one of"),
+        (
+            {"sweep": ["0 V", "1 V"]},
+            "program[0].sweep",
+            "has one of cycle, hold, impedance, pulse, ramp, repeat, rest, sine",
+        ),
+        ({"hld": "1 V"}, "program[0].hld", "did you mean 'hold'?"),
+        ({"pulse": "5 mA/cm2", "on": "1 ms", "of": "80 ms"}, "program[0].of", "did you mean off"),
         ({"hold": 3.0, "time": "2 s"}, "program[0].hold", "expected a current or a voltage, found 3.0"),
         ({"hold": "3 W", "time": "2 s"}, "program[0].hold", "found '3 W'"),
         ({"hold": {"voltage": "x"}, "time": "2 s"}, "program[0].hold.voltage", "expected volts"),

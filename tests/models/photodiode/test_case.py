@@ -44,6 +44,14 @@ def test_examples_are_devices(name: str) -> None:
     assert {"conduction_band", "valence_band", "electron_fermi", "hole_fermi"} <= set(model.output)
 
 
+@pytest.mark.few(1)
+def test_noise_is_drawn_over_the_voltage() -> None:
+    model = example_model("apd", mode="noise", noise={"area": 1e-5, "load": "1 kohm"})
+    lines = {drawing.title: drawing.lines for drawing in model.presentation.drawings}
+    assert lines["Excess noise factor"] == {"dark": "F", "lit": "F_lit"}
+    assert lines["Noise-equivalent power"] == {"dark": "NEP", "lit": "NEP_lit"}
+
+
 @pytest.mark.slow
 def test_options_of_the_pointwise_scheme() -> None:
     options = {"across": "block", "segments": 7, "cost": "synthetic", "heavy": "Absorp", "inner_sweeps": 2}

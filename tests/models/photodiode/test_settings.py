@@ -92,6 +92,8 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 1900.0}}, "no layer absorbs light of 1900"),
     ("photodiode.light.wavelength", {"material": "InGaAsP"}, {"light": LIGHT | {"wavelength": 850.0}},
      "'absorber': the absorption of InGaAsP at 850 nm is unknown"),
+    ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 1.31}}, "in nm: did you mean 1310"),
+    ("photodiode.light.wavelength", None, {"light": COHERENT | {"wavelength": 1.31}}, "in nm: did you mean 1310"),
     ("photodiode.light.wavelength", None, {"light": LIGHT | {"wavelength": 200.0}},
      "'top': the absorption of InP at 200 nm is unknown; it is known from 206.6 to"),
     ("photodiode.light.wavelength", None, {"light": COHERENT | {"wavelength": 200.0}}, "'top'.*InP.*from 206.6 to 2"),

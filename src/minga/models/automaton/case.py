@@ -19,6 +19,7 @@ from minga.models.automaton.patterns import Pattern
 from minga.models.automaton.plane import UNBOUNDED
 from minga.models.automaton.rules import FORMS, KEY
 from minga.models.automaton.settings import AutomatonSettings
+from minga.models.automaton.written_rows import shape_of
 
 __all__ = ["make"]
 
@@ -34,6 +35,8 @@ def make(settings: AutomatonSettings, grid: GridSettings, directory: Path) -> Mo
     init = _placed(settings.init, pattern, bounds) if grid.shape is None else settings.init
     if grid.boundary == UNBOUNDED and pattern is not None and grid.shape is None:
         shape, init = pattern.cells.shape, _on_plane(settings.init, pattern)
+    if grid.boundary == UNBOUNDED and shape is None:
+        shape = shape_of(settings.init)
     if shape is None:
         raise CaseError("an automaton needs the number of cells along each axis", key="grid.shape", remedy="[512, 512]")
     ends = bounds.boundary if bounds and bounds.shape == shape else None

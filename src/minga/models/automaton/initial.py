@@ -33,6 +33,7 @@ from minga.lang.rule_context import STATES_OF_A_BYTE
 from minga.lang.types import DType, integer_range, is_float
 from minga.models.automaton.patterns import Pattern, read_pattern
 from minga.models.automaton.picture import read_picture
+from minga.models.automaton.written_rows import array_of, place_in
 from minga.space.box import Box
 
 __all__ = ["Initial", "initial_values", "pattern_of", "place", "soup"]
@@ -59,8 +60,11 @@ class Start:
     directory: Path
     seed: int
 
-    def check(self, values: Array, dtype: DType, what: str) -> Array:
-        """Return `values` as cells of this type; raise CaseError unless each one is a state of the rule."""
+    def check(self, values: Array, dtype: DType, what: str, whole: bool = False) -> Array:
+        """Return `values` as cells of this type; raise CaseError unless each one is a state of the rule.
+
+        Of a `whole` pattern the error says where it is.
+        """
         if not is_float(dtype) and values.dtype.kind == "f" and not np.equal(values, np.floor(values)).all():
             raise CaseError(f"{what} holds fractions, the cells are {dtype}", key=KEY)
         if values.dtype.kind not in "biuf":
@@ -71,7 +75,12 @@ class Start:
         least, most = values.min(), values.max()
         if least < low or most > high:
             wrong = most if most > high else least
-            raise CaseError(f"{what} holds {wrong}; the rule's states are {low} .. {high}", key=KEY)
+            where = f" {place_in(values == wrong)}" if whole and values.ndim else ""
+            raise CaseError(
+                f"{what} holds {wrong}{where}; the rule's states are {low} .. {high}",
+                key=KEY,
+                remedy=f"write a state from {low} to {high} there, or choose a rule with more states",
+            )
         return values.astype(dtype)
 
 
@@ -223,21 +232,19 @@ def _read(name: str, dtype: DType, start: Start) -> Array:
 
 def _rows(rows: object, dtype: DType, start: Start, what: str = "the pattern") -> Array:
     """Return cells as an array that has the grid's number of axes and fits into the grid."""
-    try:
-        array = np.asarray(rows)
-    except ValueError as error:
-        raise CaseError("rows of the pattern differ in length", key=KEY) from error
+    array = array_of(rows)
     ndim = len(start.shape)
     if ndim == 1 and array.ndim == 2 and array.shape[0] == 1:
         array = array[0]
     if array.ndim != ndim:
         raise CaseError(f"{what} has {array.ndim} dimensions, the grid has {ndim}", key=KEY)
+    array = start.check(array, dtype, what, whole=True)
     if any(n > limit for n, limit in zip(array.shape, start.shape)):
         array = _trimmed(array)
     if any(n > limit for n, limit in zip(array.shape, start.shape)):
         size, grid = (" x ".join(map(str, s)) for s in (array.shape, start.shape))
         raise CaseError(f"{what} is {size} cells, larger than the grid, {grid}", key=KEY, remedy="enlarge grid.shape")
-    return start.check(array, dtype, what)
+    return array
 
 
 def _trimmed(array: Array) -> Array:

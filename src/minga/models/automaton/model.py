@@ -35,6 +35,7 @@ from minga.models.automaton.quiet import enable_quiet_skipping
 from minga.models.automaton.rules import find_rule
 from minga.models.automaton.step import record_step, recurrence, with_update
 from minga.models.automaton.units import units_of
+from minga.models.automaton.written_rows import shape_of
 from minga.space.boundary import SIDES, trace_fill
 from minga.space.box import Box, Point
 from minga.space.field import Field
@@ -47,7 +48,7 @@ Number = bool | int | float
 
 def automaton(
     rule: Rule | BlockRule | str,
-    shape: Sequence[int],
+    shape: Sequence[int] | None,
     *,
     init: object,
     before: object = None,
@@ -71,7 +72,7 @@ def automaton(
         A Rule or a BlockRule (made by @mg.rule, @mg.block_rule), or a text as in a case: "B3/S23", "W30",
         "file.py:name".
     shape
-        Cells along each of one to four axes.
+        Cells along each of one to four axes. None on an unbounded plane: those of the rows or the array `init`.
     init
         Initial cells, in one of the forms of a case (see `minga.models.automaton.initial`), or an array or a function.
     before
@@ -110,10 +111,12 @@ def automaton(
     CaseError
         If an argument is invalid; its key is the one that a case has for this argument.
     """
+    unbounded = isinstance(boundary, str) and boundary == UNBOUNDED
+    shape = shape_of(init) if shape is None and unbounded else shape
     _check_arguments(rule, shape, seed)
+    assert shape is not None  # or it was refused
     base = Path(directory)
     chosen = with_update(find_rule(rule, len(shape), base) if isinstance(rule, str) else rule, update)
-    unbounded = isinstance(boundary, str) and boundary == UNBOUNDED
     init, first = first_cells(init, tuple(shape)) if unbounded else (init, None)
     make = partial(
         _on_grid,

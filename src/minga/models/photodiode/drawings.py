@@ -30,6 +30,10 @@ _AMPLITUDES = ("H", "H_load")
 """Quantities that are drawn in dB."""
 
 
+_NOISE = (("Excess noise factor", "F", "F"), ("Noise-equivalent power", "NEP", "NEP, W/Hz^0.5"))
+"""Title, quantity and label of noise over the voltage."""
+
+
 def drawings_of(model: Model, device: Device, curves: Sequence[Curve]) -> tuple[Drawing, ...]:
     """Return drawings over the voltage or the wavelength, and of bands, field, carriers and collection over depth."""
     over = _over_wavelength(device) if "QE" in model.observables else _over_voltage(set(model.observables), curves)
@@ -49,6 +53,9 @@ def _over_voltage(seen: Set[str], curves: Sequence[Curve]) -> Iterator[Drawing]:
     yield Drawing("Current density", lines, over="V", unit="|J|, A/cm2", logarithmic=True)
     if "gain" in seen:
         yield Drawing("Gain", {"gain": "gain"}, over="V", unit="M", logarithmic=True)
+    for title, name, unit in _NOISE:
+        lines = {c: f"{name}{suffix(c)}" for c in curves if f"{name}{suffix(c)}" in seen}
+        yield Drawing(title, lines, over="V", unit=unit, logarithmic=name == "NEP")
     lines = {c: f"C_quasistatic{suffix(c)}" for c in curves if f"C_quasistatic{suffix(c)}" in seen}
     yield Drawing("Quasi-static capacitance", lines, over="V", unit="F/cm2")
     yield from _spectra(seen, curves)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -65,6 +65,7 @@ class PartSettings(BaseModel):
     """A part of a program, such as `{hold = "5 mA/cm2", time = "10 s"}` or `{repeat = 3, of = [...]}`."""
 
     model_config = _STRICT
+    kinds: ClassVar[tuple[str, ...]] = KINDS
 
     hold: Annotated[Any, Field(description=f"{_LEVEL}, for `time`")] = None
     rest: Annotated[Time | None, Field(description='no current: rest = "10 s"')] = None
@@ -87,7 +88,10 @@ class PartSettings(BaseModel):
     repeat: Annotated[int | None, Field(ge=1, le=1_000_000, description="number of repetitions of the parts `of`")] = (
         None
     )
-    of: Annotated[tuple[PartSettings, ...] | None, Field(min_length=1, description="the repeated parts")] = None
+    of: Annotated[
+        tuple[PartSettings, ...] | None,
+        Field(min_length=1, description="of repeat: the repeated parts; of pulse, did you mean off?"),
+    ] = None
     time: Annotated[Time | None, Field(description='of hold and ramp: time = "10 s"')] = None
     rate: Annotated[Any, Field(description='of ramp and cycle: rate = "50 mV/s"')] = None
     on: Annotated[Time | None, Field(description='of pulse: on = "1 ms"')] = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from minga.models.photodiode.structure.transfer_matrix import Film
 __all__ = ["absorption_of", "film_of", "generation_of", "photon_energy", "photon_flux", "uncovered"]
 
 Floats = NDArray[np.float64]
+
+_MICROMETRES: Final = 20.0
+"""Number below which an unknown wavelength was probably meant in micrometres."""
 
 
 def photon_energy(wavelength: float) -> float:
@@ -70,7 +74,7 @@ def absorption_of(layer: Layer, material: Material, wavelength: float, *, smooth
         f"layer {layer.name!r}: the absorption of {material.name} at {wavelength:g} nm is unknown"
         + (f"; it is known {where}" if where else ""),
         key="photodiode.light.wavelength",
-        remedy="write absorption = 1e4 (1/cm) in its layers, 0 for none",
+        remedy=_remedy(wavelength, "write absorption = 1e4 (1/cm) in its layers, 0 for none"),
     )
 
 
@@ -107,8 +111,18 @@ def uncovered(what: str, index: Index, wavelength: float) -> CaseError:
         f"{what}: the refractive index {index.name!r} is known from {index.wavelengths[0]:g} to "
         f"{index.wavelengths[-1]:g} nm, not at {wavelength:g} nm",
         key="photodiode.light.wavelength",
-        remedy='choose a wavelength within, or write an index of your own: index = [3.2, 0.01], or index = "my.csv"',
+        remedy=_remedy(
+            wavelength,
+            'choose a wavelength within, or write an index of your own: index = [3.2, 0.01], or index = "my.csv"',
+        ),
     )
+
+
+def _remedy(wavelength: float, otherwise: str) -> str:
+    """Return the remedy for a wavelength that was probably meant in micrometres, or that for others."""
+    if wavelength < _MICROMETRES:
+        return f"wavelengths are in nm: did you mean {1e3 * wavelength:g}?"
+    return otherwise
 
 
 def generation_of(flux: float, absorption: Floats, below: Floats, above: Floats, *, from_high: bool) -> Floats:
