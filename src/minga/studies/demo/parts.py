@@ -132,7 +132,7 @@ PARTS = (
         (
             Show(
                 "run life --set grid.shape='[3200, 3200]' --set automaton.init='{soup = 0.35, seed = 1}' "
-                "--set run.steps=1000 --set output.every=50",
+                "--set run.steps=1000 --set output.every=100",
                 fields=("cell",),
                 numbers=(("population", "live cells"),),
             ),
