@@ -37,8 +37,10 @@ __all__ = ["Scheme", "electrodeposition"]
 
 Scheme = Literal["semi-implicit", "relaxation"]
 
-AGREEMENT: Final = 0.01
+AGREEMENT: Final = 1e-3
 """Change of the potential in RT/F that ends the passes of a time step, as a fraction of the step's tolerance."""
+FLOWING: Final = 0.01
+"""The same where a fluid moves, whose time steps are many and short."""
 FLOW: Final = 1e-3
 """Relative residual of the flow's equations, as a fraction of that tolerance."""
 GROWING: Final = 0.1
@@ -61,7 +63,7 @@ def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **opti
         Milano, Mocskos and Marshall.
     **options
         Options of the scheme. Those of "semi-implicit" are ``passes`` (largest number in a time step, 40),
-        ``agreement`` (tolerance of the last change of the potential, in RT/F; by default a hundredth of the tolerance
+        ``agreement`` (tolerance of the last change of the potential, in RT/F; by default a thousandth of the tolerance
         of time steps, or 1e-9 with a given current), ``tolerance`` (of the residuals of the
         concentrations' systems, 1e-12), ``limit`` (of the iterations of a linear system, 500) and ``attempts`` (largest
         number of attempted time steps in one step of the model, 10 000).
@@ -105,7 +107,7 @@ def _semi_implicit(
     if agreement is None:
         # The current follows from the potential, so a current that is given or watched, or answers a small sine, needs
         # closer agreement.
-        share = AGREEMENT if problem.growth is None else GROWING
+        share = (FLOWING if problem.flow else AGREEMENT) if problem.growth is None else GROWING
         watched = any("current" in s.until or s.amplitude for s in segments_of(problem.protocol))
         close = problem.galvanostatic or watched
         agreement = 1e-9 if close else share * problem.steps.tolerance
