@@ -16,7 +16,7 @@ import numpy as np
 from devsim_curve import HERE, Diode, devsim
 
 GAMMA = 2.0 - 2.0**0.5
-"""Where the inner time of TR-BDF2 lies in a step."""
+"""Inner time of TR-BDF2, as a part of the step."""
 STAGES = {"transient_tr_bdf2": (("transient_tr", {"gamma": GAMMA}), ("transient_bdf2", {"gamma": GAMMA}))}
 """Solutions that a step consists of, where they are several."""
 

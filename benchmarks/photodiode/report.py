@@ -33,7 +33,7 @@ def markdown(content: Mapping[str, Any]) -> str:
 
 
 def targets(content: Mapping[str, Any]) -> Iterator[tuple[str, float, str, bool]]:
-    """What was to be reached: what it is, the value, the limit in words, and whether it is met."""
+    """Yield the targets: name, value, limit in words, and whether it is met."""
     if found := content.get("digits"):
         yield "fewest equal digits", found["fewest"], f"≥ {ENOUGH_DIGITS}", found["fewest"] >= ENOUGH_DIGITS
     if found := content.get("speed"):
@@ -53,7 +53,7 @@ def targets(content: Mapping[str, Any]) -> Iterator[tuple[str, float, str, bool]
 
 
 def _of_spectra(found: Mapping[str, Any]) -> Iterator[tuple[str, float, str, bool]]:
-    """The same of small-signal analysis."""
+    """Yield the targets of small-signal analysis."""
     for name in ("extended", "double"):
         ratio = found["seconds"][name] / found["seconds"]["minga"]
         yield f"a frequency: times as fast, {name}", ratio, f"≥ {ENOUGH_SPEED:g}", ratio >= ENOUGH_SPEED
@@ -62,7 +62,7 @@ def _of_spectra(found: Mapping[str, Any]) -> Iterator[tuple[str, float, str, boo
 
 
 def _of_steps(found: Mapping[str, Any]) -> Iterator[tuple[str, float, str, bool]]:
-    """The same of transients, where DEVSIM uses the method that minga has."""
+    """Yield the targets of transients, where DEVSIM uses the method that minga has."""
     same = [row for row in found["rows"] if "digits" in row]
     if not same:
         return

@@ -22,6 +22,7 @@ from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients import model
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Waveform
+from minga.solve.integrators.tr_bdf2 import INNER
 
 Floats = NDArray[np.float64]
 
@@ -32,8 +33,6 @@ LIGHT = Waveform((0.0, 0.2 * UNTIL), (0.0, 1.0))
 STEADY = Waveform((0.0,), (VOLTS,))
 RAMP = Waveform((0.4 * UNTIL, 0.6 * UNTIL), (VOLTS, VOLTS + 1.0))
 """Sources, whose corners are ends of steps: the light, and a voltage that stays and one that rises as well."""
-INNER = 2.0 - math.sqrt(2.0)
-"""Where the inner time of TR-BDF2 lies in a step."""
 SAME = "tr_bdf2"
 """The method that both have."""
 FINE = 8
@@ -127,7 +126,7 @@ def followed(device: Device, count: int, voltage: Waveform = STEADY) -> dict[str
 def beside(
     device: Device, method: str, extended: bool, python: Path, count: int, voltage: Waveform = STEADY
 ) -> dict[str, Any]:
-    """The same of DEVSIM."""
+    """Return what `followed` returns, of steps by DEVSIM."""
     places = (INNER, 1.0) if method == SAME else (1.0,)
     steps = [[_sources((k + place) * UNTIL / count, voltage) for place in places] for k in range(count)]
     asked = replace(ASKED, extended=extended)

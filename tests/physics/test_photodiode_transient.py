@@ -15,19 +15,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-import minga as mg
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.transients.model import transient
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.waveform import Waveform
-from minga.output.checkpoint.keeper import Checkpointing
 from thinned import thinned
 
 from .evidence import Evidence
 from .photodiodes import device as example
 from .photodiodes import digits, solved
-from .transients import PHYSICS, ac_1, at, coarse, followed, loaded, pin_a, step
+from .transients import PHYSICS, ac_1, assert_same_bits, at, coarse, followed, interrupted, loaded, pin_a, step
 
 SECTION = "photodiode: transients"
 LIGHT_STEP = {0.5: 0.07623, 1: 0.15125, 2: 0.29100, 5: 0.62864, 7: 0.78577, 10: 0.92190, 15: 0.99331, 20: 0.99990}
@@ -247,25 +245,14 @@ def test_the_same_bits_on_ranks_and_threads(ranks: int, threads: int) -> None:
         4e-12, Waveform((1e-12, 2e-12), (-1.0, -2.0)), light, loaded(1e-4, 0.0, 1e-8), tolerance=0.1, first=1e-14
     )
     alone, found = (followed(coarse(), what, fields=True, ranks=r, threads=t) for r, t in ((1, 1), (ranks, threads)))
-    assert len(alone) == len(found)
-    for one, other in zip(alone, found, strict=True):
-        fields, others = one.pop("fields"), other.pop("fields")
-        assert one == other
-        for name, values in fields.items():
-            assert values.tobytes() == others[name].tobytes(), name
+    assert_same_bits(alone, found)
 
 
 @pytest.mark.slow
 def test_the_same_bits_after_an_interruption(tmp_path: Path) -> None:
     what = Transient(4e-12, Waveform((1e-12, 2e-12), (-1.0, -2.0)), circuit=loaded(1e-4, 1e-17, 1e-8))
     model = transient(coarse(), PHYSICS, what)
-    whole = mg.run(model)
-    kept: dict[str, Any] = {"out": tmp_path / "run", "checkpoint": Checkpointing(steps=10, at_end=True)}
-    mg.run(model, steps=30, **kept)
-    rest = mg.run(model, resume=True, **kept)
-    assert rest.attrs["digest"] == whole.attrs["digest"]
-    for name in ("t", "J", "V", "charge"):
-        assert rest[name].values.tobytes() == whole[name].values.tobytes()
+    whole = interrupted(model, tmp_path / "run", every=10, steps=30)
     assert whole.sizes["observed"] == int(whole["steps_taken"][-1]) + 1
     assert (float(whole["t"][0]), float(whole["t"][1])) == (0.0, pytest.approx(4e-18))
     assert float(whole["V"][0]) == pytest.approx(-1.0, rel=1e-8), "the first record is the steady state"

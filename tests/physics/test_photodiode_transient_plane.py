@@ -6,12 +6,10 @@ import functools
 import math
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-import minga as mg
 from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import Linear, Problem
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
@@ -20,12 +18,11 @@ from minga.models.photodiode.transients.model import transient
 from minga.models.photodiode.transients.problem import Transient
 from minga.models.photodiode.transients.terminals import weighting
 from minga.models.photodiode.transients.waveform import Waveform
-from minga.output.checkpoint.keeper import Checkpointing
 from thinned import thinned
 
 from .evidence import Evidence
 from .photodiodes import solved
-from .transients import PHYSICS, coarse, followed, loaded, wide, window
+from .transients import PHYSICS, assert_same_bits, coarse, followed, interrupted, loaded, wide, window
 
 SECTION = "photodiode: transients with two axes"
 SYMMETRIES = ("plane", "cylinder")
@@ -171,20 +168,10 @@ def test_the_same_bits_on_ranks_and_threads(linear: Linear) -> None:
         followed(window("cylinder"), equal_steps(3, LOADED), physics=physics, fields=True, ranks=r, threads=t)
         for r, t in ((1, 1), (2, 2))
     )
-    for row, other in zip(one, two, strict=True):
-        fields, others = row.pop("fields"), other.pop("fields")
-        assert row == other
-        for name, values in fields.items():
-            assert values.tobytes() == others[name].tobytes(), name
+    assert_same_bits(one, two)
 
 
 @pytest.mark.slow
 def test_the_same_bits_after_an_interruption(tmp_path: Path) -> None:
     model = transient(window(), PHYSICS, equal_steps(8, LOADED))
-    whole = mg.run(model)
-    kept: dict[str, Any] = {"out": tmp_path / "run", "checkpoint": Checkpointing(steps=3, at_end=True)}
-    mg.run(model, steps=5, **kept)
-    rest = mg.run(model, resume=True, **kept)
-    assert rest.attrs["digest"] == whole.attrs["digest"]
-    for name in ("t", "J", "V", "charge"):
-        assert rest[name].values.tobytes() == whole[name].values.tobytes()
+    interrupted(model, tmp_path / "run", every=3, steps=5)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray
 from numpy.typing import NDArray
 
 import minga as mg
@@ -21,6 +22,7 @@ from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.transients.model import transient
 from minga.models.photodiode.transients.problem import Transient
+from minga.output.checkpoint.keeper import Checkpointing
 
 Floats = NDArray[np.float64]
 PHYSICS = Problem((0.0,), ionisation=False)
@@ -167,3 +169,24 @@ def at(rows: Sequence[dict[str, Any]], time: float) -> dict[str, Any]:
 def step(before: float, after: float, time: float = 0.0) -> tuple[tuple[float, float], tuple[float, float]]:
     """Times and values of a jump."""
     return (time, time), (before, after)
+
+
+def assert_same_bits(one: Sequence[dict[str, Any]], two: Sequence[dict[str, Any]]) -> None:
+    """Assert that what `followed` returned with `fields` is the same to the last bit."""
+    for row, other in zip(one, two, strict=True):
+        fields, others = row.pop("fields"), other.pop("fields")
+        assert row == other
+        for name, values in fields.items():
+            assert values.tobytes() == others[name].tobytes(), name
+
+
+def interrupted(model: mg.Model, out: Path, *, every: int, steps: int) -> xarray.Dataset:
+    """Assert that a run that ends after some steps and is resumed has the bits of a whole one, which is returned."""
+    whole = mg.run(model)
+    kept: dict[str, Any] = {"out": out, "checkpoint": Checkpointing(steps=every, at_end=True)}
+    mg.run(model, steps=steps, **kept)
+    rest = mg.run(model, resume=True, **kept)
+    assert rest.attrs["digest"] == whole.attrs["digest"]
+    for name in ("t", "J", "V", "charge"):
+        assert rest[name].values.tobytes() == whole[name].values.tobytes()
+    return whole

@@ -40,7 +40,7 @@ def clipped(corners: Sequence[Point], axis: int, limit: float, sign: int) -> lis
 
 
 def content(corners: Sequence[Point], radial: bool) -> float:
-    """Area, or, by Pappus, what the polygon sweeps about the axis y = 0."""
+    """Area of a polygon, or the volume that it sweeps about the axis y = 0, by Pappus's theorem."""
     pairs = list(zip(corners, (*corners[1:], *corners[:1])))
     crosses = [a[0] * b[1] - b[0] * a[1] for a, b in pairs]
     if not radial:

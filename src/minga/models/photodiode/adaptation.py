@@ -170,7 +170,8 @@ def _refined(mesh: Mesh, device: Device, found: Estimate) -> Mesh:
     count = mesh.lengths.size
     errors = found.errors.copy()
     for cell in np.flatnonzero(crossed):
-        errors[:, cell - 1 : cell + 2] = errors[:, cell - 1 : cell + 2].mean(axis=1, keepdims=True)
+        near = slice(max(cell - 1, 0), cell + 2)
+        errors[:, near] = errors[:, near].mean(axis=1, keepdims=True)
     around = np.pad(errors, ((0, 0), (2, 2)))
     sizes = np.abs(sum(weight * around[:, k : k + count] for k, weight in enumerate(_WINDOW)))
     worst: Floats = (sizes / sizes.sum(axis=1, keepdims=True)).max(axis=0)

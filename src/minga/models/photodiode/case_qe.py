@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
-
 from minga.errors import CaseError
 from minga.models.photodiode.biases import evenly
 from minga.models.photodiode.case_mesh import across_of
@@ -57,8 +55,7 @@ def check_qe(settings: PhotodiodeSettings) -> None:
 
 def check_contacts(device: Device) -> None:
     """Raise CaseError if a current does not flow from one end of x to the other."""
-    ends = [np.flatnonzero(t.nodes.reshape(t.nodes.shape[0], -1).any(axis=1)) for t in device.terminals]
-    if sorted(int(k) for end in ends for k in end) != [0, device.grid.shape[0] - 1]:
+    if not device.opposite:
         raise CaseError(
             "quantum efficiencies of a device whose contacts are on the same side",
             key="photodiode.contacts",

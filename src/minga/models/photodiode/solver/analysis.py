@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol
 
-import numpy as np
-
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.photodiode.solver.biasing import Track
@@ -86,8 +84,7 @@ def _check_noise(device: Device, problem: Problem) -> None:
                 remedy='write method = "adjoint", or leave it out',
             )
         return
-    opposite = {int(k) for item in device.terminals for k in np.argwhere(item.nodes)[:, 0]}
-    if opposite != {0, device.grid.shape[0] - 1}:
+    if not device.opposite:
         raise CaseError(
             'noise by method = "adjoint" of a device whose contacts are on the same side',
             key="photodiode.contacts",

@@ -91,7 +91,8 @@ class Fluctuations:
             for item in (edge.electrons.fermi_low, edge.electrons.fermi_high, edge.holes.fermi_low,
                          edge.holes.fermi_high, *edge.pairs[:1])
         ]  # fmt: skip
-        responses = [signal.currents[axis * size + 3] for axis in range(len(equations.edges)) if size > 6]
+        pairs = 3  # the real part of those of an edge, see `edge_currents`
+        responses = signal.currents[pairs::size] if equations.ionisation else ()
         program.call_global(
             _noise_of(c.device, sign, light, equations.ionisation),
             reads=[

@@ -57,7 +57,7 @@ class Beam:
         """
         if self.radius is None:
             return np.ones(mesh.nodes.size) if self.window is None else mesh.shares(self.window)
-        ends = self.window or (float(mesh.faces[0]), float(mesh.faces[-1]))
+        ends = self.window or mesh.ends
         low, high = (self._passed(faces.clip(*ends), mesh.radial) for faces in (mesh.faces[:-1], mesh.faces[1:]))
         return ((high - low) / mesh.sections).clip(0.0, 1.0)
 

@@ -201,6 +201,12 @@ class Device:
         return 1.0 if self.terminal("anode").nodes[0].any() else -1.0
 
     @property
+    def opposite(self) -> bool:
+        """True if the contacts lie at opposite ends of x."""
+        rows = [np.unique(np.nonzero(item.nodes)[0]).tolist() for item in self.terminals]
+        return sorted(row for found in rows for row in found) == [0, self.grid.shape[0] - 1]
+
+    @property
     def middle(self) -> int:
         """Number of the column under the middle of the anode, on the axis of a round device if the anode is there."""
         if self.grid.ndim == 1:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Final
 
 from minga.errors import CaseError
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.stack import Light
 
 __all__ = ["check_light", "section_of"]
-
-_ROOM: Final = 1e-6  # of the length of a side
 
 
 def section_of(light: Light, mesh: Mesh, across: Mesh | None) -> float:
@@ -78,9 +75,8 @@ def _check_lateral(light: Light, across: Mesh | None) -> None:
 def _check_beam(light: Light, side: Mesh) -> None:
     """Check that the lit part lies on a side."""
     window, middle = light.beam.window, light.beam.middle
-    start, end = float(side.faces[0]), float(side.faces[-1])
-    room = _ROOM * (end - start)
-    if window is not None and not start - room <= window[0] < window[1] <= end + room:
+    start, end = side.ends
+    if window is not None and not start - side.room <= window[0] < window[1] <= end + side.room:
         raise CaseError(
             f"the light falls on {1e4 * window[0]:g} to {1e4 * window[1]:g} um, the device reaches from "
             f"{1e4 * start:g} to {1e4 * end:g} um",

@@ -21,6 +21,7 @@ __all__ = ["Mesh", "graded", "placed", "snapped", "spaced", "split", "uniform"]
 Floats = NDArray[np.float64]
 
 _WHOLE: Final = 1 - 1e-9  # a fraction of a cell that differs from 1 by round-off only
+_ROOM: Final = 1e-6  # of the length of the device
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,6 +45,17 @@ class Mesh:
     lengths: Floats
     faces: Floats
     radial: bool = False
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Ends of the device."""
+        return float(self.faces[0]), float(self.faces[-1])
+
+    @property
+    def room(self) -> float:
+        """Distance from an end of the device up to which a place counts as that end."""
+        start, end = self.ends
+        return _ROOM * (end - start)
 
     @property
     def volumes(self) -> Floats:
@@ -118,7 +130,7 @@ def split(mesh: Mesh, parts: NDArray[np.int64]) -> Mesh:
     lengths = np.repeat(mesh.lengths / parts, parts)
     steps = np.concatenate([np.arange(count) for count in parts.tolist()])
     nodes = np.append(np.repeat(mesh.nodes[:-1], parts) + steps * lengths, mesh.nodes[-1])
-    return _mesh(nodes, lengths, float(mesh.faces[0]), float(mesh.faces[-1]))
+    return _mesh(nodes, lengths, *mesh.ends)
 
 
 def graded(

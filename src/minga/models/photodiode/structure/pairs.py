@@ -17,7 +17,6 @@ __all__ = ["Pairs"]
 Floats = NDArray[np.float64]
 
 _KEY: Final = "photodiode.light.generation"
-_ROOM: Final = 1e-6  # of the length of the device
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,9 +70,8 @@ class Pairs:
         return np.ascontiguousarray(found)
 
     def _check(self, axis: str, mesh: Mesh, places: Floats) -> None:
-        start, end = float(mesh.faces[0]), float(mesh.faces[-1])
-        room = _ROOM * (end - start)
-        if places[0] > start + room or places[-1] < end - room:
+        start, end = mesh.ends
+        if places[0] > start + mesh.room or places[-1] < end - mesh.room:
             raise CaseError(
                 f"{self.name} reaches from {1e4 * places[0]:g} to {1e4 * places[-1]:g} um along {axis}, the device "
                 f"from {1e4 * start:g} to {1e4 * end:g} um",

@@ -19,7 +19,7 @@ __all__ = ["Polygon", "Region"]
 Floats = NDArray[np.float64]
 Pair = tuple[float, float]
 
-_ROOM: Final = 1e-6  # of the length of the device
+_THIN: Final = 1e-12  # of the area of the device
 _ROOT_PI: Final = math.sqrt(math.pi)
 
 
@@ -112,10 +112,9 @@ class Polygon:
 
     def _check(self, mesh: Mesh, across: Mesh) -> None:
         for axis, side, places in zip("xy", (mesh, across), zip(*self.corners)):
-            start, end = float(side.faces[0]), float(side.faces[-1])
-            room = _ROOM * (end - start)
+            start, end = side.ends
             for k, place in enumerate(places):
-                if not start - room <= place <= end + room:
+                if not start - side.room <= place <= end + side.room:
                     raise self._wrong(
                         f"corner {k + 1} is at {axis} = {1e4 * place:g} um, outside the device, from {1e4 * start:g} "
                         f"to {1e4 * end:g} um",
@@ -128,7 +127,7 @@ class Polygon:
                 f"the edge after corner {first + 1} crosses the edge after corner {second + 1}",
                 "list the corners in order around the region, or make several regions",
             )
-        if not abs(_area(self.corners)) > _ROOM * _ROOM * float(mesh.faces[-1] * across.faces[-1]):
+        if not abs(_area(self.corners)) > _THIN * float(mesh.faces[-1] * across.faces[-1]):
             raise self._wrong("its corners enclose nothing", "give three or more corners that are not on one line")
 
     def _wrong(self, text: str, remedy: str) -> CaseError:
@@ -139,11 +138,10 @@ def _along(mesh: Mesh, span: Pair, straggle: float) -> Floats:
     """Return the share of an interval in each node's cell."""
     if straggle == 0.0:
         return mesh.shares(span)
-    start, end = float(mesh.faces[0]), float(mesh.faces[-1])
-    room = _ROOM * (end - start)
+    start, end = mesh.ends
     # What continues beyond the end of the device has no edge there.
-    low = np.ones(mesh.nodes.size) if span[0] <= start + room else _mean_erf(mesh, span[0], straggle)
-    high = -np.ones(mesh.nodes.size) if span[1] >= end - room else _mean_erf(mesh, span[1], straggle)
+    low = np.ones(mesh.nodes.size) if span[0] <= start + mesh.room else _mean_erf(mesh, span[0], straggle)
+    high = -np.ones(mesh.nodes.size) if span[1] >= end - mesh.room else _mean_erf(mesh, span[1], straggle)
     return snapped(0.5 * (low - high))
 
 

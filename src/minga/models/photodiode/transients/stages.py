@@ -57,8 +57,6 @@ class Stages:
         Increase of the carriers of each node without the light, 1/cm2 s, at the beginning, the inner point and the end.
     border
         Response of the unknowns to the device's voltage, kT/q per kT/q.
-    passed
-        Charge that passed the edges along each axis in an accepted step, 1/cm2.
     currents
         Currents of the edges and of the terminals.
     loop
