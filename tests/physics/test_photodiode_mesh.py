@@ -183,6 +183,20 @@ def test_offsets_between_materials_stay_between_nodes() -> None:
         assert places[1] == pytest.approx(places[0], abs=1e-6)
 
 
+@pytest.mark.slow
+def test_a_boundary_next_to_the_first_node() -> None:
+    """The first layer has a single node, so that the boundary lies in the first of all distances."""
+    layers = [{"material": "Si", "thickness": 0.02, "p": 1e16}, {"material": "Si", "thickness": 1.5, "n": 1e15}]
+    said = {"contacts": {"anode": "ohmic", "cathode": "ohmic"}, "bias": [-0.5], "mesh": {"nodes": 31}, "layers": layers}
+    settings = read_settings("photodiode", said)
+    stack = stack_of(settings, EXAMPLES)
+    mesh = mesh_of_case(settings, stack)
+    found = adapted(mesh, lambda m: device_from(stack, m), Problem((-0.5,)), 3e-2, 100)
+    assert found.found.relative <= 3e-2
+    assert found.mesh.nodes.size > mesh.nodes.size
+    assert found.mesh.nodes[1] == pytest.approx(mesh.nodes[1] / 3, rel=1e-12)
+
+
 def model(**changes: Any) -> Any:
     said = copy.deepcopy(merged(table("si-1"), {"mesh": COARSE} | changes))
     return load_model("photodiode", {"photodiode": said}, GridSettings(), EXAMPLES)
