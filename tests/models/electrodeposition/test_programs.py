@@ -18,6 +18,7 @@ from minga.engine.model import Model
 from minga.engine.observables import observe
 from minga.engine.state import state_of
 from minga.errors import CaseError
+from minga.models.electrodeposition.case import problem_of
 from minga.models.electrodeposition.protocols.reading import parts_of
 from minga.models.electrodeposition.protocols.segments import Closing, Repeat, Segment, duration_of, flattened
 from minga.output.cells import gather_cells
@@ -170,6 +171,14 @@ def test_parts_that_cannot_be_carried_out(part: dict[str, Any], key: str, said: 
             {"program": [{"impedance": "0 V", "amplitude": "1 mV", "frequencies": ["1 Hz"]}], "debye": "0.1 mm"},
             "the cells resolve the double layer",
         ),
+        (
+            {
+                "program": [{"impedance": "0 V", "amplitude": "1 mV", "frequencies": ["1 Hz"]}],
+                "cathode": {"Cu": "reversible", "capacity": "0.2 F/m2"},
+                "growth": True,
+            },
+            "the double layer of the cathode changes with the deposit",
+        ),
     ],
 )
 def test_programs_that_do_not_fit_their_case(said: dict[str, Any], message: str) -> None:
@@ -257,6 +266,43 @@ def test_a_cut_off_applies_to_the_cell_of_a_potential_against_a_reference() -> N
     result = run(program=program, reference="0.1 mm", cutoff="0.1 V", time={"every": "0.1 s", "first": "10 ms"})
     assert "the voltage passed its cut-off of 0.1 V" in str(result.ended)
     assert result.observables["time"] < 1.0
+
+
+@pytest.mark.slow
+def test_a_counter_electrode_without_ions_ends_the_run_at_the_default_cut_off() -> None:
+    """Its reaction consumes copper while the potential of the cathode dissolves it."""
+    result = run(
+        (32,), acid="H2SO4", acid_concentration="1 M", concentration="50 mM", stretched={"y": {"geometric": 1.15}},
+        cathode={"Cu": {"exchange": 10.0, "transfer": 0.5, "electrons": 2, "reference": "50 mM"}},
+        program=[{"ramp": ["0 V", "0.3 V"], "rate": "200 mV/s"}], reference="0.5 mm", time={},
+    )  # fmt: skip
+    assert "the voltage passed its cut-off of 5 V" in str(result.ended)
+    assert 0.4 < result.observables["time"] < 1.5
+
+
+@pytest.mark.parametrize("program", [[{"hold": "-7 V", "time": "1 s"}], MIXED])
+def test_cut_offs_against_a_reference(program: list[dict[str, Any]]) -> None:
+    """By default above the largest voltage of the program, which may itself exceed a cut-off that is given."""
+    for cutoff in (None, "10 mV"):
+        table = {**BATH, "program": program, "reference": "0.5 mm", "time": TIME, "cutoff": cutoff}
+        problem = problem_of(read_settings("electrodeposition", table), GridSettings(shape=(12,)), Path())
+        assert problem.cutoff == (0.01 if cutoff else 10.5 if program is not MIXED else 5.0)
+
+
+@pytest.mark.parametrize(("every", "steps"), [("0.5 s", 3), ("0.55 s", 2), ("3 s", 1), ("0.1 s", 11)])
+def test_the_end_of_a_program_may_lie_within_an_interval(every: str, steps: int) -> None:
+    result = run(program=[{"hold": "20 A/m2", "time": "1.1 s"}], time={**TIME, "every": every})
+    assert result.steps == steps
+    assert result.observables["time"] == pytest.approx(1.1, rel=1e-12)
+    assert str(result.ended).startswith("the program is complete")
+
+
+@pytest.mark.parametrize(("amplitude", "warned"), [("6 mV", False), ("7 mV", True), ("-7 mV", True)])
+def test_a_large_amplitude_of_an_impedance_is_told(amplitude: str, warned: bool) -> None:
+    """Half of RT/nF is 6.42 mV for copper at 25 C."""
+    model = model_of(program=[{"impedance": "0 V", "amplitude": amplitude, "frequencies": ["1 Hz"]}])
+    found = [text for name, text in model.notes if name == "warning"]
+    assert any("7 mV" in text and "RT/nF = 12.8 mV" in text for text in found) == warned
 
 
 @pytest.mark.slow

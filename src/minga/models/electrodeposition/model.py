@@ -64,7 +64,8 @@ def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **opti
     **options
         Options of the scheme. Those of "semi-implicit" are ``passes`` (largest number in a time step, 40),
         ``agreement`` (tolerance of the last change of the potential, in RT/F; by default a thousandth of the tolerance
-        of time steps, or 1e-9 with a given current), ``tolerance`` (of the residuals of the
+        of time steps, a hundredth with flow, a tenth where a deposit grows, and 1e-9 where a current is given or limits
+        a segment or an impedance is measured), ``tolerance`` (of the residuals of the
         concentrations' systems, 1e-12), ``limit`` (of the iterations of a linear system, 500) and ``attempts`` (largest
         number of attempted time steps in one step of the model, 10 000).
 
