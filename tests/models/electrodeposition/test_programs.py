@@ -12,23 +12,16 @@ import pytest
 import minga as mg
 from minga.case.load import load_model, read_settings
 from minga.case.settings import GridSettings
-from minga.engine.begin import start as begin_with
 from minga.engine.engine import Engine
 from minga.engine.model import Model
-from minga.engine.observables import observe
-from minga.engine.state import state_of
 from minga.errors import CaseError
 from minga.models.electrodeposition.case import problem_of
 from minga.models.electrodeposition.protocols.reading import parts_of
 from minga.models.electrodeposition.protocols.segments import Closing, Repeat, Segment, duration_of, flattened
-from minga.output.cells import gather_cells
-from minga.output.checkpoint.head import Head, heads_of
-from minga.output.checkpoint.restore import restore
-from minga.output.checkpoint.slots import begin, complete, write_slots
 from minga.running.loop import Result, drive
 from minga.schema import validate
 
-from ...model_runs import Left, assert_same, run_model
+from ...model_runs import assert_same, resume_model, run_model
 
 BATH = {"electrolyte": "CuSO4", "concentration": "0.1 M", "length": "1 mm"}
 TIME = {"every": "0.5 s", "first": "0.1 s", "tolerance": 0.03}
@@ -329,19 +322,5 @@ def test_a_run_that_resumes_changes_no_bit(done: int, tmp_path: Path) -> None:
     """In the middle of pulses, in a rest, and at a limit that is far from frames."""
     said = {"program": [*MIXED, {"hold": "30 A/m2", "until": {"charge": "10 C/m2"}}], "time": {**TIME, "end": "3 s"}}
     model = model_of(**said)
-    whole, state = run_model(model, 6), state_of(model)
-    with Engine(model.layouts("slabs", 1)) as engine:
-        begin_with(model, engine)
-        engine.run(model.step, done)
-        begin(tmp_path / "a")
-        blocks = write_slots(tmp_path / "a", engine, state)
-        dtypes = {name: slot.field.dtype for name, slot in state.changing.items()}
-        complete(tmp_path / "a", Head(done, 0.0, (), state.registers(engine), dtypes, blocks, {}, {}, {}, ""))
-    with Engine(model.layouts("slabs", 1)) as engine:
-        begin_with(model, engine)
-        engine.prepare(model.step)
-        (head,), _ = heads_of(tmp_path)
-        restore(tmp_path / head.slot, head, engine, state)
-        engine.run(model.step, 6 - done)
-        fields = {name: gather_cells(engine, model, name) for name in model.output}
-        assert_same(Left(fields, observe(model, engine)), whole)
+    whole = run_model(model, 6)
+    assert_same(resume_model(model, 6, done, tmp_path), whole)
