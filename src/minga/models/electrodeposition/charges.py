@@ -18,7 +18,7 @@ from minga.models.electrodeposition.transport import Transport
 from minga.solve.laplacian import step
 from minga.space.field import Register
 
-__all__ = ["Charges"]
+__all__ = ["Charges", "Passed"]
 
 Readers = Sequence[CellReader]
 
@@ -85,7 +85,10 @@ class Charges:
                 program.let(item.attempted, (item.rate + formula.before * item.lately) / formula.rate)
 
     def keep_stage(self, program: Program) -> None:
-        """Record what the first of two stages brings, in the place of the amounts of the last step."""
+        """Record what the first of two stages brings, in the place of the amounts of the last step.
+
+        The formula of the second stage counts from the present amount back to that of the first.
+        """
         for number, pair in self.passed.items():
             for item, flux in zip(pair, self._fluxes(program, number), strict=True):
                 program.let(item.lately, -flux / self.transport.formula.rate)

@@ -119,7 +119,8 @@ def _semi_implicit(
     poisson = Poisson(problem, state, lengths, drive, formula, solvers.solve, solvers.assembled)
     solvers.prepare(poisson.first, poisson.second)
     layer = DoubleLayer(poisson, state) if problem.cathode.capacity else None
-    charges = Charges(problem, state, transport, layer) if problem.protocol or problem.competing else None
+    counted = problem.protocol or problem.competing or problem.growth
+    charges = Charges(problem, state, transport, layer) if counted else None
     course = None
     if problem.protocol and charges is not None:
         course = Course(problem, state, charges, plane_of(problem.grid))
