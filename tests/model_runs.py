@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.engine.begin import start as begin_with
 from minga.engine.comm import Comm, run_virtual
 from minga.engine.engine import Engine
 from minga.engine.model import Model
+from minga.engine.observables import observe
+from minga.engine.state import state_of
 from minga.output.cells import gather_cells
+from minga.output.checkpoint.head import Head, heads_of
+from minga.output.checkpoint.restore import restore
+from minga.output.checkpoint.slots import begin, complete, write_slots
 from minga.running.loop import drive
 
 
@@ -39,6 +46,26 @@ def run_model(model: Model, steps: int, *, ranks: int = 1, layout: str = "cartes
     results = [on_rank(None)] if ranks == 1 else run_virtual(ranks, on_rank)
     assert all(repr(observables) == repr(results[0][1]) for _, observables in results)
     return Left(*results[0])
+
+
+def resume_model(model: Model, steps: int, done: int, folder: Path) -> Left:
+    """The state after so many steps on one rank, the last ones from a checkpoint after the first `done`."""
+    state = state_of(model)
+    with Engine(model.layouts("slabs", 1)) as engine:
+        begin_with(model, engine)
+        engine.run(model.step, done)
+        begin(folder / "a")
+        blocks = write_slots(folder / "a", engine, state)
+        dtypes = {name: slot.field.dtype for name, slot in state.changing.items()}
+        complete(folder / "a", Head(done, 0.0, (), state.registers(engine), dtypes, blocks, {}, {}, {}, ""))
+    with Engine(model.layouts("slabs", 1)) as engine:
+        begin_with(model, engine)
+        engine.prepare(model.step)
+        (head,), _ = heads_of(folder)
+        restore(folder / head.slot, head, engine, state)
+        engine.run(model.step, steps - done)
+        fields = {name: gather_cells(engine, model, name) for name in model.output}
+        return Left(fields, observe(model, engine))
 
 
 def assert_same(a: Left, b: Left) -> None:

@@ -10,12 +10,14 @@ import pytest
 
 from minga.case.load import load_model
 from minga.case.settings import GridSettings
+from minga.engine.engine import Engine
 from minga.errors import CaseError
 from minga.models.electrodeposition.concentrated import Rows, solution_of
 from minga.models.electrodeposition.electrolytes import bath
 from minga.models.electrodeposition.groups import Salt
 from minga.models.electrodeposition.problem import Constants, Species
 from minga.models.electrodeposition.speciation import pairs_at, rows_of
+from minga.running.loop import drive
 from minga.schema import validate
 
 COPPER, CONSTANTS = bath("CuSO4", 100.0, None, 0.0), Constants()
@@ -105,3 +107,17 @@ def test_a_file_is_the_same_as_lists(tmp_path: Path) -> None:
 def test_what_is_refused(solution: Any, more: dict[str, Any], said: str) -> None:
     with pytest.raises(CaseError, match=said):
         load(solution=solution, **more)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("last", "told"), [(101.0, True), (300.0, False)])
+def test_a_solution_beyond_its_table_is_told(last: float, told: bool) -> None:
+    """The anode enriches the solution beside it."""
+    model = load(
+        solution={**TABLE, "concentration": [10.0, last]}, voltage=None, current=1.0, time={"end": 600, "every": 300}
+    )
+    with Engine(model.layouts("slabs", 1)) as engine:
+        result = drive(model, engine, model.steps or 0)
+    texts = [finding.text for finding in result.findings]
+    assert any("properties of the solution are not known" in text and "Cu 101 mol/m3" in text for text in texts) == told
+    assert result.observables["greatest_concentration"] > 101.0

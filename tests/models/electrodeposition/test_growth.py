@@ -98,6 +98,25 @@ def test_mass_follows_from_charge_by_faradays_law(grown: Left) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("voltage", [0.5, 2.0])
+def test_currents_of_growing_deposits_are_as_exact_as_their_steps(voltage: float) -> None:
+    """Passes end earlier than where nothing grows; the deposit is so compact that no cell is full."""
+    metal, tolerance = Electrode({"Cu": Reversible(100.0)}), 1e-3
+    grid = Grid((24, 2), spacing=(SIDE / 2, SIDE / 2), axes=("y", "x"), periodic=(False, True))
+    problem = Problem(
+        grid, COPPER, Steps(end=10.0, every=2.0, first=0.05, tolerance=tolerance), cathode=metal, anode=metal,
+        voltage=voltage, growth=Growth("Cu", 7.1e-6, porosity=0.0),
+    )  # fmt: skip
+    found, exact = (
+        run_model(electrodeposition(problem, **options), 5).observables for options in ({}, {"agreement": 1e-9})
+    )
+    assert found["deposit_cells"] == exact["deposit_cells"] == 0
+    assert found["passes"] < exact["passes"]
+    assert found["current"] == pytest.approx(exact["current"], rel=tolerance)
+    assert found["deposit_charge"] == pytest.approx(exact["deposit_charge"], rel=tolerance)
+
+
+@pytest.mark.slow
 def test_ions_make_room_and_none_is_lost(grown: Left) -> None:
     solid = grown.fields["kind"] == CATHODE
     whole = 100.0 * 96 * SIDE * SIDE

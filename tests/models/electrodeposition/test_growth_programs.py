@@ -10,17 +10,12 @@ from minga.engine.begin import start as begin_with
 from minga.engine.engine import Engine
 from minga.engine.model import Model
 from minga.engine.observables import observe
-from minga.engine.state import state_of
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import Electrode, Growth, Problem, Reversible, Species, Steps
 from minga.models.electrodeposition.protocols.segments import Part, Repeat, Segment
-from minga.output.cells import gather_cells
-from minga.output.checkpoint.head import Head, heads_of
-from minga.output.checkpoint.restore import restore
-from minga.output.checkpoint.slots import begin, complete, write_slots
 from minga.space.grid import Grid
 
-from ...model_runs import Left, assert_same, run_model
+from ...model_runs import assert_same, resume_model, run_model
 
 SIDE = 1e-3 / 12
 COPPER = Species("Cu", 2, 7.33e-10, 100.0), Species("SO4", -2, 1.07e-9, 100.0)
@@ -70,21 +65,7 @@ def test_pulses_bring_their_charge_to_the_deposit() -> None:
 def test_a_program_with_growth_resumes_with_the_same_bits(done: int, tmp_path: Path) -> None:
     """In the ramp and between pulses, on another number of ranks too."""
     model = growing((RAMP, PULSES), end=8.4)
-    whole, state = run_model(model, 12), state_of(model)
+    whole = run_model(model, 12)
     assert whole.observables["deposit_cells"] > 8
     assert_same(run_model(model, 12, ranks=3), whole)
-    with Engine(model.layouts("slabs", 1)) as engine:
-        begin_with(model, engine)
-        engine.run(model.step, done)
-        begin(tmp_path / "a")
-        blocks = write_slots(tmp_path / "a", engine, state)
-        dtypes = {name: slot.field.dtype for name, slot in state.changing.items()}
-        complete(tmp_path / "a", Head(done, 0.0, (), state.registers(engine), dtypes, blocks, {}, {}, {}, ""))
-    with Engine(model.layouts("slabs", 1)) as engine:
-        begin_with(model, engine)
-        engine.prepare(model.step)
-        (head,), _ = heads_of(tmp_path)
-        restore(tmp_path / head.slot, head, engine, state)
-        engine.run(model.step, 12 - done)
-        fields = {name: gather_cells(engine, model, name) for name in model.output}
-        assert_same(Left(fields, observe(model, engine)), whole)
+    assert_same(resume_model(model, 12, done, tmp_path), whole)

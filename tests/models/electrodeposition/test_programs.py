@@ -12,22 +12,16 @@ import pytest
 import minga as mg
 from minga.case.load import load_model, read_settings
 from minga.case.settings import GridSettings
-from minga.engine.begin import start as begin_with
 from minga.engine.engine import Engine
 from minga.engine.model import Model
-from minga.engine.observables import observe
-from minga.engine.state import state_of
 from minga.errors import CaseError
+from minga.models.electrodeposition.case import problem_of
 from minga.models.electrodeposition.protocols.reading import parts_of
 from minga.models.electrodeposition.protocols.segments import Closing, Repeat, Segment, duration_of, flattened
-from minga.output.cells import gather_cells
-from minga.output.checkpoint.head import Head, heads_of
-from minga.output.checkpoint.restore import restore
-from minga.output.checkpoint.slots import begin, complete, write_slots
 from minga.running.loop import Result, drive
 from minga.schema import validate
 
-from ...model_runs import Left, assert_same, run_model
+from ...model_runs import assert_same, resume_model, run_model
 
 BATH = {"electrolyte": "CuSO4", "concentration": "0.1 M", "length": "1 mm"}
 TIME = {"every": "0.5 s", "first": "0.1 s", "tolerance": 0.03}
@@ -170,6 +164,14 @@ def test_parts_that_cannot_be_carried_out(part: dict[str, Any], key: str, said: 
             {"program": [{"impedance": "0 V", "amplitude": "1 mV", "frequencies": ["1 Hz"]}], "debye": "0.1 mm"},
             "the cells resolve the double layer",
         ),
+        (
+            {
+                "program": [{"impedance": "0 V", "amplitude": "1 mV", "frequencies": ["1 Hz"]}],
+                "cathode": {"Cu": "reversible", "capacity": "0.2 F/m2"},
+                "growth": True,
+            },
+            "the double layer of the cathode changes with the deposit",
+        ),
     ],
 )
 def test_programs_that_do_not_fit_their_case(said: dict[str, Any], message: str) -> None:
@@ -179,7 +181,7 @@ def test_programs_that_do_not_fit_their_case(said: dict[str, Any], message: str)
 
 @pytest.mark.slow
 def test_steps_end_on_corners_and_the_charge_is_that_of_the_program() -> None:
-    """Of the first three parts; the time of each of them is exact."""
+    """The first part alone, and then with its repetitions; times are exact."""
     for program, charge in ((MIXED[:1], 14.0), (MIXED[:2], 14.0 + 16.0)):
         result = run(program=program, time={**TIME, "every": f"{0.7 if charge == 14.0 else 0.35} s", "end": "2.1 s"})
         assert str(result.ended).startswith("the program is complete")
@@ -260,6 +262,43 @@ def test_a_cut_off_applies_to_the_cell_of_a_potential_against_a_reference() -> N
 
 
 @pytest.mark.slow
+def test_a_counter_electrode_without_ions_ends_the_run_at_the_default_cut_off() -> None:
+    """Its reaction consumes copper while the potential of the cathode dissolves it."""
+    result = run(
+        (32,), acid="H2SO4", acid_concentration="1 M", concentration="50 mM", stretched={"y": {"geometric": 1.15}},
+        cathode={"Cu": {"exchange": 10.0, "transfer": 0.5, "electrons": 2, "reference": "50 mM"}},
+        program=[{"ramp": ["0 V", "0.3 V"], "rate": "200 mV/s"}], reference="0.5 mm", time={},
+    )  # fmt: skip
+    assert "the voltage passed its cut-off of 5 V" in str(result.ended)
+    assert 0.4 < result.observables["time"] < 1.5
+
+
+@pytest.mark.parametrize("program", [[{"hold": "-7 V", "time": "1 s"}], MIXED])
+def test_cut_offs_against_a_reference(program: list[dict[str, Any]]) -> None:
+    """By default above the largest voltage of the program, which may itself exceed a cut-off that is given."""
+    for cutoff in (None, "10 mV"):
+        table = {**BATH, "program": program, "reference": "0.5 mm", "time": TIME, "cutoff": cutoff}
+        problem = problem_of(read_settings("electrodeposition", table), GridSettings(shape=(12,)), Path())
+        assert problem.cutoff == (0.01 if cutoff else 10.5 if program is not MIXED else 5.0)
+
+
+@pytest.mark.parametrize(("every", "steps"), [("0.5 s", 3), ("0.55 s", 2), ("3 s", 1), ("0.1 s", 11)])
+def test_the_end_of_a_program_may_lie_within_an_interval(every: str, steps: int) -> None:
+    result = run(program=[{"hold": "20 A/m2", "time": "1.1 s"}], time={**TIME, "every": every})
+    assert result.steps == steps
+    assert result.observables["time"] == pytest.approx(1.1, rel=1e-12)
+    assert str(result.ended).startswith("the program is complete")
+
+
+@pytest.mark.parametrize(("amplitude", "warned"), [("6 mV", False), ("7 mV", True), ("-7 mV", True)])
+def test_a_large_amplitude_of_an_impedance_is_told(amplitude: str, warned: bool) -> None:
+    """Half of RT/nF is 6.42 mV for copper at 25 C."""
+    model = model_of(program=[{"impedance": "0 V", "amplitude": amplitude, "frequencies": ["1 Hz"]}])
+    found = [text for name, text in model.notes if name == "warning"]
+    assert any("7 mV" in text and "RT/nF = 12.8 mV" in text for text in found) == warned
+
+
+@pytest.mark.slow
 def test_a_current_that_no_voltage_drives_ends_the_run() -> None:
     acid = {"acid": "H2SO4", "acid_concentration": "1 M"}
     hold = [{"hold": "500 A/m2", "time": "20 s"}]
@@ -283,19 +322,5 @@ def test_a_run_that_resumes_changes_no_bit(done: int, tmp_path: Path) -> None:
     """In the middle of pulses, in a rest, and at a limit that is far from frames."""
     said = {"program": [*MIXED, {"hold": "30 A/m2", "until": {"charge": "10 C/m2"}}], "time": {**TIME, "end": "3 s"}}
     model = model_of(**said)
-    whole, state = run_model(model, 6), state_of(model)
-    with Engine(model.layouts("slabs", 1)) as engine:
-        begin_with(model, engine)
-        engine.run(model.step, done)
-        begin(tmp_path / "a")
-        blocks = write_slots(tmp_path / "a", engine, state)
-        dtypes = {name: slot.field.dtype for name, slot in state.changing.items()}
-        complete(tmp_path / "a", Head(done, 0.0, (), state.registers(engine), dtypes, blocks, {}, {}, {}, ""))
-    with Engine(model.layouts("slabs", 1)) as engine:
-        begin_with(model, engine)
-        engine.prepare(model.step)
-        (head,), _ = heads_of(tmp_path)
-        restore(tmp_path / head.slot, head, engine, state)
-        engine.run(model.step, 6 - done)
-        fields = {name: gather_cells(engine, model, name) for name in model.output}
-        assert_same(Left(fields, observe(model, engine)), whole)
+    whole = run_model(model, 6)
+    assert_same(resume_model(model, 6, done, tmp_path), whole)

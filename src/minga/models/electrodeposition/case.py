@@ -311,12 +311,10 @@ def _check_drive(settings: ElectrodepositionSettings) -> None:
 
 
 def _cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part]) -> float:
-    """Return the voltage (V, or RT/F in scaled cases) at which a run with a prescribed current ends."""
+    """Return the voltage (V, or RT/F in scaled cases) at which a run ends whose voltage is sought."""
     usual = SCALED_CUTOFF if settings.scaled else CUTOFF
-    if protocol and largest_current(protocol) is not None:
+    if protocol and (settings.reference is not None or largest_current(protocol) is not None):
         return program_cutoff(settings, protocol, usual)
-    if protocol and settings.reference is not None and settings.cutoff is not None:
-        return settings.cutoff
     if settings.cutoff is not None and settings.current is None:
         raise CaseError(
             "a cut-off voltage has no effect where the voltage is given",

@@ -18,7 +18,7 @@ from minga.models.electrodeposition.transport import Transport
 from minga.solve.laplacian import step
 from minga.space.field import Register
 
-__all__ = ["Charges"]
+__all__ = ["Charges", "Passed"]
 
 Readers = Sequence[CellReader]
 
@@ -67,7 +67,7 @@ class Charges:
 
         def declare(name: str, metal: str) -> Passed:
             return Passed(
-                *(Register(f"{name} into {metal} {word}") for word in ("passed", "lately", "attempted", "rate"))
+                *(Register(f"{name} into {metal} {item}") for item in ("passed", "lately", "attempted", "rate"))
             )
 
         numbers = [n for n, s in enumerate(problem.species) if any(s.name in m.surfaces for m in metals.values())]
@@ -85,7 +85,10 @@ class Charges:
                 program.let(item.attempted, (item.rate + formula.before * item.lately) / formula.rate)
 
     def keep_stage(self, program: Program) -> None:
-        """Record what the first of two stages brings, in the place of the amounts of the last step."""
+        """Record what the first of two stages brings, in the place of the amounts of the last step.
+
+        The formula of the second stage counts from the present amount back to that of the first.
+        """
         for number, pair in self.passed.items():
             for item, flux in zip(pair, self._fluxes(program, number), strict=True):
                 program.let(item.lately, -flux / self.transport.formula.rate)
@@ -121,14 +124,14 @@ class Charges:
             program.let(seen[name], expression)
 
         metal = problem.metal or problem.species[0].name
-        for word, what, part in (("current", "rate", "current_efficiency"), ("charge", "whole", "charge_efficiency")):
+        for kind, what, part in (("current", "rate", "current_efficiency"), ("charge", "whole", "charge_efficiency")):
             total, own = self.charge(what), as_node(0.0)
             for number, pair in self.passed.items():
                 ion = problem.species[number]
                 if ion.name not in problem.cathode.surfaces:
                     continue
                 carried = (problem.constants.faraday * ion.charge) * as_node(getattr(pair[0], what))
-                value(f"{word}_of_{ion.name}", carried * (1.0 / plane))
+                value(f"{kind}_of_{ion.name}", carried * (1.0 / plane))
                 own = carried if ion.name == metal else own
             there = total != 0.0
             value(part, where(there, own / where(there, total, 1.0), 0.0))

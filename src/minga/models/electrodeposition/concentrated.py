@@ -137,6 +137,11 @@ class Solution:
     factors: tuple[float, ...]
     activities: tuple[float, ...]
 
+    @property
+    def ends(self) -> dict[int, float]:
+        """Concentration of each ion beyond which its properties stay constant, mol/m3."""
+        return {number: self.roots[-1] * self.roots[-1] * count for number, count in self.counts.items()}
+
     def salt(self, concentrations: Sequence[Node]) -> Node:
         """Return the concentration of the salt, the mean of what its two ions stand for, mol/m3."""
         (one, n), (other, m) = self.counts.items()

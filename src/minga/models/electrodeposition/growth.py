@@ -24,6 +24,7 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
+from minga.models.electrodeposition.charges import Charges, Passed
 from minga.models.electrodeposition.groups import Salt, resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import CATHODE, FLUID, Growth, Problem
@@ -32,7 +33,7 @@ from minga.models.electrodeposition.state import State
 from minga.models.electrodeposition.transport import Transport, volume
 from minga.models.electrodeposition.vacate import Vacating
 from minga.solve.laplacian import step
-from minga.space.field import STEP, Field, Register, Slot
+from minga.space.field import STEP, Field, Register
 from minga.space.grid import Grid
 
 __all__ = ["DepositGrowth"]
@@ -51,14 +52,14 @@ class DepositGrowth:
 
     Attributes
     ----------
+    charges
+        The ions that pass the electrodes.
     rates
         Fields of dc/dt of each species; they move with the ions.
     flux
         Flux of the ion from each cell into the cathode in the last step, mol/s.
     race, vacating
         The draw of cells, and what happens to those that are drawn.
-    passed, lately
-        Amount of the ion that has entered the cathode since the beginning, and in the last step, mol.
     owed
         Volume of deposited metal that no cell has taken yet, m3.
     cells, volume
@@ -77,12 +78,11 @@ class DepositGrowth:
     state: State
     lengths: Lengths
     transport: Transport
+    charges: Charges
     rates: Sequence[Field]
     flux: Field = field(init=False)
     race: Race = field(init=False)
     vacating: Vacating = field(init=False)
-    passed: Register = field(default_factory=lambda: Register("passed"))
-    lately: Register = field(default_factory=lambda: Register("passed lately"))
     owed: Register = field(default_factory=lambda: Register("owed volume"))
     cells: Register = field(default_factory=lambda: Register("cells grown", "i8"))
     volume: Register = field(default_factory=lambda: Register("grown volume"))
@@ -110,6 +110,11 @@ class DepositGrowth:
         return [s.name for s in self.problem.species].index(self.growth.ion)
 
     @property
+    def passed(self) -> Passed:
+        """Amounts of the ion that enter the cathode."""
+        return self.charges.passed[self.number][0]
+
+    @property
     def per_mol(self) -> Node | float:
         """Volume of deposit per mole of the ion, m3/mol; that of metal before the onset."""
         porous = self.growth.volume / (1.0 - self.growth.porosity)
@@ -131,7 +136,7 @@ class DepositGrowth:
         values: dict[str, Node] = {
             "deposit_cells": found.cells - first.cells,
             "deposit_volume": found.volume - first.volume,
-            "deposit_charge": ion.charge * problem.constants.faraday * as_node(self.passed),
+            "deposit_charge": ion.charge * problem.constants.faraday * as_node(self.passed.whole),
             "deposit_height": as_node(found.height),
             "front_speed": where(passed, (found.height - first.height) / where(passed, self.state.time, 1.0), 0.0),
         }
@@ -151,7 +156,7 @@ class DepositGrowth:
     @property
     def amount(self) -> Node:
         """Volume that the last accepted step deposited, as a fraction of the volume that it may deposit."""
-        return self.lately * (self.per_mol / self.at_once)
+        return self.passed.lately * (self.per_mol / self.at_once)
 
     def fill(self, program: Program) -> None:
         """Record the solidification of cells for the volume that was deposited."""
@@ -186,14 +191,13 @@ class DepositGrowth:
         program.let(STEP, kept)
 
     def book(self, program: Program) -> None:
-        """Record the amount that an accepted step deposited, which its time formula removed from the solution."""
-        formula = self.transport.formula
-        total = self.flow(program, [c.now for c in self.state.concentration])
-        program.let(self.lately, (total + formula.before * self.lately) / formula.rate)
-        program.let(self.passed, self.passed + self.lately)
+        """Record the volume and the fluxes of an accepted step, whose charges are committed."""
+        ups, downs = ([axis[self.number] for axis in side] for side in (self.transport.up, self.transport.down))
+        ions = self.state.concentration[self.number].now
+        program.apply(into_cathode(self.problem.grid), self.state.kind, ions, ups, downs, self.flux)
         if self.growth.onset is not None:
             self._watch(program, self.growth.onset)
-        program.let(self.owed, self.owed + self.lately * self.per_mol)
+        program.let(self.owed, self.owed + self.passed.lately * self.per_mol)
 
     def _watch(self, program: Program, onset: float) -> None:
         """Record whether the concentration at the cathode has fallen so far that the deposit becomes porous."""
@@ -215,14 +219,6 @@ class DepositGrowth:
         program.let(self.began, where(starts, self.state.time - mg.min(late, 1.0) * self.state.dt, self.began))
         program.let(self.beside, found)
         program.let(self.started, where(starts, 1, self.started))
-
-    def flow(self, program: Program, concentration: Sequence[Slot]) -> Register:
-        """Record the flux from each cell into the cathode; return the register of its sum, mol/s."""
-        ups, downs = ([axis[self.number] for axis in side] for side in (self.transport.up, self.transport.down))
-        made, ions = into_cathode(self.problem.grid), concentration[self.number]
-        total = program.apply(made, self.state.kind, ions, ups, downs, self.flux)
-        assert isinstance(total, Register)
-        return total
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,20 +248,18 @@ def smallest_cell(grid: Grid) -> float:
 
 # In kernels ----------------------------------------------------------------------------------------------------------
 def into_cathode(grid: Grid) -> Kernel:
-    """Return the kernel of the flux of an ion from each cell into the cathode next to it, and of its sum."""
+    """Return the kernel of the flux of an ion from each cell into the cathode next to it, mol/s."""
     ndim = grid.ndim
     here = (0,) * ndim
 
     @kernel
-    def flux_into_cathode(kind: CellReader, c: CellReader, ups: Readers, downs: Readers, flux: CellReader) -> Reduced:
+    def flux_into_cathode(kind: CellReader, c: CellReader, ups: Readers, downs: Readers, flux: CellReader) -> None:
         total = as_node(0.0)
         for axis in range(ndim):
             up, down = step(ndim, axis, 1), step(ndim, axis, -1)
             total = total + where(kind[down] == CATHODE, downs[axis][here] * c[here] - ups[axis][here], 0.0)
             total = total + where(kind[up] == CATHODE, ups[axis][up] * c[here] - downs[axis][up], 0.0)
-        value = where(kind[here] == FLUID, total, 0.0)
-        flux[here] = value
-        return mg.sum(value)
+        flux[here] = where(kind[here] == FLUID, total, 0.0)
 
     return flux_into_cathode
 

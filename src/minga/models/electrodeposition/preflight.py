@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -24,6 +25,9 @@ from minga.models.electrodeposition.speciation import pairs_of
 __all__ = ["check_cutoff", "notes_of"]
 
 Notes = Iterator[tuple[str, str]]
+
+LINEAR: Final = 0.5
+"""Amplitude of a voltage, in RT/nF, up to which the response counts as linear."""
 
 
 def check_cutoff(problem: Problem, *, scaled: bool = False) -> None:
@@ -52,6 +56,7 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
     for ion in problem.species:
         if ion.bulk > (limit := problem.saturation.get(ion.name, math.inf)):
             yield "warning", f"{ion.bulk:.4g} mol/m3 of {ion.name}: its salt is saturated at about {limit:.4g} mol/m3"
+    yield from _amplitudes(problem, unit)
     if problem.current is not None and (drop := abs(_drop(problem, problem.current))) > problem.cutoff:
         across = f"the bath alone would need {drop:.3g}{unit['potential']} without the solids in it"
         yield "warning", f"{across}, more than the cut-off of {problem.cutoff:g}{unit['potential']}"
@@ -89,6 +94,18 @@ _SI = {
     "potential": " V", "velocity": " m/s", "conductivity": " S/m",
 }  # fmt: skip
 _SCALED = dict.fromkeys(_SI, "")
+
+
+def _amplitudes(problem: Problem, unit: dict[str, str]) -> Notes:
+    """Yield a warning where the amplitude of an impedance is so large that the response is not linear."""
+    swings = [s.amplitude for s in segments_of(problem.protocol) if s.measured and s.control == "voltage"]
+    charge = next((abs(s.charge) for s in problem.species if s.name == problem.metal), 0)
+    if not swings or not charge:
+        return
+    scale, largest = 1.0 / (charge * problem.beta), max(map(abs, swings))
+    if largest > LINEAR * scale:
+        text = f"an impedance with an amplitude of {_prefixed(largest, unit['potential'])} is not that of small signals"
+        yield "warning", f"{text}, which are well below RT/nF = {_prefixed(scale, unit['potential'])}"
 
 
 def _deposit(problem: Problem, growth: Growth, unit: dict[str, str]) -> str:

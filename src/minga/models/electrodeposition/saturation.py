@@ -1,8 +1,9 @@
-"""Detection of oversaturated salts while a cell runs, reported once with the result."""
+"""Detection of concentrations beyond solubility or known properties during a run, reported once with the result."""
 
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 from minga.compile.explain import Kernel, kernel
@@ -19,12 +20,18 @@ __all__ = ["saturation_diagnostics"]
 
 
 def saturation_diagnostics(step: Program, problem: Problem, state: State) -> Diagnostics | None:
-    """Return the check of concentrations against saturation after each step of the run; None if no limit is known."""
+    """Return the check of concentrations against their limits after each step of the run; None if none is known.
+
+    The limit is saturation, or the last row of the properties of a concentrated solution if that is lower.
+    """
     limits = {
         number: problem.saturation[ion.name]
         for number, ion in enumerate(problem.species)
         if ion.name in problem.saturation
     }
+    ends = {} if problem.solution is None else problem.solution.ends
+    ends = {n: end for n, end in ends.items() if problem.species[n].charge > 0 and end < limits.get(n, math.inf)}
+    limits = ends or limits
     if not limits:
         return None
     due, found, place = (Register(f"saturation.{name}", "i8") for name in ("due", "found", "place"))
@@ -40,6 +47,13 @@ def saturation_diagnostics(step: Program, problem: Problem, state: State) -> Dia
     def tell(engine: Any) -> Finding:
         at, times = int(engine.read(found)), float(engine.read(ratio))
         where_ = problem.grid.place(int(engine.read(place)))
+        if ends:
+            return Finding(
+                f"after step {at} the properties of the solution are not known: its concentration is {times:.3g} times "
+                f"that of their last row, {known}, at {where_}. They stay constant beyond it; a table with more rows, "
+                "a lower current or voltage, or a more dilute bath avoids this",
+                {"properties_step": at},
+            )
         return Finding(
             f"after step {at} the solution is oversaturated: {times:.3g} times the solubility of {known}, at {where_}. "
             "A salt would crystallise there, which the model does not describe; a lower current or voltage, or a more "

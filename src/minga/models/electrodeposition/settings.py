@@ -381,7 +381,7 @@ class ElectrodepositionSettings(BaseModel):
         Annotated[Voltage, Field(gt=0)] | None,
         Field(
             description="with a given current, or a program against a reference: voltage at which the run ends, "
-            'cutoff = "5 V" by default for currents'
+            'cutoff = "5 V" by default'
         ),
     ] = None
     cathode: Annotated[Any, Field(description=CONDITION_FORM)] = None

@@ -108,7 +108,7 @@ class Stepping:
     attempts
         Largest number of attempts in one step of the run, where the lengths of time steps are adaptive.
     charges
-        The charges that ions bring to the electrodes, where a program or several reactions need them.
+        The charges that ions bring to the electrodes, where a program, several reactions or a deposit need them.
     rates
         Fields of dc/dt of each species at the last step: slots now, next.
     growing
@@ -150,12 +150,11 @@ class Stepping:
         transport = self.iteration.transport
         growing = None
         if self.problem.growth is not None:
-            growing = DepositGrowth(self.problem, self.state, transport.lengths, transport, self.rates)
+            assert self.charges is not None
+            growing = DepositGrowth(self.problem, self.state, transport.lengths, transport, self.charges, self.rates)
         put(self, "growing", growing)
         staged = growing is not None and self.problem.steps.order == 2
-        put(
-            self, "stages", TwoStages(self.iteration, self.rates, growing, self.charges) if staged and growing else None
-        )
+        put(self, "stages", TwoStages(self.iteration, self.rates, self.charges) if staged and self.charges else None)
         put(self, "course", self.iteration.course)
         put(self, "proposal", Register("proposed dt", initial=self.problem.steps.first))
         put(self, "before", Register("error before", initial=1.0))

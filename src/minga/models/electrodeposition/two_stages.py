@@ -21,7 +21,6 @@ from minga.engine.program import Program
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.charges import Charges
-from minga.models.electrodeposition.growth import DepositGrowth
 from minga.models.electrodeposition.iteration import Iteration
 from minga.space.field import Field, Register
 
@@ -47,10 +46,8 @@ class TwoStages:
         The iteration that solves a stage.
     rates
         Fields of dc/dt of each species: slots now, next.
-    growing
-        The deposit, which books what both stages bring.
     charges
-        The charges that ions bring to the electrodes, where they are counted.
+        The charges that ions bring to the electrodes in both stages.
     staged
         Condition that the attempt has two stages.
     second
@@ -63,8 +60,7 @@ class TwoStages:
 
     iteration: Iteration
     rates: Sequence[Field]
-    growing: DepositGrowth
-    charges: Charges | None
+    charges: Charges
     staged: Register = field(default_factory=lambda: Register("two stages", "bool"))
     second: Register = field(default_factory=lambda: Register("second stage", "bool"))
     over: Register = field(default_factory=lambda: Register("stages over", "bool"))
@@ -91,19 +87,16 @@ class TwoStages:
             program.let(self.second, as_node(True))
 
     def _keep(self, program: Program) -> None:
-        """Record the first stage: its state, its rates, and what it deposited."""
+        """Record the first stage: its state, its rates, and what passed the electrodes."""
         iteration, formula, state = self.iteration, self.iteration.formula, self.iteration.state
         levels = [(c.now, c.previous, c.next) for c in state.concentration]
         now, previous, then = ([level[place] for level in levels] for place in range(3))
-        # The deposit's formula counts from the present amount back to that of the level before.
-        program.let(self.growing.lately, -self.growing.flow(program, then) / formula.rate)
         program.apply(
             keep_stage, now, then, previous, [r.now for r in self.rates], state.potential.next,
             state.potential.previous, rate=formula.rate,
         )  # fmt: skip
         program.let(self.voltage, iteration.drive["voltage"])
-        if self.charges is not None:
-            self.charges.keep_stage(program)
+        self.charges.keep_stage(program)
         if iteration.problem.galvanostatic:
             program.let(iteration.charges[1], iteration.poisson.metal_charge(program, state.potential.next))
 

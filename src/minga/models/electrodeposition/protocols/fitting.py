@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 from minga.errors import CaseError
 from minga.models.electrodeposition.groups import resolves_charge
@@ -14,9 +15,15 @@ from minga.space.grid import Grid
 
 __all__ = ["check_limits", "check_measured", "program_cutoff", "reference_of", "with_end"]
 
+WHOLE: Final = 1e-6
+"""Relative difference from a multiple of `every` at which a duration still counts as one."""
+
 
 def with_end(settings: TimeSettings, protocol: Sequence[Part]) -> TimeSettings:
-    """Return the times of a case with the end of its program, where the case has no end of its own."""
+    """Return the times of a case with the end of its program, where the case has no end of its own.
+
+    If `every` does not divide the duration of the program, the end is that of the interval in which the program ends.
+    """
     if settings.end is not None:
         return settings
     duration = duration_of(protocol) if protocol else math.inf
@@ -26,15 +33,21 @@ def with_end(settings: TimeSettings, protocol: Sequence[Part]) -> TimeSettings:
             key="electrodeposition.time.end",
             remedy='give the longest duration of the run: time = {end = "10 min"}',
         )
+    if settings.every is not None:
+        # The program ends the run within its last interval.
+        duration = max(duration, settings.every * math.ceil(duration / settings.every * (1.0 - WHOLE)))
     return settings.model_copy(update={"end": duration})
 
 
 def program_cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part], usual: float) -> float:
-    """Return the cut-off voltage of a program, which no given voltage exceeds; `usual` is that of other cases."""
+    """Return the cut-off voltage of a program, which no given voltage exceeds; `usual` is that of other cases.
+
+    Potentials against a reference electrode are no voltages of the cell, and may exceed it.
+    """
     largest = largest_voltage(protocol)
     if settings.cutoff is None:
         return max(usual, 1.5 * largest)
-    if settings.cutoff < largest:
+    if settings.reference is None and settings.cutoff < largest:
         raise CaseError(
             f"the program goes to {largest:g} V, beyond the cut-off of {settings.cutoff:g} V",
             key="electrodeposition.cutoff",
@@ -65,8 +78,17 @@ def reference_of(settings: ElectrodepositionSettings, grid: Grid) -> float | Non
 
 
 def check_measured(problem: Problem) -> None:
-    """Reject impedances of cells that resolve the double layer."""
-    if any(segment.measured for segment in segments_of(problem.protocol)) and resolves_charge(problem):
+    """Reject impedances where the current that charges the double layer is not known."""
+    if not any(segment.measured for segment in segments_of(problem.protocol)):
+        return
+    if problem.growth is not None and problem.cathode.capacity:
+        raise CaseError(
+            "the double layer of the cathode changes with the deposit that grows there, which an impedance of the "
+            "program leaves out",
+            key="electrodeposition.cathode.capacity",
+            remedy="leave out the capacity, the growth, or the impedance",
+        )
+    if resolves_charge(problem):
         raise CaseError(
             "the cells resolve the double layer, whose charging current an impedance of the program leaves out",
             key="electrodeposition.program",
