@@ -21,6 +21,8 @@ __all__ = ["Comparison", "Difference", "FieldDifference", "as_json", "compare", 
 
 _MOST_LINES: Final = 24
 """Most differing settings or observables that are printed one by one."""
+_SAME: Final = 1e-9
+"""Relative difference of coordinates that may be rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,8 @@ class FieldDifference:
     step
         The step.
     largest
-        Largest magnitude of the difference; NaN if only one of two values is a number; None for grids of unlike shapes.
+        Largest magnitude of the difference; NaN if only one of two values is a number; None if `reason` says why the
+        fields cannot be compared.
     where
         Index of the first cell with the largest difference.
     differing
@@ -55,7 +58,7 @@ class FieldDifference:
     scale
         Largest finite magnitude of the field in both runs.
     reason
-        Why the fields cannot be compared.
+        Why the fields cannot be compared; empty if they can.
     """
 
     name: str
@@ -157,7 +160,17 @@ def _fields(a: FrameReader, b: FrameReader) -> Iterator[FieldDifference]:
     places = a.steps.index(step), b.steps.index(step)
     for name in a.fields:
         if name in b.fields:
-            yield _field(name, step, a.frame(name, places[0]), b.frame(name, places[1]))
+            frames = a.frame(name, places[0]), b.frame(name, places[1])
+            if frames[0].shape == frames[1].shape and not _at_the_same_places(a, b, name):
+                yield FieldDifference(name, step, reason="points of different coordinates")
+            else:
+                yield _field(name, step, *frames)
+
+
+def _at_the_same_places(a: FrameReader, b: FrameReader, name: str) -> bool:
+    """Return True if the points of a field have the same coordinates in both runs, but for rounding."""
+    pairs = zip(a.coordinates(name), b.coordinates(name), strict=True)
+    return all(np.allclose(one.values, other.values, 0.0, _SAME * np.abs(one.values).max()) for one, other in pairs)
 
 
 def _field(name: str, step: int, a: Any, b: Any) -> FieldDifference:
