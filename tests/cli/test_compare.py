@@ -73,8 +73,18 @@ def test_one_that_is_no_number_differs(tmp_path: Path) -> None:
     assert np.isnan(apart.largest)
 
 
+def test_a_case_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    a = run(tmp_path, "a")
+    (a / "case.toml").write_text("x = [")
+    with pytest.raises(CaseError, match=r"case\.toml cannot be read"):
+        compare(a, a)
+
+
 def test_a_run_without_a_result_is_refused(tmp_path: Path) -> None:
     a = run(tmp_path, "a")
+    (a / "result.json").write_text('{"steps": 3}')
+    with pytest.raises(CaseError, match="has no result"):
+        compare(a, a)
     (a / "result.json").unlink()
     with pytest.raises(CaseError, match="has no result"):
         compare(a, a)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import tomllib
@@ -98,7 +99,7 @@ def compare(a: Path, b: Path) -> Comparison:
     readers = [FrameReader.open(directory.fields) for directory in directories]
     cases = [directory.case for directory in directories]
     known = all(case.is_file() for case in cases)  # runs that began in Python have no case
-    settings = [_entries(tomllib.loads(case.read_text(encoding="utf-8"))) for case in cases] if known else [{}, {}]
+    settings = [_settings(case) for case in cases] if known else [{}, {}]
     return Comparison(
         (str(a), str(b)),
         (first, second),
@@ -110,14 +111,22 @@ def compare(a: Path, b: Path) -> Comparison:
 
 
 def _result(directory: RunDirectory) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(directory.result.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    found: Any = None
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(directory.result.read_text(encoding="utf-8"))
+    if not isinstance(found, dict) or not {"observables", "digest"} <= found.keys():
         raise CaseError(
             f"{directory.path} has no result: the run has not ended, or it failed",
             remedy=f"complete it with minga run --resume {directory.path}",
-        ) from None
+        )
     return found
+
+
+def _settings(case: Path) -> dict[str, Any]:
+    try:
+        return _entries(tomllib.loads(case.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise CaseError(f"{case} cannot be read: {error}", remedy="restore the file, or run the case again") from error
 
 
 def _entries(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
