@@ -643,7 +643,7 @@ def _each(what: str, given: Any, ndim: int) -> tuple[Any, ...]:
 
 
 def _unit(given: object) -> str:
-    """Return the unit of an axis; raise LayoutError for what is no text."""
+    """Return the unit of an axis; raise LayoutError unless it is a text."""
     if not isinstance(given, str):
         raise LayoutError(
             f"units: {shown(given)} is no text", remedy='write units="m", or one for each axis: ("s", "m")'
