@@ -237,6 +237,16 @@ def test_settings_that_a_plane_cannot_have_are_refused(setting, key):
         mg.run(plane(GLIDER), steps=4, **setting, **STILL)
 
 
+def test_initial_values_that_would_be_cut_off_are_refused():
+    history = mg.run(plane(GLIDER), steps=4, every=2, **STILL)
+    for initial in (history, {"cell": 1}, {"cell": np.array(GLIDER)}, {"cell": lambda y, x: x < y}):
+        with pytest.raises(mg.CaseError, match="an unbounded plane has no shape"):
+            mg.run(plane(GLIDER), steps=4, initial=initial, **STILL)
+    init = {"pattern": history.cell[-1].values, "at": [int(history[axis][0] - 0.5) for axis in ("y", "x")]}
+    longer = mg.run(mg.automaton("B3/S23", None, init=init, boundary="unbounded"), steps=4, **STILL)
+    assert on_the_plane(longer) == cells_of(GLIDER, at=(2, 2))
+
+
 def test_frames_that_do_not_fit_are_refused_with_a_remedy(monkeypatch):
     monkeypatch.setattr("minga.running.growing_frames.total_memory", lambda: 1 << 17)
     with pytest.raises(mg.RunError, match="out="):
