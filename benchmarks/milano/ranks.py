@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from benchmarks.machine import SOURCES
 from minga.lab.cluster import Cluster
+from minga.studies.tinetti import labs
 
 __all__ = ["ROOT", "compile_kernels", "order"]
 
@@ -19,18 +20,19 @@ ROOT: Final = Path(__file__).parent.parent.parent
 
 def order(cluster: Cluster, program: str, content: Mapping[str, Any], ranks: int, mpi: str = "mpich") -> Any:
     """Have so many nodes carry out an order; what rank 0 printed."""
-    done = cluster.run(_words(program, content), ranks=ranks, mpi=mpi, environment={"PYTHONPATH": SOURCES})
-    if done.returncode != 0 or not done.stdout.strip():
-        sys.exit(f"the ranks ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return labs.order(
+        cluster, content, mpi=mpi, ranks=ranks, environment={"PYTHONPATH": SOURCES}, timeout=None,
+        program=_module(program),
+    )  # fmt: skip
 
 
 def compile_kernels(program: str, content: Mapping[str, Any]) -> None:
     """One rank outside of the lab: nodes find its kernels in the cache, which would take them a minute each."""
-    done = subprocess.run(_words(program, content), cwd=ROOT, capture_output=True, text=True)
+    words = [sys.executable, "-m", _module(program), json.dumps(content)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
 
 
-def _words(program: str, content: Mapping[str, Any]) -> list[str]:
-    return [sys.executable, "-m", f"benchmarks.milano.{program}", json.dumps(content)]
+def _module(program: str) -> str:
+    return f"benchmarks.milano.{program}"

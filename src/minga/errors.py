@@ -204,8 +204,10 @@ def listed(names: Sequence[str], longest: int = 6) -> str:
     return ", ".join(names[:longest]) + (f" and {len(names) - longest} more" if len(names) > longest else "")
 
 
-def suggest(word: str, options: Iterable[str]) -> str | None:
+def suggest(word: object, options: Iterable[str]) -> str | None:
     """Return the option that was probably meant by ``word``, or None if nothing is close. Case is ignored."""
+    if not isinstance(word, str):
+        return None
     by_folded = {option.casefold(): option for option in options}
     close = difflib.get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None

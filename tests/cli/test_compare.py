@@ -50,6 +50,17 @@ def test_grids_of_other_shapes_are_named(tmp_path: Path) -> None:
     assert json.loads(as_json(found))["fields"][0]["largest"] is None
 
 
+def test_cells_of_different_places_are_not_compared(tmp_path: Path) -> None:
+    for name, at in (("a", 0), ("b", 64)):
+        init = {"pattern": [[1, 1], [1, 1]], "at": [0, at]}
+        model = mg.automaton("B3/S23", (2, 2), init=init, boundary="unbounded")
+        mg.run(model, steps=2, every=2, out=tmp_path / name)
+    found = compare(tmp_path / "a", tmp_path / "b")
+    assert not found.same
+    assert found.fields[0].reason == "points of different coordinates"
+    assert "cell: points of different coordinates" in text(found)
+
+
 def test_one_that_is_no_number_differs(tmp_path: Path) -> None:
     from minga.cli.compare import _field
 
@@ -62,8 +73,18 @@ def test_one_that_is_no_number_differs(tmp_path: Path) -> None:
     assert np.isnan(apart.largest)
 
 
+def test_a_case_that_is_no_toml_is_named(tmp_path: Path) -> None:
+    a = run(tmp_path, "a")
+    (a / "case.toml").write_text("x = [")
+    with pytest.raises(CaseError, match=r"case\.toml cannot be read"):
+        compare(a, a)
+
+
 def test_a_run_without_a_result_is_refused(tmp_path: Path) -> None:
     a = run(tmp_path, "a")
+    (a / "result.json").write_text('{"steps": 3}')
+    with pytest.raises(CaseError, match="has no result"):
+        compare(a, a)
     (a / "result.json").unlink()
     with pytest.raises(CaseError, match="has no result"):
         compare(a, a)

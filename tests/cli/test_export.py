@@ -122,7 +122,7 @@ def test_a_pattern_comes_back_with_rule_torus_and_step(run: Path) -> None:
     assert pattern.position == (-20, -32)
 
 
-@pytest.mark.skipif(shutil.which("bgolly") is None, reason="needs bgolly: install Debian's package golly")
+@pytest.mark.skipif(shutil.which("bgolly") is None, reason="needs bgolly: apt-get install golly")
 def test_golly_goes_on_where_a_run_ended(run: Path) -> None:
     """From step 5 to step 10 on the same torus, cell for cell."""
     assert in_process("export", "run", "--out", "cells.rle", "--frame", "1").status == 0

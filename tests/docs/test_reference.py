@@ -127,7 +127,7 @@ def test_every_observable_of_an_example_is_there(example: str) -> None:
 
 @pytest.mark.slow
 def test_sphinx_builds_the_site_without_warnings() -> None:
-    """Where Sphinx is installed; `make site` installs it in an environment of its own."""
+    """The reference is built with Sphinx, which `make site` installs in an environment of its own."""
     python = ROOT / ".venv-site" / "bin" / "python"
     if not python.exists():
         pytest.skip("needs .venv-site: `make site` makes it")

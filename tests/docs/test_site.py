@@ -66,7 +66,7 @@ def texts() -> list[object]:
 
 
 def kind(text: str) -> str:
-    """What a text block seems to hold."""
+    """The language in which a text block seems to be written."""
     first = next(line for line in text.splitlines() if line.strip())
     if re.match(r"\[+[a-z]\w*(\.\w+)*\]+( +#.*)?$", first) or re.match(r"\w[\w.]* = [\[\"\d{]", first):
         return "toml"

@@ -26,7 +26,7 @@ $$$..**$..**$
 4 6 7 8 0
 5 0 2 5 9
 """
-"""What bgolly 3.3 writes of bunnies, whose first cell is (0, 0), after 64 steps."""
+"""File of bgolly 3.3: the pattern "bunnies", which began with its first cell at (0, 0), after 64 steps."""
 BUNNIES = [[1, 0, 0, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 0, 1, 0], [0, 0, 1, 0, 0, 1, 0, 1], [0, 1, 0, 1, 0, 0, 0, 0]]
 
 
@@ -67,7 +67,7 @@ def test_nothing_and_repeated_squares():
     assert read_macrocell(text).population == blocks.sum()
 
 
-@pytest.mark.skipif(shutil.which("bgolly") is None, reason="needs Golly")
+@pytest.mark.skipif(shutil.which("bgolly") is None, reason="needs bgolly: apt-get install golly")
 def test_golly_reads_what_is_written(tmp_path):
     (tmp_path / "a.mc").write_text(write_macrocell(np.array(BUNNIES, np.uint8), position=(5, -9)))
     command = ["bgolly", "-a", "HashLife", "-m", "64", "-i", "64", "-o", str(tmp_path / "b.mc"), str(tmp_path / "a.mc")]

@@ -157,7 +157,7 @@ def test_a_soup_lies_on_the_first_cells_only():
     assert on_the_plane(run) == set(map(tuple, np.argwhere(grid.cell.values[0]).tolist()))
 
 
-def first_half(comm=None):
+def first_half():
     """An observer that ends a run early, as a signal does."""
 
     class Half(mg.Observer):
@@ -169,11 +169,18 @@ def first_half(comm=None):
     return Half()
 
 
-def test_a_run_in_a_directory_resumes_where_it_was_interrupted(tmp_path):
+def test_a_run_in_a_directory_resumes_on_other_ranks_where_it_was_interrupted(tmp_path):
     model = plane(R_PENTOMINO)
     whole = mg.run(model, steps=300, every=100, out=tmp_path / "whole", **STILL)
-    mg.run(model, steps=300, every=100, out=tmp_path / "cut", observers=[first_half()], **STILL)
-    cut = mg.run(model, steps=300, every=100, out=tmp_path / "cut", resume=True, **STILL)
+
+    def part(ranks, **more):
+        def run(comm):
+            return mg.run(plane(R_PENTOMINO), steps=300, every=100, out=tmp_path / "cut", comm=comm, **more, **STILL)
+
+        return mg.run_virtual(ranks, run)[0]
+
+    part(2, observers=[first_half()])
+    cut = part(3, resume=True)
     assert cut.attrs["digest"] == whole.attrs["digest"]
     assert cut.step.values.tolist() == whole.step.values.tolist() == [0, 100, 200, 300]
     for frame in range(4):
@@ -205,10 +212,39 @@ def test_a_run_ends_with_its_frames_where_memory_does(monkeypatch):
     assert run.cell.values[-1].sum() == run.population.values[-1]
 
 
+@pytest.mark.parametrize("at", [(10**20, 0), (0, -(2**60)), (1.5, 0), (float("nan"), 0), (True, 0), (1, 2, 3), "ab"])
+def test_places_that_no_plane_has_are_refused(at):
+    with pytest.raises(mg.CaseError, match=r"automaton\.init\.at: .*an index for each of 2 axes"):
+        mg.automaton("B3/S23", (3, 3), init={"pattern": GLIDER, "at": at}, boundary="unbounded")
+
+
+def test_a_pattern_far_away_has_exact_coordinates():
+    run = mg.run(plane(GLIDER), steps=4, **STILL)
+    init = {"pattern": GLIDER, "at": [2**48, -(2**48)]}
+    far = mg.run(mg.automaton("B3/S23", (3, 3), init=init, boundary="unbounded"), steps=4, **STILL)
+    assert on_the_plane(far) == {(y + 2**48, x - 2**48) for y, x in on_the_plane(run)}
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1, 1, 1), (-3, 3)])
+def test_shapes_that_no_plane_has_are_refused(shape):
+    with pytest.raises(mg.CaseError, match=r"grid\.shape: .*1 to 4 axes"):
+        mg.automaton("B3/S23", shape, init={"soup": 0.5}, boundary="unbounded")
+
+
 @pytest.mark.parametrize(("setting", "key"), [({"region": {"x": (0, 4)}}, "region"), ({"device": "gpu"}, "device")])
 def test_settings_that_a_plane_cannot_have_are_refused(setting, key):
     with pytest.raises(mg.CaseError, match=key):
         mg.run(plane(GLIDER), steps=4, **setting, **STILL)
+
+
+def test_initial_values_that_would_be_cut_off_are_refused():
+    history = mg.run(plane(GLIDER), steps=4, every=2, **STILL)
+    for initial in (history, {"cell": 1}, {"cell": np.array(GLIDER)}, {"cell": lambda y, x: x < y}):
+        with pytest.raises(mg.CaseError, match="an unbounded plane has no shape"):
+            mg.run(plane(GLIDER), steps=4, initial=initial, **STILL)
+    init = {"pattern": history.cell[-1].values, "at": [int(history[axis][0] - 0.5) for axis in ("y", "x")]}
+    longer = mg.run(mg.automaton("B3/S23", None, init=init, boundary="unbounded"), steps=4, **STILL)
+    assert on_the_plane(longer) == cells_of(GLIDER, at=(2, 2))
 
 
 def test_frames_that_do_not_fit_are_refused_with_a_remedy(monkeypatch):

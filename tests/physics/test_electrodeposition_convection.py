@@ -24,7 +24,7 @@ from .electroconvection_runs import problem, widths
 
 
 def swept(given: np.ndarray, right: np.ndarray, slack: float) -> np.ndarray:
-    """What `positive` makes of a solution, with rows whose diagonals are 0.25 * 3 + 4."""
+    """The result of `positive` for a solution, with rows whose diagonals are 0.25 * 3 + 4."""
     grid = Grid((4, 3), axes=("y", "x"), spacing=0.5)
     lengths = Lengths(grid)
     zero = fixed(0.0)

@@ -77,7 +77,7 @@ def test_deposits_in_the_limit_of_diffusion_are_fractals(seed: int) -> None:
 
 
 def deposited(program: tuple[Part, ...], end: float) -> tuple[dict[str, Any], float]:
-    """What is observed after a program in half a millimetre of copper sulphate, and the roughness of the front: the
+    """Observables at the end of a program in half a millimetre of copper sulphate, and the roughness of the front: the
     standard deviation of the highest metal of each column, in cells."""
     width = 0.5e-3 / 24
     grid = Grid((24, 48), axes=("y", "x"), spacing=(width, width), periodic=(False, True))

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 
 
 def observed(cells: int, **said: Any) -> Any:
-    """What is observed after each step of a run."""
+    """A run observed after each step."""
     grid = validate(GridSettings, {"shape": [cells]}, "grid")
     model = load_model("electrodeposition", {"electrodeposition": {**BATH, **said}}, grid, Path())
     return mg.run(model, model.steps, observe=1)

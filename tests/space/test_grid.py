@@ -217,7 +217,9 @@ def test_a_whole_fraction_of_a_circle_is_periodic(part: int) -> None:
         ({"periodic": "x"}, r"periodic=\(False, True\)"),
         ({"periodic": ("y", "x")}, r"periodic=\(True, True\)"),
         ({"periodic": (0, 3)}, "expected True or False"),
+        ({"periodic": None}, "expected one entry for all axes"),
         ({"units": 3}, "3 is no text"),
+        ({"units": None}, "expected one entry for all axes"),
         ({"units": ("m", None)}, "None is no text"),
     ],
 )

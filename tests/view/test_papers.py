@@ -53,7 +53,10 @@ def test_it_is_written_as_vector_graphics(history: Any, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ({"name": "v"}, "no field or observable over time 'v'"),
+        ({"name": 3}, "no field or observable over time 3"),
         ({"frame": 9}, "no frame 9"),
+        ({"frame": 1.5}, "no frame 1.5"),
+        ({"frame": "last"}, "no frame 'last'"),
         ({"width": 2}, "from 20 to 1000"),
         ({"width": "wide"}, "from 20 to 1000"),
         ({"width": float("nan")}, "from 20 to 1000"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import tomllib
@@ -21,6 +22,8 @@ __all__ = ["Comparison", "Difference", "FieldDifference", "as_json", "compare", 
 
 _MOST_LINES: Final = 24
 """Most differing settings or observables that are printed one by one."""
+_SAME: Final = 1e-9
+"""Relative difference of coordinates that may be rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +50,8 @@ class FieldDifference:
     step
         The step.
     largest
-        Largest magnitude of the difference; NaN if only one of two values is a number; None for grids of unlike shapes.
+        Largest magnitude of the difference; NaN if only one of two values is a number; None if `reason` says why the
+        fields cannot be compared.
     where
         Index of the first cell with the largest difference.
     differing
@@ -55,7 +59,7 @@ class FieldDifference:
     scale
         Largest finite magnitude of the field in both runs.
     reason
-        Why the fields cannot be compared.
+        Why the fields cannot be compared; empty if they can.
     """
 
     name: str
@@ -95,7 +99,7 @@ def compare(a: Path, b: Path) -> Comparison:
     readers = [FrameReader.open(directory.fields) for directory in directories]
     cases = [directory.case for directory in directories]
     known = all(case.is_file() for case in cases)  # runs that began in Python have no case
-    settings = [_entries(tomllib.loads(case.read_text(encoding="utf-8"))) for case in cases] if known else [{}, {}]
+    settings = [_settings(case) for case in cases] if known else [{}, {}]
     return Comparison(
         (str(a), str(b)),
         (first, second),
@@ -107,14 +111,22 @@ def compare(a: Path, b: Path) -> Comparison:
 
 
 def _result(directory: RunDirectory) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(directory.result.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    found: Any = None
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(directory.result.read_text(encoding="utf-8"))
+    if not isinstance(found, dict) or not {"observables", "digest"} <= found.keys():
         raise CaseError(
             f"{directory.path} has no result: the run has not ended, or it failed",
             remedy=f"complete it with minga run --resume {directory.path}",
-        ) from None
+        )
     return found
+
+
+def _settings(case: Path) -> dict[str, Any]:
+    try:
+        return _entries(tomllib.loads(case.read_text(encoding="utf-8")))
+    except ValueError as error:
+        raise CaseError(f"{case} cannot be read: {error}", remedy="restore the file, or run the case again") from error
 
 
 def _entries(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -157,7 +169,17 @@ def _fields(a: FrameReader, b: FrameReader) -> Iterator[FieldDifference]:
     places = a.steps.index(step), b.steps.index(step)
     for name in a.fields:
         if name in b.fields:
-            yield _field(name, step, a.frame(name, places[0]), b.frame(name, places[1]))
+            frames = a.frame(name, places[0]), b.frame(name, places[1])
+            if frames[0].shape == frames[1].shape and not _at_the_same_places(a, b, name):
+                yield FieldDifference(name, step, reason="points of different coordinates")
+            else:
+                yield _field(name, step, *frames)
+
+
+def _at_the_same_places(a: FrameReader, b: FrameReader, name: str) -> bool:
+    """Return True if the points of a field have the same coordinates in both runs, but for rounding."""
+    pairs = zip(a.coordinates(name), b.coordinates(name), strict=True)
+    return all(np.allclose(one.values, other.values, 0.0, _SAME * np.abs(one.values).max()) for one, other in pairs)
 
 
 def _field(name: str, step: int, a: Any, b: Any) -> FieldDifference:

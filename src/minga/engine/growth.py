@@ -21,10 +21,18 @@ __all__ = ["Growth"]
 class Growth:
     """The window of a model on an unbounded plane.
 
-    window    cells of the plane that the model's grid holds
-    reach     distance by which cells that are not 0 spread in one step, at most
-    moved     returns the same model on another window, without cells
-    roomy     returns a window around a box of cells, with room for some steps
+    Attributes
+    ----------
+    window
+        Cells of the plane that the model's grid holds.
+    reach
+        Largest distance by which cells that are not 0 spread in one step.
+    moved
+        Function that returns the same model on another window, without cells.
+    roomy
+        Function that returns a window around a box of cells, with room for some steps.
+    tight
+        Function that returns the smallest window that holds a box of cells.
     """
 
     window: Box

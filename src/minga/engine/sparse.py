@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,11 +33,6 @@ class SparseValues:
         inside = ((self.points >= box.lo) & (self.points < box.hi)).all(axis=1)
         found[tuple((self.points[inside] - box.lo).T)] = self.values[inside]
         return found
-
-    @property
-    def setter(self) -> Callable[[Box], NDArray[Any]]:
-        """Function of a box that returns the values there."""
-        return lambda box: self.within(box)
 
 
 def gather_sparse(engine: Engine, slot: Slot) -> SparseValues:

@@ -70,8 +70,8 @@ class DatasetFrames:
             If there is no such field or frame, or the field has an axis of parameters.
         """
         array, count = self._known(field), self._dataset.sizes[TIME]
-        if not -count <= index < count:
-            raise CaseError(f"the dataset has no frame {index}: it has {count}, numbered from 0")
+        if not isinstance(index, int | np.integer) or not -count <= index < count:
+            raise CaseError(f"the dataset has no frame {index!r}: it has {count}, numbered from 0")
         values: NDArray[Any] = array[(index % count, *at)].values
         return values
 

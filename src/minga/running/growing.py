@@ -170,7 +170,7 @@ def check_options(options: RunOptions) -> None:
         raise CaseError(
             "a part of the cells of an unbounded plane, whose frames are as large as its pattern",
             key="output.region",
-            remedy="leave it out, and select cells by their coordinates: run.cell.sel(x=slice(-50, 50))",
+            remedy="leave it out, and select cells of the result by their coordinates: .sel(x=slice(-50, 50))",
         )
 
 
@@ -183,7 +183,7 @@ def slot_unit(model: Model, slot: Slot) -> tuple[int, ...]:
 def put_sparse(model: Model, engine: Engine, slots: Mapping[str, Slot], values: Mapping[str, SparseValues]) -> None:
     """Set slots to such values; collective."""
     for name, slot in slots.items():
-        engine.set(slot, values[name].shifted([-low for low in _corner(model, slot)]).setter)
+        engine.set(slot, values[name].shifted([-low for low in _corner(model, slot)]).within)
 
 
 def _corner(model: Model, slot: Slot) -> list[int]:

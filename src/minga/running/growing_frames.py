@@ -82,7 +82,7 @@ class GrowingFrames:
         return self._written
 
     def _window(self) -> Box:
-        """Return the smallest window that holds all frames, and the cells with which the run began."""
+        """Return the smallest window that holds all frames; raise RunError if they do not fit in memory."""
         model, whole = self._growing.model, None
         for values in self._growing.frames.values():
             for name, slot in _shown(model).items():

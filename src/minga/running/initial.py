@@ -35,8 +35,15 @@ def with_initial(model: Model, initial: object) -> Model:
     ------
     CaseError
         If the values do not belong to the model, or do not fit its fields, or if steps read levels of the fields that
-        the frames of a dataset do not hold.
+        the frames of a dataset do not hold, or on an unbounded plane.
     """
+    if model.growth is not None:  # values beyond the first window would be lost
+        raise CaseError(
+            "initial: an unbounded plane has no shape that values could fit",
+            key="initial",
+            remedy="give the first cells, and their place, to the model: init={'pattern': run.cell[-1].values, "
+            "'at': [row, column]}",
+        )
     values = _values(model, initial)
     packed = {one.cells.name: one for one in model.packed.values()}
     found: dict[Any, Any] = dict(model.given)

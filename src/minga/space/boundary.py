@@ -151,7 +151,7 @@ def _of_one_axis(value: Any, grid: Grid, name: str) -> Any:
 
 
 def _remedy(given: object) -> str:
-    """Return the remedy for what is no condition: the function of this name, if it is that of one without values."""
+    """Return the remedy for a value that is no condition; for the name of one, a call of its function."""
     plain = {"no_flux": "no_flux()", "reflect": 'reflect("edge")', "antiperiodic": "antiperiodic()"}
     return f"write mg.{plain[given]}" if isinstance(given, str) and given in plain else _REMEDY
 

@@ -625,7 +625,13 @@ def _each(what: str, given: Any, ndim: int) -> tuple[Any, ...]:
     """Return one entry for each axis: ``given`` itself if it has one for each, or a single entry repeated."""
     if isinstance(given, str | float | int | bool | np.number | np.bool_):
         return (given,) * ndim
-    entries = tuple(given)
+    try:
+        entries = tuple(given)
+    except TypeError:
+        raise LayoutError(
+            f"{what}={shown(given)}: expected one entry for all axes, or one for each of {ndim}",
+            remedy=f"leave {what} out, or give a value for it",
+        ) from None
     if len(entries) != ndim:
         raise LayoutError(
             f"{what} needs one entry for each of {ndim} axes; found {len(entries)}",
@@ -637,7 +643,7 @@ def _each(what: str, given: Any, ndim: int) -> tuple[Any, ...]:
 
 
 def _unit(given: object) -> str:
-    """Return the unit of an axis; raise LayoutError for what is no text."""
+    """Return the unit of an axis; raise LayoutError unless it is a text."""
     if not isinstance(given, str):
         raise LayoutError(
             f"units: {shown(given)} is no text", remedy='write units="m", or one for each axis: ("s", "m")'

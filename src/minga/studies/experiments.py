@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from minga.errors import CaseError, LaunchError, RunError
 from minga.launch.implementations import NAMES, Implementation, find_implementation
 
-__all__ = ["Bench", "busy_cores", "left_out", "run_experiment", "summary"]
+__all__ = ["Bench", "Experiment", "busy_cores", "left_out", "run_all", "run_experiment"]
 
 Result = dict[str, Any]
 Value = TypeVar("Value")
@@ -54,6 +54,47 @@ class Bench:
         return there[:1] if self.quick else there, missing
 
 
+Experiment = tuple[str, Callable[[Bench], Result]]
+"""Title and function of an experiment."""
+
+
+def run_all(
+    experiments: Mapping[str, Experiment],
+    names: Sequence[str],
+    bench: Bench,
+    draw: Callable[[str, Result], Path | None],
+    timed: Collection[str] | None = None,
+) -> Result:
+    """Run experiments of a study and return their results as data, with facts about the machine and their duration.
+
+    Parameters
+    ----------
+    experiments
+        All experiments by name.
+    names
+        Names of those to run.
+    bench
+        State shared by them.
+    draw
+        Function that draws the figure of a result, given its name too, and returns its path; None without a figure.
+    timed
+        Names of the experiments that measure times; by default all.
+    """
+    began = time.perf_counter()
+    found: Result = {"emulated": True, "quick": bench.quick, "cores": os.cpu_count(), "experiments": {}}
+    for name in names:
+        title, experiment = experiments[name]
+        bench.say(f"{name} {title} ...")
+        found["experiments"][name] = result = run_experiment(
+            title, experiment, bench, timed=timed is None or name in timed
+        )
+        picture = draw(name, result)
+        if picture is not None:
+            result["picture"] = str(picture)
+        bench.say(_summary(name, result))
+    return found | {"seconds": round(time.perf_counter() - began, 1)}
+
+
 def run_experiment(title: str, experiment: Callable[[Bench], Result], bench: Bench, *, timed: bool = True) -> Result:
     """Run one experiment and return its result with its title and duration.
 
@@ -85,7 +126,7 @@ def run_experiment(title: str, experiment: Callable[[Bench], Result], bench: Ben
     return result
 
 
-def summary(name: str, result: Mapping[str, Any]) -> str:
+def _summary(name: str, result: Mapping[str, Any]) -> str:
     """Return one line about a result: how many of its statements hold, and what was left out."""
     held = sum(map(bool, result["shape"].values()))
     without = result.get("left out", "")

@@ -181,7 +181,7 @@ def test_programs_that_do_not_fit_their_case(said: dict[str, Any], message: str)
 
 @pytest.mark.slow
 def test_steps_end_on_corners_and_the_charge_is_that_of_the_program() -> None:
-    """The first part alone, and then with its repetitions; times are exact."""
+    """Run the first part alone, and then with its repetitions: the times are exact."""
     for program, charge in ((MIXED[:1], 14.0), (MIXED[:2], 14.0 + 16.0)):
         result = run(program=program, time={**TIME, "every": f"{0.7 if charge == 14.0 else 0.35} s", "end": "2.1 s"})
         assert str(result.ended).startswith("the program is complete")

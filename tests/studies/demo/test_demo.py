@@ -57,12 +57,19 @@ def test_a_part_that_fails_is_named_on_the_page(tmp_path: Path) -> None:
     assert "This part failed" in write_page(tmp_path, [outcome], "0").read_text(encoding="utf-8")
 
 
-def test_a_part_that_needs_labs_is_left_out_without_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "finding",
+    [
+        Finding("labs", "note", "not possible: no rights", {"possible": False}),
+        Finding("labs", "ok", "possible without root, no quotas", {"possible": True, "rootless": True, "version": 0}),
+    ],
+)
+def test_a_part_that_needs_labs_is_left_out_without_them(tmp_path: Path, finding: Finding) -> None:
     cluster = next(part for part in PARTS if part.needs_labs)
-    outcome = play(cluster, tmp_path, lambda: Finding("labs", "note", "not possible: no rights", {}))
-    assert outcome.skipped == "not possible: no rights"
+    outcome = play(cluster, tmp_path, lambda: finding)
+    assert outcome.skipped == finding.text
     assert not list(tmp_path.iterdir())
-    assert "not possible: no rights" in write_page(tmp_path, [outcome], "0").read_text(encoding="utf-8")
+    assert finding.text in write_page(tmp_path, [outcome], "0").read_text(encoding="utf-8")
 
 
 def test_parts_are_chosen_by_name() -> None:

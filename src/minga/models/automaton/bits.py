@@ -69,9 +69,8 @@ class Bits:
     def initial(self, cells: Initial | None) -> dict[Slot, Any]:
         """Return the first values of the stored fields, given the cells as a function of a box; None: all 0."""
         start: dict[Slot, Any] = {}
-        for number, plane in enumerate(self.packed.planes) if cells is not None else ():
-            assert cells is not None
-            start[plane.now] = self._first(cells, number)
+        if cells is not None:
+            start = {plane.now: self._first(cells, number) for number, plane in enumerate(self.packed.planes)}
         return start | {
             field.now: values for field, (_, values) in zip(self.packed.row, self.row.fields(), strict=True)
         }

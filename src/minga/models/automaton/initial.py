@@ -63,7 +63,7 @@ class Start:
     def check(self, values: Array, dtype: DType, what: str, whole: bool = False) -> Array:
         """Return `values` as cells of this type; raise CaseError unless each one is a state of the rule.
 
-        Of a `whole` pattern the error says where it is.
+        The error names the place of a wrong value if these are the values of a `whole` pattern.
         """
         if not is_float(dtype) and values.dtype.kind == "f" and not np.equal(values, np.floor(values)).all():
             raise CaseError(f"{what} holds fractions, the cells are {dtype}", key=KEY)

@@ -215,7 +215,7 @@ def _first(
     seed: int,
     placed: tuple[Box, Point] | None,
 ) -> dict[str, Initial]:
-    """Return the first cells of each field by name, on a window if there is one; none for None."""
+    """Return the first cells of each field by name, on a window if there is one; no fields if `init` is None."""
     if init is None:
         return {}
     found = initial_values(init, rule, shape, directory, seed)

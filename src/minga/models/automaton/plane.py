@@ -44,17 +44,27 @@ SHARE: Final = 2
 """Part of the extent of the cells that is the margin of a new window, if that is more."""
 MOST_CELLS: Final = 1 << 36
 """Cells of the largest window."""
+FARTHEST: Final = 1 << 48
+"""Largest index at which a pattern may begin; coordinates are exact there, and after any number of steps."""
 _OBSERVED: Final = ("population", "sum", "residual", "changed", "bounding_box")
 
 
 def first_cells(init: object, shape: tuple[int, ...]) -> tuple[object, Box]:
     """Return the initial cells without the position of their pattern on the plane, and the box on which they lie."""
+    if len(shape) not in MARGIN or min(shape) < 0:
+        raise CaseError(f"found shape {shape}: expected a number of cells for each of 1 to 4 axes", key="grid.shape")
     at = init.get("at") if isinstance(init, Mapping) else None
     if at is None:
         return init, Box.of(shape)
-    whole = isinstance(at, Sequence | np.ndarray) and all(isinstance(n, int | np.integer) for n in at)
+    whole = isinstance(at, Sequence | np.ndarray) and all(
+        isinstance(n, int | np.integer) and not isinstance(n, bool) and abs(int(n)) <= FARTHEST for n in at
+    )
     if not whole or len(at) != len(shape):
-        raise CaseError(f"at = {at!r}: expected an index for each of {len(shape)} axes", key="automaton.init.at")
+        raise CaseError(
+            f"at = {at!r}: expected an index for each of {len(shape)} axes",
+            key="automaton.init.at",
+            remedy=f"write whole numbers from {-FARTHEST} to {FARTHEST}",
+        )
     assert isinstance(init, Mapping)
     return {**init, "at": [0] * len(shape)}, Box.of(shape).shift(tuple(map(int, at)))
 

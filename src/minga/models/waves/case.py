@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +28,7 @@ from minga.models.waves.boundary import (
     faces_of,
 )
 from minga.models.waves.case_medium import FoundMedium, attenuation_of, find_medium
+from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import sampled_boxes
 from minga.models.waves.model import fletcher
 from minga.models.waves.preflight import dispersion_of, notes_of, step_for, warnings_of
@@ -50,7 +50,6 @@ from minga.schema import validate
 __all__ = ["boundary_of", "make", "receivers_of", "wavelet_of"]
 
 KEY: Final = "fletcher.boundary"
-_SOURCE: Final = "fletcher.source."
 _FACES: Final[Mapping[str, Callable[[], Face]]] = {
     "sponge": Sponge, "random": Random, "cpml": Cpml, "free": Free, "release": Release, "rigid": Rigid,
     "periodic": Periodic,
@@ -80,7 +79,7 @@ def make(settings: FletcherSettings, grid: GridSettings, directory: Path, *, sam
     sources: list[Source] = []
     domain = domain_of(found.shape, found.spacing, faces)
     for number, source in enumerate(settings.sources):
-        with keys_of_source(f"fletcher.sources[{number}]"):
+        with keys_of(f"fletcher.sources[{number}]", instead_of="fletcher.source"):
             made = _source(source, number, dt, found, directory)
             # This raises for a source on a free surface.
             plane_box(made, domain) if isinstance(made, PlaneSource) else made.placed(domain)
@@ -178,17 +177,6 @@ def _layers(said: BoundarySettings, faces: bool) -> dict[str, Face]:
         "cpml": lambda width: Cpml(width, experimental=said.experimental),
     }
     return {name: made[name](width) for name, width in given.items()}
-
-
-@contextmanager
-def keys_of_source(key: str) -> Iterator[None]:
-    """Name the keys of errors of a source by the entry of the case that describes it."""
-    try:
-        yield
-    except CaseError as error:
-        if error.key is not None and error.key.startswith(_SOURCE):
-            error.key = f"{key}.{error.key.removeprefix(_SOURCE)}"
-        raise
 
 
 def _source(settings: SourceSettings, number: int, dt: float, found: FoundMedium, directory: Path) -> Source:

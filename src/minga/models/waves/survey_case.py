@@ -15,7 +15,7 @@ from minga.case.settings import GridSettings
 from minga.errors import CaseError
 from minga.models.waves.case import receivers_of, wavelet_of
 from minga.models.waves.elastic.settings import ElasticSettings
-from minga.models.waves.elastic.waves import keys_of
+from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import Sampler
 from minga.models.waves.preflight import step_for, warnings_of
 from minga.models.waves.receivers import Receivers

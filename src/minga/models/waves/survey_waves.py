@@ -18,7 +18,7 @@ from minga.models.waves.elastic.layout import components
 from minga.models.waves.elastic.medium import ElasticMedium
 from minga.models.waves.elastic.receivers import check_quantities
 from minga.models.waves.elastic.settings import ElasticSettings
-from minga.models.waves.elastic.waves import keys_of
+from minga.models.waves.keys import keys_of
 from minga.models.waves.medium import Medium
 from minga.models.waves.preflight import dispersion_of, notes_of
 from minga.models.waves.settings import FletcherSettings

@@ -22,7 +22,7 @@ from minga.view.report.solids import solid_section
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["write_page"]
+__all__ = ["headline", "write_page"]
 
 
 @dataclass(frozen=True, slots=True)

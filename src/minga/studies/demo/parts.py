@@ -60,7 +60,7 @@ class Part:
     changes
         Commands to try next, each with its effect.
     needs_labs
-        Whether this machine must allow clusters in a box.
+        Whether this machine must allow clusters in a box with CPU quotas.
     """
 
     name: str

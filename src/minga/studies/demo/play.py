@@ -52,7 +52,7 @@ def play(part: Part, directory: Path, possible: Callable[[], Finding] = labs) ->
     """Run the commands of a part; each writes to its own directory, and what it says to a file beside it."""
     if part.needs_labs:
         finding = possible()
-        if finding.state != "ok":
+        if not finding.data.get("version"):  # no labs, or labs without quotas, in which all machines are equal
             return Outcome(part, (), 0.0, skipped=finding.text)
     began = time.perf_counter()
     runs: list[Path] = []

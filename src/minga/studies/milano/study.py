@@ -7,14 +7,12 @@ and its errors are listed.
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from minga.studies import report
-from minga.studies.experiments import Bench, run_experiment, summary
+from minga.studies.experiments import Bench, Experiment, run_all
 from minga.studies.figures import draw_panels
 from minga.studies.milano import errors, labs, sweeps
 
@@ -23,7 +21,7 @@ __all__ = ["EXPERIMENTS", "NAMES", "draw", "measure", "page"]
 Say = Callable[[str], None]
 Result = dict[str, Any]
 
-EXPERIMENTS: Final[Mapping[str, tuple[str, Callable[[Bench], Result]]]] = {
+EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     "table-1": ("Differences between one process and several, %", sweeps.table_1),
     "table-2": ("Sweeps on 50 planes, here (there)", sweeps.TABLES["table-2"]),
     "table-3": ("Sweeps on 100 planes, here (there)", sweeps.TABLES["table-3"]),
@@ -64,23 +62,18 @@ def measure(names: Sequence[str], say: Say, pictures: Path | None, *, quick: boo
     quick
         Whether to reduce the extent.
     """
-    began = time.perf_counter()
-    bench = Bench(say, quick=quick)
-    found: Result = {"emulated": True, "quick": quick, "cores": os.cpu_count(), "experiments": {}}
-    for name in names:
-        title, experiment = EXPERIMENTS[name]
-        say(f"{name} {title} ...")
-        result = run_experiment(title, experiment, bench, timed=name in TIMED)
+
+    def drawn(name: str, result: Result) -> Path | None:
         places = result.pop("draw", None)
-        if pictures is not None and places is not None:
-            path = pictures / f"milano-{name}.png"
-            places(path, f"{_words(name)}: {title.lower()}, %")
-            result["picture"] = str(path)
-        elif pictures is not None and "panels" in result:
-            result["picture"] = str(draw(name, result, pictures))
-        found["experiments"][name] = result
-        say(summary(name, result))
-    return found | {"seconds": round(time.perf_counter() - began, 1)}
+        if pictures is None or "panels" not in result:
+            return None
+        if places is None:
+            return draw(name, result, pictures)
+        path = pictures / f"milano-{name}.png"
+        places(path, f"{_words(name)}: {result['title'].lower()}, %")
+        return path
+
+    return run_all(EXPERIMENTS, names, Bench(say, quick=quick), drawn, TIMED)
 
 
 def draw(name: str, result: Mapping[str, Any], pictures: Path) -> Path:

@@ -94,7 +94,7 @@ def order(
     mpi: str,
     ranks: int | None = None,
     environment: Mapping[str, str] | None = None,
-    timeout: float = 900.0,
+    timeout: float | None = 900.0,
     program: str = "minga.studies.tinetti.ranks",
 ) -> Any:
     """Run an order on ranks on the nodes.
@@ -112,7 +112,7 @@ def order(
     environment
         Additional environment variables.
     timeout
-        Time limit, s.
+        Time limit, s; None for no limit.
     program
         Module that each rank runs.
 

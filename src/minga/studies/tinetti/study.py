@@ -6,14 +6,12 @@ study's statements about its figures are checked; where today's networks differ,
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from minga.studies import report
-from minga.studies.experiments import Bench, run_experiment, summary
+from minga.studies.experiments import Bench, Experiment, run_all
 from minga.studies.figures import draw_panels
 from minga.studies.tinetti import broadcasts, messages, work
 from minga.studies.tinetti.labs import check_quotas
@@ -23,7 +21,7 @@ __all__ = ["EXPERIMENTS", "NAMES", "draw", "measure", "page"]
 Say = Callable[[str], None]
 Result = dict[str, Any]
 
-EXPERIMENTS: Final[Mapping[str, tuple[str, Callable[[Bench], Result]]]] = {
+EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     "E1": ("Figs. C.6, C.7. PVM through its daemons, XDR", messages.daemon_xdr),
     "E2": ("Figs. C.8, C.9. PVM through its daemons, translated", messages.daemon_translated),
     "E3": ("Figs. C.10, C.11. PVM from task to task, XDR", messages.direct_xdr),
@@ -68,17 +66,11 @@ def measure(names: Sequence[str], say: Say, pictures: Path | None, *, quick: boo
         If no lab can be built here.
     """
     check_quotas()
-    began = time.perf_counter()
-    bench = Bench(say, quick=quick)
-    found: Result = {"emulated": True, "quick": quick, "cores": os.cpu_count(), "experiments": {}}
-    for name in names:
-        title, experiment = EXPERIMENTS[name]
-        say(f"{name} {title} ...")
-        found["experiments"][name] = result = run_experiment(title, experiment, bench)
-        if pictures is not None and result.get("panels"):
-            result["picture"] = str(draw(name, result, pictures))
-        say(summary(name, result))
-    return found | {"seconds": round(time.perf_counter() - began, 1)}
+
+    def drawn(name: str, result: Result) -> Path | None:
+        return draw(name, result, pictures) if pictures is not None and result.get("panels") else None
+
+    return run_all(EXPERIMENTS, names, Bench(say, quick=quick), drawn)
 
 
 def draw(name: str, result: Mapping[str, Any], pictures: Path) -> Path:

@@ -16,7 +16,7 @@ SHOWN = 24
 
 
 def _number(text: object) -> int:
-    """Return the number of soups; raise CaseError for what is none."""
+    """Return the number of soups; raise CaseError for text that is not a whole number."""
     from minga.errors import CaseError
 
     try:

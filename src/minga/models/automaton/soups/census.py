@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
@@ -178,25 +179,25 @@ def census(
 
 
 def _results(search: Search, batches: Iterable[range], workers: int) -> Iterator[list[tuple[int, Mapping[str, int]]]]:
+    of_batch = partial(_of_batch, search)
     if workers == 1:
-        laboratory = _laboratory(search)
-        yield from (_of_batch(search, batch, laboratory) for batch in batches)
+        yield from map(of_batch, batches)
         return
     import multiprocessing
 
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        yield from pool.map(_of_batch, [search] * len(list(batches)), batches)
+        yield from pool.map(of_batch, batches)
 
 
-def _of_batch(
-    search: Search, numbers: range, laboratory: Laboratory | None = None
-) -> list[tuple[int, Mapping[str, int]]]:
-    known = laboratory or _laboratory(search)
-    return [(number, run_soup(search, number, known)) for number in numbers]
+def _of_batch(search: Search, numbers: range) -> list[tuple[int, Mapping[str, int]]]:
+    laboratory = _laboratory(search.rule)
+    return [(number, run_soup(search, number, laboratory)) for number in numbers]
 
 
-def _laboratory(search: Search) -> Laboratory:
-    plain = parse_birth_survival(search.rule)
+@lru_cache(maxsize=1)
+def _laboratory(rule: str) -> Laboratory:
+    """Return the laboratory of this process."""
+    plain = parse_birth_survival(rule)
     assert plain is not None
     return Laboratory(plain.birth, plain.survival)
 
@@ -231,10 +232,9 @@ def run_soup(search: Search, number: int, laboratory: Laboratory) -> Mapping[str
     """
     cells = cells_of_soup(search, number)
     model = automaton(search.rule, cells.shape, init=cells, boundary="unbounded")
-    growing, watcher = Growing(model), _Ash(laboratory)
-    watcher.growing = growing
+    watcher = _Ash(laboratory)
     options = RunOptions.of(steps=search.steps)
-    execute(model, SerialComm(), options, (), [watcher], growing=growing)
+    execute(model, SerialComm(), options, (), [watcher], growing=Growing(model))
     return watcher.found or {UNSETTLED: 1}
 
 
@@ -242,7 +242,6 @@ class _Ash(Observer):
     """Observer that ends the run of a soup when only known objects are left."""
 
     schedule = Schedule(steps=LOOKS)
-    growing: Growing
 
     def __init__(self, laboratory: Laboratory) -> None:
         self._laboratory = laboratory
@@ -251,7 +250,7 @@ class _Ash(Observer):
 
     def observe(self, simulation: Simulation) -> None:
         """Compare the cells with those that the objects of the last look would have become."""
-        points = sparse_cells(self.growing.model, simulation.engine, "cell").points
+        points = sparse_cells(simulation.model, simulation.engine, "cell").points
         now: Cells = frozenset(map(tuple, points.tolist()))
         if not now:
             self.found = {}

@@ -21,7 +21,7 @@ from minga.models.waves.elastic.model import elastic
 from minga.models.waves.elastic.settings import ElasticSettings, ElasticSourceSettings
 from minga.models.waves.elastic.sources import ElasticSource, Explosion, Force, Moment
 from minga.models.waves.elastic.stability import step_limit
-from minga.models.waves.elastic.waves import keys_of
+from minga.models.waves.keys import keys_of
 from minga.models.waves.media import from_volume
 from minga.models.waves.media_files import Volume
 from minga.models.waves.medium import Quantity

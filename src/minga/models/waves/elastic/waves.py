@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,6 +33,7 @@ from minga.models.waves.elastic.receivers import sensors_of
 from minga.models.waves.elastic.sources import ElasticSource, Explosion, check_sources, record_sources
 from minga.models.waves.elastic.stability import step_limit
 from minga.models.waves.elastic.stencils import staggered_weights
+from minga.models.waves.keys import keys_of
 from minga.models.waves.model import Stepping
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.sensors import Sensors
@@ -43,23 +43,12 @@ from minga.space.box import Box
 from minga.space.field import STEP, Field
 from minga.space.grid import Grid
 
-__all__ = ["ElasticWaves", "elastic_stepping", "keys_of", "prepare_elastic"]
+__all__ = ["ElasticWaves", "elastic_stepping", "prepare_elastic"]
 
 Start = Callable[[Box], NDArray[np.float64]] | NDArray[np.float64]
 
 UNITS: Final = {"v": "m s-1", "s": "Pa", "m": "Pa", "l": "Pa", "b": "m3 kg-1"}
 """Units by the first letter of the name."""
-
-
-@contextmanager
-def keys_of(table: str) -> Iterator[None]:
-    """Name the keys of errors by a case's table other than that of Fletcher's waves."""
-    try:
-        yield
-    except CaseError as error:
-        if error.key is not None and error.key.split(".")[0] == "fletcher":
-            error.key = ".".join([table, *error.key.split(".")[1:]])
-        raise
 
 
 @dataclass(frozen=True, slots=True, eq=False)
