@@ -12,8 +12,6 @@ import pytest
 from loading import SCRIPTS, load
 
 ROOT = Path(__file__).parents[1]
-
-
 RELEASE = load(SCRIPTS / "release.py")
 HATCHLING = "needs hatchling: pip install hatchling"
 

@@ -15,8 +15,6 @@ from loading import SCRIPTS, load
 ROOT = Path(__file__).parents[2]
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
 EXPECTED = {"Life": "121", "Gray-Scott": "4017.19 27.08"}
-
-
 PROGRAMS = load(SCRIPTS / "comparison.py").programs()
 CASES = [(system, tool) for system, texts in PROGRAMS.items() for tool in texts]
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from loading import SCRIPTS, load
 
 ROOT = Path(__file__).parents[2]
-
-
 SCRIPT = load(SCRIPTS / "verification.py")
 CONTENT = json.loads(SCRIPT.STORED.read_text())
 
