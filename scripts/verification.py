@@ -130,8 +130,8 @@ SECTIONS = {
         (
             "A p+n diode of silicon (p 1e18, 1 um; n 1e15, 100 um), `si-1`, and a p-i-n diode of InGaAs, by an"
             " independent finite-volume program with complex-step derivatives and refined solutions on the same nodes."
-            " DEVSIM 2.11.2 agrees in 8 to 9 digits of C, and of G under forward bias; in reverse bias its G has few digits, as its"
-            " oscillations are solved in double precision."
+            " DEVSIM 2.11.2 agrees in 8 to 9 digits of C, and of G under forward bias; in reverse bias its G has few"
+            " digits, as its oscillations are solved in double precision."
         ),
     ),
     "photodiode: transients": (

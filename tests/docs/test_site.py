@@ -77,7 +77,7 @@ def language(text: str) -> str:
 
 @pytest.mark.parametrize("text", texts())
 def test_a_text_block_is_valid(text: str) -> None:
-    """Python of other programs compiles, TOML is TOML, and commands of minga have the options they are given."""
+    """Compile Python, parse TOML, and look up the commands of minga and their options."""
     if language(text) == "python":
         ast.parse(text)
     elif language(text) == "toml" and "..." not in text:
