@@ -6,7 +6,7 @@
 # make verification   electrodeposition, photodiodes and equations beside published numbers, slow tests too: docs/verification.md
 # make bench     measure, and store the numbers in benchmarks/results
 # make bench-check   two minutes: compare ratios with those that are stored for this processor's family
-# make bench-automata   the same for cellular automata, beside Golly, CellPyLib and CAX
+# make bench-automata   cellular automata beside Golly, CellPyLib and CAX
 # make bench-waves   waves beside Devito and gcc, and snapshots written while they are computed
 # make bench-seismics   shots and gradients of waves beside Devito
 # make bench-pde    equations from text beside py-pde and Devito
@@ -14,14 +14,14 @@
 # make bench-growth the growth of a deposit to the anode, beside the sources in OLDER if given
 # make bench-photodiode   photodiodes: minga beside DEVSIM
 # make bench-gpu   the engine on a GPU, each schedule of a kernel apart
-# make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
-# make bench-lab   the same on clusters in a box, about ten minutes
+# make bench-lab   runs on clusters in a box, about ten minutes
 # make bench-matmul    products of matrices on unequal nodes beside ScaLAPACK, SUMMA and Dask, ten minutes
 # make bench-network   messages on a cluster in a box beside NetPIPE, the Intel MPI Benchmarks and PVM
 # make bench-bounanos   pointwise drift-diffusion on nodes of a cluster in a box, beside its emulation, half an hour
 # make bench-reliability   kill runs and lose hosts hundreds of times, and count what came of it, an hour
 # make bench-milano   a paper on relaxation: sweeps on blocks, and 14 nodes of a cluster in a box, most of an hour
 # make bench-tinetti   Tinetti's study of local networks in clusters in a box, half an hour
+# make fuzz      feed broken files and texts to all parsers, a minute each (FUZZ_SECONDS=60)
 # make mpi-environments   Open MPI and Intel MPI beside MPICH, for labs and their tests
 # make gallery   draw the pictures of docs/gallery.md and docs/comparison.md again
 # make site      the documentation as a site, build/site/index.html
@@ -207,7 +207,7 @@ site: .venv-site/.ready
 	.venv-site/bin/python scripts/site.py
 
 clean:
-	rm -rf .venv .venv-peers .venv-waves .venv-pde .venv-site .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-peers .venv-matmul .venv-waves .venv-pde .venv-site .venv-fuzz .venv-openmpi .venv-impi build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 EXPORT = uv export --frozen --quiet --no-emit-project --no-header --no-annotate --format requirements-txt --group build

@@ -2,6 +2,8 @@
 
 import re
 
+from pygments.lexers.shell import BashLexer
+
 import minga
 
 project = "minga"
@@ -36,12 +38,13 @@ pygments_dark_style = "monokai"
 
 
 def _keep_bars(app, what, name, obj, options, lines):
-    """Absolute values, |x|, are no substitutions."""
+    """Escape bars, so that absolute values such as |x| are not read as substitutions."""
     for number, line in enumerate(lines):
         parts = re.split(r"(`[^`]*`)", line)
         lines[number] = "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)
 
 
 def setup(app):
-    """Connect what docstrings need."""
+    """Connect the handler of docstrings, and colour console blocks as shell: they have no prompt before commands."""
     app.connect("autodoc-process-docstring", _keep_bars)
+    app.add_lexer("console", BashLexer)

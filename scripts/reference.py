@@ -17,8 +17,8 @@ from minga.api import PUBLIC
 from minga.case.examples import examples
 from minga.case.settings import GridSettings
 from minga.case.spec import GROUP, model_spec
-from minga.cli import flags
 from minga.cli.case import read_case
+from minga.cli.flags import help_text
 from minga.cli.main import app
 from minga.models.waves.survey_settings import SurveySettings
 from minga.options import RunOptions
@@ -46,7 +46,7 @@ def public_names(module: str) -> list[str]:
 
 
 def commands() -> dict[str, Any]:
-    """Return each command, and each command of a group, by the words that call it."""
+    """Return each command, and each command of a group, by its full name, such as `minga lab run`."""
     root = typer.main.get_command(app)
     context: Any = root.make_context("minga", [], resilient_parsing=True)
     return dict(_commands_of(root, context, "minga"))
@@ -75,7 +75,7 @@ def observables() -> dict[str, dict[str, tuple[str, str]]]:
     for model in names(GROUP):
         if model in TABLES:
             table = getattr(import_module(f"minga.models.{model}.units"), TABLES[model])
-            found[model] = {n: ("1", said) if isinstance(said, str) else said for n, said in table.items()}
+            found[model] = {n: ("1", entry) if isinstance(entry, str) else entry for n, entry in table.items()}
         else:
             found[model] = _of_examples(model)
     return found
@@ -90,10 +90,10 @@ def _of_examples(model: str) -> dict[str, tuple[str, str]]:
         case = read_case(example).model
         fields = [f.name for f in case.fields]
         for name in case.observables:
-            unit, words = case.quantities.get(name, ("1", ""))
+            unit, meaning = case.quantities.get(name, ("1", ""))
             field = max((f for f in fields if name.endswith(f"_{f}")), key=len, default="")
             key = f"{name.removesuffix(field)}*" if field else name
-            found[key] = unit, re.sub(rf"\b{re.escape(field)}\b", "*", words) if field else words
+            found[key] = unit, re.sub(rf"\b{re.escape(field)}\b", "*", meaning) if field else meaning
     return found
 
 
@@ -138,20 +138,20 @@ def _first_paragraph(text: str) -> str:
     return " ".join(inspect.cleandoc(text).split("\n\n")[0].split())
 
 
-def _commands_of(group: Any, context: Any, words: str) -> Iterator[tuple[str, Any]]:
+def _commands_of(group: Any, context: Any, path: str) -> Iterator[tuple[str, Any]]:
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if command is None or command.hidden:
             continue
-        yield f"{words} {name}", command
+        yield f"{path} {name}", command
         if hasattr(command, "list_commands"):
-            yield from _commands_of(command, context, f"{words} {name}")
+            yield from _commands_of(command, context, f"{path} {name}")
 
 
 def _commands_page() -> str:
     lines = ["# Commands", "", "Every command prints this help with `--help`.", ""]
-    for words, command in commands().items():
-        lines += [f"{'##' if words.count(' ') == 1 else '###'} {words}", "", _text(command.help or ""), ""]
+    for name, command in commands().items():
+        lines += [f"{'##' if name.count(' ') == 1 else '###'} {name}", "", _text(command.help or ""), ""]
         rows = [_parameter(p) for p in command.params if not getattr(p, "hidden", False)]
         if rows:
             lines += ["| argument or option | default | meaning |", "|---|---|---|", *rows, ""]
@@ -160,14 +160,11 @@ def _commands_page() -> str:
 
 def _parameter(parameter: Any) -> str:
     """Return the row of an argument or option."""
-    said = getattr(parameter, "help", None) or ""
-    if said.startswith(flags._MARK):
-        said = flags._described(said.removeprefix(flags._MARK))
     argument = parameter.param_type_name == "argument"
     spelled = parameter.name.upper() if argument else ", ".join([*parameter.opts, *parameter.secondary_opts])
     plain = parameter.default not in (None, False, (), []) and not callable(parameter.default)
     default = "required" if parameter.required else f"`{parameter.default}`" if plain else ""
-    return _row(f"`{spelled}`", default, said)
+    return _row(f"`{spelled}`", default, help_text(parameter))
 
 
 def _entries_of(kind: Any, prefix: str) -> dict[str, tuple[str, str, str]]:
@@ -176,13 +173,13 @@ def _entries_of(kind: Any, prefix: str) -> dict[str, tuple[str, str, str]]:
 
 
 def _walk(
-    root: Schema, table: Schema, prefix: str, said: Mapping[str, str], outer: tuple[str, ...] = ()
+    root: Schema, table: Schema, prefix: str, meanings: Mapping[str, str], outer: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, Any]]:
-    """Yield the entries of a table and of the tables within it; `outer` are the tables around it, by their names."""
+    """Yield the entries of a table and of the tables within it; `outer` names the tables around it."""
     for name, entry in table.get("properties", {}).items():
         key = f"{prefix}.{name}".lstrip(".")
         inner = list(dict.fromkeys(_tables(root, entry)))
-        about = entry.get("description") or said.get(name, "")
+        about = entry.get("description") or meanings.get(name, "")
         if inner and not about:
             about = _first_paragraph(root["$defs"][inner[0]].get("description", ""))
         if prefix or not inner:
@@ -192,8 +189,8 @@ def _walk(
                 continue
             within = root["$defs"][reference]
             lists = "[]" if entry.get("type") == "array" or _listed(entry) else ""
-            meanings = _attributes(within.get("description", ""))
-            yield from _walk(root, within, key + lists, meanings, (*outer, reference))
+            inside = _attributes(within.get("description", ""))
+            yield from _walk(root, within, key + lists, inside, (*outer, reference))
 
 
 def _choices(entry: Schema) -> list[Schema]:
@@ -250,14 +247,14 @@ def _default(entry: Schema) -> str:
 
 
 def _attributes(doc: str) -> dict[str, str]:
-    """Return what a docstring says of attributes or parameters, by name."""
+    """Return the meanings of the attributes or parameters of a docstring by name."""
     parts = re.split(r"^([A-Z][a-z]+)\n-{3,}$", inspect.cleandoc(doc), flags=re.MULTILINE)
     found: dict[str, str] = {}
     for heading, text in zip(parts[1::2], parts[2::2], strict=True):
         if heading in ("Attributes", "Parameters"):
             for match in re.finditer(r"^(\w[^\n]*)\n((?:[ \t]+[^\n]*\n?|\n(?=[ \t]))+)", text, re.MULTILINE):
-                words = " ".join(match[2].split())
-                found |= {name.strip(): words for name in match[1].partition(" : ")[0].split(",")}
+                meaning = " ".join(match[2].split())
+                found |= {name.strip(): meaning for name in match[1].partition(" : ")[0].split(",")}
     return found
 
 
@@ -270,8 +267,8 @@ def _cases_page() -> str:
     about = {name: model_spec(name).description for name in names(GROUP)}
     for model in (None, *about, "survey"):
         lines += [f"## {'Every case' if model is None else model}", ""]
-        words = "the table of `minga survey`" if model == "survey" else about.get(model or "", "tables of all models")
-        lines += [f"{words[0].upper()}{words[1:]}.", ""]
+        text = "the table of `minga survey`" if model == "survey" else about.get(model or "", "tables of all models")
+        lines += [f"{text[0].upper()}{text[1:]}.", ""]
         lines += ["| entry | values | default | meaning |", "|---|---|---|---|"]
         lines += [_row(f"`{key}`", *rest) for key, rest in entries(model).items()]
         lines += [""]
@@ -286,7 +283,7 @@ def _observables_page() -> str:
     ]
     for model, found in observables().items():
         lines += [f"## {model}", "", "| observable | unit | meaning |", "|---|---|---|"]
-        lines += [_row(f"`{name}`", unit, words.replace("{}", "*")) for name, (unit, words) in found.items()]
+        lines += [_row(f"`{name}`", unit, meaning.replace("{}", "*")) for name, (unit, meaning) in found.items()]
         lines += [""]
     return "\n".join(lines)
 

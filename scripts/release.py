@@ -29,7 +29,7 @@ NEEDED: Final = (
     "src/minga/examples/zn-cell.toml", "src/minga/examples/patterns/acorn.rle", "tests/conftest.py", "docs/index.md",
     "benchmarks/results/verification.json",
 )  # fmt: skip
-"""Files without which a source distribution would not do what it should; there are many more."""
+"""Some of the files that `make demo` and `make test` need in a source distribution."""
 
 
 class Refused(Exception):
@@ -96,7 +96,7 @@ def build(root: Path) -> tuple[Path, Path]:
 
 
 def faults(wheel: Path, sdist: Path, version: str) -> list[str]:
-    """Return what is wrong with the files of a release."""
+    """Return the faults of the files of a release, one sentence each."""
     found = [f"{path.name} is not of version {version}" for path in (wheel, sdist) if f"-{version}" not in path.name]
     with zipfile.ZipFile(wheel) as archive:
         inside = archive.namelist()
@@ -142,8 +142,8 @@ def copy_of(root: Path, place: Path) -> Path:
     return place
 
 
-def _git(root: Path, *words: str) -> str:
-    return subprocess.run(["git", *words], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+def _git(root: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def release(root: Path, version: str, *, dry: bool) -> None:

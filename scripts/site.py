@@ -21,8 +21,8 @@ DOCS: Final = ROOT / "docs"
 SOURCE: Final = ROOT / "build" / "site-source"
 SITE: Final = ROOT / "build" / "site"
 PROJECT: Final = {"README.md": "overview.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md",
-                  "SECURITY.md": "security-policy.md", "LICENSE": "license.md"}  # fmt: skip
-"""Files outside of docs/ that are pages of the site."""
+                  "SECURITY.md": "security-policy.md"}  # fmt: skip
+"""Names of pages of the site by the files outside of docs/ that they are made from."""
 _LINK: Final = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
 
 
@@ -42,8 +42,7 @@ def assemble() -> None:
     shutil.rmtree(SOURCE, ignore_errors=True)
     shutil.copytree(DOCS, SOURCE, ignore=shutil.ignore_patterns("requirements.txt"))
     for name, page in PROJECT.items():
-        if name.endswith(".md"):
-            shutil.copy(ROOT / name, SOURCE / page)
+        shutil.copy(ROOT / name, SOURCE / page)
     for path in SOURCE.rglob("*.md"):
         original = DOCS / path.relative_to(SOURCE)
         if not original.exists():
@@ -78,20 +77,19 @@ def _tree(caption: str, pages: list[tuple[str, str]]) -> str:
 
 
 def _moved(match: re.Match[str], original: Path, page: Path) -> str:
-    """Return a link of a page as it is in the site; a file that is not part of the site is only named."""
+    """Return a link of a page as it is in the site; a file that is not a page is copied into the site."""
     begin, target, anchor, end = match.groups()
     meant = Path(os.path.normpath(original.parent / target))
     if meant.is_relative_to(DOCS):
         new = SOURCE / meant.relative_to(DOCS)
         if meant.is_dir():
             new /= "README.md"
-    elif meant.is_relative_to(ROOT) and str(meant.relative_to(ROOT)) in PROJECT and meant.suffix == ".md":
-        new = SOURCE / PROJECT[str(meant.relative_to(ROOT))]
+    elif (name := os.path.relpath(meant, ROOT)) in PROJECT:
+        new = SOURCE / PROJECT[name]
     elif meant.exists():
-        kept = SOURCE / "files" / meant.relative_to(ROOT)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(meant, kept)
-        new = kept
+        new = SOURCE / "files" / meant.relative_to(ROOT)
+        new.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(meant, new)
     else:
         new = page.parent / target
     return f"{begin}{os.path.relpath(new, page.parent)}{anchor or ''}{end}"
@@ -102,7 +100,7 @@ def build() -> int:
     shutil.rmtree(SITE, ignore_errors=True)
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", "-d",
                str(ROOT / "build" / "site-doctrees"), str(SOURCE), str(SITE)]  # fmt: skip
-    return subprocess.run(command, env={**os.environ, "PYTHONPATH": os.environ.get("PYTHONPATH", "")}).returncode
+    return subprocess.run(command, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -107,8 +107,7 @@ SECTIONS = {
         "Photodiodes: an avalanche photodiode",
         (
             "Currents without ionisation by DEVSIM in extended precision on the same nodes; gains, breakdown and"
-            " punch-through by a program of finite volumes written apart, and by integrals of the ionisation"
-            " coefficients."
+            " punch-through by an independent finite-volume program, and by integrals of the ionisation coefficients."
         ),
     ),
     "photodiode: barriers": (
@@ -124,23 +123,23 @@ SECTIONS = {
     ),
     "photodiode: orders": (
         "Photodiodes: orders",
-        "A potential of our choice, and the doping that solves Poisson's equation with it; on 51 and 101 nodes.",
+        "A prescribed potential, and the doping with which it solves Poisson's equation; on 51 and 101 nodes.",
     ),
     "photodiode: admittance and response": (
         "Photodiodes: admittance and response",
         (
-            "A p+n diode of silicon (p 1e18, 1 um; n 1e15, 100 um), `si-1`, and a p-i-n diode of InGaAs, by a program"
-            " of finite volumes with complex-step derivatives and refined solutions on the same nodes. DEVSIM 2.11.2"
-            " agrees in 8 to 9 digits of C, and of G under forward bias; in reverse bias its G has few digits, as its"
-            " oscillations are solved in double precision."
+            "A p+n diode of silicon (p 1e18, 1 um; n 1e15, 100 um), `si-1`, and a p-i-n diode of InGaAs, by an"
+            " independent finite-volume program with complex-step derivatives and refined solutions on the same nodes."
+            " DEVSIM 2.11.2 agrees in 8 to 9 digits of C, and of G under forward bias; in reverse bias its G has few"
+            " digits, as its oscillations are solved in double precision."
         ),
     ),
     "photodiode: transients": (
         "Photodiodes: transients",
         (
-            "A step of light on a p-i-n diode of InGaAs, and the reverse recovery of a diode of silicon, by a program"
-            " written apart and two step lengths extrapolated. DEVSIM, with backward Euler and two step lengths"
-            " extrapolated, is within 4e-5 of the light step, and gives -0.363121 A/cm2 at 100 ns and the same"
+            "A step of light on a p-i-n diode of InGaAs, and the reverse recovery of a diode of silicon, by an"
+            " independent program, extrapolated from two step lengths. DEVSIM, with backward Euler and the same"
+            " extrapolation, is within 4e-5 of the light step, and gives -0.363121 A/cm2 at 100 ns and the same"
             " crossing of the recovery."
         ),
     ),
@@ -153,7 +152,7 @@ SECTIONS = {
         (
             "McIntyre's F = k M + (1 - k)(2 - 1/M); the recurrence of Hayat, Saleh and Teich for carriers with dead"
             " space, which a Monte Carlo of 3e5 pairs confirms within 1 %; and the profile of the ionisation"
-            " coefficients in `apd`, all by programs written apart."
+            " coefficients in `apd`, all by independent programs."
         ),
     ),
     "photodiode: noise by the adjoint": (
@@ -162,11 +161,11 @@ SECTIONS = {
     ),
     "photodiode: optics": (
         "Photodiodes: reflection and quantum efficiency",
-        "Films by PyPI's tmm 0.2.0, silicon with the indices of Green 2008.",
+        "Films by the package tmm 0.2.0 from PyPI, silicon with the indices of Green 2008.",
     ),
     "photodiode: tunnelling": (
         "Photodiodes: tunnelling",
-        "Kane's coefficients, generation from band to band, and the enhancement of traps by a program written apart.",
+        "Kane's coefficients, generation from band to band, and the enhancement of traps by an independent program.",
     ),
     "equation orders": (
         "Equations from text: orders",
@@ -180,7 +179,7 @@ SECTIONS = {
         (
             "Series, exact waves, and values of other programs: Cole and Hopf for Burgers' equation; 256 modes and"
             " DOP853 for Allen and Cahn; 768 modes for Kuramoto and Sivashinsky; errors of differences of second and"
-            " fourth order, which are known from programs written apart."
+            " fourth order, which are known from independent programs."
         ),
     ),
 }

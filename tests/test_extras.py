@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from minga import extras
+from minga.cli import doctor
 from minga.errors import CaseError
 
 ROOT = Path(__file__).parents[1]
@@ -51,6 +53,20 @@ def test_a_package_that_is_absent_is_named_with_its_extra() -> None:
     with pytest.raises(CaseError, match=r'sparse systems(.|\n)*pip install "minga\[solvers\]"'):
         raise extras.missing("scipy")
     extras.require("xarray")
+
+
+def test_doctor_names_the_packages_of_extras_that_are_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name == "scipy":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return found(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    finding = doctor._packages()
+    assert finding.state == "ok"
+    assert finding.text.endswith('; not installed: scipy (pip install "minga[all]")')
 
 
 @pytest.mark.slow

@@ -2,56 +2,58 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import shutil
-import subprocess
 import tomllib
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from loading import SCRIPTS, load
+
 ROOT = Path(__file__).parents[1]
+RELEASE = load(SCRIPTS / "release.py")
+HATCHLING = "needs hatchling: pip install hatchling"
 
 
-def script(path: Path) -> Any:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def version() -> str:
+    """Return the version that pyproject.toml states."""
+    stated: str = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    return stated
 
 
-RELEASE = script(ROOT / "scripts" / "release.py")
+def with_a_change(folder: Path) -> Path:
+    """Add an unreleased change to the changelog of a folder, which has none just after a release."""
+    path = folder / "CHANGELOG.md"
+    path.write_text(path.read_text().replace("## Unreleased\n", "## Unreleased\n\n- A change.\n", 1))
+    return folder
 
 
 def copied(folder: Path) -> Path:
     for name in ("pyproject.toml", "CHANGELOG.md", "uv.lock", "CITATION.cff"):
         shutil.copy(ROOT / name, folder)
-    return folder
+    return with_a_change(folder)
 
 
 def test_a_version_is_set_everywhere(tmp_path: Path) -> None:
-    assert RELEASE.set_version(copied(tmp_path), "7.1.0", "2031-02-03") == "0.1.0"
-    assert tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]["version"] == "7.1.0"
+    assert RELEASE.set_version(copied(tmp_path), "77.1.0", "2031-02-03") == version()
+    assert tomllib.loads((tmp_path / "pyproject.toml").read_text())["project"]["version"] == "77.1.0"
     locked = tomllib.loads((tmp_path / "uv.lock").read_text())["package"]
-    assert [package["version"] for package in locked if package["name"] == "minga"] == ["7.1.0"]
+    assert [package["version"] for package in locked if package["name"] == "minga"] == ["77.1.0"]
     citation = (tmp_path / "CITATION.cff").read_text()
-    assert "\nversion: 7.1.0\n" in citation
+    assert "\nversion: 77.1.0\n" in citation
     assert "\ndate-released: 2031-02-03\n" in citation
     changelog = (tmp_path / "CHANGELOG.md").read_text()
-    assert re.search(r"^## Unreleased\n\n## 7.1.0 \(2031-02-03\)\n", changelog, re.MULTILINE)
+    assert re.search(r"^## Unreleased\n\n## 77.1.0 \(2031-02-03\)\n", changelog, re.MULTILINE)
     with pytest.raises(RELEASE.Refused, match="no changes under"):
-        RELEASE.set_version(tmp_path, "7.1.1", "2031-02-04")
+        RELEASE.set_version(tmp_path, "77.1.1", "2031-02-04")
 
 
-@pytest.mark.parametrize("version", ["0.1.0", "0.0.9", "0.1.0rc1", "1.0", "v1.0.0", "1.0.0-2"])
-def test_a_version_that_is_not_next_is_refused_and_changes_nothing(version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong", [version(), "0.0.9", f"{version()}rc1", "77.0", "v77.0.0", "77.0.0-2"])
+def test_a_version_that_is_not_next_is_refused_and_changes_nothing(wrong: str, tmp_path: Path) -> None:
     copied(tmp_path)
-    with pytest.raises(RELEASE.Refused):
-        RELEASE.set_version(tmp_path, version, "2031-02-03")
+    with pytest.raises(RELEASE.Refused, match=r"newer|is not a version"):
+        RELEASE.set_version(tmp_path, wrong, "2031-02-03")
     assert (tmp_path / "pyproject.toml").read_text() == (ROOT / "pyproject.toml").read_text()
 
 
@@ -82,8 +84,8 @@ def test_the_locks_are_of_the_dependencies() -> None:
 
 
 def test_the_readme_of_an_index_has_no_relative_links() -> None:
-    pytest.importorskip("hatchling")
-    made = script(ROOT / "hatch_build.py").for_index
+    pytest.importorskip("hatchling", reason=HATCHLING)
+    made = load(ROOT / "hatch_build.py").for_index
     text = (ROOT / "README.md").read_text()
     assert "](docs/" in text
     plain = made(text, None, "1.2.3")
@@ -97,11 +99,14 @@ def test_the_readme_of_an_index_has_no_relative_links() -> None:
 
 
 @pytest.mark.slow
-def test_a_release_is_built_and_checked_in_a_copy() -> None:
-    pytest.importorskip("hatchling")
+def test_a_release_is_built_and_checked_in_a_copy(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("hatchling", reason=HATCHLING)
     if not (ROOT / ".git").exists():
-        pytest.skip("needs git's list of files")
-    command = [RELEASE.sys.executable, ROOT / "scripts" / "release.py", "99.0.0", "--dry-run"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=250)
-    assert done.returncode == 0, done.stderr
-    assert "wheel and source distribution are built and checked" in done.stdout
+        pytest.skip("needs a checkout, whose files git lists: git clone")
+    copy = RELEASE.copy_of
+    monkeypatch.setattr(RELEASE, "copy_of", lambda root, place: with_a_change(copy(root, place)))
+    monkeypatch.setattr("sys.argv", ["release.py", "99.0.0", "--dry-run"])
+    assert RELEASE.main() == 0, capfd.readouterr().err
+    assert "wheel and source distribution are built and checked" in capfd.readouterr().out

@@ -36,7 +36,7 @@ def test_what_is_stored_has_the_papers_shape() -> None:
 
 
 def test_stored_tables_as_markdown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tables of the pages are made from the stored numbers."""
+    """Compare the tables of the pages with those made from the stored results."""
     monkeypatch.syspath_prepend(str(ROOT))
     report = importlib.import_module("benchmarks.milano.report")
     content = json.loads(STORED.read_text())

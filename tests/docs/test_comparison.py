@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import runpy
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from loading import SCRIPTS, load
 
 ROOT = Path(__file__).parents[2]
 PEERS = ROOT / ".venv-peers" / "bin" / "python"
 EXPECTED = {"Life": "121", "Gray-Scott": "4017.19 27.08"}
-
-
-def comparison() -> Any:
-    """The script that draws the page's figures; it knows where the programs are."""
-    spec = importlib.util.spec_from_file_location("comparison", ROOT / "scripts" / "comparison.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PROGRAMS = comparison().programs()
+PROGRAMS = load(SCRIPTS / "comparison.py").programs()
 CASES = [(system, tool) for system, texts in PROGRAMS.items() for tool in texts]
 
 

@@ -102,7 +102,13 @@ def test_commands_of_a_page_run(page: Path, in_tmp_path: Path) -> None:
             assert said.status == 0, f"{block}: {line}\n{said.out}\n{said.err}"
 
 
-def test_links_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target} does not exist"
+def test_numpy_prints_the_number_that_minga_prints(in_tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = []
+    for block in blocks("text", "python"):
+        if block.page.name == "from-numpy.md":
+            Path("block.py").write_text(block.text)
+            runpy.run_path("block.py")
+            printed.append(capsys.readouterr().out)
+    assert len(printed) == 2
+    assert float(printed[0]) > 0
+    assert printed[0] == printed[1]

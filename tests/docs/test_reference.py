@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ import pytest
 from pydantic import BaseModel
 
 from command_line import in_process
+from loading import SCRIPTS, load
 from minga.api import PUBLIC
 from minga.case.spec import GROUP, model_spec
 from minga.cli.case import read_case
@@ -27,13 +27,8 @@ ROOT = Path(__file__).parents[2]
 
 @cache
 def script() -> Any:
-    """The script that makes the pages."""
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "scripts" / "reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """Return the script that makes the pages."""
+    return load(SCRIPTS / "reference.py")
 
 
 @cache
@@ -63,15 +58,15 @@ def test_every_command_and_option_that_help_shows_is_there() -> None:
     parts = re.split(r"^#{2,3} minga (.+)$", page, flags=re.MULTILINE)
     sections = dict(zip(parts[1::2], parts[2::2], strict=True))
     assert set(listed) <= set(sections)
-    for words, text in sections.items():
-        if words.partition(" ")[0] in ("run", "plan", "export", "lab", "submit"):
-            options = set(re.findall(r"\s(--[a-z][\w-]+)", in_process(*words.split(), "--help").out)) - {"--help"}
+    for name, text in sections.items():
+        if name.partition(" ")[0] in ("run", "plan", "export", "lab", "submit"):
+            options = set(re.findall(r"\s(--[a-z][\w-]+)", in_process(*name.split(), "--help").out)) - {"--help"}
             missing = {option for option in options if option not in text}
-            assert not missing, words
+            assert not missing, name
 
 
 def keys(kind: Any, prefix: str, outer: tuple[Any, ...] = ()) -> Iterator[str]:
-    """Keys of a table as the classes of its settings declare them, not its JSON schema; ``outer`` are those around."""
+    """Yield the keys of a table from the classes of its settings, not its JSON schema; ``outer`` surrounds it."""
     for name, field in kind.model_fields.items():
         key = f"{prefix}{field.alias or name}"
         yield key
@@ -97,7 +92,7 @@ def test_every_entry_of_a_model_is_there(model: str) -> None:
 
 
 def test_every_entry_says_what_it_means() -> None:
-    silent = [k for m in (None, *names(GROUP), "survey") for k, (_, _, said) in script().entries(m).items() if not said]
+    silent = [k for m in (None, *names(GROUP), "survey") for k, (*_, text) in script().entries(m).items() if not text]
     assert silent == []
 
 
@@ -130,7 +125,7 @@ def test_sphinx_builds_the_site_without_warnings() -> None:
     """The reference is built with Sphinx, which `make site` installs in an environment of its own."""
     python = ROOT / ".venv-site" / "bin" / "python"
     if not python.exists():
-        pytest.skip("needs .venv-site: `make site` makes it")
+        pytest.skip("needs .venv-site, with Sphinx in it: run `make site` once")
     done = subprocess.run([python, ROOT / "scripts" / "site.py"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     assert (ROOT / "build" / "site" / "index.html").exists()

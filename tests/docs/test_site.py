@@ -1,4 +1,4 @@
-"""The contents name every page once, links and anchors lead somewhere, and text blocks hold what they seem to hold."""
+"""The contents name every page once, links and anchors lead somewhere, and text blocks are valid in their language."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md
 
 
 def prose(page: Path) -> str:
-    """The text of a page without its code."""
+    """Return the text of a page without its code."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     return re.sub(r"`[^`\n]*`", "", text)
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors of the headings of a page, as repository browsers and MyST make them."""
+    """Return the anchors of the headings of a page, as repository browsers and MyST make them."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     found: set[str] = set()
     for heading in re.findall(r"^#+ (.+)$", text, re.MULTILINE):
@@ -65,8 +65,8 @@ def texts() -> list[object]:
     return found
 
 
-def kind(text: str) -> str:
-    """The language in which a text block seems to be written."""
+def language(text: str) -> str:
+    """Return the language of a text block, recognised by its first line: toml, python or other."""
     first = next(line for line in text.splitlines() if line.strip())
     if re.match(r"\[+[a-z]\w*(\.\w+)*\]+( +#.*)?$", first) or re.match(r"\w[\w.]* = [\[\"\d{]", first):
         return "toml"
@@ -76,22 +76,19 @@ def kind(text: str) -> str:
 
 
 @pytest.mark.parametrize("text", texts())
-def test_a_text_block_holds_what_it_seems_to_hold(text: str) -> None:
-    """Python of other programs compiles, TOML is TOML, and commands of minga have the options they are given."""
-    if kind(text) == "python":
+def test_a_text_block_is_valid(text: str) -> None:
+    """Compile Python, parse TOML, and look up the commands of minga and their options."""
+    if language(text) == "python":
         ast.parse(text)
-    elif kind(text) == "toml" and "..." not in text:
+    elif language(text) == "toml" and "..." not in text:
         tomllib.loads(text)
     for command in re.findall(r"^(?:\$ )?minga (.+?)(?:  .*)?$", text, re.MULTILINE):
-        words = command.split(" -- ")[0].partition("#")[0].split()
-        named = [w for w in words[:2] if re.fullmatch(r"[a-z]+", w)]
-        said = in_process(*named, "--help")
-        if said.status != 0 or "COMMAND" not in said.out:
-            said = in_process(named[0], "--help") if said.status != 0 else said
-        assert said.status == 0, command
-        wanted = {w.partition("=")[0] for w in words if w.startswith("--")}
-        if len(named) == 1 or said.out != in_process(named[0], "--help").out:
-            assert {w for w in wanted if w not in said.out} == set(), command
+        arguments = command.split(" -- ")[0].partition("#")[0].split()
+        names = [argument for argument in arguments[:2] if re.fullmatch(r"[a-z]+", argument)]
+        shown = in_process(*names, "--help")
+        assert shown.status == 0, command
+        options = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
+        assert {option for option in options if option not in shown.out} == set(), command
 
 
 def test_every_extra_that_pages_name_exists() -> None:

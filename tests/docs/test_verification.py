@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 from pathlib import Path
-from typing import Any
+
+from loading import SCRIPTS, load
 
 ROOT = Path(__file__).parents[2]
-
-
-def verification() -> Any:
-    """The script that makes the page."""
-    spec = importlib.util.spec_from_file_location("verification", ROOT / "scripts" / "verification.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SCRIPT = verification()
+SCRIPT = load(SCRIPTS / "verification.py")
 CONTENT = json.loads(SCRIPT.STORED.read_text())
 
 

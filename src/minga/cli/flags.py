@@ -10,7 +10,7 @@ from typing import Any, Final
 import typer
 from typer.core import TyperCommand
 
-__all__ = ["FLAGS", "SettingsCommand", "setting"]
+__all__ = ["FLAGS", "SettingsCommand", "help_text", "setting"]
 
 FLAGS: Final[dict[str, tuple[str, ...]]] = {
     "run.ranks": ("-n", "--ranks"),
@@ -36,10 +36,15 @@ class SettingsCommand(TyperCommand):
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Write the help, with the descriptions of the settings."""
         for parameter in self.params:
-            text = getattr(parameter, "help", None) or ""
-            if text.startswith(_MARK):
-                parameter.help = _described(text.removeprefix(_MARK))  # type: ignore[attr-defined]
+            if getattr(parameter, "help", None):
+                parameter.help = help_text(parameter)  # type: ignore[attr-defined]
         super().format_help(ctx, formatter)
+
+
+def help_text(parameter: Any) -> str:
+    """Return the help of an argument or option; if it stands for a setting, the description of the setting."""
+    text = getattr(parameter, "help", None) or ""
+    return _described(text.removeprefix(_MARK)) if text.startswith(_MARK) else text
 
 
 def _described(key: str) -> str:
