@@ -11,6 +11,7 @@ import pytest
 
 from minga import kernel
 from minga.compile import target as targets
+from minga.compile.alternative import Alternative
 from minga.compile.call import Call, run_kernel
 from minga.compile.exact import finish
 from minga.compile.llvm import compile_kernel, print_llvm, scratch_bytes, suggest_tile
@@ -112,6 +113,20 @@ def test_stores_past_the_caches(dtype: str, bits: int) -> None:
         run_kernel(compile_kernel(graph, target=target), (case.lo, case.hi), arrays, case.scalars)
         for expected, found in zip(oracle(case)[0], arrays, strict=True):
             assert same_bits(expected.array, found.array)
+
+
+@pytest.mark.parametrize("width", [1, 7, 8, 33])
+def test_planes_of_kernels_of_three_axes_are_fetched_ahead(width: int) -> None:
+    @kernel
+    def wave(u: Any, old: Any, speed: Any) -> None:
+        around = u[-2, 0, 0] + u[2, 0, 0] + u[0, -1, 0] + u[0, 1, 0] + u[0, 0, -1] + u[0, 0, 1]
+        old[0, 0, 0] = 2 * u[0, 0, 0] - old[0, 0, 0] + speed[0, 0, 0] * around
+
+    target = dataclasses.replace(host_target(), second=0)
+    graph = traced(wave, 3, ["f4"] * 3)
+    assert "llvm.prefetch" in print_llvm(graph, target=target)
+    assert "llvm.prefetch" not in print_llvm(graph, target=target, way=Alternative(prefetch="none"))
+    assert_equal_bits(make_case(graph, (5, 3, width)), on=[target])
 
 
 def test_what_is_read_stays_in_the_caches() -> None:

@@ -13,7 +13,7 @@ from minga.compile.frame import Frame
 from minga.compile.held import Held, access_of
 from minga.compile.ir import Body
 from minga.compile.line import Access, Line
-from minga.compile.prefetch import NextPlanes, edge_reads, exceeds, fetch_ahead, leading_reads
+from minga.compile.prefetch import NextPlanes, edge_reads, exceeds, fetch_ahead, fetches_planes, leading_reads
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
 from minga.compile.schedule import Schedule, is_number, is_small, iterates, may_bypass_caches, may_repeat_cells
 from minga.compile.scratch import Scratch
@@ -231,11 +231,11 @@ class Kernel:
             self._cached_cells(line, begin, count, rows)
 
     def _first_reads(self) -> dict[Stage | None, list[Access]]:
-        """Return the reads that are the first to touch new memory, for kernels with locals.
+        """Return the reads that are the first to touch new memory, for kernels whose next planes are fetched ahead.
 
         They are grouped by the stage in whose loops they are made; the key None is for the loops over cells.
         """
-        if not self.arranged.rings or self.graph.ndim == 1:
+        if not fetches_planes(self.graph):
             return {}
         stages: list[tuple[int, Stage | None, list[Node]]] = [(0, None, self.roots)]
         for stage in (*self.arranged.beside, *self.arranged.ahead):
@@ -337,8 +337,10 @@ class Kernel:
                 end = line.cell = text.add(begin, last)
                 lanes = Lanes(line, width)
                 values = lanes.values(self.values)
+                following = self._following(line, None)
                 with text.loop(done, last, width) as turn:
                     line.cell = text.add(begin, turn)
+                    following.fetch()
                     self._vector(line, turn, rows, width)
                 line.cell = end
                 self._store(lanes, values, last, rows)

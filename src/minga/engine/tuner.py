@@ -25,6 +25,7 @@ import numpy as np
 from minga.compile.alternative import USUAL, WIDTHS, Alternative
 from minga.compile.choices import Choice, choice_key, load_choice, store_choice
 from minga.compile.llvm import Compiled, compile_kernel
+from minga.compile.prefetch import fetches_planes
 from minga.compile.target import host_target
 from minga.compile.vector import usual_lanes
 from minga.engine.backend import KernelCall
@@ -244,8 +245,8 @@ class Tuner:
         return [replace(present.way, vector=width) for width in widths]
 
     def _prefetching(self, present: _Setting) -> list[Alternative]:
-        """Return other ways to fetch data ahead, which concern kernels with locals."""
-        if not any(graph.locals for graph in self._graphs):
+        """Return other ways to fetch data ahead, which concern kernels with locals or of three axes."""
+        if not any(map(fetches_planes, self._graphs)):
             return []
         return [replace(present.way, prefetch="all"), replace(present.way, prefetch="none")]
 
