@@ -3,6 +3,7 @@
 python -m benchmarks                   everything, eight minutes; stores benchmarks/results/core/FAMILY.json, for
                                        the family of this processor, and puts the tables into docs/performance.md
 python -m benchmarks --only jacobi     a part; stores only where --out says
+python -m benchmarks --only jacobi --update   puts the part, with its date, among the stored numbers of the family
 python -m benchmarks --quick           small sizes and few repetitions: numbers that mean nothing
 python -m benchmarks --table           the stored numbers as Markdown, without measuring
 """
@@ -57,6 +58,13 @@ def run(names: Sequence[str], effort: Effort) -> dict[str, object]:
     return measured(items, effort.quick, effort)
 
 
+def among(before: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was stored before with these results in place of earlier ones, each with its date."""
+    anew = {found["name"]: {**found, "date": content["date"][:10]} for found in content["results"]}
+    kept = [anew.pop(found["name"], found) for found in before["results"]]
+    return {**before, "results": [*kept, *anew.values()]}
+
+
 def page(contents: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the tables of all families, the one with their ratios side by side first."""
     beside = [*side_by_side(contents)]
@@ -65,12 +73,16 @@ def page(contents: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def main() -> int:
-    options = asked("benchmarks", "Measure minga beside its peers", ITEMS, f"core/{family()}.json", table=True)
+    options = asked(
+        "benchmarks", "Measure minga beside its peers", ITEMS, f"core/{family()}.json", table=True, update=True
+    )
     if options.table:
         print(markdown(options.before()) if options.out else page(stored("core")), end="")
         return 0
     content = run(options.only, Effort.least() if options.quick else Effort())
     terminal(content)
+    if options.update:
+        content = among(options.before(), content)
     if options.store(content):
         put_into_page("table", page(stored("core")))
     return 0

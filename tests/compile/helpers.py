@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.compile.alternative import USUAL, Alternative
 from minga.compile.call import run_kernel
 from minga.compile.exact import Words
 from minga.compile.llvm import compile_kernel
@@ -139,9 +140,11 @@ def oracle(case: Case) -> tuple[list[BoundArray], dict[str, Words]]:
     return arrays, sums
 
 
-def compiled(case: Case, target: Target, tile: Index | None = None) -> tuple[list[BoundArray], dict[str, Words]]:
+def compiled(
+    case: Case, target: Target, tile: Index | None = None, way: Alternative = USUAL
+) -> tuple[list[BoundArray], dict[str, Words]]:
     arrays = case.copies()
-    kernel = compile_kernel(case.graph, target=target)
+    kernel = compile_kernel(case.graph, target=target, way=way)
     sums = run_kernel(
         kernel, (case.lo, case.hi), arrays, case.scalars,
         shift=case.shift, extent=case.extent, colour=case.colour, tile=tile,
@@ -149,11 +152,13 @@ def compiled(case: Case, target: Target, tile: Index | None = None) -> tuple[lis
     return arrays, sums
 
 
-def assert_equal_bits(case: Case, *, tile: Index | None = None, on: Sequence[Target] | None = None) -> None:
+def assert_equal_bits(
+    case: Case, *, tile: Index | None = None, on: Sequence[Target] | None = None, way: Alternative = USUAL
+) -> None:
     """The compiled kernel leaves the arrays and accumulators that the oracle leaves, on each processor."""
     expected, expected_sums = oracle(case)
     for target in on or targets():
-        found, sums = compiled(case, target, tile)
+        found, sums = compiled(case, target, tile, way)
         for param, a, b in zip(case.graph.params, expected, found, strict=True):
             assert same_bits(a.array, b.array), _difference(param.name, target, a.array, b.array)
         for name, words in expected_sums.items():

@@ -15,15 +15,19 @@ class Alternative:
               concerns kernels with locals or of three axes; in others, prefetching goes only with stores that bypass
               the caches
     stream    True if the stores of boxes that exceed all caches bypass them, where the kernel permits it
+    rows      number of neighbouring rows that small kernels compute together; 0 for what is usually best
     """
 
     vector: int = 0
     prefetch: Literal["large", "all", "none"] = "large"
     stream: bool = True
+    rows: int = 0
 
 
 WIDTHS: Final = 16, 32, 64
 """Bytes of vectors that processors have."""
+ROWS: Final = 1, 4, 8
+"""Numbers of rows that are computed together."""
 PREFETCHING: Final = "large", "all", "none"
 USUAL: Final = Alternative()
 """The alternative that is usually best."""

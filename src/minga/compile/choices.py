@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from minga.compile.alternative import PREFETCHING, WIDTHS, Alternative
+from minga.compile.alternative import PREFETCHING, ROWS, WIDTHS, Alternative
 from minga.compile.cache import Cache, default_cache, object_key
 from minga.compile.target import host_target
 from minga.lang.graph import KernelGraph
@@ -50,6 +50,8 @@ class Choice:
             parts.append(f"prefetch {self.way.prefetch}")
         if not self.way.stream:
             parts.append("stores through the caches")
+        if self.way.rows:
+            parts.append("single rows" if self.way.rows == 1 else f"{self.way.rows} rows together")
         names = ", ".join(self.kernels.values())
         return f"{names} on {self.cells:,} cells: {', '.join(parts)}, {self.gain:.2f} times as fast as the usual way"
 
@@ -105,7 +107,8 @@ def _read(cache: Cache, name: str) -> Choice | None:
 
 def _way(value: Any) -> Alternative:
     way = Alternative(**value)
-    if way.vector not in (0, *WIDTHS) or way.prefetch not in PREFETCHING or not isinstance(way.stream, bool):
+    known = way.vector in (0, *WIDTHS) and way.prefetch in PREFETCHING and way.rows in (0, *ROWS)
+    if not known or not isinstance(way.stream, bool):
         raise ValueError(value)
     return way
 

@@ -15,6 +15,7 @@ from minga.compile.ir import Body
 from minga.compile.line import Access, Line
 from minga.compile.prefetch import NextPlanes, edge_reads, exceeds, fetch_ahead, fetches_planes, leading_reads
 from minga.compile.reduce import CHUNK, fold_function, fold_name, row_bytes
+from minga.compile.rows import may_be_together, together, usual_rows
 from minga.compile.schedule import Schedule, is_number, is_small, iterates, may_bypass_caches, may_repeat_cells
 from minga.compile.scratch import Scratch
 from minga.compile.target import Target
@@ -37,6 +38,8 @@ class Kernel:
     values    roots, in which repeated parts are loops (see repeats.py)
     loops     True if repeated parts of a large kernel become loops
     widths    numbers of cells that are printed as one vector (see vector.py)
+    stores    stores of the rows that are printed at present
+    printed   number of these rows
     repeat    True if cells may be computed twice
     hold      True if a line's last vector is computed first, since no cell may be computed after it was stored
     small     True if the code for a vector may be printed twice
@@ -53,6 +56,7 @@ class Kernel:
         self.lanes = target.lanes
         self.plan = plan
         self.reductions = graph.reductions if reductions else ()
+        self.stores = graph.stores
         self.roots: list[Node] = [store.value for store in graph.stores] + [item.value for item in self.reductions]
         self.arranged = arrange(graph, self.roots)
         self.loops = may_be_vectors(graph, plan) or not plan.parallel
@@ -60,6 +64,7 @@ class Kernel:
         self.values = found or self.roots
         self.widths = widths(graph, plan, way.vector or usual_lanes(graph, target), found)
         self.stream = way.stream and may_bypass_caches(graph, plan) and target.triple.startswith("x86_64")
+        self.rows_at_once, self.printed = self._rows_at_once(way), 1
         self.repeat = may_repeat_cells(graph)
         self.hold = not self.repeat and not iterates(graph)
         self.small = is_small(graph)
@@ -95,6 +100,9 @@ class Kernel:
         if depth == self.graph.ndim - 2 and self.plan.together > 1 and not self.reductions:
             begin = [*begin]
             begin[axis] = self._lines_together(axis, outer, begin, end)
+        if depth == self.graph.ndim - 2 and self.rows_at_once > 1 and not stage:
+            begin = [*begin]
+            begin[axis] = self._rows_together(axis, outer, begin, end)
         if depth < self.graph.ndim - 1:
             with self.text.loop(begin[axis], end[axis], down=self.plan.directions[axis] < 0) as index:
                 self._nest(depth + 1, {**outer, axis: index}, begin, end, stage)
@@ -123,6 +131,25 @@ class Kernel:
             with text.loop("0", self._count(begin[inner], end[inner]), down=down) as turn:
                 for line in lines:
                     self._cell(line, begin[inner], turn, [])
+        return stop
+
+    def _rows_at_once(self, way: Alternative) -> int:
+        if self.reductions or not may_be_together(self.graph, self.plan):
+            return 1
+        return way.rows or usual_rows(self.graph)
+
+    def _rows_together(self, axis: int, outer: dict[int, str], begin: list[str], end: list[str]) -> str:
+        """Print several rows together, which share what they read; return the first row that is left."""
+        text, rows, single = self.text, self.rows_at_once, (self.stores, self.values, self.printed)
+        length = text.larger(text.sub(end[axis], begin[axis]), "0")
+        stop = text.add(begin[axis], text.let(f"and i64 {length}, {-rows}"))
+        self.stores, self.values = together(self.graph, rows)
+        self.printed = rows
+        with text.loop(begin[axis], stop, rows) as first:
+            line = Line(self.frame, self.plan.axes[-1], {**outer, axis: first}, self.scratch)
+            self._prepare(line)
+            self._cells(line, self._begin(line, begin[line.inner]), end[line.inner], [])
+        self.stores, self.values, self.printed = single
         return stop
 
     def _march(self) -> None:
@@ -186,7 +213,7 @@ class Kernel:
 
     # Lines of cells ------------------------------------------------------------------------------------------------
     def _prepare(self, line: Line) -> None:
-        line.prepare(list(topological(self.values)), [access_of(store) for store in self.graph.stores])
+        line.prepare(list(topological(self.values)), [access_of(store) for store in self.stores])
 
     def _local_line(self, line: Line, stage: Stage, begin: str, end: str) -> None:
         """Print one line of a stage's locals.
@@ -258,7 +285,16 @@ class Kernel:
 
     def _following(self, line: Line, stage: Stage | None) -> NextPlanes:
         """Return the reads to prefetch in a stage's loop, or in the loop over cells."""
-        return NextPlanes(line, self.first_reads.get(stage, []), self.arranged.step, self.far)
+        return NextPlanes(line, self._of_rows(self.first_reads.get(stage, [])), self.arranged.step, self.far)
+
+    def _of_rows(self, reads: list[Access]) -> list[Access]:
+        """Return the reads of all rows that are printed together at present, given those of the first one."""
+        found: dict[Access, None] = {}
+        for number, strides, offsets in reads:
+            for row in range(self.printed):
+                moved = (*offsets[:-2], offsets[-2] + row * strides[-2], offsets[-1]) if row else offsets
+                found[number, strides, moved] = None
+        return list(found)
 
     def _cached_cells(self, line: Line, begin: str, count: str, rows: Places) -> None:
         text, done = self.text, "0"
@@ -275,10 +311,10 @@ class Kernel:
         This needs a large box, long rows, and equal alignment of all stored rows.
         """
         text, line.cell = self.text, begin
-        size = itemsize(self.graph.stores[0].value.dtype)
+        size = itemsize(self.stores[0].value.dtype)
         long = text.let(f"icmp sge i64 {count}, {self.shortest // size}")
         go = text.let(f"and i1 {self.large}, {long}")
-        first, *others = (line.address(access_of(store)) for store in self.graph.stores)
+        first, *others = (line.address(access_of(store)) for store in self.stores)
         word = text.let(f"ptrtoint ptr {first} to i64")
         for other in others:
             differ = text.let(f"xor i64 {word}, {text.let(f'ptrtoint ptr {other} to i64')}")
@@ -289,7 +325,7 @@ class Kernel:
     def _stream_cells(self, line: Line, begin: str, count: str, rows: Places) -> None:
         """Print single cells up to an aligned address, then vectors that bypass the caches, then single cells."""
         text, line.cell = self.text, begin
-        store = self.graph.stores[0]
+        store = self.stores[0]
         word = text.let(f"ptrtoint ptr {line.address(access_of(store))} to i64")
         short = text.let(f"and i64 {text.let(f'sub i64 0, {word}')}, {self.lanes - 1}")
         size = itemsize(store.value.dtype)
@@ -301,7 +337,7 @@ class Kernel:
             line.note, note = text.parallel(vectors=False)
             with text.loop(first, last, 1, note) as turn:
                 self._cell(line, begin, turn, rows)
-        reads = leading_reads(self.frame, self.roots)
+        reads = self._of_rows(leading_reads(self.frame, self.roots))
         with text.loop(head, stop, width) as turn:
             line.cell = text.add(begin, turn)
             fetch_ahead(line, reads)
@@ -345,7 +381,7 @@ class Kernel:
                 line.cell = end
                 self._store(lanes, values, last, rows)
             else:
-                following, held = self._following(line, None), Held(text, self.graph.stores, width)
+                following, held = self._following(line, None), Held(text, self.stores, width)
                 with held.loop(line, begin, done, count):
                     following.fetch()
                     self._vector(line, text.sub(line.cell, begin), rows, width, held=held)
@@ -366,7 +402,7 @@ class Kernel:
     ) -> None:
         """Print the stores of a vector's values, where `held` says, if it is given."""
         line = lanes.line
-        for number, (store, value) in enumerate(zip(self.graph.stores, values, strict=False)):
+        for number, (store, value) in enumerate(zip(self.stores, values, strict=False)):
             align = self.lanes if past else itemsize(store.value.dtype)
             place = held.place(line, number) if held else line.address(access_of(store))
             lanes.store(place, value, store.value.dtype, align, past)
@@ -378,14 +414,14 @@ class Kernel:
         text = self.text
         line.cell = text.add(begin, text.mul(turn, self.plan.step))
         values = Body(text, line.leaf, note=line.note).all(self.values)
-        for store, value in zip(self.graph.stores, values, strict=False):
+        for store, value in zip(self.stores, values, strict=False):
             self.frame.store(value, line.address(access_of(store)), store.value.dtype, line.note)
         for item, place, value in self._places(line, turn, rows, values):
             self.frame.store(value, place, item.value.dtype, line.note)
 
     def _places(self, line: Line, turn: str, rows: Places, values: list[str]) -> Iterator[tuple[Reduction, str, str]]:
         """Yield each reduction, the address of the current cell's value in its row, and that value."""
-        for item, (row, origin), value in zip(self.reductions, rows, values[len(self.graph.stores) :], strict=True):
+        for item, (row, origin), value in zip(self.reductions, rows, values[len(self.stores) :], strict=True):
             place = turn if origin is None else self.text.sub(line.cell, origin)
             yield item, self.frame.element(row, item.value.dtype, place), value
 

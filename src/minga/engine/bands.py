@@ -8,6 +8,7 @@ from typing import Final
 
 from minga.compile.abi import offsets
 from minga.compile.caches import second_cache, third_cache
+from minga.compile.rows import USUAL
 from minga.engine.backend import KernelCall
 from minga.engine.skew import Position, Span, Touch
 from minga.lang.analysis import reads
@@ -108,7 +109,7 @@ def best_bands(
     """
     if prod(size) * cell <= budget * workers:
         return None
-    row, least = (1, LEAST_ROW) if len(size) == 2 else (prod(size[2:]), LEAST_COLUMN)
+    row, least, together = (1, LEAST_ROW, USUAL) if len(size) == 2 else (prod(size[2:]), LEAST_COLUMN, 1)
     best: tuple[float, tuple[int, int, int]] | None = None
     for depth in depths or [2**k for k in range(1, len(spreads).bit_length())]:
         deep, wide = spreads[depth - 1]
@@ -116,6 +117,7 @@ def best_bands(
             width = -(-(size[1] + wide) // columns)
             edge = wide if columns > 1 else 0
             rows = -(-CALL_CELLS // (width * row))
+            rows = -(-rows // together) * together
             cost = (1 + EDGE * edge / width) / depth
             if (deep + rows) * (width + edge) * row * cell <= budget and (best is None or cost < best[0]):
                 best = cost, (rows, columns, depth)

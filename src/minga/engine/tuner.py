@@ -22,10 +22,12 @@ from typing import Final
 
 import numpy as np
 
-from minga.compile.alternative import USUAL, WIDTHS, Alternative
+from minga.compile.alternative import ROWS, USUAL, WIDTHS, Alternative
 from minga.compile.choices import Choice, choice_key, load_choice, store_choice
 from minga.compile.llvm import Compiled, compile_kernel
 from minga.compile.prefetch import fetches_planes
+from minga.compile.rows import may_be_together, usual_rows
+from minga.compile.schedule import schedule
 from minga.compile.target import host_target
 from minga.compile.vector import usual_lanes
 from minga.engine.backend import KernelCall
@@ -204,7 +206,7 @@ class Tuner:
         rounds = 2 * len(self._cuts) * max((cut[2] for cut in self._cuts), default=0)
         yield from self._until(present, TRYING * rounds * spent)
         present = yield from self._fastest(present, [replace(present, cut=n) for n in range(-1, len(self._cuts))])
-        for ways in (self._widths, self._prefetching, self._storing):
+        for ways in (self._widths, self._rows, self._prefetching, self._storing):
             for way in ways(present):
                 yield from self._until(present, PATIENCE * (self._compiling + self._expected()))
                 present = yield from self._fastest(present, [replace(present, way=way)])
@@ -243,6 +245,12 @@ class Tuner:
         usual = {usual_lanes(graph, target) for graph in self._graphs}
         widths = (width for width in WIDTHS if width <= target.lanes and usual != {width})
         return [replace(present.way, vector=width) for width in widths]
+
+    def _rows(self, present: _Setting) -> list[Alternative]:
+        """Return ways with other numbers of rows that are computed together, where a kernel permits it."""
+        graphs = [graph for graph in self._graphs if may_be_together(graph, schedule(graph))]
+        usual = set(map(usual_rows, graphs))
+        return [replace(present.way, rows=rows) for rows in ROWS if graphs and usual != {rows}]
 
     def _prefetching(self, present: _Setting) -> list[Alternative]:
         """Return other ways to fetch data ahead, which concern kernels with locals or of three axes."""
