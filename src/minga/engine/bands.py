@@ -28,6 +28,8 @@ LEAST_COLUMN: Final = 8
 """Fewest rows along axis 1 of a column of a grid with more axes."""
 CALL_CELLS: Final = 8192
 """Cells, at least, that a call computes in a band."""
+CALL_BYTES: Final = 128 << 10
+"""Bytes of all arrays of these cells, at least, on a grid with two axes: small cells take little time."""
 
 
 def touch(call: KernelCall) -> Touch | None:
@@ -110,13 +112,14 @@ def best_bands(
     if prod(size) * cell <= budget * workers:
         return None
     row, least, together = (1, LEAST_ROW, USUAL) if len(size) == 2 else (prod(size[2:]), LEAST_COLUMN, 1)
+    least_cells = max(CALL_CELLS, int(CALL_BYTES / cell)) if len(size) == 2 else CALL_CELLS
     best: tuple[float, tuple[int, int, int]] | None = None
     for depth in depths or [2**k for k in range(1, len(spreads).bit_length())]:
         deep, wide = spreads[depth - 1]
         for columns in (workers * n for n in range(1, max(1, size[1] // (least * workers)) + 1)):
             width = -(-(size[1] + wide) // columns)
             edge = wide if columns > 1 else 0
-            rows = -(-CALL_CELLS // (width * row))
+            rows = -(-least_cells // (width * row))
             rows = -(-rows // together) * together
             cost = (1 + EDGE * edge / width) / depth
             if (deep + rows) * (width + edge) * row * cell <= budget and (best is None or cost < best[0]):
