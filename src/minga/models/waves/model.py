@@ -140,6 +140,16 @@ class Waves:
         return self.fields[0]
 
     @property
+    def structure(self) -> tuple[object, ...]:
+        """What recorded steps depend on, values of the medium's fields and of layers aside."""
+        relaxation = self.relaxation
+        relaxed = () if relaxation is None else (relaxation.attenuation.mechanisms, relaxation.uniform)
+        return (
+            "acoustic", self.domain, self.dt, self.faces, self.equations, len(self.increments), self.fields[0].dtype,
+            self.strength is None, *relaxed,
+        )  # fmt: skip
+
+    @property
     def experimental(self) -> bool:
         """True if there are experimental matched layers."""
         return any(face.experimental for face in kinds(self.faces, Cpml))

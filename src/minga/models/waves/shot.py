@@ -47,6 +47,10 @@ class AnyWaves(Protocol):
         """Seconds of a step."""
 
     @property
+    def structure(self) -> tuple[object, ...]:
+        """What recorded steps depend on, values of the medium's fields and of layers aside."""
+
+    @property
     def shown(self) -> Field:
         """Field that pictures show."""
 
@@ -219,11 +223,15 @@ class ShotRun:
         ranks = comm or SerialComm()
         grid = self.waves.grid
         engine = Engine({grid: parse_layout(layout, grid.box, ranks.size)}, comm=ranks, threads=threads)
+        self.start(engine, self.stepping.initial)
+        return engine
+
+    def start(self, engine: Engine, initial: Mapping[str, Any]) -> None:
+        """Set the state at the start, from initial values of fields by their names, and 0 in all others."""
         for item in self.stepping.fields:
             for slot in range(item.slots):
-                engine.set(item.slot(slot), self.stepping.initial.get(item.name, 0.0))
+                engine.set(item.slot(slot), initial.get(item.name, 0.0))
         engine.write(STEP, 0)
-        return engine
 
     def table(self, samples: int) -> SensorTable:
         """Return a table for a number of samples, whose positions are steps."""

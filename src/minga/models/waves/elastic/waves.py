@@ -94,6 +94,13 @@ class ElasticWaves:
     medium: tuple[Field, ...]
 
     @property
+    def structure(self) -> tuple[object, ...]:
+        """What recorded steps depend on, values of the medium's fields and of layers aside."""
+        equations = self.elasticity
+        known = tuple(sorted(equations.constants.items())), tuple(equations.components), equations.weights
+        return "elastic", self.domain, self.dt, self.faces, known, self.fields[0].dtype
+
+    @property
     def named(self) -> dict[str, Field]:
         """Fields of the waves and of the coefficients by name."""
         return {item.name: item for item in (*self.fields, *self.medium)}
