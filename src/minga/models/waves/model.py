@@ -141,7 +141,7 @@ class Waves:
 
     @property
     def structure(self) -> tuple[object, ...]:
-        """What recorded steps depend on, values of the medium's fields and of layers aside."""
+        """Structure: what recorded steps depend on, values of the medium's fields and of layers aside."""
         relaxation = self.relaxation
         relaxed = () if relaxation is None else (relaxation.attenuation.mechanisms, relaxation.uniform)
         return (

@@ -48,7 +48,7 @@ class AnyWaves(Protocol):
 
     @property
     def structure(self) -> tuple[object, ...]:
-        """What recorded steps depend on, values of the medium's fields and of layers aside."""
+        """Structure: what recorded steps depend on, values of the medium's fields and of layers aside."""
 
     @property
     def shown(self) -> Field:

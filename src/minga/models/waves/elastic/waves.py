@@ -95,7 +95,7 @@ class ElasticWaves:
 
     @property
     def structure(self) -> tuple[object, ...]:
-        """What recorded steps depend on, values of the medium's fields and of layers aside."""
+        """Structure: what recorded steps depend on, values of the medium's fields and of layers aside."""
         equations = self.elasticity
         known = tuple(sorted(equations.constants.items())), tuple(equations.components), equations.weights
         return "elastic", self.domain, self.dt, self.faces, known, self.fields[0].dtype
