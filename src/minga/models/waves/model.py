@@ -18,7 +18,7 @@ from minga.errors import CaseError
 from minga.lang import functions as mg
 from minga.lang.cell import Reduced
 from minga.lang.kernel import Kernel
-from minga.models.waves.absorption import record_damping, record_matching
+from minga.models.waves.absorption import record_matching
 from minga.models.waves.absorption_tilted import record_tilted_matching
 from minga.models.waves.attenuation import Attenuation, Relaxation, relaxation_of, unrelaxed_ratio
 from minga.models.waves.boundary import (
@@ -44,6 +44,7 @@ from minga.models.waves.medium import Medium, Sampler, axis_vector
 from minga.models.waves.receivers import Receivers, record_samples
 from minga.models.waves.sensors import Recorded, Sensors
 from minga.models.waves.source import PlaneSource, PointSource, Source
+from minga.models.waves.sponge import damps_in_kernel, record_damping, sponge_profiles
 from minga.models.waves.stability import LIMITS, Extremes, check_sigma, check_step, extremes_of
 from minga.models.waves.stencils import Differences, first_weights
 from minga.models.waves.velocity import check_quantities, record_velocities
@@ -545,13 +546,15 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     step = Program("step")
     memories: tuple[Field, ...] = ()
     profiles: Mapping[Field, NDArray[np.float64]] = {}
-    record_advance(step, waves, sources)
+    if fused := damps_in_kernel(waves, sources):
+        profiles = sponge_profiles(waves.grid, waves.fields[0].dtype, waves.faces)[0]
+    record_advance(step, waves, sources, [*profiles])
     if kinds(waves.faces, Cpml):
         record = record_matching if waves.equations.staggered is None else record_flux_layers
         matching = record_tilted_matching if waves.equations.kind == "tilted" else record
         memories, profiles = matching(step, waves, _peak(sources))
     step.rotate(*waves.fields)
-    if kinds(waves.faces, Sponge):
+    if kinds(waves.faces, Sponge) and not fused:
         profiles = {**profiles, **record_damping(step, waves.fields, waves.faces)}
     step.let(STEP, STEP + 1)
     relaxed = (*waves.memories, *(() if waves.strength is None else (waves.strength,)))

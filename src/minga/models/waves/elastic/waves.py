@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from minga.engine.program import Program
 from minga.errors import CaseError
-from minga.models.waves.absorption import record_damping
 from minga.models.waves.boundary import (
     Boundary,
     Cpml,
@@ -37,6 +36,7 @@ from minga.models.waves.keys import keys_of
 from minga.models.waves.model import Stepping
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.sensors import Sensors
+from minga.models.waves.sponge import record_damping
 from minga.models.waves.stability import check_step
 from minga.space.boundary import fixed
 from minga.space.box import Box
