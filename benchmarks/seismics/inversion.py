@@ -30,7 +30,7 @@ from minga.models.waves import (
     shot_traces,
 )
 from minga.models.waves.boundary import Face
-from minga.models.waves.model import Waves
+from minga.models.waves.waves import Waves
 
 __all__ = ["measure_inversion"]
 

@@ -23,7 +23,7 @@ from minga.models.waves import (
     shot_gradient,
     shot_traces,
 )
-from minga.models.waves import model as model_module
+from minga.models.waves import stepping as stepping_module
 from minga.models.waves.sponge import damps_in_kernel
 
 SHAPE = (14, 12, 16)
@@ -49,7 +49,7 @@ def waves_of(name: str, dtype: str = "f4", factor: float = 1.0) -> Any:
 
 
 def apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_module, "damps_in_kernel", lambda waves, sources: False)
+    monkeypatch.setattr(stepping_module, "damps_in_kernel", lambda waves, sources: False)
 
 
 @pytest.mark.few(1)

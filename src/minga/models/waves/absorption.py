@@ -28,7 +28,7 @@ from minga.space.grid import Grid
 
 if TYPE_CHECKING:
     from minga.models.waves.elastic.waves import ElasticWaves
-    from minga.models.waves.model import Waves
+    from minga.models.waves.waves import Waves
 
 __all__ = ["Profiles", "depths", "half_profiles", "layer_ends", "layer_profiles", "profile_field", "record_matching"]
 

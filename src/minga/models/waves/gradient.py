@@ -24,8 +24,8 @@ from minga.models.waves.elastic.sensitivity import ElasticSensitivity
 from minga.models.waves.elastic.waves import ElasticWaves
 from minga.models.waves.medium import Floats, cosine, sine
 from minga.models.waves.misfits import MISFITS, Misfit
-from minga.models.waves.model import Waves
 from minga.models.waves.shot import AnyWaves, Shot, ShotRun, checked_data
+from minga.models.waves.waves import Waves
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.space.box import Box
 from minga.space.field import Field

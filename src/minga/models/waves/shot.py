@@ -17,9 +17,9 @@ from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats
-from minga.models.waves.model import Stepping
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.sensors import Sensors, SensorTable
+from minga.models.waves.stepping import Stepping
 from minga.space.cuts import parse_layout
 from minga.space.field import STEP, Field
 from minga.space.grid import Grid

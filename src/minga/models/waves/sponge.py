@@ -25,7 +25,7 @@ from minga.space.field import Field, Slot
 from minga.space.grid import Grid
 
 if TYPE_CHECKING:
-    from minga.models.waves.model import Waves
+    from minga.models.waves.waves import Waves
 
 __all__ = ["damps_in_kernel", "record_damping", "sponge_profiles"]
 

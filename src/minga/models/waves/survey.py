@@ -16,7 +16,7 @@ from minga.models.waves.elastic.medium import ElasticMedium
 from minga.models.waves.elastic.waves import prepare_elastic
 from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Floats, Medium
-from minga.models.waves.model import prepare
+from minga.models.waves.preparation import prepare
 from minga.models.waves.shot import AnyWaves, Shot, shot_traces
 from minga.models.waves.survey_cut import cut, cut_quantity, moved, part_of
 from minga.models.waves.survey_frame import Frame

@@ -33,11 +33,11 @@ from minga.models.waves.elastic.sources import ElasticSource, Explosion, check_s
 from minga.models.waves.elastic.stability import step_limit
 from minga.models.waves.elastic.stencils import staggered_weights
 from minga.models.waves.keys import keys_of
-from minga.models.waves.model import Stepping
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.sensors import Sensors
 from minga.models.waves.sponge import record_damping
 from minga.models.waves.stability import check_step
+from minga.models.waves.stepping import Stepping
 from minga.space.boundary import fixed
 from minga.space.box import Box
 from minga.space.field import STEP, Field
