@@ -170,6 +170,7 @@ class PreparedGradient:
         self.reverse = adjoint(self.run.stepping.step, [*self.fields.values()])
         self.table = self.run.table(len(self.data))
         self.observe, self.seed = self.table.sampling(), self.table.injection(self.reverse.of)
+        waves.watch(self.observe, shot.sources)
         self.engine = self.run.engine(threads, comm, layout)
         self._begun = False
 

@@ -231,6 +231,7 @@ class ShotRun:
         for item in self.stepping.fields:
             for slot in range(item.slots):
                 engine.set(item.slot(slot), initial.get(item.name, 0.0))
+        engine.reset_registers()
         engine.write(STEP, 0)
 
     def table(self, samples: int) -> SensorTable:
