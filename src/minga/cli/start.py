@@ -125,7 +125,7 @@ def _most_ranks(case: Case) -> int:
 # Hosts ---------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What ranks on hosts have to do.
+    """Work of ranks on hosts.
 
     Attributes
     ----------
