@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from minga.models.waves import Medium, PointSource, Receivers, Release, Ricker, Shot, prepare, shot_traces
-from minga.models.waves.model import Waves
+from minga.models.waves.waves import Waves
 
 I, J = np.meshgrid(np.arange(60.0), np.arange(60.0), indexing="ij")
 START: Final = 2000 + 8 * I

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minga.models.waves import Inversion, Medium, PointSource, Receivers, Ricker, Shot, Sponge, prepare, shot_traces
-from minga.models.waves.model import Waves
+from minga.models.waves.waves import Waves
 
 SHAPE = (14, 16)
 Z, X = np.meshgrid(*(np.arange(float(n)) for n in SHAPE), indexing="ij")

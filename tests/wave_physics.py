@@ -22,7 +22,7 @@ from minga.models.waves import (
     Sponge,
     prepare,
 )
-from minga.models.waves.model import Waves
+from minga.models.waves.waves import Waves
 
 SHAPE = (14, 17)
 Z, X = np.meshgrid(*(np.arange(float(n)) for n in SHAPE), indexing="ij")

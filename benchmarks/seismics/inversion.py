@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from minga.models.waves import (
     shot_traces,
 )
 from minga.models.waves.boundary import Face
-from minga.models.waves.model import Waves
+from minga.models.waves.waves import Waves
 
 __all__ = ["measure_inversion"]
 
@@ -106,7 +107,7 @@ def _search(section: Section, boundary: Face) -> tuple[Inversion, dict[str, np.n
 def _searched(section: Section, boundary: Face) -> Found:
     """Return misfits, models, data and the processor's seconds of the search."""
     search, start = _search(section, boundary)
-    search.gradient(start)  # compiles the kernels
+    replace(search).gradient(start)  # compiles the kernels; what an inversion keeps of its shots is not kept
     models: list[np.ndarray] = []
     began = time.process_time()
     found = search.run(start, section.iterations, callback=lambda now: models.append(now.values["vp"].copy()))

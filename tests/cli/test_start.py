@@ -12,7 +12,7 @@ from command_line import SMALL, in_process
 from minga.cli.case import read_case
 from minga.cli.inputs import renamed
 from minga.cli.stage import _files
-from minga.cli.start import _seated, _weights
+from minga.cli.start import _seated, _weights, demand_of
 from minga.errors import CaseError
 from minga.launch.hosts import Host
 from minga.output.directory import RunDirectory
@@ -27,7 +27,7 @@ def case(in_tmp_path: Path) -> None:
 def seated(*hosts: Host, here: str = "", cores: int = 2, ranks: int | None = None, threads: int = 1) -> list[Any]:
     agents = [SimpleNamespace(host=host, here=host.name == here, facts={"cores": cores}) for host in hosts]
     case = read_case("small.toml", options={"run.threads": threads})
-    return _seated(SimpleNamespace(each=agents), case, ranks)  # type: ignore[arg-type]
+    return _seated(SimpleNamespace(each=agents), demand_of(case), ranks)  # type: ignore[arg-type]
 
 
 def places(seats: list[Any]) -> list[tuple[str, int]]:

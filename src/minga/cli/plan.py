@@ -187,7 +187,7 @@ def _timed_on_hosts(request: PlanRequest, case: Case) -> tuple[RankGroup, str]:
     import pickle
     import tempfile
 
-    from minga.cli.start import ranks_on_hosts
+    from minga.cli.start import demand_of, ranks_on_hosts
     from minga.launch.launch import launch
     from minga.output.directory import RunDirectory
     from minga.plan.busy import busy_ranks, unequal_weights, weighted
@@ -197,7 +197,7 @@ def _timed_on_hosts(request: PlanRequest, case: Case) -> tuple[RankGroup, str]:
     if request.machine is not None:
         raise CaseError("--machine and --hosts exclude each other", key="--hosts", remedy="leave one of them out")
     with (
-        ranks_on_hosts(case, request.hosts, request.shell, case.run.ranks) as start,
+        ranks_on_hosts(demand_of(case), request.hosts, request.shell, case.run.ranks) as start,
         tempfile.TemporaryDirectory(prefix="minga-plan-") as folder,
     ):
         directory = RunDirectory(Path(folder))

@@ -19,7 +19,7 @@ from minga.cli.job import agreed_case, crowded
 from minga.cli.layouts import check_layout, check_mapping, computing_ranks
 from minga.cli.preflight import announce
 from minga.cli.resume import check_resumed, open_resumed, result_without_end, resume_hint, say, write_case
-from minga.cli.start import Start, ranks_here, ranks_on_hosts
+from minga.cli.start import Start, demand_of, ranks_here, ranks_on_hosts
 from minga.cli.taking_part import TakingPart
 from minga.errors import CaseError, LaunchError, RunError
 from minga.launch.exit_codes import INTERRUPTED, OK, REPORTED, status_of
@@ -128,7 +128,7 @@ def _start(
         return ranks_here(case, inside=inside)
     wanted = request.ranks if request.resume else case.run.ranks
     wanted = None if wanted is None else int(wanted)
-    return ranks_on_hosts(case, request.hosts, request.shell, wanted, barred, dropped)
+    return ranks_on_hosts(demand_of(case), request.hosts, request.shell, wanted, barred, dropped)
 
 
 def _source(request: RunRequest) -> Source:

@@ -25,7 +25,7 @@ from minga.launch.signals import interruptible
 from minga.options import RunOptions
 from minga.output.directory import RunDirectory
 
-__all__ = ["Start", "ranks_here", "ranks_on_hosts"]
+__all__ = ["Demand", "Start", "demand_of", "ranks_here", "ranks_on_hosts"]
 
 _CELLS_A_RANK: Final = 4096
 """Fewest cells per rank that justify another rank, if the number of ranks was not given."""
@@ -124,6 +124,27 @@ def _most_ranks(case: Case) -> int:
 
 # Hosts ---------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True, slots=True)
+class Demand:
+    """Work of ranks on hosts.
+
+    Attributes
+    ----------
+    threads
+        Threads of each rank.
+    most
+        The most ranks that have enough to do.
+    """
+
+    threads: int
+    most: int
+
+
+def demand_of(case: Case) -> Demand:
+    """Return the demand of a run: 4096 cells or more for each rank."""
+    return Demand(case.run.threads, _most_ranks(case))
+
+
+@dataclass(frozen=True, slots=True)
 class _Seat:
     """A host that gets ranks, and the number of its agent; None for this machine if the file does not list it."""
 
@@ -133,7 +154,7 @@ class _Seat:
 
 @contextlib.contextmanager
 def ranks_on_hosts(
-    case: Case,
+    demand: Demand,
     file: Path,
     shell: str,
     ranks: int | None,
@@ -144,8 +165,8 @@ def ranks_on_hosts(
 
     Parameters
     ----------
-    case
-        The case.
+    demand
+        What the ranks have to do.
     file
         The hosts file.
     shell
@@ -177,16 +198,16 @@ def ranks_on_hosts(
     with interruptible(), host_agents(hosts, shell) as agents:
         notes = agents.check(launcher, leave_out=barred is not None)
         if ranks is not None and barred is not None:
-            ranks = min(ranks, sum(_room(agents.each, case, limited=False)))
-        seats = _seated(agents, case, ranks)
-        notes += _crowded(agents, seats, case.run.threads)
+            ranks = min(ranks, sum(_room(agents.each, demand, limited=False)))
+        seats = _seated(agents, demand, ranks)
+        notes += _crowded(agents, seats, demand.threads)
         if seats[0].agent is None:
             notes.append("minga: rank 0 runs on this machine, which is not in the hosts file, and computes nothing")
         count = sum(seat.host.ranks for seat in seats)
         weights = _weights(seats)
 
         def prepare(directory: RunDirectory, note: Callable[[str], None]) -> Ranks:
-            places = _places(agents, seats, case, directory, count, weights, note)
+            places = _places(agents, seats, demand.threads, directory, count, weights, note)
             return Ranks(launcher, count, tuple(places), shell, agents.mark)
 
         taking = {agent.host.name for agent in agents.each}
@@ -206,9 +227,9 @@ def _check_weights(hosts: Sequence[Host], file: Path) -> None:
         )
 
 
-def _seated(agents: HostAgents, case: Case, ranks: int | None) -> list[_Seat]:
+def _seated(agents: HostAgents, demand: Demand, ranks: int | None) -> list[_Seat]:
     """Return the hosts that get ranks: first this machine, where rank 0 writes the output, then those of the file."""
-    room = _room(agents.each, case, limited=ranks is None)
+    room = _room(agents.each, demand, limited=ranks is None)
     if ranks is not None and ranks > sum(room):
         raise CaseError(
             f"{ranks} ranks do not fit on the hosts, which take {sum(room)}",
@@ -235,16 +256,16 @@ def _local(host: Host) -> Host:
     return replace(host, name="localhost", user=None, port=None)
 
 
-def _room(agents: Sequence[HostAgent], case: Case, *, limited: bool) -> list[int]:
+def _room(agents: Sequence[HostAgent], demand: Demand, *, limited: bool) -> list[int]:
     """Return the number of ranks that each host takes: as the file says, else one for each core.
 
-    ``limited`` reduces the numbers that the file does not say, so that there are 4096 cells for each rank.
+    ``limited`` reduces the numbers that the file does not say, so that all ranks have enough to do.
     """
     found = [
-        agent.host.slots or max(1, min(agent.host.cores or 1 << 20, agent.facts["cores"]) // case.run.threads)
+        agent.host.slots or max(1, min(agent.host.cores or 1 << 20, agent.facts["cores"]) // demand.threads)
         for agent in agents
     ]
-    most, total = max(len(agents), _most_ranks(case)), sum(found)
+    most, total = max(len(agents), demand.most), sum(found)
     if limited and total > most:
         found = [
             count if agent.host.slots else max(1, count * most // total)
@@ -277,7 +298,7 @@ def _weights(seats: Sequence[_Seat]) -> tuple[float, ...] | None:
 def _places(
     agents: HostAgents,
     seats: Sequence[_Seat],
-    case: Case,
+    threads: int,
     directory: RunDirectory,
     ranks: int,
     weights: Sequence[float] | None,
@@ -285,7 +306,7 @@ def _places(
 ) -> Iterator[Place]:
     """Yield the hosts with what their ranks are told, after copying the case to those that need it."""
     yield Place(seats[0].host, directory=str(Path.cwd()))
-    options = {"run.ranks": ranks, "run.threads": case.run.threads, "run.weights": weights}
+    options = {"run.ranks": ranks, "run.threads": threads, "run.weights": weights}
     copies = stage(agents, [seat.agent for seat in seats[1:] if seat.agent is not None], directory, note)
     for seat in seats[1:]:
         assert seat.agent is not None  # only the first one has no agent

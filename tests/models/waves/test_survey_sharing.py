@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from minga.errors import CaseError
 from minga.models.waves.survey_sharing import Speeds, shared_out
 
 EQUAL = dict.fromkeys(range(10), 100)
@@ -46,3 +49,19 @@ def test_speeds_are_those_of_the_last_round_with_shots() -> None:
     assert speeds.each() == [50.0, 150.0, 150.0]
     speeds.measured(0, 0, 0.0)
     assert speeds.each()[0] == 50.0
+
+
+def test_weights_count_until_ranks_are_measured() -> None:
+    speeds = Speeds(3, [0.0, 1.0, 4.0])
+    assert speeds.each() == [0.0, 1.0, 4.0]
+    assert shared_out(EQUAL, speeds.each()) == [[], [3], [0, 1, 2, 4]]
+    speeds.measured(2, 100, 0.5)
+    assert speeds.each() == [0.0, 50.0, 200.0]
+    speeds.measured(1, 100, 1.0)
+    assert speeds.each() == [0.0, 100.0, 200.0]
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, -1.0], [0.0, 0.0], [1.0, float("nan")], ["a", "b"], 2.0])
+def test_weights_that_cannot_be_are_refused(weights: Any) -> None:
+    with pytest.raises(CaseError, match="the weights of 2 ranks"):
+        Speeds(2, weights)

@@ -30,7 +30,7 @@ from minga.models.waves import (
 from minga.models.waves.born_normal import shot_normal
 from minga.models.waves.illumination import shot_illumination
 from minga.models.waves.inversion import Progress
-from minga.models.waves.model import Waves
+from minga.models.waves.waves import Waves
 from wave_physics import ENTRIES, PHYSICS, SHOT, prepared
 
 SHAPE = (16, 20)

@@ -22,7 +22,7 @@ from minga.models.waves import (
     shot_traces,
 )
 from minga.models.waves.misfits import MISFITS
-from minga.models.waves.model import Waves
+from minga.models.waves.waves import Waves
 from wave_anomaly import START, TRUE, I, J, recorded, waves_in
 from wave_physics import ENTRIES, PHYSICS, SHAPE, SHOT, prepared
 

@@ -26,7 +26,7 @@ from minga.models.waves import (
     shot_traces,
 )
 from minga.models.waves.inversion import Progress
-from minga.models.waves.model import Waves
+from minga.models.waves.waves import Waves
 
 
 @pytest.mark.slow

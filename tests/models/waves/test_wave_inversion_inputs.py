@@ -10,7 +10,7 @@ import pytest
 import minga as mg
 from minga.errors import CaseError
 from minga.models.waves import Shot, band_limited, run_in_bands
-from minga.models.waves.model import Waves
+from minga.models.waves.waves import Waves
 from wave_inverse import SHAPE, START, inversion, shots, waves_of
 
 NAN = float("nan")

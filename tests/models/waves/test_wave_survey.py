@@ -87,10 +87,10 @@ def test_parts_of_a_model_have_its_density() -> None:
     assert [field.name for field in waves.medium] == ["vp2", "rho"]
 
 
-@pytest.mark.parametrize("ranks", [3])
-def test_ranks_write_the_same_file(tmp_path: Path, ranks: int) -> None:
+@pytest.mark.parametrize("weights", [None, [0.0, 1.0, 2.0]])
+def test_ranks_write_the_same_file(tmp_path: Path, weights: list[float] | None) -> None:
     path = tmp_path / "sea.sgy"
-    mg.run_virtual(ranks, lambda comm: survey().record(path, SAMPLES, comm=comm))
+    mg.run_virtual(3, lambda comm: survey().record(path, SAMPLES, comm=comm, weights=weights))
     assert path.read_bytes() == written()
 
 

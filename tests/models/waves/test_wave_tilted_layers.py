@@ -25,6 +25,7 @@ from minga.models.waves import (
     Sponge,
     linearised_shots,
     prepare,
+    shot_gradient,
     shot_traces,
 )
 from minga.models.waves.boundary import Face
@@ -192,6 +193,15 @@ def test_shots_are_watched_too() -> None:
     shot = Shot([PointSource(None, Ricker(15.0))], Receivers([(300.0, 500.0)]))
     with pytest.raises(RunError, match="waves grow in the experimental matched layer"):
         shot_traces(waves, shot, 20_000)
+
+
+@pytest.mark.slow
+def test_gradients_are_watched_too() -> None:
+    medium = Medium(np.full((60, 60), 3000.0), 0.1, 0.2)
+    waves = prepare((60, 60), 10.0, dt=1e-3, medium=medium, boundary=Cpml(experimental=True))
+    shot = Shot([PointSource(None, Ricker(15.0))], Receivers([(300.0, 500.0)], every=20), np.zeros((400, 1)))
+    with pytest.raises(RunError, match="waves grow in the experimental matched layer"):
+        shot_gradient(waves, shot, memory=1 << 33)
 
 
 def test_planes_in_experimental_layers_are_refused() -> None:

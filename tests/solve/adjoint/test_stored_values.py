@@ -287,7 +287,7 @@ def test_a_full_disk_is_told_on_all_ranks(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_nothing_is_left_of_the_states(tmp_path: Path) -> None:
-    """Neither mappings nor files, however often an engine is used."""
+    """Neither mappings nor files, however often an engine is used; the loops of the last run alone are kept."""
     problem, wrt = PROBLEMS["heat"]()
     adjoint = mg.adjoint(problem.step, wrt)
     with problem.engine() as engine:
@@ -298,7 +298,38 @@ def test_nothing_is_left_of_the_states(tmp_path: Path) -> None:
         gc.collect()
         maps = Path("/proc/self/maps")
         assert not maps.exists() or str(tmp_path) not in maps.read_text()
-        assert len({key[0] for key in engine._prepared}) <= 2
+        assert len({key[0] for key in engine._prepared if key[0].name != "none"}) == 2
+
+
+@pytest.mark.parametrize(("name", "way"), [("heat", "_with_values"), ("advection", "_with_all_states")])
+def test_the_next_run_on_an_engine_binds_nothing_and_has_its_own_values(name: str, way: str, stored: list[str]) -> None:
+    problem, wrt = PROBLEMS[name]()
+    adjoint = mg.adjoint(problem.step, wrt)
+    target = adjoint.of[problem.out]
+    seed = mg.Program("seed")
+
+    def add(engine: mg.Engine) -> None:
+        for box, values in engine.blocks(target, write=True):
+            values += problem.weights[box.slices(problem.out.points.lo)]
+
+    seed.call(add, writes=(target,))
+    found, seconds = [], []
+    with problem.engine() as engine:
+        for factor in (1.0, 0.5, 1.0):
+            problem.set(engine, {item: factor * values for item, values in problem.values.items()})
+            adjoint.run(engine, problem.steps, seed=seed)
+            found.append([np.array(engine.gather(adjoint.of[item])) for item in wrt])
+            seconds.append(engine.binding_seconds)
+        adjoint.run(engine, problem.steps - 1, seed=seed)
+        shorter = np.array(engine.gather(target))
+    assert stored == [way] * 4
+    assert seconds[1] == seconds[2]
+    assert all(np.array_equal(one, other) for one, other in zip(found[0], found[2], strict=True))
+    assert any(not np.array_equal(one, other) for one, other in zip(found[0], found[1], strict=True))
+    with problem.engine() as engine:
+        problem.set(engine, problem.values)
+        adjoint.run(engine, problem.steps - 1, seed=seed)
+        assert np.array_equal(shorter, engine.gather(target))
 
 
 def test_an_error_leaves_the_state_of_the_beginning() -> None:

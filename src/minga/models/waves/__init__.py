@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from minga.models.waves.inversion import Inversion
     from minga.models.waves.medium import Medium
     from minga.models.waves.migration import migrate
-    from minga.models.waves.model import Waves, fletcher, prepare
+    from minga.models.waves.model import fletcher
+    from minga.models.waves.preparation import prepare
     from minga.models.waves.receivers import Receivers, Taps
     from minga.models.waves.shot import Shot, shot_snapshots, shot_traces
     from minga.models.waves.source import PlaneSource, PointSource, add_sources
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from minga.models.waves.survey_frame import Frame
     from minga.models.waves.survey_geometry import points_between, shots_of_files, streamer
     from minga.models.waves.wavelets import Ormsby, Ricker, Wavelet
+    from minga.models.waves.waves import Waves
 
     from . import elastic
 

@@ -1,4 +1,4 @@
-"""Contributions of absorbing layers to a step: damping in a sponge, memory variables in perfectly matched layers.
+"""Contributions of perfectly matched layers to a step, by memory variables.
 
 A matched layer replaces each second derivative along its axis by D2 u + D1 psi + zeta, with the memory variables
 
@@ -11,9 +11,7 @@ of its memory variables.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,60 +19,27 @@ from numpy.typing import NDArray
 
 from minga.engine.program import Program
 from minga.lang.kernel import Kernel
-from minga.models.waves.boundary import Cpml, Face, Pairs, Sponge, depth, kinds, layer_boxes
+from minga.models.waves.boundary import Cpml, Face, depth, kinds
 from minga.models.waves.kernels import Equations, Z
 from minga.space.boundary import fixed
 from minga.space.box import Box
-from minga.space.field import Field, Slot
+from minga.space.field import Field
 from minga.space.grid import Grid
 
 if TYPE_CHECKING:
     from minga.models.waves.elastic.waves import ElasticWaves
-    from minga.models.waves.model import Waves
+    from minga.models.waves.waves import Waves
 
-__all__ = ["Profiles", "half_profiles", "layer_ends", "layer_profiles", "record_damping", "record_matching"]
+__all__ = ["Profiles", "depths", "half_profiles", "layer_ends", "layer_profiles", "profile_field", "record_matching"]
 
 Profiles = dict[Field, NDArray[np.float64]]
 """Fields on one axis, and their values."""
 
 
-def record_damping(step: Program, waves: Sequence[Field], faces: Pairs) -> Profiles:
-    """Record the damping of the waves at both time levels in sponges, and return its coefficients."""
-    grid, dtype = waves[0].grid, waves[0].dtype
-    profiles: Profiles = {}
-    low, high = [0] * grid.ndim, list(grid.shape)
-    for axis, (pair, length) in enumerate(zip(faces, grid.shape, strict=True)):
-        if not any(isinstance(face, Sponge) for face in pair):
-            continue
-        factors = np.ones(length)
-        for face, away in zip(pair, _depths(pair, length), strict=True):
-            if isinstance(face, Sponge):
-                factors = factors * face.factors(away)
-        profiles[_profile("sponge", axis, grid, dtype)] = factors
-        low[axis], high[axis] = (
-            end * length + sign * (face.cells if isinstance(face, Sponge) else 0)
-            for end, sign, face in zip((0, 1), (1, -1), pair, strict=True)
-        )
-    for box in layer_boxes(grid.shape, Box(tuple(low), tuple(high))):
-        levels: list[Field | Slot] = [*waves, *(f.previous for f in waves if f.slots > 1)]
-        step.apply(_DAMP, levels, [*profiles], region=box)
-    return profiles
-
-
-def _depths(pair: tuple[Face, Face], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def depths(pair: tuple[Face, Face], length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the depths of the cells of an axis in its layers at the low and at the high end."""
     index = np.arange(length)
     return depth(index, length, pair[0].cells, 0), depth(index, length, 0, pair[1].cells)
-
-
-def _damp(waves: Sequence[Any], profiles: Sequence[Any]) -> None:
-    factor = reduce(operator.mul, [profile[0] for profile in profiles])
-    for u in waves:
-        here = (0,) * len(u.axes)
-        u[here] = u[here] * factor
-
-
-_DAMP = Kernel(_damp)
 
 
 def record_matching(step: Program, waves: Waves, frequency: float) -> tuple[tuple[Field, ...], Profiles]:
@@ -134,7 +99,7 @@ def record_matching(step: Program, waves: Waves, frequency: float) -> tuple[tupl
 def layer_profiles(waves: Waves, axis: int, frequency: float) -> Profiles:
     """Return the coefficients a and b of the matched layers of an axis, as fields with their values."""
     grid, dtype = waves.grid, waves.fields[0].dtype
-    a, b = (_profile(f"cpml_{name}", axis, grid, dtype) for name in "ab")
+    a, b = (profile_field(f"cpml_{name}", axis, grid, dtype) for name in "ab")
     values = _matching(waves, waves.faces[axis], grid.shape[axis], waves.spacing[axis], frequency)
     return dict(zip((a, b), values, strict=True))
 
@@ -176,7 +141,7 @@ def _matching(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the coefficients a and b of all cells of an axis, in its matched layers at either end."""
     a, b = np.zeros(length), np.zeros(length)
-    for face, away in zip(pair, _depths(pair, length), strict=True):
+    for face, away in zip(pair, depths(pair, length), strict=True):
         if isinstance(face, Cpml):
             chosen = frequency if face.frequency is None else face.frequency
             own_a, own_b = face.coefficients(away, spacing, waves.extremes.fastest_p, waves.dt, chosen)
@@ -235,5 +200,6 @@ def layer_ends(grid: Grid, axis: int, cells: Sequence[int]) -> tuple[Box, Box]:
     return Box(whole.lo, tuple(low)), Box(tuple(high), whole.hi)
 
 
-def _profile(name: str, axis: int, grid: Grid, dtype: str) -> Field:
+def profile_field(name: str, axis: int, grid: Grid, dtype: str) -> Field:
+    """Return the field of a coefficient that varies along one axis."""
     return Field(f"{name}_{grid.axes[axis]}", grid, dtype, axes=(axis,))

@@ -28,7 +28,7 @@ from minga.space.box import Box
 from minga.space.field import Field
 
 if TYPE_CHECKING:
-    from minga.models.waves.model import Waves
+    from minga.models.waves.waves import Waves
 
 __all__ = ["record_tilted_matching"]
 

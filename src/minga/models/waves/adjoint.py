@@ -25,8 +25,8 @@ from minga.errors import CaseError
 from minga.lang.cell import local
 from minga.lang.kernel import Kernel
 from minga.models.waves.kernels import Coefficients, Equations, Z, product, times, total_of
-from minga.models.waves.model import Waves
 from minga.models.waves.stencils import total
+from minga.models.waves.waves import Waves
 from minga.space.boundary import fixed
 from minga.space.field import Field
 

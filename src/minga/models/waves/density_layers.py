@@ -23,7 +23,7 @@ from minga.space.boundary import fixed
 from minga.space.field import Field
 
 if TYPE_CHECKING:
-    from minga.models.waves.model import Waves
+    from minga.models.waves.waves import Waves
 
 __all__ = ["record_flux_layers"]
 

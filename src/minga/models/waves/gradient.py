@@ -24,13 +24,22 @@ from minga.models.waves.elastic.sensitivity import ElasticSensitivity
 from minga.models.waves.elastic.waves import ElasticWaves
 from minga.models.waves.medium import Floats, cosine, sine
 from minga.models.waves.misfits import MISFITS, Misfit
-from minga.models.waves.model import Waves
 from minga.models.waves.shot import AnyWaves, Shot, ShotRun, checked_data
+from minga.models.waves.waves import Waves
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.space.box import Box
 from minga.space.field import Field
 
-__all__ = ["QUANTITIES", "Sensitivity", "fields_of", "partials", "quantities", "sensitivity_of", "shot_gradient"]
+__all__ = [
+    "QUANTITIES",
+    "PreparedGradient",
+    "Sensitivity",
+    "fields_of",
+    "partials",
+    "quantities",
+    "sensitivity_of",
+    "shot_gradient",
+]
 
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "vp": ("vp2",), "slowness": ("vp2",), "epsilon": ("epsilon",), "delta": ("delta",), "theta": ("nz", "ny", "nx"),
@@ -137,26 +146,82 @@ def shot_gradient(
     CaseError
         If a quantity is not an array, the data do not match the receivers, or a face has random velocities.
     """
-    fields = sensitivity_of(waves).fields(wrt)
-    measure = _misfit(misfit)
-    run = ShotRun(waves, shot)
-    data = checked_data(shot)
-    reverse = adjoint(run.stepping.step, [*fields.values()])
-    table = run.table(len(data))
-    observe, seed = table.sampling(), table.injection(reverse.of)
-    found: list[float] = []
+    with PreparedGradient(waves, shot, wrt, threads=threads, comm=comm, layout=layout) as prepared:
+        return prepared.of(waves, misfit, memory)
 
-    def compare(engine: Engine) -> None:
-        number, slopes = measure(table.traces(engine.comm), data)
-        found.append(float(number))
-        table.store(np.asarray(slopes, np.float64))
 
-    with run.engine(threads, comm, layout) as engine:
-        reverse.run(engine, table.steps, seed=seed, observe=observe, memory=memory, between=compare)
-        whole = {name: engine.gather(reverse.of[item]) for name, item in fields.items()}
-    if any(values is None for values in whole.values()):
-        return found[0], None
-    return found[0], quantities(waves, wrt, {name: np.asarray(values, np.float64) for name, values in whole.items()})
+class PreparedGradient:
+    """The gradient of a shot, whose step, adjoint and engine serve for all waves of the same structure; a context.
+
+    Parameters
+    ----------
+    waves, shot, wrt, threads, comm, layout
+        As for `shot_gradient`.
+    """
+
+    def __init__(
+        self, waves: AnyWaves, shot: Shot, wrt: Sequence[str], *, threads: int = 1, comm: Comm | None = None,
+        layout: str = "slabs",
+    ) -> None:  # fmt: skip
+        self.fields = sensitivity_of(waves).fields(wrt)
+        self.run = ShotRun(waves, shot)
+        self.data = checked_data(shot)
+        self.wrt, self.structure = tuple(wrt), waves.structure
+        self.reverse = adjoint(self.run.stepping.step, [*self.fields.values()])
+        self.table = self.run.table(len(self.data))
+        self.observe, self.seed = self.table.sampling(), self.table.injection(self.reverse.of)
+        waves.watch(self.observe, shot.sources)
+        self.engine = self.run.engine(threads, comm, layout)
+        self._begun = False
+
+    def __enter__(self) -> PreparedGradient:
+        return self
+
+    def __exit__(self, *reason: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the engine."""
+        self.engine.close()
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all fields, states that a run stores aside."""
+        recording = self.reverse.recording
+        values = () if recording.remembered is None else [slot.field for slot in recording.remembered.slots]
+        fields = {*self.run.stepping.fields, *self.reverse.of.values(), *recording.workspace, *values}
+        return sum(item.points.size * item.slots * np.dtype(item.dtype).itemsize for item in fields)
+
+    def of(self, waves: AnyWaves, misfit: str | Misfit, memory: int) -> tuple[float, dict[str, Floats] | None]:
+        """Return the misfit and its gradient, as `shot_gradient` does; the waves have the structure of the first ones.
+
+        Parameters
+        ----------
+        waves
+            The waves.
+        misfit, memory
+            As for `shot_gradient`.
+        """
+        measure, found = _misfit(misfit), list[float]()
+        engine, fields = self.engine, self.fields
+        if self._begun:
+            self.table.rewind()
+            self.run.start(engine, waves.stepping(self.run.shot.sources).initial)
+        self._begun = True
+
+        def compare(engine: Engine) -> None:
+            number, slopes = measure(self.table.traces(engine.comm), self.data)
+            found.append(float(number))
+            self.table.store(np.asarray(slopes, np.float64))
+
+        self.reverse.run(
+            engine, self.table.steps, seed=self.seed, observe=self.observe, memory=memory, between=compare
+        )  # fmt: skip
+        whole = {name: engine.gather(self.reverse.of[item]) for name, item in fields.items()}
+        if any(values is None for values in whole.values()):
+            return found[0], None
+        arrays = {name: np.asarray(values, np.float64) for name, values in whole.items()}
+        return found[0], quantities(waves, self.wrt, arrays)
 
 
 def quantities(waves: AnyWaves, wrt: Sequence[str], slopes: Mapping[str, Floats]) -> dict[str, Floats]:

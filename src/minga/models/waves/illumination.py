@@ -15,8 +15,8 @@ from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang.kernel import Kernel
 from minga.models.waves.medium import Floats
-from minga.models.waves.model import Waves
 from minga.models.waves.shot import AnyWaves, Shot, ShotRun
+from minga.models.waves.waves import Waves
 from minga.space.field import Field
 
 __all__ = ["shot_illumination"]

@@ -16,8 +16,8 @@ from minga.errors import CaseError
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
 from minga.models.waves.medium import Floats
-from minga.models.waves.model import Waves
 from minga.models.waves.shot import Shot, ShotRun, checked_data
+from minga.models.waves.waves import Waves
 from minga.solve.adjoint.adjoint import MEMORY, adjoint
 from minga.space.field import Field
 

@@ -32,12 +32,12 @@ from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
 
 if TYPE_CHECKING:
-    from minga.models.waves.model import Waves
+    from minga.models.waves.waves import Waves
 
 __all__ = ["record_advance"]
 
 
-def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> None:
+def record_advance(step: Program, waves: Waves, sources: Sequence[Source], damping: Sequence[Field] = ()) -> None:
     """Record the computation of the next waves, sources included, in the previous slots; a step must then rotate them.
 
     Parameters
@@ -48,6 +48,8 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> No
         The waves.
     sources
         The sources.
+    damping
+        Profiles of a sponge in which the kernel of the step damps (`minga.models.waves.sponge`).
 
     Raises
     ------
@@ -62,11 +64,12 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> No
             remedy='give a density that is one number, or a force in the model "elastic"',
         )
     medium = [list(waves.medium)] if waves.medium else []
+    last = [*medium, list(damping)] if damping else medium
     now, following = list(waves.fields), [field.previous for field in waves.fields]
     if not waves.increments:
         legacy = [source for source in sources if source.injection == "legacy"]
         add_sources(step, legacy, now, waves.domain, waves.dt)
-        step.apply(forward_kernel(waves.equations), now, following, *medium)
+        step.apply(forward_kernel(waves.equations, damped=bool(damping)), now, following, *last)
         _clear_surfaces(step, waves, following)
         for number, source in enumerate(sources):
             if source.injection == "physical":
@@ -88,7 +91,7 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source]) -> No
         strength = [] if waves.strength is None else [waves.strength]
         step.apply(relax, now, following, increments, list(waves.memories), *strength)
         return
-    step.apply(correction_kernel(waves.equations), now, following, increments, *medium)
+    step.apply(correction_kernel(waves.equations, damped=bool(damping)), now, following, increments, *last)
     _clear_surfaces(step, waves, following)
     for number, source in enumerate(sources):
         before, here, after = (source.wavelet.value(waves.dt, later) for later in (-1, 0, 1))

@@ -18,10 +18,11 @@ from minga.engine.comm import Comm, SerialComm
 from minga.errors import CaseError, MingaError, RunError
 from minga.models.waves.born_normal import shot_normal
 from minga.models.waves.gauss_newton import gauss_newton
-from minga.models.waves.gradient import sensitivity_of, shot_gradient
+from minga.models.waves.gradient import sensitivity_of
 from minga.models.waves.illumination import shot_illumination
 from minga.models.waves.inversion_checks import Method, Preconditioner, check_inversion, check_run, checked_start
 from minga.models.waves.inversion_search import Search, Values, lbfgs, summed
+from minga.models.waves.kept_gradients import KeptGradients
 from minga.models.waves.medium import Floats
 from minga.models.waves.misfits import Misfit, l2
 from minga.models.waves.shot import AnyWaves, Shot, checked_data, shot_traces
@@ -96,6 +97,11 @@ class Inversion:
         Most iterations of conjugate gradients in one of Gauss-Newton.
     damping
         Weight of the size of a change beside the misfit, relative to the curvature of the misfit along its gradient.
+
+    Attributes
+    ----------
+    kept
+        What is prepared for the gradients of shots, and serves for every medium.
     """
 
     shots: Sequence[Shot]
@@ -111,6 +117,7 @@ class Inversion:
     floor: float = 1e-2
     inner: int = 8
     damping: float = 1e-3
+    kept: KeptGradients = field(default_factory=KeptGradients, init=False, repr=False)
 
     def __post_init__(self) -> None:
         check_inversion(self)
@@ -255,9 +262,9 @@ class Inversion:
 def _gradient(inversion: Inversion, number: int, values: Values) -> tuple[float, dict[str, Floats]]:
     """Return the misfit of a shot and its gradient."""
     shot = inversion.shots[number]
-    misfit, slopes = shot_gradient(
-        inversion.waves(values, shot), shot, inversion.wrt, misfit=inversion.misfit, memory=inversion.memory,
-        threads=inversion.threads,
+    misfit, slopes = inversion.kept.of(
+        number, inversion.waves(values, shot), shot, inversion.wrt, inversion.misfit, inversion.memory,
+        inversion.threads,
     )  # fmt: skip
     assert slopes is not None
     for name, slope in slopes.items():

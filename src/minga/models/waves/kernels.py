@@ -19,8 +19,10 @@ slow processors down. Mixed derivatives are first derivatives of first derivativ
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final, Literal
 
 from minga.compile.explain import Kernel
@@ -197,21 +199,32 @@ class Equations:
         return _absolute(c.epsilon - c.delta) * (1.0 / self.sigma)
 
 
-def forward_kernel(equations: Equations) -> Kernel:
-    """Return a time step with lists as arguments: waves, previous waves, and stored medium parameters, if any."""
+def forward_kernel(equations: Equations, *, damped: bool = False) -> Kernel:
+    """Return a time step with lists as arguments: waves, previous waves, and stored medium parameters, if any.
+
+    If it is damped, the last list has the profiles of a sponge (`minga.models.waves.sponge`).
+    """
     here = equations.differences.here
 
-    def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any]) -> None:
+    def advance(waves: Sequence[Any], before: Sequence[Any], medium: Sequence[Any], profiles: Sequence[Any]) -> None:
+        factor = _factor(profiles)
         for now, old, right in zip(waves, before, _applied(equations, waves, medium), strict=True):
-            old[here] = 2.0 * now[here] - old[here] + right
+            old[here] = times(factor, 2.0 * now[here] - times(factor, old[here]) + right)
 
     def fletcher(waves: Any, before: Any, medium: Any) -> None:
-        advance(waves, before, medium)
+        advance(waves, before, medium, ())
 
     def fletcher_constant(waves: Any, before: Any) -> None:
-        advance(waves, before, ())
+        advance(waves, before, (), ())
 
-    return Kernel(fletcher if equations.stored else fletcher_constant)
+    def fletcher_damped(waves: Any, before: Any, medium: Any, profiles: Any) -> None:
+        advance(waves, before, medium, profiles)
+
+    def fletcher_damped_constant(waves: Any, before: Any, profiles: Any) -> None:
+        advance(waves, before, (), profiles)
+
+    kernels = (fletcher_constant, fletcher), (fletcher_damped_constant, fletcher_damped)
+    return Kernel(kernels[damped][bool(equations.stored)])
 
 
 def increment_kernel(equations: Equations) -> Kernel:
@@ -231,22 +244,45 @@ def increment_kernel(equations: Equations) -> Kernel:
     return Kernel(fletcher_increment if equations.stored else fletcher_increment_constant)
 
 
-def correction_kernel(equations: Equations) -> Kernel:
-    """Return the rest of a step of fourth order: waves, previous waves, increments, and stored medium parameters."""
+def correction_kernel(equations: Equations, *, damped: bool = False) -> Kernel:
+    """Return the rest of a step of fourth order: waves, previous waves, increments, and stored medium parameters.
+
+    If it is damped, the last list has the profiles of a sponge.
+    """
     here = equations.differences.here
 
-    def correct(waves: Sequence[Any], before: Sequence[Any], increments: Sequence[Any], medium: Sequence[Any]) -> None:
+    def correct(
+        waves: Sequence[Any], before: Sequence[Any], increments: Sequence[Any], medium: Sequence[Any],
+        profiles: Sequence[Any],
+    ) -> None:  # fmt: skip
+        factor = _factor(profiles)
         rights = _applied(equations, increments, medium)
         for now, old, increment, right in zip(waves, before, increments, rights, strict=True):
-            old[here] = 2.0 * now[here] - old[here] + (increment[here] + right * (1.0 / 12.0))
+            added = increment[here] + right * (1.0 / 12.0)
+            old[here] = times(factor, 2.0 * now[here] - times(factor, old[here]) + added)
 
     def fletcher_correction(waves: Any, before: Any, increments: Any, medium: Any) -> None:
-        correct(waves, before, increments, medium)
+        correct(waves, before, increments, medium, ())
 
     def fletcher_correction_constant(waves: Any, before: Any, increments: Any) -> None:
-        correct(waves, before, increments, ())
+        correct(waves, before, increments, (), ())
 
-    return Kernel(fletcher_correction if equations.stored else fletcher_correction_constant)
+    def fletcher_correction_damped(waves: Any, before: Any, increments: Any, medium: Any, profiles: Any) -> None:
+        correct(waves, before, increments, medium, profiles)
+
+    def fletcher_correction_damped_constant(waves: Any, before: Any, increments: Any, profiles: Any) -> None:
+        correct(waves, before, increments, (), profiles)
+
+    kernels = (
+        (fletcher_correction_constant, fletcher_correction),
+        (fletcher_correction_damped_constant, fletcher_correction_damped),
+    )
+    return Kernel(kernels[damped][bool(equations.stored)])
+
+
+def _factor(profiles: Sequence[Any]) -> Any:
+    """Return the product of the profiles of a sponge; the number 1 without any."""
+    return reduce(operator.mul, [profile[0] for profile in profiles]) if profiles else 1.0
 
 
 def _applied(equations: Equations, waves: Sequence[Any], medium: Sequence[Any]) -> list[Any]:

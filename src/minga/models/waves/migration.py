@@ -22,9 +22,9 @@ from minga.lang.kernel import Kernel
 from minga.models.waves.adjoint import adjoint_fields, record_adjoint_step
 from minga.models.waves.boundary import Random, Release
 from minga.models.waves.injection import record_advance
-from minga.models.waves.model import Waves
 from minga.models.waves.receivers import Receivers, Taps
 from minga.models.waves.source import Source, add_sources
+from minga.models.waves.waves import Waves
 from minga.space.cuts import parse_layout
 from minga.space.field import STEP, Field
 

@@ -40,11 +40,23 @@ class PointTable:
     def __init__(self, taps: Taps, rows: int, every: int, *, blocks: bool = True) -> None:
         self.taps, self.every, self.blocks = taps, every, blocks
         self.values: Floats = np.zeros((rows, taps.weights.shape[1]))
+        self._begun: list[tuple[np.ndarray, int]] = []
 
     @property
     def steps(self) -> int:
         """Position of the last row."""
         return (len(self.values) - 1) * self.every
+
+    def rewind(self) -> None:
+        """Make an empty table, and let its functions begin again."""
+        self.values[...] = 0.0
+        for position, begin in self._begun:
+            position[0] = begin
+
+    def _position(self, begin: int) -> np.ndarray:
+        """Return the position of a function, which begins there."""
+        self._begun.append((np.full(1, begin, np.int64), begin))
+        return self._begun[-1][0]
 
     def combine(self, comm: Comm) -> None:
         """Make the rows that ranks filled in part equal and complete on all of them; collective."""
@@ -61,7 +73,7 @@ class PointTable:
         field
             The field.
         """
-        position = np.zeros(1, np.int64)
+        position = self._position(0)
 
         def sample(engine: Engine) -> None:
             row, rest = divmod(int(position[0]), self.every)
@@ -97,7 +109,7 @@ class PointTable:
         field
             The field.
         """
-        position = np.full(1, self.steps, np.int64)
+        position = self._position(self.steps)
 
         def inject(engine: Engine) -> None:
             row, rest = divmod(int(position[0]), self.every)

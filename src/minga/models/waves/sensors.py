@@ -138,6 +138,11 @@ class SensorTable:
         """Position of the last row."""
         return next(iter(self.tables.values())).steps
 
+    def rewind(self) -> None:
+        """Make an empty table, and let its Programs begin again."""
+        for table in self.tables.values():
+            table.rewind()
+
     def sampling(self, of: Mapping[Field, Field] | None = None) -> Program:
         """Return a Program that samples fields into the row of its position, if it has one, and advances from 0.
 

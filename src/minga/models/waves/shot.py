@@ -17,9 +17,9 @@ from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.domain import Domain
 from minga.models.waves.medium import Floats
-from minga.models.waves.model import Stepping
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.sensors import Sensors, SensorTable
+from minga.models.waves.stepping import Stepping
 from minga.space.cuts import parse_layout
 from minga.space.field import STEP, Field
 from minga.space.grid import Grid
@@ -45,6 +45,10 @@ class AnyWaves(Protocol):
     @property
     def dt(self) -> float:
         """Seconds of a step."""
+
+    @property
+    def structure(self) -> tuple[object, ...]:
+        """Structure: what recorded steps depend on, values of the medium's fields and of layers aside."""
 
     @property
     def shown(self) -> Field:
@@ -219,11 +223,16 @@ class ShotRun:
         ranks = comm or SerialComm()
         grid = self.waves.grid
         engine = Engine({grid: parse_layout(layout, grid.box, ranks.size)}, comm=ranks, threads=threads)
+        self.start(engine, self.stepping.initial)
+        return engine
+
+    def start(self, engine: Engine, initial: Mapping[str, Any]) -> None:
+        """Set the state at the start, from initial values of fields by their names, and 0 in all others."""
         for item in self.stepping.fields:
             for slot in range(item.slots):
-                engine.set(item.slot(slot), self.stepping.initial.get(item.name, 0.0))
+                engine.set(item.slot(slot), initial.get(item.name, 0.0))
+        engine.reset_registers()
         engine.write(STEP, 0)
-        return engine
 
     def table(self, samples: int) -> SensorTable:
         """Return a table for a number of samples, whose positions are steps."""

@@ -16,7 +16,7 @@ from minga.models.waves.elastic.medium import ElasticMedium
 from minga.models.waves.elastic.waves import prepare_elastic
 from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Floats, Medium
-from minga.models.waves.model import prepare
+from minga.models.waves.preparation import prepare
 from minga.models.waves.shot import AnyWaves, Shot, shot_traces
 from minga.models.waves.survey_cut import cut, cut_quantity, moved, part_of
 from minga.models.waves.survey_frame import Frame
@@ -219,6 +219,7 @@ class Survey:
         comm: Comm | None = None,
         callback: Callable[[SurveyProgress], None] | None = None,
         stop: Callable[[], bool] | None = None,
+        weights: Sequence[float] | None = None,
     ) -> Path:
         """Compute all shots and write them to one SEG-Y file; collective.
 
@@ -239,6 +240,9 @@ class Survey:
             Called on rank 0 with the progress.
         stop
             Called on each rank after its shots; True on any ends the call, so that the file does not appear yet.
+        weights
+            Relative speeds of the ranks before they are measured, not all of them 0; a rank of weight 0 computes
+            nothing. None: equal ones.
 
         Returns
         -------
@@ -252,7 +256,7 @@ class Survey:
         RunError
             If the disk fails.
         """
-        record(self, Path(file), samples, threads, comm, callback, stop)
+        record(self, Path(file), samples, threads, comm, callback, stop, weights)
         return Path(file)
 
 

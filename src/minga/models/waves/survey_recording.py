@@ -66,10 +66,12 @@ def record(
     comm: Comm | None,
     callback: Callable[[SurveyProgress], None] | None,
     stop: Callable[[], bool] | None,
+    weights: Sequence[float] | None = None,
 ) -> bool:
     """Compute the shots that are missing in a file and write them; return False if `stop` has ended that early."""
     ranks: Any = comm or SerialComm()
-    writer = _Writer(survey, path, samples, callback, ranks.size) if ranks.rank == 0 else None
+    speeds = Speeds(ranks.size, weights)
+    writer = _Writer(survey, path, samples, callback, speeds) if ranks.rank == 0 else None
     problem = ranks.bcast(None if writer is None else writer.opened())
     if problem is not None:
         raise problem
@@ -176,14 +178,19 @@ class _Writer:
     """Rank 0's file, whose errors all ranks are told."""
 
     def __init__(
-        self, survey: Survey, path: Path, samples: int, callback: Callable[[SurveyProgress], None] | None, ranks: int
+        self,
+        survey: Survey,
+        path: Path,
+        samples: int,
+        callback: Callable[[SurveyProgress], None] | None,
+        speeds: Speeds,
     ) -> None:
         self.survey, self.path, self.samples, self.callback = survey, path, samples, callback
         self.file: SegySurvey | None = None
         self.begun, self.done = time.monotonic(), 0
         self.costs = [survey.cost(number) for number in range(len(survey.shots))]
         self.missing: set[int] = set()
-        self.speeds = Speeds(ranks)
+        self.speeds = speeds
 
     def opened(self) -> MingaError | None:
         """Open the file after trying all shots, so that none is refused later; return an error."""

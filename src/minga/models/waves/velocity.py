@@ -18,7 +18,7 @@ from minga.space.box import Box
 from minga.space.field import Register
 
 if TYPE_CHECKING:
-    from minga.models.waves.model import Waves
+    from minga.models.waves.waves import Waves
 
 __all__ = ["check_quantities", "record_velocities"]
 

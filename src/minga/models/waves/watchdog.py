@@ -22,7 +22,7 @@ from minga.space.box import Box
 from minga.space.field import STEP, Register
 
 if TYPE_CHECKING:
-    from minga.models.waves.model import Waves
+    from minga.models.waves.waves import Waves
 
 __all__ = ["record_watch"]
 

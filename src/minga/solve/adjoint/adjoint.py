@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -15,8 +16,9 @@ from minga.engine.operations import Call, Move, flat
 from minga.engine.program import Program
 from minga.errors import ProgramError
 from minga.solve.adjoint.checkpoints import first_positions, reversed_steps
-from minga.solve.adjoint.recording import Recording, record, stored_slots, used_slots
-from minga.solve.adjoint.tape import Folder, Tape
+from minga.solve.adjoint.loops import Loops, disturbed, loops_of_states, loops_of_values
+from minga.solve.adjoint.recording import Recording, record, used_slots
+from minga.solve.adjoint.tape import Folder
 from minga.space.field import STEP, Field, Register, Slot
 
 __all__ = ["Adjoint", "adjoint"]
@@ -204,74 +206,57 @@ class Adjoint:
         self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn, disk: Folder
     ) -> None:
         """Store what reversals need while the steps are made, and make all steps in one loop each way."""
-        found = self.recording.remembered
-        assert found is not None
-        assert isinstance(seed, Program)
-        numbers = (*self.recording.registers, STEP)
-        with Tape(engine, (), numbers, steps) as registers, Tape(engine, found.slots, (), steps, disk) as values:
-            forwards = Program(f"{self.step.name}.remembered")
-            forwards.call(registers.keep())
-            forwards.include(found.step)
-            forwards.call(values.keep(), reads=found.slots)
-            self._all_forwards(engine, forwards, steps, observe)
-            turn(engine)
-            self._clear(engine)
-            backwards = Program(f"{self.step.name}.reversed")
-            backwards.call(registers.restore())
-            backwards.call(values.restore(), writes=found.slots)
-            backwards.include(Program("registers", self.recording.registers_again))
-            backwards.include(found.reverse)
-            backwards.call(registers.restore_again(()))
-            backwards.include(seed)
-            _run(engine, seed)
-            _run(engine, backwards, steps)
-            engine.release(forwards, backwards)
+        self._there_and_back(engine, self._loops(engine, steps, seed, observe, values=True), seed, observe, turn, disk)
 
     def _with_all_states(
         self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, turn: Turn, disk: Folder
     ) -> None:
         """Keep of every state what its reversal reads, and make all steps in one loop each way."""
-        with Tape(engine, self._read, (*self.recording.registers, STEP), steps, disk) as tape:
-            forwards = Program(f"{self.step.name}.kept")
-            forwards.call(tape.keep(), reads=self._read)
-            forwards.include(self.step)
-            self._all_forwards(engine, forwards, steps, observe)
+        self._there_and_back(engine, self._loops(engine, steps, seed, observe, values=False), seed, observe, turn, disk)
+
+    def _loops(self, engine: Engine, steps: int, seed: Visit, observe: Visit | None, *, values: bool) -> Loops:
+        """Return the loops of a run: those of the last one, if it was the same."""
+        kind = steps, values, *engine.storage.layouts.values(), *_content(seed), *_content(observe)
+        known = self._known.get(engine)
+        if known is not None and known.kind == kind:
+            return known
+        if known is not None:
+            engine.release(known.forwards, known.backwards)
+        if values:
+            found = loops_of_values(self.recording, engine, self.step, steps)
+        else:
+            found = loops_of_states(self.recording, engine, self.step, steps, self._read)
+        if isinstance(observe, Program):
+            found.forwards.include(observe)
+        if isinstance(seed, Program):
+            found.backwards.include(seed)
+        found.kind = kind
+        self._known[engine] = found
+        return found
+
+    def _there_and_back(
+        self, engine: Engine, loops: Loops, seed: Visit, observe: Visit | None, turn: Turn, disk: Folder
+    ) -> None:
+        """Make all steps forwards and backwards."""
+        with loops.lent(engine, disk):
+            if observe is None or isinstance(observe, Program):
+                if observe is not None:
+                    _run(engine, observe)
+                _run(engine, loops.forwards, loops.steps)
+            else:
+                for n in range(loops.steps):
+                    observe(engine, n)
+                    _run(engine, loops.forwards)
+                observe(engine, loops.steps)
             turn(engine)
             self._clear(engine)
-            self._backwards(engine, tape, steps, seed)
-            engine.release(forwards)
-
-    def _all_forwards(self, engine: Engine, forwards: Program, steps: int, observe: Visit | None) -> None:
-        """Make all steps, and let others see them."""
-        if observe is None or isinstance(observe, Program):
-            if observe is not None:
-                _run(engine, observe)
-                forwards.include(observe)
-            _run(engine, forwards, steps)
-            return
-        for n in range(steps):
-            observe(engine, n)
-            _run(engine, forwards)
-        observe(engine, steps)
-
-    def _backwards(self, engine: Engine, tape: Tape, steps: int, seed: Visit) -> None:
-        """Reverse all steps, whose states are kept."""
-        backwards = Program(f"{self.step.name}.reversed")
-        backwards.call(tape.restore(), writes=self._read)
-        backwards.include(self.recording.taped)
-        backwards.include(self.recording.reverse)
-        if self.recording.taped.operations:
-            backwards.call(tape.restore_again(self._disturbed), writes=self._disturbed)
-        if isinstance(seed, Program):
-            _run(engine, seed)
-            backwards.include(seed)
-            _run(engine, backwards, steps)
-        else:
-            seed(engine, steps)
-            for n in reversed(range(steps)):
-                _run(engine, backwards)
+            _visit(seed, engine, loops.steps)
+            if isinstance(seed, Program):
+                _run(engine, loops.backwards, loops.steps)
+                return
+            for n in reversed(range(loops.steps)):
+                _run(engine, loops.backwards)
                 seed(engine, n)
-        engine.release(backwards)
 
     def _with_checkpoints(
         self, engine: Engine, steps: int, most: int, seed: Visit, observe: Visit | None, turn: Turn
@@ -341,8 +326,12 @@ class Adjoint:
     @functools.cached_property
     def _disturbed(self) -> list[Slot]:
         """Slots of the state into which the step that fills the tape stores."""
-        stored = stored_slots(self.recording.taped.operations)
-        return [slot for slot in self._read if slot in stored]
+        return disturbed(self.recording, self._read)
+
+    @functools.cached_property
+    def _known(self) -> weakref.WeakKeyDictionary[Engine, Loops]:
+        """The loops of the last run of engines."""
+        return weakref.WeakKeyDictionary()
 
     def _numbers(self, engine: Engine) -> Numbers:
         return {register: engine.read(register) for register in (*self.recording.registers, STEP)}
@@ -384,6 +373,11 @@ def _on_all(engine: Engine, condition: bool) -> bool:
     found = np.array([condition], np.int64)
     engine.comm.allreduce(found, "min")
     return bool(found[0])
+
+
+def _content(visit: Visit | None) -> tuple[object, ...]:
+    """Return what tells a Program, as it is now, from others; functions are not part of loops."""
+    return (visit, len(visit.operations)) if isinstance(visit, Program) else (visit is None,)
 
 
 def _reads(program: Program) -> set[Field]:

@@ -6,8 +6,8 @@ import itertools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from typing import Final, Self
+from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
@@ -31,17 +31,29 @@ _SLABS: Final = 4
 """Parts into which each thread's share of a copy is cut."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Track:
     """Frames of one block of a slot, or of a register, in one piece of memory; `place` holds the present address."""
 
-    frames: np.ndarray
-    place: np.ndarray
+    shape: tuple[int, ...]
+    dtype: str
+    place: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
+    frames: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @property
-    def stride(self) -> int:
-        """Bytes from one frame to the next."""
-        return int(self.frames.strides[0])
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one frame, row and so on to the next."""
+        return _strides(self.shape, self.dtype)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the frames."""
+        return self.shape[0] * -(-self.strides[0] // LINE) * LINE
+
+    def lay(self, memory: np.ndarray) -> None:
+        """Put the frames into memory."""
+        self.frames = np.ndarray(self.shape, self.dtype, memory.data, strides=self.strides)
+        self.place[0] = self.frames.ctypes.data
 
     def at(self, number: int) -> np.ndarray:
         """Return a frame."""
@@ -62,44 +74,53 @@ class Tape:
         The registers.
     steps
         Number of steps.
-    disk
-        Folder of a file that holds the copies; None: memory does.
-
-    Raises
-    ------
-    RunError
-        If the disk of a rank has no room; on all ranks.
 
     Notes
     -----
-    It is a context, which provides its memory.
+    It has memory in the context of `lent` only, from which on it is empty again. What was bound to its functions stays
+    valid from one such context to the next.
     """
 
-    def __init__(
-        self, engine: Engine, slots: Sequence[Slot], registers: Sequence[Register], steps: int, disk: Folder = None
-    ) -> None:
+    def __init__(self, engine: Engine, slots: Sequence[Slot], registers: Sequence[Register], steps: int) -> None:
         self.slots = tuple(slots)
-        shapes = {slot: [values.shape for _, values in engine.blocks(slot)] for slot in self.slots}
-        kinds = [(shape, slot.field.dtype) for slot in self.slots for shape in shapes[slot]]
-        kinds += [((1,), register.dtype) for register in registers]
-        sizes = [steps * -(-_strides((steps, *shape), dtype)[0] // LINE) * LINE for shape, dtype in kinds]
-        self._context = ExitStack()
-        memory = self._context.enter_context(_room(engine, sum(sizes) + LINE, disk))
-        starts = np.append(0, np.cumsum(sizes)) + -memory.ctypes.data % LINE
-        tracks = (
-            _track(memory[start : start + size], (steps, *shape), dtype)
-            for start, size, (shape, dtype) in zip(starts, sizes, kinds)
-        )
         self._position = np.zeros(1, np.int64)
-        self._tracks = {slot: [next(tracks) for _ in shapes[slot]] for slot in self.slots}
-        self._numbers = {register: next(tracks) for register in registers}
+        self._tracks = {
+            slot: [_Track((steps, *values.shape), slot.field.dtype) for _, values in engine.blocks(slot)]
+            for slot in self.slots
+        }
+        self._numbers = {register: _Track((steps, 1), register.dtype) for register in registers}
 
-    def __enter__(self) -> Self:
-        return self
+    @property
+    def _all(self) -> list[_Track]:
+        return [*(track for each in self._tracks.values() for track in each), *self._numbers.values()]
 
-    def __exit__(self, *reason: object) -> None:
-        self._tracks, self._numbers = {}, {}  # whatever still refers to this tape does not keep the memory
-        self._context.close()
+    @contextmanager
+    def lent(self, engine: Engine, disk: Folder = None) -> Iterator[None]:
+        """Provide memory for the copies; collective.
+
+        Parameters
+        ----------
+        engine
+            The engine.
+        disk
+            Folder of a file that holds the copies; None: memory does.
+
+        Raises
+        ------
+        RunError
+            If the disk of a rank has no room; on all ranks.
+        """
+        sizes = [track.size for track in self._all]
+        with _room(engine, sum(sizes) + LINE, disk) as memory:
+            starts = np.append(0, np.cumsum(sizes)) + -memory.ctypes.data % LINE
+            for track, start, size in zip(self._all, starts, sizes):
+                track.lay(memory[start : start + size])
+            self._position[0] = 0
+            try:
+                yield
+            finally:
+                for track in self._all:
+                    track.frames = np.zeros(0)  # whatever still refers to this tape does not keep the memory
 
     def keep(self) -> CompiledCall:
         """Return the function that copies the present values to the end of the tape."""
@@ -161,8 +182,7 @@ class Tape:
     # In native code ------------------------------------------------------------------------------------------------
     def _words(self, by: int) -> list[tuple[np.ndarray, int]]:
         """Return the words that change when the position does, and by how much."""
-        tracks = [*(track for each in self._tracks.values() for track in each), *self._numbers.values()]
-        return [(self._position, by), *((track.place, by * track.stride) for track in tracks)]
+        return [(self._position, by), *((track.place, by * track.strides[0]) for track in self._all)]
 
     def _moved(self, binder: Binder, by: int, label: str) -> cmd.Command:
         return move_words(binder, self._words(by), label)
@@ -183,9 +203,9 @@ class Tape:
             for track, block in zip(self._tracks[slot], blocks, strict=True):
                 parts = _slabs(block, binder.backend.workers)
                 for part in parts:
-                    lead = (part.lo[0] - block.owned.lo[0]) * track.frames.strides[1]
-                    own = BoxAddress(binder.control(track.place), lead, track.frames.strides[1:])
-                    found.append((box_place(block, slot, part), own, part.shape, track.frames.itemsize))
+                    lead = (part.lo[0] - block.owned.lo[0]) * track.strides[1]
+                    own = BoxAddress(binder.control(track.place), lead, track.strides[1:])
+                    found.append((box_place(block, slot, part), own, part.shape, np.dtype(track.dtype).itemsize))
         return found
 
     def _numbers_places(self, binder: Binder) -> list[tuple[BoxAddress, BoxAddress, int]]:
@@ -225,11 +245,6 @@ def _strides(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
         stride = strides[0] * shape[axis]
         strides.insert(0, -(-stride // LINE) * LINE if axis == len(shape) - 1 else stride)
     return tuple(strides)
-
-
-def _track(memory: np.ndarray, shape: tuple[int, ...], dtype: str) -> _Track:
-    frames = np.ndarray(shape, dtype, memory.data, strides=_strides(shape, dtype))
-    return _Track(frames, np.array([frames.ctypes.data], np.int64))
 
 
 def _slabs(block: BlockArrays, workers: int) -> list[Box]:

@@ -149,10 +149,10 @@ def _in_lab(lab: str, count: int | None, stack: contextlib.ExitStack) -> tuple[S
 
 def _on_hosts(request: LibrariesRequest, case: Case, stack: contextlib.ExitStack, say: Say) -> Ranks:
     """Return the ranks on hosts, which have got the case."""
-    from minga.cli.start import ranks_on_hosts
+    from minga.cli.start import demand_of, ranks_on_hosts
 
     assert request.hosts is not None
-    start = stack.enter_context(ranks_on_hosts(case, request.hosts, request.shell, request.ranks))
+    start = stack.enter_context(ranks_on_hosts(demand_of(case), request.hosts, request.shell, request.ranks))
     if start.weights is not None and 0.0 in start.weights:
         raise CaseError(
             f"this machine, which has rank 0, is not in {request.hosts}",

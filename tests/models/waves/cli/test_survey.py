@@ -126,6 +126,39 @@ def test_ranks_write_the_same_bytes(here: Path) -> None:
     assert (here / "job.sgy").read_bytes() == (here / "one.sgy").read_bytes()
 
 
+HERE = """\
+#!/usr/bin/env python3
+import subprocess, sys
+words = [word for word in sys.argv[1:] if word != "-x"]
+sys.exit(subprocess.run(" ".join(words[1:]), shell=True).returncode)
+"""
+"""What stands for ssh: runs a command for another host on this one."""
+
+
+@pytest.mark.mpi
+def test_hosts_write_the_same_bytes(here: Path) -> None:
+    """Two hosts that are this machine; the second one reads a copy of the case and of its tables."""
+    (here / "here").write_text(HERE)
+    (here / "here").chmod(0o755)
+    (here / "hosts").write_text("a address=127.0.0.1 slots=1 weight=1\nb address=127.0.0.1 slots=1 weight=2\n")
+    (here / "shots.csv").write_text("shot,z,x\n7,20,100\n8,20,160\n9,20,220\n")
+    (here / "receivers.csv").write_text("shot,z,x\n*,30,100\n*,30,180\n9,30,220\n")
+    tables = (
+        CASE[: CASE.index("[survey.shots]")] + '[survey.tables]\nshots = "shots.csv"\nreceivers = "receivers.csv"\n'
+    )
+    (here / "sea.toml").write_text(tables)
+    assert command("sea.toml", "--no-pictures", "-o", "one.sgy")[0] == 0
+    words = ("sea.toml", "--no-pictures", "--hosts", "hosts", "--shell", "./here")
+    status, said, err = command(*words, "--set", "survey.length=0.02")
+    assert status == 0, err
+    assert "3 shots in" in said
+    assert (here / "sea.sgy").read_bytes() == (here / "one.sgy").read_bytes()
+    with nothing_written(here):
+        status, _, err = command(*words, "-n", "3", "-o", "more.sgy")
+    assert status == 2
+    assert "3 ranks do not fit on the hosts, which take 2" in err
+
+
 def test_replacing_a_survey(here: Path) -> None:
     """The file whose geometry a survey repeats is never replaced; the beginning of another survey is."""
     assert command("sea.toml", "--no-pictures")[0] == 0
@@ -149,6 +182,7 @@ WRONG = [
     (("sea.toml", "--check", "--gain", "loud"), "there is no gain"),
     (("none.toml",), "there is no file"),
     (("sea.toml", "-n", "0"), "0 ranks cannot be started"),
+    (("sea.toml", "--hosts", "nowhere"), "the hosts file nowhere cannot be read"),
     (("sea.toml", "-o", "sea.doc"), "neither .sgy"),
     (("sea.toml", "--gain", "loud"), "there is no gain"),
     (("sea.toml", "--also", "sea.doc"), "ends in .rsf or .zarr"),

@@ -9,7 +9,7 @@ import numpy as np
 
 import minga as mg
 from minga.models.waves.elastic import ElasticWaves, elastic_stepping
-from minga.models.waves.model import Stepping
+from minga.models.waves.stepping import Stepping
 
 
 @contextmanager

@@ -41,16 +41,24 @@ class SurveyRequest:
     also: tuple[Path, ...] = ()
     pictures: bool = True
     gain: str = "agc"
+    hosts: Path | None = None
+    shell: str = "ssh"
+    weights: tuple[float, ...] | None = None
+    """Relative speeds of the ranks before they are measured; None: equal ones."""
 
     def order(self, source: Source) -> dict[str, object]:
         """Return the request as the order of ranks."""
-        given = asdict(self) | {"target": str(source.path), "out": str(self.file(source)), "also": []}
+        given = asdict(self) | {"target": str(source.path), "out": str(self.file(source)), "also": [], "hosts": None}
         return given | {"overrides": list(self.overrides)}
 
     @classmethod
     def of(cls, order: Mapping[str, Any]) -> SurveyRequest:
         """Return the request of an order."""
-        return cls(order["target"], Path(order["out"]), tuple(order["overrides"]), threads=order["threads"])
+        weights = order["weights"]
+        return cls(
+            order["target"], Path(order["out"]), tuple(order["overrides"]), threads=order["threads"],
+            weights=None if weights is None else tuple(weights),
+        )  # fmt: skip
 
     def file(self, source: Source) -> Path:
         """Return the path of the SEG-Y file."""
@@ -78,14 +86,13 @@ def survey(request: SurveyRequest) -> tuple[str, int]:
     sys.stderr.write(f"{said}\n")
     shots = len(found.survey.shots)
     with progress_display(source.name, shots) as listener:
-        if (request.ranks or 1) > 1:
+        if (request.ranks or 1) > 1 or request.hosts is not None:
             from minga.launch.launch import launch
-            from minga.launch.launcher import find_launcher
-            from minga.launch.ranks import Ranks
+            from minga.models.waves.cli.survey_ranks import survey_ranks
 
-            ranks = Ranks(find_launcher(), request.ranks or 1, program="minga.models.waves.cli.survey_rank")
             try:
-                status = launch(ranks, request.order(source), listener)
+                with survey_ranks(request, source, shots, listener.note) as (ranks, weights):
+                    status = launch(ranks, {**request.order(source), "weights": weights}, listener)
             except KeyboardInterrupt:
                 return _stopped(request, source), INTERRUPTED
             if status != OK:  # the ranks have said why
@@ -129,7 +136,9 @@ def perform(
                      left=now.seconds_left)
         )  # fmt: skip
 
-    found.survey.record(out, found.samples, threads=request.threads, comm=comm, callback=progress, stop=stop)
+    found.survey.record(
+        out, found.samples, threads=request.threads, comm=comm, callback=progress, stop=stop, weights=request.weights
+    )
     stop.answer()
     done: bool = comm.bcast(out.exists())
     return done
@@ -139,6 +148,10 @@ def _in_job(request: SurveyRequest, job: Job) -> tuple[str, int]:
     """Carry out a request as one rank of a job that the user has started."""
     from minga.launch.rank_end import end_in_error, end_late
 
+    if request.hosts is not None:
+        raise CaseError(
+            f"{job.launcher} has started this command as ranks", key="--hosts", remedy="leave out one of the two"
+        )
     if request.ranks not in (None, job.size):
         raise CaseError(f"{job.launcher} started {job.size} ranks, but -n asks for {request.ranks}", key="-n")
     stop = StopRequest(late=end_late)

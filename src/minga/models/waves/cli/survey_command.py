@@ -21,8 +21,17 @@ def survey(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replace an entry of the case.")
     ] = None,
     ranks: Annotated[
-        int | None, typer.Option("-n", "--ranks", help="Number of MPI ranks on this machine; by default 1.")
+        int | None, typer.Option("-n", "--ranks", help="Number of MPI ranks; by default 1, or what the hosts take.")
     ] = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option(
+            "--hosts", metavar="FILE", help="A file that lists the hosts to use, one a line; they are reached by ssh."
+        ),
+    ] = None,
+    shell: Annotated[
+        str, typer.Option("--shell", help="Program that is called as SHELL HOST COMMAND, in place of ssh.")
+    ] = "ssh",
     threads: Annotated[int, typer.Option("--threads", min=1, help="Threads of each rank.")] = 1,
     check: Annotated[
         bool, typer.Option("--check", help="Only check the case, and show the shots, the sampling and the file's size.")
@@ -44,8 +53,9 @@ def survey(
     from minga.models.waves.cli import survey as command
 
     request = command.SurveyRequest(
-        str(case), out, tuple(settings or ()), ranks, threads, check, force, tuple(also or ()), pictures, gain
-    )
+        str(case), out, tuple(settings or ()), ranks, threads, check, force, tuple(also or ()), pictures, gain,
+        hosts, shell,
+    )  # fmt: skip
     said, status = command.survey(request)
     if said:
         sys.stdout.write(said + "\n")

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from minga.engine.program import Program
 from minga.errors import CaseError
-from minga.models.waves.absorption import record_damping
 from minga.models.waves.boundary import (
     Boundary,
     Cpml,
@@ -34,10 +33,11 @@ from minga.models.waves.elastic.sources import ElasticSource, Explosion, check_s
 from minga.models.waves.elastic.stability import step_limit
 from minga.models.waves.elastic.stencils import staggered_weights
 from minga.models.waves.keys import keys_of
-from minga.models.waves.model import Stepping
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.sensors import Sensors
+from minga.models.waves.sponge import record_damping
 from minga.models.waves.stability import check_step
+from minga.models.waves.stepping import Stepping
 from minga.space.boundary import fixed
 from minga.space.box import Box
 from minga.space.field import STEP, Field
@@ -92,6 +92,13 @@ class ElasticWaves:
     limit: float
     fields: tuple[Field, ...]
     medium: tuple[Field, ...]
+
+    @property
+    def structure(self) -> tuple[object, ...]:
+        """Structure: what recorded steps depend on, values of the medium's fields and of layers aside."""
+        equations = self.elasticity
+        known = tuple(sorted(equations.constants.items())), tuple(equations.components), equations.weights
+        return "elastic", self.domain, self.dt, self.faces, known, self.fields[0].dtype
 
     @property
     def named(self) -> dict[str, Field]:
