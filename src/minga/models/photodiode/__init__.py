@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from minga.models.photodiode.pointwise.setup import Pointwise
     from minga.models.photodiode.solver.circuit import Circuit
     from minga.models.photodiode.solver.problem import Problem
+    from minga.models.photodiode.solver.thresholds import DeadSpace
     from minga.models.photodiode.structure.beam import Beam
     from minga.models.photodiode.structure.device import Device, Terminal, device_from
     from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
@@ -34,6 +35,7 @@ __all__ = [
     "Circuit",
     "Coating",
     "Contact",
+    "DeadSpace",
     "DeadSpaceNoise",
     "Device",
     "Illumination",

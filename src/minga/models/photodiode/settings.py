@@ -11,6 +11,7 @@ from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings_ac import AcSettings, CvSettings, NoiseSettings
 from minga.models.photodiode.settings_adapt import AdaptSettings
 from minga.models.photodiode.settings_breakdown import BreakdownSettings
+from minga.models.photodiode.settings_ionisation import DeadSpaceSettings
 from minga.models.photodiode.settings_light import INDEX_FORM, CoatingSettings, GaussianSettings, SubstrateSettings
 from minga.models.photodiode.settings_qe import QeSettings
 from minga.models.photodiode.settings_surfaces import SurfaceSettings
@@ -412,6 +413,9 @@ class PhotodiodeSettings(BaseModel):
         bool | dict[str, str],
         Field(description='ionisation = true, false, or a set for each material: {InP = "umebu"}'),
     ] = False
+    dead_space: Annotated[
+        DeadSpaceSettings | None, Field(description="[photodiode.dead_space] electrons = 2.0, holes = 2.0, in eV")
+    ] = None
     tunnelling: Annotated[
         TunnellingSettings, Field(description="[photodiode.tunnelling] band_to_band = true, trap_assisted = true")
     ] = TunnellingSettings()
