@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.solver.problem import Problem
-from minga.models.photodiode.structure.device import device_from
+from minga.models.photodiode.structure.build import device_from
 from minga.models.photodiode.structure.illumination import Illumination, spectrum_of
 from minga.models.photodiode.structure.indices import Index, index_of, read_index, shipped_index, shipped_names
 from minga.models.photodiode.structure.materials_file import read_materials, shipped_materials

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from minga.models.photodiode.solver.problem import Problem
     from minga.models.photodiode.solver.thresholds import DeadSpace
     from minga.models.photodiode.structure.beam import Beam
-    from minga.models.photodiode.structure.device import Device, Terminal, device_from
+    from minga.models.photodiode.structure.build import device_from
+    from minga.models.photodiode.structure.device import Device, Terminal
     from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
     from minga.models.photodiode.structure.indices import Index
     from minga.models.photodiode.structure.pairs import Pairs

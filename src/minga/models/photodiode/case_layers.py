@@ -20,7 +20,8 @@ from minga.models.photodiode.settings import (
     PhotodiodeSettings,
 )
 from minga.models.photodiode.settings_surfaces import SurfaceSettings
-from minga.models.photodiode.structure.device import Device, device_from
+from minga.models.photodiode.structure.build import device_from
+from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.stack import Contact, Layer, Side, Stack, Surface
@@ -84,7 +85,7 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
     return Stack(
         layers=layers,
         contacts=_contacts(settings),
-        regions=regions_of(settings, layers),
+        regions=regions_of(settings, layers, materials),
         temperature=_temperature(settings, layers),
         light=light_of(settings, directory),
         statistics=settings.statistics,

@@ -39,12 +39,12 @@ def materials_of(settings: PhotodiodeSettings, directory: Path) -> dict[str, Mat
 
 
 def material_of(
-    entry: LayerSettings, name: str, key: str, materials: Mapping[str, Material]
+    entry: LayerSettings, name: str, key: str, materials: Mapping[str, Material], what: str = "layer"
 ) -> Material | Callable[[float], Material]:
     """Return the material of a layer: one, or a function of the fraction of its depth if its composition varies."""
     if entry.material not in materials:
         raise CaseError(
-            f"layer {name!r}: there is no material {entry.material!r}",
+            f"{what} {name!r}: there is no material {entry.material!r}",
             key=f"{key}.material",
             suggestion=suggest(entry.material, materials),
             remedy=f'choose one of {", ".join(sorted(materials))}, or one of a file of your own: materials = "my.toml"',
