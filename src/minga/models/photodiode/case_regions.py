@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import accumulate
 from typing import Final
@@ -14,7 +14,7 @@ from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.regions import Polygon, Region
 from minga.models.photodiode.structure.stack import Layer
 
-__all__ = ["check_span", "edges_of", "regions_of"]
+__all__ = ["check_span", "edges_of", "islands_of", "regions_of"]
 
 _TAIL: Final = 3.0
 """Distance from a smooth edge in straggles, where junctions are usually."""
@@ -37,6 +37,13 @@ def regions_of(
         _check_solubility(region, layers, key)
         found.append(region)
     return tuple(found)
+
+
+def islands_of(regions: tuple[Region | Polygon, ...]) -> Iterator[Layer]:
+    """Yield a layer for each region with a material of its own, for the checks that layers undergo."""
+    for region in regions:
+        if isinstance(region, Region) and region.material is not None:
+            yield Layer(region.name, region.material, region.x[1] - region.x[0], (region.doping, region.doping))
 
 
 def edges_of(entry: RegionSettings, axis: int) -> tuple[float, ...]:

@@ -380,7 +380,7 @@ class PhotodiodeSettings(BaseModel):
     width: Annotated[
         Place | None, Field(gt=0, json_schema_extra={"unit": "um"}, description='extent along y: width = "10 um"')
     ] = None
-    columns: Annotated[int | None, Field(ge=1, description="nodes along y: columns = 40")] = None
+    columns: Annotated[int | None, Field(ge=2, description="nodes along y: columns = 40")] = None
     symmetry: Annotated[
         Literal["plane", "cylinder"],
         Field(description='"cylinder": a round device, of which y is the distance from the axis and width the radius'),
