@@ -24,7 +24,8 @@ from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.capacitance import Capacitance
-from minga.models.photodiode.solver.coefficients import ANODE, POTENTIAL, Coefficients
+from minga.models.photodiode.solver.coefficient_values import ANODE, POTENTIAL
+from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.current import Search
 from minga.models.photodiode.solver.gummel import Gummel
 from minga.models.photodiode.solver.history import LONGEST_SPACE

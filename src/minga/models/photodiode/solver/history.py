@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from minga.compile import portable
 from minga.engine.program import Program
 from minga.models.photodiode.dead_space import event_weights
-from minga.models.photodiode.solver.coefficients import Coefficients, Pieces
+from minga.models.photodiode.solver.coefficient_fields import Pieces
+from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.physics import WEAKEST, EdgeValues
 from minga.models.photodiode.solver.thresholds import DeadSpace
 from minga.models.photodiode.structure.ionisation import EdgeIonisation
