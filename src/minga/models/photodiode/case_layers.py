@@ -14,11 +14,9 @@ from minga.models.photodiode.case_materials import material_of, materials_of
 from minga.models.photodiode.case_mesh import across_of, check_size, mesh_of, rows_of
 from minga.models.photodiode.case_pairs import pairs_of
 from minga.models.photodiode.case_regions import check_span, islands_of, regions_of
-from minga.models.photodiode.settings import (
-    ContactSettings,
-    LayerSettings,
-    PhotodiodeSettings,
-)
+from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.settings_contacts import ContactSettings
+from minga.models.photodiode.settings_layers import LayerSettings
 from minga.models.photodiode.settings_surfaces import SurfaceSettings
 from minga.models.photodiode.structure.build import device_from
 from minga.models.photodiode.structure.device import Device

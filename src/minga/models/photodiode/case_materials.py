@@ -9,7 +9,8 @@ from typing import Final
 
 from minga.case.files import locate, nearest
 from minga.errors import CaseError, suggest
-from minga.models.photodiode.settings import LayerSettings, PhotodiodeSettings
+from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.settings_layers import LayerSettings
 from minga.models.photodiode.structure.composition import quaternary
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.materials_file import read_materials, shipped_materials

@@ -9,7 +9,8 @@ from typing import Final
 
 from minga.errors import CaseError
 from minga.models.photodiode.case_materials import material_of
-from minga.models.photodiode.settings import LayerSettings, PhotodiodeSettings, RegionSettings
+from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.settings_layers import LayerSettings, RegionSettings
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.regions import Polygon, Region
 from minga.models.photodiode.structure.stack import Layer
