@@ -13,7 +13,7 @@ from minga.case.load import read_settings
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
 from minga.models.photodiode import DeadSpace, dead_space_noise, slopes
-from minga.models.photodiode.case import make
+from minga.models.photodiode.case import device_of, make, problem_of
 from minga.models.photodiode.model import photodiode
 from minga.models.photodiode.solver.history import ionised
 from minga.models.photodiode.solver.problem import Problem
@@ -117,8 +117,6 @@ def test_a_mirrored_device_has_the_same_currents() -> None:
             given["layers"] = given["layers"][::-1]
             given["contacts"] = {"anode": {"at": "bottom"}, "cathode": {"at": "top"}}
         settings = read_settings("photodiode", given)
-        from minga.models.photodiode.case import device_of, problem_of
-
         problem = replace(problem_of(settings), bias=(-60.0,))
         found[at] = solved(device_of(settings, EXAMPLES), problem)[0]
     assert found["top"]["gain"] == pytest.approx(found["bottom"]["gain"], rel=1e-9)

@@ -20,7 +20,7 @@ from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.regions import Region
 from minga.models.photodiode.structure.stack import Stack
 
-__all__ = ["Box", "boxes_of", "in_boxes", "lit_columns"]
+__all__ = ["MaterialBox", "boxes_of", "in_boxes", "lit_columns"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -29,7 +29,7 @@ _ROOM: Final = 1e-6  # in spacings: a node this close to an edge lies on it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Box:
+class MaterialBox:
     """A box: its nodes (bool, of the grid's shape), and a stack whose layers all have its material, along x."""
 
     name: str
@@ -38,7 +38,7 @@ class Box:
     columns: LayerProperties
 
 
-def boxes_of(stack: Stack, mesh: Mesh, across: Mesh | None, first: Material) -> tuple[Box, ...]:
+def boxes_of(stack: Stack, mesh: Mesh, across: Mesh | None, first: Material) -> tuple[MaterialBox, ...]:
     """Return the boxes of a stack; `first` is the material of its first node.
 
     Raises
@@ -62,7 +62,7 @@ def boxes_of(stack: Stack, mesh: Mesh, across: Mesh | None, first: Material) -> 
         layers = tuple(replace(one, material=material, changes={}, ionisation=None, index=None) for one in stack.layers)
         own = replace(stack, layers=layers)
         columns = properties_of(own, mesh, *layer_numbers(layers, mesh), first)
-        found.append(Box(region.name, inside, own, columns))
+        found.append(MaterialBox(region.name, inside, own, columns))
     return tuple(found)
 
 
@@ -92,7 +92,7 @@ def _check(stack: Stack, name: str) -> None:
             )
 
 
-def in_boxes(values: Floats, boxes: Sequence[Box], of: Callable[[Box], Floats]) -> Floats:
+def in_boxes(values: Floats, boxes: Sequence[MaterialBox], of: Callable[[MaterialBox], Floats]) -> Floats:
     """Return values at all nodes with those of the boxes; a later box replaces earlier ones."""
     for box in boxes:
         own = of(box)

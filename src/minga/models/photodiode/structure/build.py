@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError
-from minga.models.photodiode.structure.boxes import Box, boxes_of, in_boxes
+from minga.models.photodiode.structure.boxes import MaterialBox, boxes_of, in_boxes
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY, thermal_voltage
 from minga.models.photodiode.structure.device import Device, Terminal
 from minga.models.photodiode.structure.emission import emission_of
@@ -138,7 +138,7 @@ def _spread(column: Floats, shape: tuple[int, ...]) -> Floats:
     return np.array(np.broadcast_to(column.reshape(-1, *[1] * (len(shape) - 1)), shape), np.float64)
 
 
-def _kinds(columns: LayerProperties, boxes: Sequence[Box], shape: tuple[int, ...]) -> NDArray[np.int64]:
+def _kinds(columns: LayerProperties, boxes: Sequence[MaterialBox], shape: tuple[int, ...]) -> NDArray[np.int64]:
     """Return the number of the material at each node; materials of the same name are one."""
     names = [m.name for m in columns.materials]
     place = {name: k for k, name in enumerate(dict.fromkeys([*names, *(b.columns.materials[0].name for b in boxes)]))}
