@@ -48,11 +48,11 @@ def boxes_of(stack: Stack, mesh: Mesh, across: Mesh | None, first: Material) -> 
     """
     found = []
     for region in stack.regions:
-        material = region.material if isinstance(region, Region) else None
-        if material is None or across is None:
+        if across is None or not isinstance(region, Region) or region.material is None:
             continue
+        material = region.material
         _check(stack, region.name)
-        inside = np.outer(_within(mesh, region.x), _within(across, region.y))  # type: ignore[union-attr]
+        inside = np.outer(_within(mesh, region.x), _within(across, region.y))
         if not inside.any():
             raise CaseError(
                 f"no node lies in region {region.name!r}",
@@ -92,10 +92,9 @@ def _check(stack: Stack, name: str) -> None:
             )
 
 
-def in_boxes(values: Floats, boxes: Sequence[MaterialBox], of: Callable[[MaterialBox], Floats]) -> Floats:
+def in_boxes(values: Floats, boxes: Sequence[MaterialBox], of_boxes: Sequence[Floats]) -> Floats:
     """Return values at all nodes with those of the boxes; a later box replaces earlier ones."""
-    for box in boxes:
-        own = of(box)
+    for box, own in zip(boxes, of_boxes, strict=True):
         values = np.where(box.inside, own if own.ndim > 1 else own[:, None], values)
     return values
 

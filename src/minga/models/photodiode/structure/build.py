@@ -64,12 +64,12 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
     spread = {name: _spread(values, shape) for name, values in columns.values.items()}
     boxes = boxes_of(stack, mesh, across, columns.materials[0])
     for name in spread.keys() - {"doping", "impurities"}:
-        spread[name] = in_boxes(spread[name], boxes, lambda box, name=name: box.columns.values[name])
+        spread[name] = in_boxes(spread[name], boxes, [box.columns.values[name] for box in boxes])
     doping, impurities = spread.pop("doping"), spread.pop("impurities")
     for region in stack.regions:
         doping, impurities = _with_region(region, doping, impurities, mesh, across)
     mobility_n, mobility_p = (
-        in_boxes(own, boxes, lambda box, k=k: box.columns.mobilities(box.stack, impurities)[k])
+        in_boxes(own, boxes, [box.columns.mobilities(box.stack, impurities)[k] for box in boxes])
         for k, own in enumerate(columns.mobilities(stack, impurities))
     )
     lit = generated_in(
