@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.models.photodiode.solver.coefficients import neutral_potential, on_edges
+from minga.models.photodiode.solver.coefficient_values import neutral_potential, on_edges
 from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY, VACUUM
 from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.ionisation import EdgeIonisation

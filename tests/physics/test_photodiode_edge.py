@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from minga.models.photodiode.solver.problem import Problem
-from minga.models.photodiode.structure.device import Device, device_from
+from minga.models.photodiode.structure.build import device_from
+from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.ionisation import IonisationSet, Piece
 from minga.models.photodiode.structure.materials_file import shipped_materials
 from minga.models.photodiode.structure.mesh import graded

@@ -18,7 +18,8 @@ from minga.models.photodiode.case_layers import mesh_of_case, stack_of
 from minga.models.photodiode.prolongation import prolonged
 from minga.models.photodiode.solver.changes import Changes
 from minga.models.photodiode.solver.problem import Problem
-from minga.models.photodiode.structure.device import Device, device_from
+from minga.models.photodiode.structure.build import device_from
+from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.mesh import Mesh, graded, split, uniform
 from minga.models.photodiode.varied import Varied
 

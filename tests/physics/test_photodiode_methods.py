@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from minga.models.photodiode.solver.coefficients import neutral_potential
+from minga.models.photodiode.solver.coefficient_values import neutral_potential
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM, thermal_voltage
 from thinned import thinned

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import minga as mg
 from minga.models.photodiode.model import photodiode
-from minga.models.photodiode.solver.coefficients import neutral_potential
+from minga.models.photodiode.solver.coefficient_values import neutral_potential
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.ionisation import IonisationSet, coefficient, shipped_sets

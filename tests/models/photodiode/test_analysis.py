@@ -148,6 +148,8 @@ def test_a_run_leaves_a_table_with_units_and_pictures(tmp_path: Path) -> None:
     units = {column["name"]: column["schema:unitText"] for column in columns}
     assert units == {
         "V": "V", "f": "Hz", "G": "S/cm2", "C": "F/cm2", "ac_uniformity": "1", "Z_re": "ohm cm2", "Z_im": "ohm cm2",
+        "Z_im_negative": "ohm cm2",
     }  # fmt: skip
+    assert all(row["Z_im_negative"] == -row["Z_im"] for row in table)
     pictures = {path.name for path in (run / "pictures").iterdir()}
     assert {"capacitance.png", "conductance.png", "impedance-nyquist-dark.png"} <= pictures

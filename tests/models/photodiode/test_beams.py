@@ -17,8 +17,9 @@ from minga.models.photodiode.case_pairs import read_pairs
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.beam import Beam
+from minga.models.photodiode.structure.build import device_from
 from minga.models.photodiode.structure.constants import CHARGE
-from minga.models.photodiode.structure.device import Device, device_from
+from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.illumination import spectrum_of
 from minga.models.photodiode.structure.materials_file import shipped_materials
 from minga.models.photodiode.structure.mesh import Mesh, graded, placed, spaced

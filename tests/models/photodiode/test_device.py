@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from minga.errors import CaseError
+from minga.models.photodiode.structure.build import device_from
 from minga.models.photodiode.structure.constants import CHARGE, VACUUM
 from minga.models.photodiode.structure.depletion import Depletion, built_in_voltage
-from minga.models.photodiode.structure.device import Device, device_from
+from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.ionisation import coefficient, shipped_sets
 from minga.models.photodiode.structure.materials_file import shipped_materials
 from minga.models.photodiode.structure.mesh import graded, placed, spaced, uniform

@@ -15,7 +15,7 @@ from minga.errors import CaseError
 from minga.models.photodiode.case import device_of, make
 from minga.models.photodiode.case_layers import materials_of
 from minga.models.photodiode.model import photodiode
-from minga.models.photodiode.solver.coefficients import neutral_potential
+from minga.models.photodiode.solver.coefficient_values import neutral_potential
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import thermal_voltage
 from minga.models.photodiode.structure.device import Device

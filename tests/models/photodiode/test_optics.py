@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from minga.errors import CaseError
 from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.solver.problem import Problem
-from minga.models.photodiode.structure.device import device_from
+from minga.models.photodiode.structure.build import device_from
 from minga.models.photodiode.structure.illumination import Illumination, spectrum_of
 from minga.models.photodiode.structure.indices import Index, index_of, read_index, shipped_index, shipped_names
 from minga.models.photodiode.structure.materials_file import read_materials, shipped_materials
@@ -49,7 +49,23 @@ def test_tables_say_where_they_are_from() -> None:
         index = shipped_index(name)
         assert "refractiveindex.info (public domain), " in index.source
         assert len(index.wavelengths) > 30
-    assert {"Si", "GaAs", "Ge", "InP", "InGaAs", "4H-SiC", "Si3N4", "SiO2", "Au", "Ag", "Al"} == set(shipped_names())
+    alloys = {f"AlGaAs-{x}" for x in ("0.097", "0.219", "0.342", "0.411", "0.452")}
+    others = {"Si", "GaAs", "Ge", "InP", "InGaAs", "4H-SiC", "Si3N4", "SiO2", "Au", "Ag", "Al"}
+    assert others | alloys == set(shipped_names())
+
+
+def test_indices_of_algaas_fall_with_the_share_of_aluminium() -> None:
+    shares = ("0.097", "0.219", "0.342", "0.411", "0.452")
+    found = [shipped_index(f"AlGaAs-{x}").at(1000.0) for x in shares]
+    assert [n for n, _ in found] == sorted((n for n, _ in found), reverse=True)
+    # Adachi's model of 1985, A 6.3 + 19 x, B 9.4 - 10.2 x, which is one of the transparent region.
+    for x, (n, k) in zip(map(float, shares), found, strict=True):
+        gap, energy = 1.425 + 1.155 * x + 0.37 * x * x, 1.23984198
+        ratios = energy / gap, energy / (gap + 0.34 - 0.04 * x)
+        f, split = ((2.0 - (1.0 + r) ** 0.5 - (1.0 - r) ** 0.5) / (r * r) for r in ratios)
+        model = (6.3 + 19.0 * x) * (f + 0.5 * (gap / (gap + 0.34 - 0.04 * x)) ** 1.5 * split) + 9.4 - 10.2 * x
+        assert n == pytest.approx(model**0.5, abs=0.04)
+        assert k == 0.0
 
 
 def test_what_is_below_the_gap_or_given_is_not_looked_up() -> None:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from minga.models.photodiode.pointwise.setup import Pointwise
     from minga.models.photodiode.solver.circuit import Circuit
     from minga.models.photodiode.solver.problem import Problem
+    from minga.models.photodiode.solver.thresholds import DeadSpace
     from minga.models.photodiode.structure.beam import Beam
-    from minga.models.photodiode.structure.device import Device, Terminal, device_from
+    from minga.models.photodiode.structure.build import device_from
+    from minga.models.photodiode.structure.device import Device, Terminal
     from minga.models.photodiode.structure.illumination import Illumination, Spectrum, spectrum_of
     from minga.models.photodiode.structure.indices import Index
     from minga.models.photodiode.structure.pairs import Pairs
@@ -34,6 +36,7 @@ __all__ = [
     "Circuit",
     "Coating",
     "Contact",
+    "DeadSpace",
     "DeadSpaceNoise",
     "Device",
     "Illumination",

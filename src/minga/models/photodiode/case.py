@@ -13,7 +13,7 @@ from minga.errors import CaseError, suggest
 from minga.models.photodiode.bands import with_bands
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of, search_of
 from minga.models.photodiode.case_adapt import adapted_device
-from minga.models.photodiode.case_analysis import analysis_of
+from minga.models.photodiode.case_analysis import analysis_of, dead_space_of
 from minga.models.photodiode.case_layers import device_of, device_on, mesh_of_case, stack_of
 from minga.models.photodiode.case_materials import borrowed
 from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_of_case
@@ -156,6 +156,7 @@ def problem_of(settings: PhotodiodeSettings) -> Problem:
         quasistatic_capacitance=settings.quasistatic_capacitance,
         scheme=settings.scheme,
         current_parts=settings.current_parts,
+        dead_space=dead_space_of(settings),
         linear=settings.linear,
         **analysis_of(settings),
         **options,

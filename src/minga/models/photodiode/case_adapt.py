@@ -66,6 +66,11 @@ def _check(settings: PhotodiodeSettings, device: Device, problem: Problem) -> No
         (device.grid.ndim > 1, "a device with two axes", "leave adapt out, and choose spacings with graded and across"),
         (problem.scheme != "newton", f"scheme = {problem.scheme!r}", 'write scheme = "newton"'),
         (problem.mode == "qe", 'mode = "qe"', 'find the mesh with mode = "iv", and give its spacings as graded'),
+        (
+            problem.dead_space is not None,
+            "dead space",
+            "find the mesh without dead_space, and give its spacings as graded",
+        ),
         (bool(problem.current), "imposed currents", "give voltages as bias"),
         (
             bool(problem.bias) and problem.bias[-1] == 0.0 and problem.curves == ("dark",),

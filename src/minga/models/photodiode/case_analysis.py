@@ -11,8 +11,9 @@ from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_ac import AcSettings, CvSettings, FrequencySettings, NoiseSettings
 from minga.models.photodiode.solver.circuit import Circuit
 from minga.models.photodiode.solver.problem import MOST_FREQUENCIES
+from minga.models.photodiode.solver.thresholds import DeadSpace
 
-__all__ = ["analysis_of"]
+__all__ = ["analysis_of", "dead_space_of"]
 
 _CIRCUIT: Final = ("load", "series", "pad", "inductance")
 """Options of a circuit, which require an area."""
@@ -37,6 +38,12 @@ def analysis_of(settings: PhotodiodeSettings) -> dict[str, Any]:
         noise = settings.noise or NoiseSettings()
         found |= {"noise_method": noise.method, "circuit": _circuit(noise, "noise")}
     return found
+
+
+def dead_space_of(settings: PhotodiodeSettings) -> DeadSpace | None:
+    """Return the threshold energies of ionisation of a case; None if it is local."""
+    said = settings.dead_space
+    return None if said is None else DeadSpace(said.electrons, said.holes, said.coefficients == "local")
 
 
 def _frequencies(options: AcSettings) -> tuple[float, ...]:

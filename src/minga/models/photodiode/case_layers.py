@@ -13,14 +13,13 @@ from minga.models.photodiode.case_light import index_in, is_lit, light_of
 from minga.models.photodiode.case_materials import material_of, materials_of
 from minga.models.photodiode.case_mesh import across_of, check_size, mesh_of, rows_of
 from minga.models.photodiode.case_pairs import pairs_of
-from minga.models.photodiode.case_regions import check_span, regions_of
-from minga.models.photodiode.settings import (
-    ContactSettings,
-    LayerSettings,
-    PhotodiodeSettings,
-)
+from minga.models.photodiode.case_regions import check_span, islands_of, regions_of
+from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.settings_contacts import ContactSettings
+from minga.models.photodiode.settings_layers import LayerSettings
 from minga.models.photodiode.settings_surfaces import SurfaceSettings
-from minga.models.photodiode.structure.device import Device, device_from
+from minga.models.photodiode.structure.build import device_from
+from minga.models.photodiode.structure.device import Device
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh
 from minga.models.photodiode.structure.stack import Contact, Layer, Side, Stack, Surface
@@ -81,16 +80,18 @@ def stack_of(settings: PhotodiodeSettings, directory: Path) -> Stack:
         _layer(k, entry, names[k], materials, settings, directory) for k, entry in enumerate(settings.layers)
     )
     _check_positions(settings, layers)
+    regions = regions_of(settings, layers, materials)
+    every = (*layers, *islands_of(regions))
     return Stack(
         layers=layers,
         contacts=_contacts(settings),
-        regions=regions_of(settings, layers),
-        temperature=_temperature(settings, layers),
+        regions=regions,
+        temperature=_temperature(settings, every),
         light=light_of(settings, directory),
         statistics=settings.statistics,
         mobility=settings.mobility,
         recombination=settings.recombination,
-        ionisation=_ionisation(settings, layers),
+        ionisation=_ionisation(settings, every),
         emission=settings.emission,
         band_to_band=_band_to_band(settings, layers),
         gap_narrowing=_known(settings, "gap_narrowing", layers, ("narrowing",)),
@@ -285,12 +286,16 @@ def _temperature(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> flo
         material = layer.at(0.5)
         if material.varshni is None and material.alloy is None:
             raise CaseError(
-                f"layer {layer.name!r}: {material.name} is known at 300 K only",
+                f"{_said(settings, k)} {layer.name!r}: {material.name} is known at 300 K only",
                 key="photodiode.temperature",
-                where=f"photodiode.layers[{k}]",
                 remedy="write temperature = 300.0, or a material of your own with varshni = {alpha = ..., beta = ...}",
             )
     return settings.temperature
+
+
+def _said(settings: PhotodiodeSettings, number: int) -> str:
+    """Return the word for an entry of all layers and then regions with materials."""
+    return "layer" if number < len(settings.layers) else "region"
 
 
 def _ionisation(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict[str, str]:
@@ -302,9 +307,11 @@ def _ionisation(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> dict
         material = layer.at(0.5)
         if layer.ionisation is None and material.name not in chosen and material.ionisation is None:
             raise CaseError(
-                f"layer {layer.name!r}: no ionisation coefficients of {material.name} are known",
-                key=f"photodiode.layers[{k}].ionisation",
-                remedy='choose a set, or write ionisation = "none" in the layer',
+                f"{_said(settings, k)} {layer.name!r}: no ionisation coefficients of {material.name} are known",
+                key=f"photodiode.layers[{k}].ionisation" if k < len(settings.layers) else "photodiode.ionisation",
+                remedy='choose a set, or write ionisation = "none" in the layer'
+                if k < len(settings.layers)
+                else f'choose a set, or write ionisation = {{{material.name} = "none"}}',
             )
     return chosen
 

@@ -6,7 +6,8 @@ import math
 from pathlib import Path
 
 from minga.errors import CaseError
-from minga.models.photodiode.settings import LightSettings, PhotodiodeSettings
+from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.settings_incident import LightSettings
 from minga.models.photodiode.structure.beam import Beam
 from minga.models.photodiode.structure.indices import Index, IndexSaid, index_of
 from minga.models.photodiode.structure.stack import Coating, Light, Substrate

@@ -9,7 +9,8 @@ from typing import Final
 
 from minga.case.files import locate, nearest
 from minga.errors import CaseError, suggest
-from minga.models.photodiode.settings import LayerSettings, PhotodiodeSettings
+from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.settings_layers import LayerSettings
 from minga.models.photodiode.structure.composition import quaternary
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.materials_file import read_materials, shipped_materials
@@ -39,12 +40,12 @@ def materials_of(settings: PhotodiodeSettings, directory: Path) -> dict[str, Mat
 
 
 def material_of(
-    entry: LayerSettings, name: str, key: str, materials: Mapping[str, Material]
+    entry: LayerSettings, name: str, key: str, materials: Mapping[str, Material], what: str = "layer"
 ) -> Material | Callable[[float], Material]:
     """Return the material of a layer: one, or a function of the fraction of its depth if its composition varies."""
     if entry.material not in materials:
         raise CaseError(
-            f"layer {name!r}: there is no material {entry.material!r}",
+            f"{what} {name!r}: there is no material {entry.material!r}",
             key=f"{key}.material",
             suggestion=suggest(entry.material, materials),
             remedy=f'choose one of {", ".join(sorted(materials))}, or one of a file of your own: materials = "my.toml"',

@@ -13,13 +13,10 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.models.photodiode.case_regions import edges_of
-from minga.models.photodiode.settings import (
-    ContactSettings,
-    GradedSettings,
-    LayerSettings,
-    MeshSettings,
-    PhotodiodeSettings,
-)
+from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.settings_contacts import ContactSettings
+from minga.models.photodiode.settings_layers import LayerSettings
+from minga.models.photodiode.settings_mesh import GradedSettings, MeshSettings
 from minga.models.photodiode.structure.mesh import Mesh, graded, placed, spaced, uniform
 from minga.models.photodiode.structure.stack import Layer
 from minga.plan.machine.resources import total_memory

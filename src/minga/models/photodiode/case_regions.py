@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import accumulate
 from typing import Final
 
 from minga.errors import CaseError
-from minga.models.photodiode.settings import PhotodiodeSettings, RegionSettings
+from minga.models.photodiode.case_materials import material_of
+from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.settings_layers import LayerSettings, RegionSettings
+from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.regions import Polygon, Region
 from minga.models.photodiode.structure.stack import Layer
 
-__all__ = ["check_span", "edges_of", "regions_of"]
+__all__ = ["check_span", "edges_of", "islands_of", "regions_of"]
 
 _TAIL: Final = 3.0
 """Distance from a smooth edge in straggles, where junctions are usually."""
 
 
-def regions_of(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> tuple[Region | Polygon, ...]:
+def regions_of(
+    settings: PhotodiodeSettings, layers: tuple[Layer, ...], materials: Mapping[str, Material]
+) -> tuple[Region | Polygon, ...]:
     """Return the regions of a case.
 
     Raises
@@ -27,10 +34,17 @@ def regions_of(settings: PhotodiodeSettings, layers: tuple[Layer, ...]) -> tuple
     found = []
     for k, entry in enumerate(settings.regions):
         key = f"photodiode.regions[{k}]"
-        region = _region(entry, key)
+        region = _with_material(_region(entry, key), entry, key, settings, materials)
         _check_solubility(region, layers, key)
         found.append(region)
     return tuple(found)
+
+
+def islands_of(regions: tuple[Region | Polygon, ...]) -> Iterator[Layer]:
+    """Yield a layer for each region with a material of its own, for the checks that layers undergo."""
+    for region in regions:
+        if isinstance(region, Region) and region.material is not None:
+            yield Layer(region.name, region.material, region.x[1] - region.x[0], (region.doping, region.doping))
 
 
 def edges_of(entry: RegionSettings, axis: int) -> tuple[float, ...]:
@@ -78,12 +92,40 @@ def _region(entry: RegionSettings, key: str) -> Region | Polygon:
     return Region(entry.name, entry.x, entry.y, entry.doping, _straggle(entry))
 
 
+def _with_material(
+    region: Region | Polygon,
+    entry: RegionSettings,
+    key: str,
+    settings: PhotodiodeSettings,
+    materials: Mapping[str, Material],
+) -> Region | Polygon:
+    """Return a region with its material, if it has one; CaseError for what only rectangles with sharp edges have."""
+    if entry.material is None:
+        return region
+    if not isinstance(region, Region) or entry.straggle is not None:
+        raise CaseError(
+            f"region {entry.name!r}: a material in a {'polygon' if entry.polygon else 'region with smooth edges'}",
+            key=f"{key}.material",
+            remedy="give x and y, without straggle: a node cannot consist of two materials",
+        )
+    if settings.mode == "qe":
+        raise CaseError(
+            f"region {entry.name!r}: a material of its own in mode 'qe', whose light follows the layers",
+            key=f"{key}.material",
+            remedy='leave it out, or write mode = "iv"',
+        )
+    found = material_of(LayerSettings(material=entry.material), entry.name, key, materials, "region")
+    assert isinstance(found, Material)
+    return replace(region, material=found)
+
+
 def _check_solubility(region: Region | Polygon, layers: tuple[Layer, ...], key: str) -> None:
     """Check that a region is not doped beyond the solubility limit of any layer that it overlaps."""
     ends = [0.0, *accumulate(layer.thickness for layer in layers)]
     kind, what = ("n", "donors") if region.doping > 0 else ("p", "acceptors")
+    own = region.material if isinstance(region, Region) else None
     for layer, low, high in zip(layers, ends, ends[1:]):
-        material = layer.at(0.5)
+        material = own or layer.at(0.5)
         limit: float | None = getattr(material, f"solubility_{kind}")
         if limit is not None and abs(region.doping) > limit and region.x[0] < high and region.x[1] > low:
             raise CaseError(

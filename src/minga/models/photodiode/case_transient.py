@@ -50,7 +50,7 @@ def check_transient(settings: PhotodiodeSettings) -> None:
             "a mesh that adapts in a transient", key="photodiode.mesh.adapt",
             remedy='find the mesh with mode = "iv", and give its spacings as graded',
         )  # fmt: skip
-    for name in ("current", "gain", "quasistatic_capacitance", "curves"):
+    for name in ("current", "gain", "quasistatic_capacitance", "curves", "dead_space"):
         if getattr(settings, name):
             raise CaseError(f"{name} in a transient", key=f"photodiode.{name}", remedy='leave it out, or mode = "iv"')
 

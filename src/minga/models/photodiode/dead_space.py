@@ -20,7 +20,7 @@ from minga.compile import portable
 from minga.errors import CaseError
 from minga.models.photodiode.noise import checked_profile
 
-__all__ = ["DeadSpaceNoise", "dead_space_noise"]
+__all__ = ["DeadSpaceNoise", "dead_space_noise", "event_weights"]
 
 Floats = NDArray[np.float64]
 
@@ -134,7 +134,7 @@ def _kernel(rate: Floats, lengths: Floats, field: Floats, threshold: float) -> t
     free, energy = (np.concatenate(([0.0], np.cumsum(part * lengths))) for part in (rate, field))
     depth = rate * lengths
     # Weights of the nodes of a whole edge, for carriers that enter it.
-    low, high = _weights(depth)
+    low, high = event_weights(depth)
     survives, kernel = np.ones(count), np.zeros((count, count))
     for k in range(count - 1):
         wanted = energy[k] + threshold
@@ -142,7 +142,7 @@ def _kernel(rate: Floats, lengths: Floats, field: Floats, threshold: float) -> t
             continue
         j = max(int(np.searchsorted(energy, wanted, side="right")) - 1, k)
         begun = min((wanted - energy[j]) / (energy[j + 1] - energy[j]), 1.0)
-        part_low, part_high = _weights(np.array([depth[j] * (1.0 - begun)]))
+        part_low, part_high = event_weights(np.array([depth[j] * (1.0 - begun)]))
         kernel[k, j] = float(part_low[0]) * (1.0 - begun)
         kernel[k, j + 1] = float(part_high[0]) + float(part_low[0]) * begun
         start = free[j] + depth[j] * begun
@@ -153,7 +153,7 @@ def _kernel(rate: Floats, lengths: Floats, field: Floats, threshold: float) -> t
     return survives, kernel
 
 
-def _weights(depth: Floats) -> tuple[Floats, Floats]:
+def event_weights(depth: Floats) -> tuple[Floats, Floats]:
     """Return the weights of both ends of edges in integrals of a linear function times the rate of a first event."""
     safe = np.where(depth > 0.0, depth, 1.0)
     small = depth < 1e-4

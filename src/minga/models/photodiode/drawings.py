@@ -20,7 +20,7 @@ LEVELS = ("Ec", "Ev", "Fn", "Fp")
 _SPECTRA = (
     ("Conductance", "G", "f", "S/cm2", True),
     ("Capacitance", "C", "f", "F/cm2", False),
-    ("Impedance, Nyquist", "Z_im", "Z_re", "Im Z, ohm cm2", False),
+    ("Impedance, Nyquist", "Z_im_negative", "Z_re", "-Im Z, ohm cm2", False),
     ("Response", "H", "f", "|H| over its value at 0 Hz, dB", False),
     ("Response with load", "H_load", "f", "|H| over its value at 0 Hz, dB", False),
     ("Phase of the response", "H_phase", "f", "rad", False),

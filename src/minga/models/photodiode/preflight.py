@@ -38,6 +38,8 @@ def notes_of(device: Device, problem: Problem, spectrum: Spectrum | None = None)
         yield from _depletion(device, problem)
     yield from _barriers(device)
     yield from _tunnelling(device)
+    if (space := problem.dead_space) is not None:
+        yield "dead space", f"electrons ionise after {space.electrons:g} eV, holes after {space.holes:g} eV"
     yield from _narrowing(device)
     yield from _solved(device, problem)
     if problem.frequencies:

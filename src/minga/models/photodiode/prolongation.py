@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.compile import portable
-from minga.models.photodiode.solver.coefficients import on_edges
+from minga.models.photodiode.solver.coefficient_values import on_edges
 from minga.models.photodiode.structure.device import Device
 
 __all__ = ["prolonged"]

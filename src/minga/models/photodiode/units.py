@@ -23,6 +23,7 @@ _OF_A_CURVE: Final = {
     "C": ("F/cm2", "small-signal capacitance"),
     "Z_re": ("ohm cm2", "real part of the impedance"),
     "Z_im": ("ohm cm2", "imaginary part of the impedance"),
+    "Z_im_negative": ("ohm cm2", "minus the imaginary part of the impedance"),
     "ac_uniformity": ("1", "relative variation of the alternating current along the device"),
     "H": ("1", "photocurrent relative to that at low frequencies, without a load"),
     "H_phase": ("rad", "phase of that photocurrent"),

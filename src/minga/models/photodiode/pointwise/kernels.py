@@ -19,7 +19,7 @@ from minga.lang.expr import Node, cast
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, log
 from minga.models.photodiode.pointwise.local import density_root, potential_change, spent
-from minga.models.photodiode.solver.coefficients import Pieces
+from minga.models.photodiode.solver.coefficient_fields import Pieces
 from minga.models.photodiode.solver.physics import WEAKEST, filled, ionisation_coefficient
 from minga.models.photodiode.structure.constants import CHARGE, REFERENCE_DENSITY
 from minga.solve.bernoulli import bernoulli_pair

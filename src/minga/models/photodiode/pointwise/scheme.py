@@ -27,7 +27,8 @@ from minga.lang.math import exp
 from minga.lang.table import lookup
 from minga.models.photodiode.pointwise import kernels
 from minga.models.photodiode.pointwise.setup import Pointwise, Setup
-from minga.models.photodiode.solver.coefficients import Coefficients, neutral_potential
+from minga.models.photodiode.solver.coefficient_values import neutral_potential
+from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.physics import fields_of
 from minga.models.photodiode.solver.problem import Problem
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY

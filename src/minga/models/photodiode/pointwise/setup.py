@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.models.photodiode.pointwise.kernels import Across
-from minga.models.photodiode.solver.coefficients import neutral_potential
+from minga.models.photodiode.solver.coefficient_values import neutral_potential
 from minga.models.photodiode.structure.device import Device
 from minga.space.boundary import fixed
 from minga.space.field import Field

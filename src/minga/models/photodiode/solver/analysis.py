@@ -56,6 +56,7 @@ def tables_of_analyses(problem: Problem, analyses: tuple[Analysis, ...]) -> dict
 
 def check_analysis(device: Device, problem: Problem) -> None:
     """Raise CaseError for a device or scheme that the mode does not cover."""
+    _check_dead_space(device, problem)
     if problem.mode == "iv":
         return
     if problem.scheme == "pointwise":
@@ -72,6 +73,22 @@ def check_analysis(device: Device, problem: Problem) -> None:
         )
     if problem.mode == "noise":
         _check_noise(device, problem)
+
+
+def _check_dead_space(device: Device, problem: Problem) -> None:
+    """Raise CaseError for a device or a problem in which ionisation is local."""
+    if problem.dead_space is None:
+        return
+    for excluded, what, remedy in (
+        (not problem.ionisation, "without ionisation", "write ionisation = true"),
+        (device.grid.ndim > 1, "in a device with two axes, whose carriers follow no single path", "give it one axis"),
+        (problem.mode != "iv", f"in mode {problem.mode!r}", 'write mode = "iv" or "breakdown"'),
+        (problem.scheme != "newton", f"with scheme = {problem.scheme!r}", 'write scheme = "newton"'),
+    ):
+        if excluded:
+            raise CaseError(
+                f"dead space {what}", key="photodiode.dead_space", remedy=f"leave dead_space out, or {remedy}"
+            )
 
 
 def _check_noise(device: Device, problem: Problem) -> None:

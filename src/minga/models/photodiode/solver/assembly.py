@@ -19,7 +19,7 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.solver.coefficients import NodeCoefficients
+from minga.models.photodiode.solver.coefficient_fields import NodeCoefficients
 from minga.models.photodiode.solver.densities import neutral_dopants
 from minga.models.photodiode.solver.node_models import BandTunnelling, TrapTunnelling
 from minga.models.photodiode.solver.physics import COUPLING, IONISING, EdgeValues

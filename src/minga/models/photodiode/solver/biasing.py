@@ -24,9 +24,11 @@ from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, cast, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.capacitance import Capacitance
-from minga.models.photodiode.solver.coefficients import ANODE, POTENTIAL, Coefficients
+from minga.models.photodiode.solver.coefficient_values import ANODE, POTENTIAL
+from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.current import Search
 from minga.models.photodiode.solver.gummel import Gummel
+from minga.models.photodiode.solver.history import LONGEST_SPACE
 from minga.models.photodiode.solver.newton import Newton
 from minga.models.photodiode.solver.probes import layer_field
 from minga.models.photodiode.solver.problem import Curve, Problem
@@ -311,6 +313,10 @@ class Biasing:
                 self._accept(program, track, seen, trial)
             with program.when(trial.accepted == 0):
                 self._reject(program, track, trial)
+            if (history := track.equations.history) is not None:
+                # A shorter step does not help.
+                with program.when((track.newton.converged > 0) & (history.longest >= LONGEST_SPACE)):
+                    program.let(track.failed, 1)
 
     def _full(self, track: Track) -> float:
         """Return the fraction of the light at which a curve is solved."""

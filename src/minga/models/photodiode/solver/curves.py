@@ -27,9 +27,12 @@ def biasing_of(coefficients: Coefficients, problem: Problem) -> Biasing:
     device = coefficients.device
     names = {True: "newton", False: "newton without ionisation"}
     newtons = {
-        on: Newton(coefficients, on, problem.tolerance, problem.limit, names[on], problem.linear)
+        on: Newton(
+            coefficients, on, problem.tolerance, problem.limit, names[on], problem.linear,
+            space=problem.dead_space if on else None,
+        )
         for on in dict.fromkeys((problem.ionisation, problem.ionisation and not problem.gain))
-    }
+    }  # fmt: skip
     gummels = {on: _gummel(newton, problem) for on, newton in newtons.items()}
     alone = problem.scheme == "gummel"
     tracks = tuple(

@@ -11,10 +11,8 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1
-from minga.models.photodiode.solver.coefficients import (
-    POTENTIAL,
-    NodeCoefficients,
-)
+from minga.models.photodiode.solver.coefficient_fields import NodeCoefficients
+from minga.models.photodiode.solver.coefficient_values import POTENTIAL
 from minga.models.photodiode.solver.fermi import activity
 from minga.models.photodiode.structure.constants import REFERENCE_DENSITY
 from minga.models.photodiode.structure.heavy import NodeDopants

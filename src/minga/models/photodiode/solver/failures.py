@@ -10,6 +10,7 @@ from minga.engine.engine import Engine
 from minga.errors import RunError
 from minga.models.photodiode.solver.biasing import Biasing, Track
 from minga.models.photodiode.solver.gummel import Gummel
+from minga.models.photodiode.solver.history import LONGEST_SPACE
 from minga.models.photodiode.solver.linear import unsolved_words
 from minga.models.photodiode.structure.device import Device
 
@@ -37,6 +38,15 @@ def explainer(biasing: Biasing) -> Callable[[Engine], RunError | None]:
                 continue
             newton = track.newton
             volts = float(engine.read(track.state.bias)) * thermal
+            history = track.equations.history
+            if history is not None and float(engine.read(history.longest)) >= LONGEST_SPACE:
+                return RunError(
+                    f"the {track.name} curve could not be followed beyond {volts:.6g} V: the dead space is "
+                    f"{LONGEST_SPACE:g} times the mean free path of ionisation, or more",
+                    where=place_words(device, int(engine.read(history.place))),
+                    remedy="give smaller threshold energies, or coefficients beyond the dead space "
+                    '(photodiode.dead_space.coefficients = "enabled")',
+                )
             change, residual = float(engine.read(newton.change)), float(engine.read(newton.residual))
             return RunError(
                 f"the {track.name} curve could not be followed beyond {volts:.6g} V: even with steps of "

@@ -11,7 +11,7 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, log
-from minga.models.photodiode.solver.coefficients import EdgeCoefficients, Emission, NodeCoefficients, Saturation
+from minga.models.photodiode.solver.coefficient_fields import EdgeCoefficients, Emission, NodeCoefficients, Saturation
 from minga.models.photodiode.solver.densities import neutral_dopants
 from minga.models.photodiode.solver.newton import clipped
 from minga.models.photodiode.solver.node_models import BandTunnelling, TrapTunnelling

@@ -27,7 +27,8 @@ from minga.lang.elementary import exact_product
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.assembly import ELECTRONS, HOLES, POTENTIAL, Block, Tunnelling, sources
-from minga.models.photodiode.solver.coefficients import ANODE, CATHODE, NodeCoefficients
+from minga.models.photodiode.solver.coefficient_fields import NodeCoefficients
+from minga.models.photodiode.solver.coefficient_values import ANODE, CATHODE
 from minga.models.photodiode.solver.densities import held_row, neutral_dopants
 from minga.models.photodiode.solver.physics import EdgeValues, Flux
 from minga.models.photodiode.solver.tunnelling import local_models

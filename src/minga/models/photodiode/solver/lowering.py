@@ -22,7 +22,7 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import log1p
-from minga.models.photodiode.solver.coefficients import ANODE, CATHODE
+from minga.models.photodiode.solver.coefficient_values import ANODE, CATHODE
 from minga.models.photodiode.solver.physics import filled
 from minga.models.photodiode.solver.tunnelling import enhancement
 from minga.models.photodiode.structure.barrier import Barrier, Heights

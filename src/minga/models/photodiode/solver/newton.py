@@ -20,11 +20,13 @@ from minga.lang.math import log
 from minga.models.photodiode.solver.assembly import node_equations, pattern
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.densities import carriers
+from minga.models.photodiode.solver.history import History
 from minga.models.photodiode.solver.linear import LinearSolver, linear_solver
 from minga.models.photodiode.solver.lowering import lowered_equations, row_of
 from minga.models.photodiode.solver.physics import EdgeValues, edge_values, fields_of
 from minga.models.photodiode.solver.problem import Linear
 from minga.models.photodiode.solver.terminal import inner_edges
+from minga.models.photodiode.solver.thresholds import DeadSpace
 from minga.space.boundary import fixed
 from minga.space.box import Box
 from minga.space.field import Field, Register, Slot
@@ -63,6 +65,10 @@ class Newton:
         Linear solver with two axes.
     keep
         Whether its factors serve several right sides.
+    space
+        Threshold energies of ionisation; None: it is local.
+    history
+        Recorder of its coefficients, or None.
     n, p
         Densities of the last evaluated state, 1/cm3.
     activities
@@ -81,6 +87,8 @@ class Newton:
     name: str = "newton"
     linear: Linear = "auto"
     keep: bool = False
+    space: DeadSpace | None = None
+    history: History | None = field(init=False)
     n: Field = field(init=False)
     p: Field = field(init=False)
     activities: tuple[Field, ...] = field(init=False)
@@ -97,6 +105,7 @@ class Newton:
     def __post_init__(self) -> None:
         grid = self.coefficients.device.grid
         put = object.__setattr__
+        put(self, "history", None if self.space is None else History(self.coefficients, self.space))
         put(self, "n", Field(f"{self.name} n", grid))
         put(self, "p", Field(f"{self.name} p", grid))
         put(self, "activities", tuple(
@@ -128,6 +137,7 @@ class Newton:
             *(item for edge in self.edges for item in edge.all),
             *self.right,
             *self.lines.fields,
+            *(() if self.history is None else self.history.fields),
         )
 
     def densities(
@@ -148,6 +158,9 @@ class Newton:
         """Record the densities and the contributions of the edges."""
         self.densities(program, state, bias)
         self.through_edges(program, state)
+        if self.history is not None:
+            self.history.record(program, state, self.edges[0])
+            self.through_edges(program, state)
 
     def through_edges(self, program: Program, state: Sequence[Slot]) -> None:
         """Record the contributions of the edges for a state and the densities in `n` and `p`."""
@@ -169,7 +182,8 @@ class Newton:
         c = self.coefficients
         if axis not in self._edge_kernels:
             saturation = None if c.saturation is None else c.saturation[axis]
-            pieces = c.ionising[axis] if self.ionisation else None
+            ionising = c.ionising[axis] if self.history is None else self.history.pieces
+            pieces = ionising if self.ionisation else None
             models = [item for pair in (saturation, pieces) if pair for part in pair for item in fields_of(part)]
             self._edge_kernels[axis] = edge_values(c.device.grid.ndim, axis, pieces, saturation), models
         return self._edge_kernels[axis]

@@ -24,7 +24,8 @@ from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.noise import local_noise
 from minga.models.photodiode.solver.biasing import Track
-from minga.models.photodiode.solver.coefficients import Coefficients, Pieces
+from minga.models.photodiode.solver.coefficient_fields import Pieces
+from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.fluctuations import Fluctuations
 from minga.models.photodiode.solver.physics import WEAKEST, fields_of, filled, ionisation_coefficient
 from minga.models.photodiode.solver.problem import NoiseMethod, Problem, suffix

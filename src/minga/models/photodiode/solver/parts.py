@@ -17,7 +17,8 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, where
 from minga.lang.kernel import Kernel
 from minga.models.photodiode.solver.biasing import Track
-from minga.models.photodiode.solver.coefficients import ANODE, NodeCoefficients
+from minga.models.photodiode.solver.coefficient_fields import NodeCoefficients
+from minga.models.photodiode.solver.coefficient_values import ANODE
 from minga.models.photodiode.solver.densities import recombination
 from minga.models.photodiode.solver.newton import row
 from minga.models.photodiode.solver.node_models import BandTunnelling, TrapTunnelling

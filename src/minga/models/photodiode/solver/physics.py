@@ -28,12 +28,7 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1, log, log1p
-from minga.models.photodiode.solver.coefficients import (
-    EdgeCoefficients,
-    Emission,
-    Pieces,
-    Saturation,
-)
+from minga.models.photodiode.solver.coefficient_fields import EdgeCoefficients, Emission, Pieces, Saturation
 from minga.solve.bernoulli import bernoulli_pair, relative_slope
 from minga.solve.laplacian import step
 

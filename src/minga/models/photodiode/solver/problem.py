@@ -16,6 +16,7 @@ from typing import Final, Literal
 
 from minga.errors import CaseError
 from minga.models.photodiode.solver.circuit import Circuit
+from minga.models.photodiode.solver.thresholds import DeadSpace
 
 __all__ = ["CURVES", "Curve", "Linear", "Mode", "NoiseMethod", "Problem", "Scheme", "suffix"]
 
@@ -85,6 +86,8 @@ class Problem:
     noise_method
         "profile": carriers drift through the profile of the ionisation coefficients, with one axis only; "adjoint": all
         events, weighted with their effect on the current; None: the first with one axis, the second with two.
+    dead_space
+        Energies that carriers gain before they ionise, with one axis and in mode "iv"; None: ionisation is local.
     """
 
     bias: tuple[float, ...] = ()
@@ -108,6 +111,7 @@ class Problem:
     noise_method: NoiseMethod | None = None
     repeats: int = 1
     current_parts: bool = False
+    dead_space: DeadSpace | None = None
 
     def __post_init__(self) -> None:
         if self.bias and self.current:

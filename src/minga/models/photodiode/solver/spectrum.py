@@ -27,7 +27,7 @@ __all__ = ["FrequencyResponse"]
 Observed = dict[str, Register | tuple[Register, ...]]
 
 OF_VOLTAGE = ("G", "C")
-OF_IMPEDANCE = ("Z_re", "Z_im")
+OF_IMPEDANCE = ("Z_re", "Z_im", "Z_im_negative")
 OF_LIGHT = ("H", "H_phase", "responsivity")
 BANDWIDTHS = ("f3dB_transit", "f3dB_RC", "f3dB")
 
@@ -162,7 +162,7 @@ class FrequencyResponse:
         found: dict[str, Any] = {"G": y.re, "C": y.im / w, "ac_uniformity": signal.admittance.uniformity}
         if ac:
             z = 1.0 / y
-            found |= {"Z_re": z.re, "Z_im": z.im}
+            found |= {"Z_re": z.re, "Z_im": z.im, "Z_im_negative": -z.im}
         if ac and self.power is not None:
             h = _number(signal.response)
             relative = _relative(h, steady)

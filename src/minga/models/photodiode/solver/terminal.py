@@ -13,7 +13,8 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.solver.coefficients import ANODE, CATHODE, Coefficients
+from minga.models.photodiode.solver.coefficient_values import ANODE, CATHODE
+from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.physics import EdgeValues, Flux
 from minga.models.photodiode.structure.constants import CHARGE
 from minga.solve.laplacian import step

@@ -34,7 +34,7 @@ from minga.lang.cell import CellReader
 from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.math import cbrt, exp, expm1
-from minga.models.photodiode.solver.coefficients import NodeCoefficients, Pieces
+from minga.models.photodiode.solver.coefficient_fields import NodeCoefficients, Pieces
 from minga.models.photodiode.solver.densities import recombination, recombination_rate, through_traps
 from minga.models.photodiode.solver.node_models import BandTunnelling, TrapTunnelling
 from minga.models.photodiode.solver.physics import WEAKEST, filled, ionisation_coefficient

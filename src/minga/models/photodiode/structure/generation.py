@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from minga.models.photodiode.structure.boxes import lit_columns
 from minga.models.photodiode.structure.illumination import Illumination, illumination_of
 from minga.models.photodiode.structure.incidence import check_light, section_of
 from minga.models.photodiode.structure.mesh import Mesh
@@ -39,7 +40,12 @@ class Generated:
 
 
 def generated_in(
-    stack: Stack, absorption: Floats, numbers: NDArray[np.int64], mesh: Mesh, across: Mesh | None
+    stack: Stack,
+    absorption: Floats,
+    numbers: NDArray[np.int64],
+    mesh: Mesh,
+    across: Mesh | None,
+    over_nodes: Floats | None = None,
 ) -> Generated:
     """Return the pairs that the light of a stack, or its table, generates.
 
@@ -53,6 +59,8 @@ def generated_in(
         Layers of the nodes along x.
     mesh, across
         Meshes along x and y.
+    over_nodes
+        Absorption coefficient at all nodes, where it varies along y, too; else None.
 
     Raises
     ------
@@ -70,6 +78,11 @@ def generated_in(
     section = section_of(light, mesh, across)
     if light.optics == "beer-lambert" and not light.lateral:
         below, above = mesh.halves
+        if over_nodes is not None and across is not None:
+            made = lit_columns(
+                over_nodes, lambda one: generation_of(flux, one, below, above, from_high=stack.from_high(light))
+            )
+            return Generated(made * light.beam.over(across), section=section)
         pairs = generation_of(flux, absorption, below, above, from_high=stack.from_high(light))
         return Generated(pairs if across is None else np.outer(pairs, light.beam.over(across)), section=section)
     found = illumination_of(stack, light, mesh, absorption, numbers, across)

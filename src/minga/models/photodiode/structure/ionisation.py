@@ -93,6 +93,13 @@ class EdgeIonisation:
         """Number of pieces per edge."""
         return int(self.a.shape[0])
 
+    def at(self, field: Floats) -> Floats:
+        """Return alpha on the edges, 1/cm, for fields above 0 on them, V/cm."""
+        chosen = (self.to <= field).sum(axis=0, keepdims=True).clip(max=self.pieces - 1)
+        a, b, m, power = (np.take_along_axis(item, chosen, axis=0)[0] for item in (self.a, self.b, self.m, self.power))
+        found: Floats = a * portable.power(field, power) * portable.exp(-portable.power(b / field, m))
+        return found
+
 
 def coefficient(pieces: Sequence[Piece], field: Floats | float) -> Floats:
     """Return alpha in 1/cm for fields in V/cm."""

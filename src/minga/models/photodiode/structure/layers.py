@@ -109,15 +109,17 @@ def _too_thin(layer: Layer) -> CaseError:
     )
 
 
-def properties_of(stack: Stack, mesh: Mesh, numbers: Numbers, share: Floats) -> LayerProperties:
-    """Return the properties of all nodes along x."""
+def properties_of(
+    stack: Stack, mesh: Mesh, numbers: Numbers, share: Floats, first: Material | None = None
+) -> LayerProperties:
+    """Return the properties of all nodes along x; potentials are 0 in `first`, by default the first node's material."""
     fractions = _fractions(stack, mesh, numbers)
     materials = materials_at(stack, mesh, numbers)
     values = {
         name: np.array([stack.layers[k].changes.get(name, getattr(m, name)) for m, k in zip(materials, numbers)])
         for name in ("permittivity", "tau_n", "tau_p", "radiative", "auger_n", "auger_p")
     }
-    values |= _bands(stack.temperature, materials)
+    values |= _bands(stack.temperature, materials, first or materials[0])
     values |= _saturation(stack, materials, numbers)
     _recombine(values, stack)
     values["doping"], values["impurities"] = _doping(stack.layers, numbers, share, fractions)
@@ -164,11 +166,11 @@ def _impurities(layer: Layer, fraction: float) -> float:
     return layer.impurities[0] + (layer.impurities[1] - layer.impurities[0]) * fraction
 
 
-def _bands(temperature: float, materials: Sequence[Material]) -> dict[str, Floats]:
-    """Return theta_n, theta_p, nie, nc and nv at the nodes; the first node's material sets the zero of potentials."""
+def _bands(temperature: float, materials: Sequence[Material], first: Material) -> dict[str, Floats]:
+    """Return theta_n, theta_p, nie, nc and nv at the nodes; `first` sets the zero of potentials."""
     vt = thermal_voltage(temperature)
     found: dict[Material, tuple[float, float, float, float, float]] = {}
-    for material in dict.fromkeys(materials):
+    for material in dict.fromkeys((first, *materials)):
         gap = gap_at(material, temperature)
         warm = portable.power(temperature / 300.0, 1.5)
         nc, nv = material.nc * warm, material.nv * warm
@@ -185,7 +187,7 @@ def _bands(temperature: float, materials: Sequence[Material]) -> dict[str, Float
         theta_n = affinity / vt + portable.log(nc / REFERENCE_DENSITY)
         theta_p = theta_n - 2 * (log_nie - portable.log(REFERENCE_DENSITY))
         found[material] = (float(theta_n), float(theta_p), exact or float(portable.exp(log_nie)), nc, nv)
-    zero = 0.5 * (found[materials[0]][0] + found[materials[0]][1])
+    zero = 0.5 * (found[first][0] + found[first][1])
     columns = np.array([found[m] for m in materials]).T
     return {
         "theta_n": columns[0] - zero,
@@ -246,28 +248,37 @@ def absorption_at(stack: Stack, light: Light, kinds: Kinds, *, smooth: bool = Fa
 
 
 def edge_ionisation(
-    stack: Stack, columns: LayerProperties, shape: tuple[int, ...]
+    stack: Stack, sets: Sequence[Sequence[IonisationSet | None]], kinds: Numbers, rows: Sequence[Numbers]
 ) -> tuple[tuple[EdgeIonisation, ...], tuple[EdgeIonisation, ...]]:
-    """Return the coefficients of electrons and of holes on the edges along each axis."""
-    chosen = chosen_sets(stack, columns)
-    sets = list({item.name: item.at(stack.temperature) for item in chosen if item is not None}.values())
-    place = {item.name: k for k, item in enumerate(sets)}
-    of_layer = np.array([-1 if item is None else place[item.name] for item in chosen])
-    rows = of_layer[columns.numbers]
-    names = np.array([m.name for m in columns.materials])
-    along = np.full(rows.size + 1, -1, np.int64)
-    same = (names[1:] == names[:-1]) & (rows[1:] == rows[:-1])
-    along[1:-1] = np.where(same, rows[1:], -1)
-    numbers = [along] if len(shape) == 1 else [np.repeat(along[:, None], shape[1], axis=1), _across(rows, shape[1])]
-    electrons = tuple(on_edges(n, [s.electrons for s in sets]) for n in numbers)
-    holes = tuple(on_edges(n, [s.holes for s in sets]) for n in numbers)
+    """Return the coefficients of electrons and of holes on the edges along each axis.
+
+    Parameters
+    ----------
+    stack
+        Structure of the device.
+    sets
+        Coefficient sets of the layers, and then of each box.
+    kinds
+        Number of the material at each node.
+    rows
+        For the layers and for each box, the layer of its nodes, of the grid's shape, or -1 elsewhere.
+    """
+    named = {item.name: item.at(stack.temperature) for own in sets for item in own if item is not None}
+    known, place = list(named.values()), {name: k for k, name in enumerate(named)}
+    at = np.full(kinds.shape, -1, np.int64)
+    for own, numbers in zip(sets, rows, strict=True):
+        of_layer = np.array([-1 if item is None else place[item.name] for item in own])
+        at = np.where(numbers >= 0, of_layer[numbers], at)
+    found = []
+    for axis in range(kinds.ndim):
+        count = kinds.shape[axis]
+        low, high = (np.take(at, range(k, count - 1 + k), axis) for k in (0, 1))
+        below, above = (np.take(kinds, range(k, count - 1 + k), axis) for k in (0, 1))
+        rim = [(1, 1) if k == axis else (0, 0) for k in range(kinds.ndim)]
+        found.append(np.pad(np.where((low == high) & (below == above), high, -1), rim, constant_values=-1))
+    electrons = tuple(on_edges(n, [s.electrons for s in known]) for n in found)
+    holes = tuple(on_edges(n, [s.holes for s in known]) for n in found)
     return electrons, holes
-
-
-def _across(rows: Numbers, columns: int) -> Numbers:
-    found = np.repeat(rows[:, None], columns + 1, axis=1)
-    found[:, [0, -1]] = -1
-    return found
 
 
 def chosen_sets(stack: Stack, columns: LayerProperties) -> list[IonisationSet | None]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from minga.compile import portable
 from minga.errors import CaseError
+from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.mesh import Mesh, snapped
 
 __all__ = ["Polygon", "Region"]
@@ -38,6 +39,8 @@ class Region:
     straggle
         Standard deviations along x and y, cm, of the Gaussian by which edges inside the device are smoothed: the share
         of the doping at a distance d outside an edge is erfc(d/(sqrt(2) straggle))/2. 0: sharp edges.
+    material
+        Semiconductor of the nodes in the region; None: that of the layers.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Region:
     y: Pair
     doping: float
     straggle: Pair = (0.0, 0.0)
+    material: Material | None = None
 
     def inside(self, mesh: Mesh, across: Mesh) -> Floats:
         """Return the share of the region in the volume of each node.

@@ -16,7 +16,7 @@ from minga.lang.derivative import derivative
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
 from minga.lang.math import exp, expm1
-from minga.models.photodiode.solver.coefficients import ANODE
+from minga.models.photodiode.solver.coefficient_values import ANODE
 from minga.models.photodiode.solver.densities import dopants_at, held_row, neutral_dopants
 from minga.models.photodiode.solver.fermi import activity
 from minga.models.photodiode.solver.newton import clipped

@@ -65,6 +65,10 @@ def transient(device: Device, problem: Problem, what: Transient) -> Model:
     """
     check_linear(problem.linear, device.grid, problem.scheme)
     check_contacts(problem.linear, device, problem.scheme)
+    if problem.dead_space is not None:
+        raise CaseError(
+            "dead space in a transient", key="photodiode.dead_space", remedy="leave it out: ionisation is local here"
+        )
     if problem.scheme != "newton":
         raise CaseError(
             f"a transient by scheme = {problem.scheme!r}", key="photodiode.scheme", remedy='write scheme = "newton"'

@@ -10,7 +10,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.solver.coefficients import ANODE, CATHODE
+from minga.models.photodiode.solver.coefficient_values import ANODE, CATHODE
 from minga.models.photodiode.solver.physics import EdgeValues
 from minga.solve.laplacian import step as step_along
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from minga.models.photodiode.solver.coefficients import on_edges
+from minga.models.photodiode.solver.coefficient_values import on_edges
 from minga.models.photodiode.structure.constants import VACUUM
 from minga.models.photodiode.structure.device import Device
 from minga.solve.five_point import FivePoint
