@@ -126,8 +126,9 @@ def _semi_implicit(
     if problem.protocol and charges is not None:
         course = Course(problem, state, charges, plane_of(problem.grid))
     iteration = Iteration(
-        problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved, course
-    )
+        problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved, course,
+        extrapolating=problem.growth is not None,
+    )  # fmt: skip
     flow, flow_fields, flow_initial, hierarchies = _flow(problem, state, unsolved)
     stepping = Stepping(problem, state, iteration, flow, attempts, charges)
     step, observe = Program("step"), Program("observe")
