@@ -42,8 +42,10 @@ Readers = Sequence[CellReader]
 
 HIGH: Final = 1e300
 """Concentration that stands for cells that are not beside the cathode."""
+COURANT: Final = 0.3
+"""Fraction of its own volume that the fastest cell may deposit in one step; steps settle at a third of it."""
 AT_ONCE: Final = 0.15
-"""Fraction of the cells on the cathode's plane that one step may fill at most; steps settle at a fifth of it."""
+"""Fraction of the cells on the cathode's plane that one step may fill at most; steps settle at a third of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +66,8 @@ class DepositGrowth:
         Volume of deposited metal that no cell has taken yet, m3.
     cells, volume
         Number of cells that have grown, and their volume, m3.
+    fastest
+        Largest fraction of its volume that a cell beside the cathode deposited in the last step.
     added
         Number of cells that have grown since the last step.
     reached
@@ -86,6 +90,7 @@ class DepositGrowth:
     owed: Register = field(default_factory=lambda: Register("owed volume"))
     cells: Register = field(default_factory=lambda: Register("cells grown", "i8"))
     volume: Register = field(default_factory=lambda: Register("grown volume"))
+    fastest: Register = field(default_factory=lambda: Register("largest part of a cell"))
     added: Register = field(default_factory=lambda: Register("cells added", "i8"))
     reached: Register = field(default_factory=lambda: Register("reached", "i8"))
     started: Register = field(default_factory=lambda: Register("porous", "i8"))
@@ -155,8 +160,8 @@ class DepositGrowth:
 
     @property
     def amount(self) -> Node:
-        """Volume that the last accepted step deposited, as a fraction of the volume that it may deposit."""
-        return self.passed.lately * (self.per_mol / self.at_once)
+        """What the last accepted step deposited, on the whole or in one cell, as a fraction of what it may deposit."""
+        return mg.max(self.passed.lately * (self.per_mol / self.at_once), self.fastest * (1.0 / COURANT))
 
     def fill(self, program: Program) -> None:
         """Record the solidification of cells for the volume that was deposited."""
@@ -194,7 +199,10 @@ class DepositGrowth:
         """Record the volume and the fluxes of an accepted step, whose charges are committed."""
         ups, downs = ([axis[self.number] for axis in side] for side in (self.transport.up, self.transport.down))
         ions = self.state.concentration[self.number].now
-        program.apply(into_cathode(self.problem.grid), self.state.kind, ions, ups, downs, self.flux)
+        fastest = program.apply(
+            into_cathode(self.lengths), self.state.kind, ions, ups, downs, self.lengths.fields, self.flux
+        )
+        program.let(self.fastest, as_node(fastest) * self.state.dt * self.per_mol)
         if self.growth.onset is not None:
             self._watch(program, self.growth.onset)
         program.let(self.owed, self.owed + self.passed.lately * self.per_mol)
@@ -247,19 +255,26 @@ def smallest_cell(grid: Grid) -> float:
 
 
 # In kernels ----------------------------------------------------------------------------------------------------------
-def into_cathode(grid: Grid) -> Kernel:
-    """Return the kernel of the flux of an ion from each cell into the cathode next to it, mol/s."""
-    ndim = grid.ndim
+def into_cathode(lengths: Lengths) -> Kernel:
+    """Return the kernel of the flux of an ion from each cell into the cathode next to it, mol/s.
+
+    It returns the largest flux per volume of the cell, mol/m3/s.
+    """
+    ndim = lengths.ndim
     here = (0,) * ndim
 
     @kernel
-    def flux_into_cathode(kind: CellReader, c: CellReader, ups: Readers, downs: Readers, flux: CellReader) -> None:
+    def flux_into_cathode(
+        kind: CellReader, c: CellReader, ups: Readers, downs: Readers, widths: Readers, flux: CellReader
+    ) -> Reduced:
         total = as_node(0.0)
         for axis in range(ndim):
             up, down = step(ndim, axis, 1), step(ndim, axis, -1)
             total = total + where(kind[down] == CATHODE, downs[axis][here] * c[here] - ups[axis][here], 0.0)
             total = total + where(kind[up] == CATHODE, ups[axis][up] * c[here] - downs[axis][up], 0.0)
-        flux[here] = where(kind[here] == FLUID, total, 0.0)
+        total = where(kind[here] == FLUID, total, 0.0)
+        flux[here] = total
+        return mg.max(total / volume(lengths, widths))
 
     return flux_into_cathode
 
