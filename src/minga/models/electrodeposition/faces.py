@@ -237,7 +237,7 @@ def species_flux(
 
     # Where both electrodes are alike, their fluxes are evaluated once.
     alike = problem.cathode == problem.anode and not isinstance(walls[0], Flux)
-    given = drive.at_cathode, drive.at_anode
+    electrodes = list(zip(walls, (problem.cathode, problem.anode), (drive.at_cathode, drive.at_anode), strict=True))
     sides = [
         exchange(
             surface,
@@ -251,17 +251,12 @@ def species_flux(
                 where(above, face.difference, -face.difference),
                 where(above, w, -w),
                 at(concentrations[number]),
-                balance,
+                given,
                 _rho(problem, electrode, number, [at(c) for c in concentrations]),
                 None if problem.solution is None else problem.solution.beside(number, [at(c) for c in concentrations]),
             ),
         )
-        for surface, electrode, given in zip(
-            walls[:1] if alike else walls,
-            (problem.cathode, problem.anode),
-            (drive.at_cathode, drive.at_anode),
-            strict=False,
-        )
+        for surface, electrode, given in (electrodes[:1] if alike else electrodes)
     ]
     leaving, arriving, slope = (
         pair[0] if alike else where(face.cathode, *pair) for pair in zip(*map(_parts, sides), strict=True)
