@@ -12,7 +12,7 @@ before.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Final
@@ -25,6 +25,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
 from minga.models.electrodeposition.charges import Charges, Passed
+from minga.models.electrodeposition.dissolve import Dissolving
 from minga.models.electrodeposition.groups import Salt, resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import CATHODE, FLUID, Growth, Problem
@@ -60,16 +61,16 @@ class DepositGrowth:
         Fields of dc/dt of each species; they move with the ions.
     flux
         Flux of the ion from each cell into the cathode in the last step, mol/s.
-    race, vacating
-        The draw of cells, and what happens to those that are drawn.
+    race, vacating, dissolving
+        The draw of cells, and what happens to those that are drawn to turn solid, or to dissolve.
     owed
-        Volume of deposited metal that no cell has taken yet, m3.
+        Volume of deposited metal that no cell has taken yet, m3; negative if a reverse current has taken more.
     cells, volume
-        Number of cells that have grown, and their volume, m3.
+        Number of cells that have turned solid or dissolved, and the volume of the deposit, m3.
     fastest
         Largest fraction of its volume that a cell beside the cathode deposited in the last step.
     added
-        Number of cells that have grown since the last step.
+        Number of cells that have turned solid or dissolved since the last step.
     reached
         1 once the deposit touches the anode.
     started, began
@@ -87,6 +88,7 @@ class DepositGrowth:
     flux: Field = field(init=False)
     race: Race = field(init=False)
     vacating: Vacating = field(init=False)
+    dissolving: Dissolving = field(init=False)
     owed: Register = field(default_factory=lambda: Register("owed volume"))
     cells: Register = field(default_factory=lambda: Register("cells grown", "i8"))
     volume: Register = field(default_factory=lambda: Register("grown volume"))
@@ -102,6 +104,8 @@ class DepositGrowth:
         put(self, "flux", Field("flux into deposit", self.problem.grid, unit="mol/s"))
         put(self, "race", Race(self.lengths, self.growth.exponent, self.growth.radius))
         put(self, "vacating", Vacating(self.state, self.lengths, self.rates, self.race.turning))
+        parts = self.problem, self.state, self.lengths, self.transport
+        put(self, "dissolving", Dissolving(*parts, self.number, self.rates, self.race))
 
     @property
     def growth(self) -> Growth:
@@ -161,7 +165,7 @@ class DepositGrowth:
     @property
     def amount(self) -> Node:
         """What the last accepted step deposited, on the whole or in one cell, as a fraction of what it may deposit."""
-        return mg.max(self.passed.lately * (self.per_mol / self.at_once), self.fastest * (1.0 / COURANT))
+        return mg.max(mg.abs(self.passed.lately) * (self.per_mol / self.at_once), self.fastest * (1.0 / COURANT))
 
     def fill(self, program: Program) -> None:
         """Record the solidification of cells for the volume that was deposited."""
@@ -170,7 +174,7 @@ class DepositGrowth:
         more = Register("more to grow", "bool")
         program.let(more, (self.owed >= smallest) & (self.reached == 0))
         with program.when(more):
-            self._start(program)
+            self._keyed(program, lambda program: self.race.start(program, kind, self.flux))
             with program.repeat(until=~more):
                 drawn = self.race.draw(program, kind)
                 program.let(more, (drawn.time < NOBODY) & (self.owed >= drawn.size))
@@ -186,13 +190,33 @@ class DepositGrowth:
                     program.let(more, (self.owed >= smallest) & (self.reached == 0))
             with program.when(self.added > 0):
                 self.vacating.record(program)
+        self._dissolve(program, more)
 
-    def _start(self, program: Program) -> None:
-        """Record the start of the race; the number of cells that have grown takes the place of the step in u."""
+    def _dissolve(self, program: Program, more: Register) -> None:
+        """Record the dissolution of cells for the volume that a reverse current has taken."""
+        smallest = smallest_cell(self.problem.grid)
+        program.let(more, (self.owed <= -smallest) & (self.volume > 0.0))
+        with program.when(more):
+            self._keyed(program, self.dissolving.start)
+            with program.repeat(until=~more):
+                drawn = self.race.draw(program, self.state.kind)
+                program.let(more, (drawn.time < NOBODY) & (self.owed <= -drawn.size))
+                with program.when(more):
+                    self.race.mark(program, drawn.place)
+                    program.let(self.owed, self.owed + drawn.size)
+                    program.let(self.volume, self.volume - drawn.size)
+                    program.let(self.cells, self.cells + 1)
+                    program.let(self.added, self.added + 1)
+                    program.let(more, self.owed <= -smallest)
+            with program.when(self.added > 0):
+                self.dissolving.record(program)
+
+    def _keyed(self, program: Program, start: Callable[[Program], None]) -> None:
+        """Record the start of a race; the number of cells that have changed takes the place of the step in u."""
         kept = Register("step of run", "u8")
         program.let(kept, STEP)
         program.let(STEP, cast(as_node(self.cells), "u8"))
-        self.race.start(program, self.state.kind, self.flux)
+        start(program)
         program.let(STEP, kept)
 
     def book(self, program: Program) -> None:
@@ -274,7 +298,7 @@ def into_cathode(lengths: Lengths) -> Kernel:
             total = total + where(kind[up] == CATHODE, ups[axis][up] * c[here] - downs[axis][up], 0.0)
         total = where(kind[here] == FLUID, total, 0.0)
         flux[here] = total
-        return mg.max(total / volume(lengths, widths))
+        return mg.max(mg.abs(total) / volume(lengths, widths))
 
     return flux_into_cathode
 

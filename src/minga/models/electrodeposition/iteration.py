@@ -34,6 +34,9 @@ WILD: Final = 1e6
 """Correction of the potential, in RT/F, from which on it is rejected as meaningless."""
 CURRENT: Final = 1e-7
 """Fraction of a given current that may be missing."""
+ROUGH: Final = 1e-8
+"""Tolerance of the concentrations' systems before the last pass, where passes are economical: their residual is charge,
+which the next pass corrects."""
 NEVER: Final = 1e30
 """Value of the potential's change before the first pass, RT/F."""
 
@@ -54,8 +57,9 @@ class Iteration:
         The course of a program of currents and voltages, where there is one.
     unsolved
         Counts of unsolved systems of an attempt, including those of the flow, which is solved later.
-    extrapolating
-        Whether passes end once the next change would be below the tolerance, as far as the last two changes show.
+    economical
+        Whether passes end once the next change would be below the tolerance, as far as the last two changes show, and
+        only the last one solves for the concentrations to the end.
     passes, converged, change, place
         Results of the last attempt: the number of passes, 1 if it converged and 0 if not, the last change of the
         potential in RT/F (the next one where that was estimated), and the cell where it was largest.
@@ -72,7 +76,7 @@ class Iteration:
     poisson_iterations: Register
     unsolved: Unsolved
     course: Course | None = None
-    extrapolating: bool = False
+    economical: bool = False
     secants: Multisecant = field(init=False)
     passes: Register = field(default_factory=lambda: Register("passes", "i8"))
     all_passes: Register = field(default_factory=lambda: Register("all passes", "i8"))
@@ -130,6 +134,7 @@ class Iteration:
         program.let(self.passes, 0)
         program.let(self.missing, 0.0)
         program.let(self.change, NEVER)
+        program.let(self.transport.exactness, self.transport.tolerance)
         self.unsolved.begin(program)
         self.secants.begin(program)
         self.transport.set_faces(program, phi.next, then)
@@ -169,8 +174,11 @@ class Iteration:
         largest = self.secants.step(program, phi.next, self.poisson.delta.now, voltage, self.shift)
         program.apply(advance, state.kind, phi.next, phi.next, voltage=voltage)
         program.let(self.change, mg.max(largest, mg.abs(self.shift)) * self.problem.beta)
-        if self.extrapolating:
+        if self.economical:
             self._extrapolate(program)
+            last = (self.change <= self.tolerance) & (self.passes > 0) & (self.missing <= 1.0)
+            rough = max(self.transport.tolerance, min(ROUGH, 1e-3 * self.tolerance))
+            program.let(self.transport.exactness, where(last, self.transport.tolerance, rough))
         self.transport.set_faces(program, phi.next, then)
         self.transport.solve(program)
         # No pass recovers from corrections that are not numbers or are absurdly large.

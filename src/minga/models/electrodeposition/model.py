@@ -127,7 +127,7 @@ def _semi_implicit(
         course = Course(problem, state, charges, plane_of(problem.grid))
     iteration = Iteration(
         problem, state, poisson, transport, formula, drive, passes, agreement, solvers.iterations, unsolved, course,
-        extrapolating=problem.growth is not None,
+        economical=problem.growth is not None,
     )  # fmt: skip
     flow, flow_fields, flow_initial, hierarchies = _flow(problem, state, unsolved)
     stepping = Stepping(problem, state, iteration, flow, attempts, charges)
@@ -144,7 +144,7 @@ def _semi_implicit(
         grid=problem.grid,
         fields=(*own, *lengths.fields, *stepping.rates, *solvers.fields, *flow_fields, *stepping.grown),
         step=step,
-        initial={**_initial(problem, state), **lengths.initial, **flow_initial},
+        initial={**_initial(problem, state), **lengths.initial, **flow_initial, **stepping.grown_initial},
         output=output,
         observe=observe,
         observables=observables,

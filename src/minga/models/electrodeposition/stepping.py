@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from minga.compile.explain import Kernel, kernel
 from minga.engine.program import Program
@@ -174,7 +174,12 @@ class Stepping:
     @property
     def grown(self) -> tuple[Field, ...]:
         """Fields of a growing deposit, which must persist between steps."""
-        return () if self.growing is None else (self.growing.flux,)
+        return () if self.growing is None else (self.growing.flux, *self.growing.dissolving.initial)
+
+    @property
+    def grown_initial(self) -> Mapping[Field, Any]:
+        """Initial values of such fields."""
+        return {} if self.growing is None else self.growing.dissolving.initial
 
     def record(self, program: Program) -> None:
         """Record one step of the run."""
