@@ -164,7 +164,7 @@ class DepositGrowth:
 
     @property
     def amount(self) -> Node:
-        """What the last accepted step deposited, on the whole or in one cell, as a fraction of what it may deposit."""
+        """Volume that the last accepted step deposited, on the whole or in one cell, as a fraction of its limit."""
         return mg.max(mg.abs(self.passed.lately) * (self.per_mol / self.at_once), self.fastest * (1.0 / COURANT))
 
     def fill(self, program: Program) -> None:
