@@ -44,7 +44,7 @@ FLOWING: Final = 0.01
 FLOW: Final = 1e-3
 """Relative residual of the flow's equations, as a fraction of that tolerance."""
 GROWING: Final = 0.1
-"""Tolerance of the last change of the potential, in RT/F, as a fraction of `steps.tolerance`, where a deposit grows.
+"""Tolerance of the next change of the potential, in RT/F, as a fraction of `steps.tolerance`, where a deposit grows.
 Its steps restart all the time; a thousandth takes up to 1.6 times as many passes, and the current differs by about
 `steps.tolerance` at most."""
 
