@@ -83,7 +83,7 @@ class Dissolving:
     @property
     def initial(self) -> Mapping[Field, Any]:
         """Fields that a Model must declare, with their values."""
-        return {} if self.given is None else {self.given: (self.problem.kinds == CATHODE).astype(np.uint8)}
+        return {} if self.given is None else {self.given: np.asarray(self.problem.kinds == CATHODE, np.uint8)}
 
     def start(self, program: Program) -> None:
         """Record the arrival times of the cells of the deposit that lose metal; no cell is drawn yet."""
