@@ -204,7 +204,10 @@ class DepositHistory:
                 key="fewest",
                 remedy="a dimension needs a deposit that grows: choose ends farther apart, or keep more frames",
             )
-        return 1.0 / _slope(np.log(self.cells[used]), np.log(self.gyration[used]))
+        cells, reach = (
+            np.asarray(functions.log(values[used].astype(np.float64))) for values in (self.cells, self.gyration)
+        )
+        return 1.0 / _slope(cells, reach)
 
 
 def _slope(x: Floats, y: Floats) -> float:
