@@ -1,4 +1,4 @@
-"""Deposits that a reverse current takes away: charge, ions, ranks, resumption, and what pulses do to the roughness."""
+"""Deposits that a reverse current takes away: charge, ions, ranks and resumption."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from minga.engine.model import Model
 from minga.models.electrodeposition.model import electrodeposition
 from minga.models.electrodeposition.problem import CATHODE, Electrode, Growth, Problem, Reversible, Species, Steps
-from minga.models.electrodeposition.protocols.segments import Part, Repeat, Segment
+from minga.models.electrodeposition.protocols.segments import Part, Segment
 from minga.space.grid import Grid
 
 from ...model_runs import Left, assert_same, resume_model, run_model
@@ -73,28 +73,3 @@ def test_ranks_and_resumption_change_no_bit_of_what_dissolves(dissolved: Left, t
     model = reversed_model((*AWAY, Segment("current", -300.0, duration=0.7)), 3.5, finger())
     assert_same(run_model(model, 5, ranks=2), dissolved)
     assert_same(resume_model(model, 5, 3, tmp_path), dissolved)
-
-
-def roughness(program: tuple[Part, ...], end: float) -> tuple[float, float]:
-    """Charge of the deposit, and the standard deviation of the highest metal of each column, in cells."""
-    width = 0.5e-3 / 24
-    grid = Grid((24, 48), axes=("y", "x"), spacing=(width, width), periodic=(False, True))
-    metal = Electrode({"Cu": Reversible(100.0)})
-    problem = Problem(
-        grid, COPPER, Steps(end, end, 0.02, tolerance=3e-2), cathode=metal, anode=metal, protocol=program,
-        growth=Growth("Cu", 7.1e-6, 0.998), seed=1,
-    )  # fmt: skip
-    left = run_model(electrodeposition(problem), 1)
-    solid = left.fields["kind"] == CATHODE
-    tops = np.where(solid.any(axis=0), 24 - np.argmax(solid[::-1], axis=0), 0)
-    return left.observables["deposit_charge"], float(tops.std())
-
-
-@pytest.mark.slow
-def test_reversed_pulses_leave_a_smoother_deposit_than_direct_current() -> None:
-    """At equal peak current and net charge: tips dissolve first, as they grow first."""
-    pulse = Segment("current", 300.0, duration=1.0), Segment("current", -300.0, duration=0.5)
-    direct, rough = roughness((Segment("current", 300.0, duration=8.0),), 8.0)
-    pulsed, smooth = roughness((Repeat(16, pulse),), 24.0)
-    assert pulsed == pytest.approx(direct, rel=1e-6)
-    assert smooth < 0.8 * rough, (smooth, rough)
