@@ -45,8 +45,8 @@ FLOW: Final = 1e-3
 """Relative residual of the flow's equations, as a fraction of that tolerance."""
 GROWING: Final = 0.1
 """Tolerance of the next change of the potential, in RT/F, as a fraction of `steps.tolerance`, where a deposit grows.
-Its steps restart all the time; a thousandth takes up to 1.6 times as many passes, and the current differs by about
-`steps.tolerance` at most."""
+Its steps restart all the time; a thousandth takes 1.3 times as many passes, and the charge differs by less than chance
+shows."""
 
 
 def electrodeposition(problem: Problem, scheme: Scheme = "semi-implicit", **options: Any) -> Model:
