@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import os
@@ -26,7 +27,7 @@ from minga.output.directory import RunDirectory
 from minga.output.preview import Preview, write_preview
 from minga.output.progress import ProgressFile, note_state
 from minga.output.store import FrameStore
-from minga.output.variables import Coordinate, Variable
+from minga.output.variables import LEFT_OUT, Coordinate, Variable
 from minga.view.live.server import LiveServer
 
 CASE = 'name = "quiet"\nmodel = "automaton"\n[grid]\nshape = [4, 6]\n[automaton]\nrule = "B3/S23"\n[run]\nsteps = 10\n'
@@ -59,14 +60,14 @@ def ask(server: LiveServer, page: str, *, method: str = "GET", token: str | None
         connection.close()
 
 
-def write_frames(run: RunDirectory, fields: dict[str, np.ndarray], steps: list[int]) -> None:
+def write_frames(run: RunDirectory, fields: dict[str, np.ndarray], steps: list[int], **attrs: str) -> None:
     """Frames of fields of shape (frames, ...)."""
 
     def coordinates(name: str, shape: tuple[int, ...]) -> tuple[Coordinate, ...]:
         return tuple(Coordinate(f"{name}_{k}", np.arange(n) + 0.5, {}) for k, n in enumerate(shape))
 
     variables = [Variable(name, a.dtype, coordinates(name, a.shape[1:]), {"units": "1"}) for name, a in fields.items()]
-    store = FrameStore(run.fields, variables, {})
+    store = FrameStore(run.fields, variables, attrs)
     for number, step in enumerate(steps):
         store.append(step, {name: array[number] for name, array in fields.items()})
 
@@ -375,6 +376,27 @@ def test_very_many_ranks_steps_and_frames_stay_small(server: LiveServer, run: Ru
     assert (state["ledger"]["count"], state["ledger"]["messages"]) == (5000, 5000)
     assert len(state["ledger"]["ranks"]) <= 64
     assert state["series"]["step"][-1] == 99999
+
+
+def test_the_surface_of_a_solid_follows_the_frames(tmp_path: Path) -> None:
+    run = RunDirectory(tmp_path / "deposit")
+    run.path.mkdir()
+    run.case.write_text(CASE)
+    kinds = np.zeros((2, 3, 4, 5), np.uint8)
+    kinds[0, 0, 1, 2] = kinds[1, :2, 1, 2] = 1
+    write_frames(run, {"kind": kinds}, [0, 5], **{LEFT_OUT: "kind"})
+    with serving(run) as server:
+        assert ask(server, "/state").json["solid"] == 2
+        found = ask(server, "/solid").json
+        assert ask(server, "/solid.js").content.count(b"turningSolid") >= 2
+    assert (found["shape"], found["steps"]) == ([3, 4, 5], [0, 5])
+    born = np.frombuffer(base64.b64decode(found["born"]), np.uint8).reshape(3, 4, 5)
+    assert np.array_equal(born, kinds[0] + 2 * (kinds[1] - kinds[0]))
+
+
+def test_a_run_in_a_plane_has_no_surface(server: LiveServer) -> None:
+    assert ask(server, "/state").json["solid"] == 0
+    assert ask(server, "/solid").json is None
 
 
 # Its life ------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 import io
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from minga.view.colours import smooth_palette
 from minga.view.masked import left_out
 from minga.view.pictures import chosen_frames
 
-__all__ = ["Solid", "Surface", "solid_of", "solid_picture", "surface_of"]
+__all__ = ["Solid", "Surface", "has_solid", "solid_of", "solid_picture", "surface_of"]
 
 Floats = NDArray[np.float64]
 
@@ -72,19 +72,33 @@ class Solid:
         return smooth_palette(len(self.steps))
 
     @property
-    def packed(self) -> str:
-        """`born` in row-major order, in base64."""
-        return base64.b64encode(self.born.tobytes()).decode()
+    def colours(self) -> list[str]:
+        """The palette as CSS writes it."""
+        return [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in self.palette.tolist()]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """Numbers that ``solid.js`` draws, for JSON; `born` in row-major order, in base64."""
+        return {
+            "shape": self.born.shape,
+            "faces": [[float(f"{place:.6g}") for place in edges] for edges in self.faces],
+            "colours": self.colours,
+            "steps": self.steps,
+            "born": base64.b64encode(self.born.tobytes()).decode(),
+        }
+
+
+def has_solid(reader: FrameSource) -> bool:
+    """Return whether a run on three axes may have solid cells."""
+    mask = str(reader.attrs.get(LEFT_OUT, ""))
+    return mask in reader.fields and len(reader.coordinates(mask)) == 3
 
 
 def solid_of(reader: FrameSource) -> Solid | None:
     """Return the solid cells of a run; None if it has no three axes, or if no cell is ever solid."""
-    mask = str(reader.attrs.get(LEFT_OUT, ""))
-    if mask not in reader.fields or not reader.steps:
+    if not has_solid(reader) or not reader.steps:
         return None
-    coordinates = reader.coordinates(mask)
-    if len(coordinates) != 3:
-        return None
+    coordinates = reader.coordinates(str(reader.attrs[LEFT_OUT]))
     chosen = chosen_frames(len(reader.steps), MOST_FRAMES)
     names = [axis.name for axis in coordinates]
     shape = tuple(len(axis.values) for axis in coordinates)

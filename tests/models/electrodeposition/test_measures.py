@@ -11,6 +11,7 @@ import pytest
 import minga as mg
 from minga.errors import CaseError
 from minga.models.electrodeposition import DepositHistory, box_counts, deposit_history
+from minga.models.electrodeposition.measures import gyration
 
 CARPET = np.array([[1, 1, 1], [1, 0, 1], [1, 1, 1]])
 VICSEK = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]])
@@ -77,11 +78,27 @@ def test_slopes_need_two_widths() -> None:
 def test_the_velocity_is_that_of_a_moving_front() -> None:
     time = np.array([0.0, 1.0, 3.0, 4.0])
     nothing = np.zeros(4)
-    history = DepositHistory(time, nothing.astype(int), nothing, 2.0 + 0.5 * time, nothing, np.ones(1, bool))
+    history = DepositHistory(time, nothing.astype(int), nothing, 2.0 + 0.5 * time, nothing, nothing, np.ones(1, bool))
     assert history.velocity() == pytest.approx(0.5, rel=1e-14)
     assert history.velocity(1.0, 3.0) == pytest.approx(0.5, rel=1e-14)
     with pytest.raises(CaseError, match="1 frames lie between"):
         history.velocity(3.5)
+
+
+def test_the_dimension_is_that_of_cells_over_their_gyration() -> None:
+    reach = np.array([1.0, 2.0, 4.0, 8.0])
+    nothing, cells = np.zeros(4), np.round(1000 * reach**1.5).astype(np.int64)
+    history = DepositHistory(nothing, cells, nothing, nothing, nothing, reach, np.ones(1, bool))
+    assert history.dimension() == pytest.approx(1.5, rel=1e-4)
+    assert history.dimension(2000, 9000) == pytest.approx(1.5, rel=1e-3)
+    with pytest.raises(CaseError, match="fewer than two sizes between 2000 and 2500 cells"):
+        history.dimension(2000, 2500)
+
+
+def test_the_gyration_of_a_full_square() -> None:
+    side = np.arange(50) + 0.5
+    assert gyration(np.ones((50, 50), bool), [side, 2.0 * side]) == pytest.approx(np.sqrt(5 * (50**2 - 1) / 12))
+    assert gyration(np.zeros((50, 50), bool), [side, side]) == 0.0
 
 
 def test_runs_without_a_deposit_are_refused(tmp_path: Path) -> None:
@@ -120,5 +137,8 @@ observe = 1
         assert history.highest[number] == pytest.approx(max(tops))
         assert history.height[number] == pytest.approx(np.mean(tops))
         assert history.roughness[number] == pytest.approx(np.std(tops))
+        y, x = np.argwhere(kind == 1).reshape(-1, 2).T
+        spread = np.var(y / 12 * 1e-3) + np.var(x / 8 * 0.6e-3) if y.size else 0.0
+        assert history.gyration[number] == pytest.approx(np.sqrt(spread))
     assert (history.solid == (kinds[-1] == 1)).all()
     assert 0 < history.velocity() < history.highest[-1] / 4.0 * 2

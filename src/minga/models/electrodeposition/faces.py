@@ -235,6 +235,9 @@ def species_flux(
     def at(readers: CellReader) -> Node:
         return where(above, readers[down], readers[here])
 
+    # Where both electrodes are alike, their fluxes are evaluated once.
+    alike = problem.cathode == problem.anode and not isinstance(walls[0], Flux)
+    electrodes = list(zip(walls, (problem.cathode, problem.anode), (drive.at_cathode, drive.at_anode), strict=True))
     sides = [
         exchange(
             surface,
@@ -253,11 +256,11 @@ def species_flux(
                 None if problem.solution is None else problem.solution.beside(number, [at(c) for c in concentrations]),
             ),
         )
-        for surface, electrode, given in zip(
-            walls, (problem.cathode, problem.anode), (drive.at_cathode, drive.at_anode), strict=True
-        )
+        for surface, electrode, given in (electrodes[:1] if alike else electrodes)
     ]
-    leaving, arriving, slope = (where(face.cathode, *pair) for pair in zip(*map(_parts, sides), strict=True))
+    leaving, arriving, slope = (
+        pair[0] if alike else where(face.cathode, *pair) for pair in zip(*map(_parts, sides), strict=True)
+    )
     up = where(face.inside, inner.up, where(above, leaving, where(face.below, arriving, 0.0)))
     going_down = where(face.inside, inner.down, where(above, arriving, where(face.below, leaving, 0.0)))
     steep = where(face.inside, inner.slope, where(above | face.below, slope, 0.0))

@@ -12,7 +12,7 @@ before.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Final
@@ -25,6 +25,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, cast, where
 from minga.models.electrodeposition.charges import Charges, Passed
+from minga.models.electrodeposition.dissolve import Dissolving
 from minga.models.electrodeposition.groups import Salt, resolves_charge
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import CATHODE, FLUID, Growth, Problem
@@ -42,8 +43,10 @@ Readers = Sequence[CellReader]
 
 HIGH: Final = 1e300
 """Concentration that stands for cells that are not beside the cathode."""
+COURANT: Final = 0.3
+"""Fraction of its own volume that the fastest cell may deposit in one step; steps settle at a third of it."""
 AT_ONCE: Final = 0.15
-"""Fraction of the cells on the cathode's plane that one step may fill at most; steps settle at a fifth of it."""
+"""Fraction of the cells on the cathode's plane that one step may fill at most; steps settle at a third of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +61,16 @@ class DepositGrowth:
         Fields of dc/dt of each species; they move with the ions.
     flux
         Flux of the ion from each cell into the cathode in the last step, mol/s.
-    race, vacating
-        The draw of cells, and what happens to those that are drawn.
+    race, vacating, dissolving
+        The draw of cells, and what happens to those that are drawn to turn solid, or to dissolve.
     owed
-        Volume of deposited metal that no cell has taken yet, m3.
+        Volume of deposited metal that no cell has taken yet, m3; negative if a reverse current has taken more.
     cells, volume
-        Number of cells that have grown, and their volume, m3.
+        Number of cells that have turned solid or dissolved, and the volume of the deposit, m3.
+    fastest
+        Largest fraction of its volume that a cell beside the cathode deposited in the last step.
     added
-        Number of cells that have grown since the last step.
+        Number of cells that have turned solid or dissolved since the last step.
     reached
         1 once the deposit touches the anode.
     started, began
@@ -83,9 +88,11 @@ class DepositGrowth:
     flux: Field = field(init=False)
     race: Race = field(init=False)
     vacating: Vacating = field(init=False)
+    dissolving: Dissolving = field(init=False)
     owed: Register = field(default_factory=lambda: Register("owed volume"))
     cells: Register = field(default_factory=lambda: Register("cells grown", "i8"))
     volume: Register = field(default_factory=lambda: Register("grown volume"))
+    fastest: Register = field(default_factory=lambda: Register("largest part of a cell"))
     added: Register = field(default_factory=lambda: Register("cells added", "i8"))
     reached: Register = field(default_factory=lambda: Register("reached", "i8"))
     started: Register = field(default_factory=lambda: Register("porous", "i8"))
@@ -97,6 +104,8 @@ class DepositGrowth:
         put(self, "flux", Field("flux into deposit", self.problem.grid, unit="mol/s"))
         put(self, "race", Race(self.lengths, self.growth.exponent, self.growth.radius))
         put(self, "vacating", Vacating(self.state, self.lengths, self.rates, self.race.turning))
+        parts = self.problem, self.state, self.lengths, self.transport
+        put(self, "dissolving", Dissolving(*parts, self.number, self.rates, self.race))
 
     @property
     def growth(self) -> Growth:
@@ -155,8 +164,8 @@ class DepositGrowth:
 
     @property
     def amount(self) -> Node:
-        """Volume that the last accepted step deposited, as a fraction of the volume that it may deposit."""
-        return self.passed.lately * (self.per_mol / self.at_once)
+        """Volume that the last accepted step deposited, on the whole or in one cell, as a fraction of its limit."""
+        return mg.max(mg.abs(self.passed.lately) * (self.per_mol / self.at_once), self.fastest * (1.0 / COURANT))
 
     def fill(self, program: Program) -> None:
         """Record the solidification of cells for the volume that was deposited."""
@@ -165,7 +174,7 @@ class DepositGrowth:
         more = Register("more to grow", "bool")
         program.let(more, (self.owed >= smallest) & (self.reached == 0))
         with program.when(more):
-            self._start(program)
+            self._keyed(program, lambda program: self.race.start(program, kind, self.flux))
             with program.repeat(until=~more):
                 drawn = self.race.draw(program, kind)
                 program.let(more, (drawn.time < NOBODY) & (self.owed >= drawn.size))
@@ -181,20 +190,43 @@ class DepositGrowth:
                     program.let(more, (self.owed >= smallest) & (self.reached == 0))
             with program.when(self.added > 0):
                 self.vacating.record(program)
+        self._dissolve(program, more)
 
-    def _start(self, program: Program) -> None:
-        """Record the start of the race; the number of cells that have grown takes the place of the step in u."""
+    def _dissolve(self, program: Program, more: Register) -> None:
+        """Record the dissolution of cells for the volume that a reverse current has taken."""
+        smallest = smallest_cell(self.problem.grid)
+        program.let(more, (self.owed <= -smallest) & (self.volume > 0.0))
+        with program.when(more):
+            self._keyed(program, self.dissolving.start)
+            with program.repeat(until=~more):
+                drawn = self.race.draw(program, self.state.kind)
+                program.let(more, (drawn.time < NOBODY) & (self.owed <= -drawn.size))
+                with program.when(more):
+                    self.race.mark(program, drawn.place)
+                    program.let(self.owed, self.owed + drawn.size)
+                    program.let(self.volume, self.volume - drawn.size)
+                    program.let(self.cells, self.cells + 1)
+                    program.let(self.added, self.added + 1)
+                    program.let(more, self.owed <= -smallest)
+            with program.when(self.added > 0):
+                self.dissolving.record(program)
+
+    def _keyed(self, program: Program, start: Callable[[Program], None]) -> None:
+        """Record the start of a race; the number of cells that have changed takes the place of the step in u."""
         kept = Register("step of run", "u8")
         program.let(kept, STEP)
         program.let(STEP, cast(as_node(self.cells), "u8"))
-        self.race.start(program, self.state.kind, self.flux)
+        start(program)
         program.let(STEP, kept)
 
     def book(self, program: Program) -> None:
         """Record the volume and the fluxes of an accepted step, whose charges are committed."""
         ups, downs = ([axis[self.number] for axis in side] for side in (self.transport.up, self.transport.down))
         ions = self.state.concentration[self.number].now
-        program.apply(into_cathode(self.problem.grid), self.state.kind, ions, ups, downs, self.flux)
+        fastest = program.apply(
+            into_cathode(self.lengths), self.state.kind, ions, ups, downs, self.lengths.fields, self.flux
+        )
+        program.let(self.fastest, as_node(fastest) * self.state.dt * self.per_mol)
         if self.growth.onset is not None:
             self._watch(program, self.growth.onset)
         program.let(self.owed, self.owed + self.passed.lately * self.per_mol)
@@ -247,19 +279,26 @@ def smallest_cell(grid: Grid) -> float:
 
 
 # In kernels ----------------------------------------------------------------------------------------------------------
-def into_cathode(grid: Grid) -> Kernel:
-    """Return the kernel of the flux of an ion from each cell into the cathode next to it, mol/s."""
-    ndim = grid.ndim
+def into_cathode(lengths: Lengths) -> Kernel:
+    """Return the kernel of the flux of an ion from each cell into the cathode next to it, mol/s.
+
+    It returns the largest flux per volume of the cell, mol/m3/s.
+    """
+    ndim = lengths.ndim
     here = (0,) * ndim
 
     @kernel
-    def flux_into_cathode(kind: CellReader, c: CellReader, ups: Readers, downs: Readers, flux: CellReader) -> None:
+    def flux_into_cathode(
+        kind: CellReader, c: CellReader, ups: Readers, downs: Readers, widths: Readers, flux: CellReader
+    ) -> Reduced:
         total = as_node(0.0)
         for axis in range(ndim):
             up, down = step(ndim, axis, 1), step(ndim, axis, -1)
             total = total + where(kind[down] == CATHODE, downs[axis][here] * c[here] - ups[axis][here], 0.0)
             total = total + where(kind[up] == CATHODE, ups[axis][up] * c[here] - downs[axis][up], 0.0)
-        flux[here] = where(kind[here] == FLUID, total, 0.0)
+        total = where(kind[here] == FLUID, total, 0.0)
+        flux[here] = total
+        return mg.max(mg.abs(total) / volume(lengths, widths))
 
     return flux_into_cathode
 

@@ -34,6 +34,9 @@ WILD: Final = 1e6
 """Correction of the potential, in RT/F, from which on it is rejected as meaningless."""
 CURRENT: Final = 1e-7
 """Fraction of a given current that may be missing."""
+ROUGH: Final = 1e-8
+"""Tolerance of the concentrations' systems before the last pass, where passes are economical: their residual is charge,
+which the next pass corrects."""
 NEVER: Final = 1e30
 """Value of the potential's change before the first pass, RT/F."""
 
@@ -54,9 +57,12 @@ class Iteration:
         The course of a program of currents and voltages, where there is one.
     unsolved
         Counts of unsolved systems of an attempt, including those of the flow, which is solved later.
+    economical
+        Whether passes end once the next change would be below the tolerance, as far as the last two changes show, and
+        only the last one solves for the concentrations to the end.
     passes, converged, change, place
         Results of the last attempt: the number of passes, 1 if it converged and 0 if not, the last change of the
-        potential in RT/F, and the cell where it was largest.
+        potential in RT/F (the next one where that was estimated), and the cell where it was largest.
     """
 
     problem: Problem
@@ -70,11 +76,13 @@ class Iteration:
     poisson_iterations: Register
     unsolved: Unsolved
     course: Course | None = None
+    economical: bool = False
     secants: Multisecant = field(init=False)
     passes: Register = field(default_factory=lambda: Register("passes", "i8"))
     all_passes: Register = field(default_factory=lambda: Register("all passes", "i8"))
     converged: Register = field(default_factory=lambda: Register("converged", "i8"))
     change: Register = field(default_factory=lambda: Register("potential change"))
+    last_change: Register = field(default_factory=lambda: Register("last potential change"))
     wild: Register = field(default_factory=lambda: Register("wild corrections", "i8"))
     place: Register = field(default_factory=lambda: Register("change at", "i8"))
     levels: Register = field(default_factory=lambda: Register("steps that are known", "i8"))
@@ -126,6 +134,7 @@ class Iteration:
         program.let(self.passes, 0)
         program.let(self.missing, 0.0)
         program.let(self.change, NEVER)
+        program.let(self.transport.exactness, self.transport.tolerance)
         self.unsolved.begin(program)
         self.secants.begin(program)
         self.transport.set_faces(program, phi.next, then)
@@ -160,9 +169,16 @@ class Iteration:
         assert found is not None
         program.let(self.steady, mg.abs(self.shift) < WILD / problem.beta)
         program.let(self.shift, where(self.steady, self.shift, 0.0))
+        # The first correction responds to guessed concentrations, so it is no image of the first guess.
+        program.let(self.secants.rounds, where(self.passes == 1, 0, self.secants.rounds))
         largest = self.secants.step(program, phi.next, self.poisson.delta.now, voltage, self.shift)
         program.apply(advance, state.kind, phi.next, phi.next, voltage=voltage)
         program.let(self.change, mg.max(largest, mg.abs(self.shift)) * self.problem.beta)
+        if self.economical:
+            self._extrapolate(program)
+            last = (self.change <= self.tolerance) & (self.passes > 0) & (self.missing <= 1.0)
+            rough = max(self.transport.tolerance, min(ROUGH, 1e-3 * self.tolerance))
+            program.let(self.transport.exactness, where(last, self.transport.tolerance, rough))
         self.transport.set_faces(program, phi.next, then)
         self.transport.solve(program)
         # No pass recovers from corrections that are not numbers or are absurdly large.
@@ -171,6 +187,15 @@ class Iteration:
         # small correction of the voltage while the current differs from the given one.
         program.let(self.change, where(lost | (self.passes < 1) | (self.missing > 1.0), NEVER, self.change))
         program.let(self.passes, where(lost, self.limit, self.passes + 1))
+
+    def _extrapolate(self, program: Program) -> None:
+        """Record the estimate of the next change from the ratio of the last two; that to the first one says nothing."""
+        before, now = as_node(self.last_change), as_node(self.change)
+        falling = (self.passes > 1) & (now < 0.5 * before)
+        following = Register("next potential change")
+        program.let(following, where(falling, now * now / where(falling, before - now, 1.0), now))
+        program.let(self.last_change, now)
+        program.let(self.change, following)
 
     def _charges_before(self) -> tuple[Node, Node]:
         """Return the contributions of the anode's charges at the last two steps to the time formula, C/s."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from minga.output.directory import RunDirectory
 from minga.output.store import FrameReader
 from minga.output.variables import faces_of
 
-__all__ = ["Boxes", "DepositHistory", "box_counts", "deposit_history"]
+__all__ = ["Boxes", "DepositHistory", "box_counts", "deposit_history", "gyration"]
 
 Floats = NDArray[np.float64]
 
@@ -132,6 +133,9 @@ class DepositHistory:
         Mean over all columns along y of the distance up to which each is reached, m; f8.
     roughness
         Standard deviation of these distances, m; f8. All columns count alike.
+    gyration
+        Root mean square distance of the cells' centres from their mean, m; f8. All cells count alike, and 0 if there
+        are none.
     solid
         The deposit in the last frame; bool.
     """
@@ -141,6 +145,7 @@ class DepositHistory:
     highest: Floats
     height: Floats
     roughness: Floats
+    gyration: Floats
     solid: NDArray[np.bool_]
 
     def velocity(self, start: float = 0.0, end: float | None = None) -> float:
@@ -169,9 +174,57 @@ class DepositHistory:
                 key="start",
                 remedy="a velocity needs two or more: choose ends farther apart, or keep more frames",
             )
-        time, height = self.time[used], self.height[used]
-        off = time - time.mean()
-        return float((off * (height - height.mean())).sum() / (off * off).sum())
+        return _slope(self.time[used], self.height[used])
+
+    def dimension(self, fewest: int = 100, most: int | None = None) -> float:
+        """Return the fractal dimension of a deposit that grows from a point: cells grow as gyration^D.
+
+        That is the inverse of the slope of the least-squares line through ln(gyration) over ln(cells).
+
+        Parameters
+        ----------
+        fewest, most
+            The frames to use, as numbers of cells, both included; by default all with 100 or more.
+
+        Returns
+        -------
+        float
+            The dimension.
+
+        Raises
+        ------
+        CaseError
+            If the deposit has fewer than two sizes in these frames.
+        """
+        last = int(self.cells[-1]) if most is None else most
+        used = (self.cells >= fewest) & (self.cells <= last) & (self.gyration > 0.0)
+        if np.unique(self.cells[used]).size < 2:
+            raise CaseError(
+                f"the deposit has fewer than two sizes between {fewest} and {last} cells",
+                key="fewest",
+                remedy="a dimension needs a deposit that grows: choose ends farther apart, or keep more frames",
+            )
+        cells, reach = (
+            np.asarray(functions.log(values[used].astype(np.float64))) for values in (self.cells, self.gyration)
+        )
+        return 1.0 / _slope(cells, reach)
+
+
+def _slope(x: Floats, y: Floats) -> float:
+    """Return the slope of the least-squares line."""
+    off = x - x.mean()
+    return float((off * (y - y.mean())).sum() / (off * off).sum())
+
+
+def gyration(solid: NDArray[np.bool_], places: Sequence[Floats]) -> float:
+    """Return the root mean square distance of cells from their mean, with the places of their centres on each axis."""
+    squares = 0.0
+    for axis, along in enumerate(places):
+        counts = solid.sum(axis=tuple(a for a in range(solid.ndim) if a != axis))
+        total = max(int(counts.sum()), 1)
+        off = along - (counts * along).sum() / total
+        squares += float((counts * off * off).sum()) / total
+    return float(np.sqrt(squares))
 
 
 def deposit_history(directory: str | Path) -> DepositHistory:
@@ -203,7 +256,7 @@ def deposit_history(directory: str | Path) -> DepositHistory:
     axes = reader.coordinates("kind")
     y = [axis.name for axis in axes].index("y")
     edges = faces_of(axes[y].values)
-    cells, highest, height, roughness = [], [], [], []
+    cells, highest, height, roughness, reach = [], [], [], [], []
     solid = np.zeros(0, bool)
     for index in range(len(reader.steps)):
         solid = reader.frame("kind", index) == CATHODE
@@ -214,11 +267,13 @@ def deposit_history(directory: str | Path) -> DepositHistory:
         highest.append(float(tops.max()))
         height.append(mean)
         roughness.append(float(np.sqrt(((tops - mean) * (tops - mean)).mean())))
+        reach.append(gyration(solid, [axis.values for axis in axes]))
     return DepositHistory(
         np.array(reader.times, np.float64),
         np.array(cells, np.int64),
         np.array(highest, np.float64),
         np.array(height, np.float64),
         np.array(roughness, np.float64),
+        np.array(reach, np.float64),
         solid,
     )

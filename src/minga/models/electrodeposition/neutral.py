@@ -24,7 +24,7 @@ from typing import Final
 
 from minga.lang import functions as mg
 from minga.lang.expr import Node, as_node, where
-from minga.lang.math import exp, expm1, log
+from minga.lang.math import exp, log
 
 __all__ = ["Edge", "fitted", "kinetic_edge", "limited_exponential", "mean_flux", "reversible_edge"]
 
@@ -33,8 +33,8 @@ Number = Node | float
 LAYER: Final = 10.0
 """Distance of cells, in Debye lengths, up to which layers of charge are resolved; above it, fluxes change over to
 logarithmic means."""
-STEEPEST: Final = 30.0
-"""Largest magnitude of the logarithm of a ratio of concentrations."""
+WIDEST: Final = 1e13
+"""Largest ratio of two concentrations in weights."""
 NEAR: Final = 0.05
 """Magnitude of that logarithm below which weights are evaluated as series, whose next term is below 1e-16."""
 TINY: Final = 1e-100
@@ -52,18 +52,21 @@ def fitted(widths: Node) -> Node:
     return where(wide, LAYER * LAYER / where(wide, widths, 1.0), 1.0)
 
 
-def _weight(r: Node) -> Node:
-    """Return (exp(r) - 1 - r) / r^2, the derivative of the logarithmic mean by its lower argument, with r = ln(R/L)."""
-    series, factor = as_node(0.0), 1.0
-    factors = []
-    for n in range(2, 10):
-        factor /= n
-        factors.append(factor)
-    for value in reversed(factors):
-        series = series * r + value
+def _weights(r: Node, ratio: Node, inverse: Node) -> tuple[Node, Node]:
+    """Return (exp(r) - 1 - r) / r^2 for r and for -r, with r = ln(ratio): the derivatives of the logarithmic mean.
+
+    The first one is that by the lower argument, the second that by the upper one. Both exponentials are known.
+    """
     near = mg.abs(r) < NEAR
-    safe = where(near, 1.0, r)
-    return where(near, series, (expm1(safe) - safe) / (safe * safe))
+    small = where(near, r, 0.0)
+    square = small * small
+    even = 1.0 / 2 + square * (1.0 / 24 + square * (1.0 / 720 + square * (1.0 / 40320)))
+    odd = small * (1.0 / 6 + square * (1.0 / 120 + square * (1.0 / 5040 + square * (1.0 / 362880))))
+    by_square = 1.0 / where(near, 1.0, r * r)
+    return (
+        where(near, even + odd, ((ratio - 1.0) - r) * by_square),
+        where(near, even - odd, ((inverse - 1.0) + r) * by_square),
+    )
 
 
 def mean_flux(drop: Node, diffusion: tuple[Number, Number], low: Node, high: Node) -> tuple[Node, Node, Node]:
@@ -87,11 +90,12 @@ def mean_flux(drop: Node, diffusion: tuple[Number, Number], low: Node, high: Nod
         The weights a and b, neither ever negative, and the mean concentration.
     """
     below, above = mg.max(low, TINY), mg.max(high, TINY)
-    r = mg.max(mg.min(log(above / below), STEEPEST), -STEEPEST)
-    of_low, of_high = _weight(r), _weight(-r)
+    by_product = 1.0 / (below * above)
+    ratio, inverse = (mg.min(mg.max(c * c * by_product, 1.0 / WIDEST), WIDEST) for c in (above, below))
+    of_low, of_high = _weights(log(ratio), ratio, inverse)
     up, down = diffusion[0] - drop * of_low, diffusion[1] + drop * of_high
-    raised = mg.max(mg.max(-(up * below), -(down * above)), 0.0)
-    return mg.max(up + raised / below, 0.0), mg.max(down + raised / above, 0.0), of_low * below + of_high * above
+    raised = by_product * mg.max(mg.max(-(up * below), -(down * above)), 0.0)
+    return mg.max(up + raised * above, 0.0), mg.max(down + raised * below, 0.0), of_low * below + of_high * above
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from minga.compile.explain import Kernel, kernel
 from minga.engine.program import Program
@@ -174,7 +174,12 @@ class Stepping:
     @property
     def grown(self) -> tuple[Field, ...]:
         """Fields of a growing deposit, which must persist between steps."""
-        return () if self.growing is None else (self.growing.flux,)
+        return () if self.growing is None else (self.growing.flux, *self.growing.dissolving.initial)
+
+    @property
+    def grown_initial(self) -> Mapping[Field, Any]:
+        """Initial values of such fields."""
+        return {} if self.growing is None else self.growing.dissolving.initial
 
     def record(self, program: Program) -> None:
         """Record one step of the run."""
@@ -257,17 +262,20 @@ class Stepping:
                 record_forces(program, self.problem, self.flow.staggered, then, state.potential.next, self.flow.force)
                 self.flow.step(program)
         program.let(counters.attempts, counters.attempts + 1)
+        made = compare(self.problem, mean=self.stages is not None)
         seen = program.apply(
-            compare(self.problem), state.kind, *self._levels(), [r.now for r in self.rates],
+            made, state.kind, *self._levels(), [r.now for r in self.rates],
             [r.next for r in self.rates], rate=formula.rate, h0=formula.now, h1=formula.before, dt=state.dt,
             ratio=formula.ratio, last=state.last,
         )  # fmt: skip
-        share = (1.0 + formula.ratio) / (2.0 + 3.0 * formula.ratio)
-        if self.stages is not None:
-            share = where(self.stages.staged, 1.0, share)
         found, error = vars(seen), Register("error now")
+        difference = found["difference"] * ((1.0 + formula.ratio) / (2.0 + 3.0 * formula.ratio))
+        if self.stages is not None:
+            mean = mg.sqrt(found["square"] / where(found["cells"] > 0, cast(as_node(found["cells"]), "f8"), 1.0))
+            wild = found["difference"] >= TOO_BIG
+            difference = where(self.stages.staged, where(wild, found["difference"], mean), difference)
         # There is no prediction for the first step: its length is the one that was asked for.
-        program.let(error, where(state.last > 0.0, found["difference"] * share * (1.0 / steps.tolerance), 0.0))
+        program.let(error, where(state.last > 0.0, difference * (1.0 / steps.tolerance), 0.0))
         if self.flow is not None and steps.flow_tolerance is not None:
             of_flow = flow_error(program, self.problem, state, self.iteration.levels, self._order)
             program.let(error, mg.max(error, of_flow))
@@ -390,10 +398,11 @@ def _greatest(values: Sequence[Node | Register]) -> Node:
     return number
 
 
-def compare(problem: Problem) -> Kernel:
+def compare(problem: Problem, *, mean: bool = False) -> Kernel:
     """Return the kernel that computes the next rates and compares the next concentrations with their prediction.
 
-    It returns the largest differences, relative to the scale of the species, and the lowest concentrations. The
+    It returns the largest differences, relative to the scale of the species, and the lowest concentrations; for a
+    `mean`, also the sum of the squares of the cells' largest differences, and the number of cells of solution. The
     prediction is the parabola through the last two values with the last rate, or, with Euler's method, the line.
     """
     here = (0,) * problem.grid.ndim
@@ -417,6 +426,8 @@ def compare(problem: Problem) -> Kernel:
             lowest.append(where(fluid & (new > -TOO_BIG), new, where(fluid, -TOO_BIG, TOO_BIG)))
             found |= {f"worst{number}": mg.max(differences[-1]), f"least{number}": mg.min(lowest[-1])}
         shown, least = (functools.reduce(pick, items) for pick, items in ((mg.max, differences), (mg.min, lowest)))
+        if mean:
+            found |= {"square": mg.sum(where(fluid, shown * shown, 0.0)), "cells": mg.count(fluid)}
         return {**found, "difference": mg.max(shown), "place": mg.argmax(shown), "least_at": mg.argmin(least)}
 
     return compare_with_foretold

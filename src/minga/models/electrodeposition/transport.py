@@ -83,6 +83,8 @@ class Transport:
         Largest number of iterations of a system.
     unsolved
         Register that counts systems that were not solved within `limit` iterations.
+    exactness
+        The tolerance of the next systems.
     up, down
         Coefficients by axis and species: the upward flux through a face is `up * low - down * high`, mol/s, where the
         concentration of a metal counts as 1.
@@ -101,6 +103,7 @@ class Transport:
     work: tuple[Field, ...] = field(init=False)
     vectors: Vectors | None = field(init=False)
     iterations: Register = field(init=False)
+    exactness: Register = field(default_factory=lambda: Register("tolerance of concentrations"))
     amounts: tuple[Register, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -162,7 +165,7 @@ class Transport:
 
             name = f"solve {self.problem.species[number].name}"
             found = bicgstab(
-                program, operator, x, b, tolerance=self.tolerance, limit=self.limit, name=name, work=self.vectors,
+                program, operator, x, b, tolerance=self.exactness, limit=self.limit, name=name, work=self.vectors,
                 unsolved=self.unsolved,
             )  # fmt: skip
             program.let(self.iterations, self.iterations + found.iterations)

@@ -185,6 +185,25 @@ function showLegend(picture) {
   at("legend").hidden = false;
 }
 
+// The surface of a solid ----------------------------------------------------------------------------------------------
+let solidFrames = 0, renewSolid = null;
+async function showSolid() {
+  if (!state.solid || state.solid === solidFrames || document.hidden) return;
+  solidFrames = state.solid;
+  try {
+    const answer = await fetch("solid", { signal: AbortSignal.timeout(15000) });
+    if (!answer.ok) throw new Error(await answer.text());
+    const data = await answer.json();
+    if (!data) return;
+    at("solid").hidden = false;
+    if (renewSolid) renewSolid(data);
+    else renewSolid = turningSolid(at("solid"), data);
+    if (!renewSolid) at("solid").hidden = true; // no WebGL here
+  } catch {
+    solidFrames = 0; // asked again with the next state
+  }
+}
+
 // Curves --------------------------------------------------------------------------------------------------------------
 function showCurves() {
   const { step, curves } = state.series;
@@ -282,7 +301,7 @@ async function ask() {
   timer = setTimeout(ask, pause);
 }
 function show() {
-  for (const part of [showProgress, showAbout, showField, showCurves, showLedger]) part();
+  for (const part of [showProgress, showAbout, showField, showSolid, showCurves, showLedger]) part();
   at("contact").textContent = state.over
     ? "The run is over; its directory holds all of this."
     : "This page only reads the run's directory: close it whenever you like, the run goes on.";

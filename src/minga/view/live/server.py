@@ -1,8 +1,9 @@
 """Server of the page: HTTP on loopback only, for anybody who knows the address, which contains a random token.
 
 ``GET /TOKEN/`` is the page, ``/TOKEN/state`` the run as JSON, ``/TOKEN/picture`` and ``/TOKEN/frame`` PNG files,
-``/TOKEN/report.html`` the report. Anything else is refused: other methods, a wrong token, and a ``Host`` that is not
-this machine's loopback, so that no page of another site can reach it by a host name of its own (DNS rebinding).
+``/TOKEN/solid`` the numbers of a solid's surface as JSON, ``/TOKEN/report.html`` the report. Anything else is refused:
+other methods, a wrong token, and a ``Host`` that is not this machine's loopback, so that no page of another site can
+reach it by a host name of its own (DNS rebinding).
 
 A connection is a guest until its first line shows the token. Guests have a few seconds for that line, and if there are
 too many the oldest is closed: clients that do not know the token cannot keep out those that do.
@@ -35,6 +36,7 @@ _REPORT = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inl
 _PARTS = {
     "": ("live/page.html", "text/html; charset=utf-8"),
     "page.js": ("live/page.js", "text/javascript; charset=utf-8"),
+    "solid.js": ("report/solid.js", "text/javascript; charset=utf-8"),
     "page.css": ("live/page.css", "text/css; charset=utf-8"),
     "palette.css": ("pages/palette.css", "text/css; charset=utf-8"),
 }
@@ -192,6 +194,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif page == "state":
             state = reader.state(query.get("field", ""), look=query.get("look") == "1")
             self._answer(HTTPStatus.OK, json.dumps(state).encode(), "application/json")
+        elif page == "solid":
+            self._answer(HTTPStatus.OK, reader.solid(), "application/json")
         elif page == "picture" and (content := reader.picture(query.get("key", ""))):
             self._answer(HTTPStatus.OK, content, "image/png")
         elif page == "frame" and (drawn := reader.frame(query.get("field", ""), _number(query.get("index", "")))):

@@ -16,6 +16,7 @@ from minga.output.progress import OVER, is_lost, read_progress
 from minga.output.series import TIMES
 from minga.view.live.picture import Frames, Picture, Pictures
 from minga.view.pictures import chosen_frames
+from minga.view.solid import has_solid, solid_of
 
 __all__ = ["RunReader"]
 
@@ -33,6 +34,8 @@ class RunReader:
         self._frames: Frames | None = None
         self._pictures = Pictures(directory)
         self._drawn: dict[str, Picture] = {}
+        self._solid: tuple[int, bytes] = (0, b"null")
+        """Number of frames, and the solid that they show as JSON."""
         self._signed = 0.0
 
     def state(self, field: str = "", *, look: bool = False) -> dict[str, Any]:
@@ -58,6 +61,7 @@ class RunReader:
                 "fields": names,
                 "frames": [[index, steps[index]] for index in chosen_frames(len(steps), _MOST_FRAMES)],
                 "picture": self._latest(frames, chosen, live=not over) if frames else None,
+                "solid": len(steps) if frames and has_solid(frames.reader) else 0,
                 "series": _series(_read(self.directory.series)),
                 "ledger": _ledger(_read(self.directory.ledger)),
                 "result": result,
@@ -77,6 +81,16 @@ class RunReader:
             if frames is None or field not in frames.reader.fields or not 0 <= index < len(frames.reader.steps):
                 return None
             return self._pictures.of_frame(frames, field, index)
+
+    def solid(self) -> bytes:
+        """Return the numbers of the solid's surface as JSON; null where nothing is solid."""
+        with self._lock:
+            self._frames = frames = Frames.open(self.directory, self._frames)
+            count = len(frames.reader.steps) if frames else 0
+            if frames and count != self._solid[0]:
+                found = solid_of(frames.reader)
+                self._solid = count, json.dumps(found.data if found else None, separators=(",", ":")).encode()
+            return self._solid[1]
 
     @property
     def over(self) -> bool:

@@ -1,15 +1,22 @@
 // The lit surface of a solid, which turns: drag or arrow keys turn it, wheel, pinch, + and - zoom, the slider grows it.
-document.querySelectorAll(".solid").forEach(function (box) {
-  const data = JSON.parse(box.querySelector("script[type='application/json']").textContent);
+// Returns a function that takes the numbers of later frames; nothing where there is no WebGL.
+function turningSolid(box, data) {
   const canvas = box.querySelector("canvas"), slider = box.querySelector("input"), label = box.querySelector(".step");
   const gl = canvas.getContext("webgl", { antialias: true, preserveDrawingBuffer: true });
-  if (!gl || !gl.getExtension("OES_element_index_uint")) return;
-  const born = Uint8Array.from(atob(data.born), function (c) { return c.charCodeAt(0); });
-  const [ny, nz, nx] = data.shape, faces = data.faces, last = data.colours.length;
+  if (!gl || !gl.getExtension("OES_element_index_uint")) return null;
+  const [ny, nz, nx] = data.shape, faces = data.faces;
+  let born, colours, last;
   const centre = faces.map(function (f) { return (f[0] + f[f.length - 1]) / 2; });
   const radius = Math.hypot.apply(null, faces.map(function (f) { return f[f.length - 1] - f[0]; })) / 2;
   const place = faces.map(function (f, axis) { return f.map(function (v) { return (v - centre[axis]) / radius; }); });
-  const colours = data.colours.map(function (c) { return [1, 3, 5].map(function (k) { return parseInt(c.substr(k, 2), 16) / 255; }); });
+  function take(next) {
+    data = next;
+    born = Uint8Array.from(atob(data.born), function (c) { return c.charCodeAt(0); });
+    colours = data.colours.map(function (c) { return [1, 3, 5].map(function (k) { return parseInt(c.substr(k, 2), 16) / 255; }); });
+    last = data.colours.length;
+    slider.max = last;
+  }
+  take(data);
 
   function part(kind, text) {
     const shader = gl.createShader(kind);
@@ -166,6 +173,17 @@ document.querySelectorAll(".solid").forEach(function (box) {
   slider.addEventListener("input", function () { grow(+slider.value); });
   window.addEventListener("resize", ask);
   box.classList.add("turns");
+  slider.value = last;
   grow(last);
   spin();
+  return function (next) {
+    const newest = +slider.value === last;
+    take(next);
+    if (newest) slider.value = last;
+    grow(+slider.value);
+  };
+}
+document.querySelectorAll(".solid").forEach(function (box) {
+  const stored = box.querySelector("script[type='application/json']");
+  if (stored) turningSolid(box, JSON.parse(stored.textContent));
 });

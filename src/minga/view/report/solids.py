@@ -20,21 +20,13 @@ def solid_section(reader: FrameReader) -> dict[str, Any] | None:
     solid = solid_of(reader)
     if solid is None:
         return None
-    colours = [f"#{red:02x}{green:02x}{blue:02x}" for red, green, blue in solid.palette.tolist()]
-    data = {
-        "shape": solid.born.shape,
-        "faces": [[float(f"{place:.6g}") for place in edges] for edges in solid.faces],
-        "colours": colours,
-        "steps": solid.steps,
-        "born": solid.packed,
-    }
     script = (Path(__file__).parent / "solid.js").read_text(encoding="utf-8")
     return {
         "picture": png_address(solid_picture(solid)),
         "steps": solid.steps,
         "axes": solid.axes,
-        "colours": colours,
+        "colours": solid.colours,
         # Numbers, colours and base64 hold nothing that HTML would take for a tag.
-        "data": Markup(json.dumps(data, separators=(",", ":"))),
+        "data": Markup(json.dumps(solid.data, separators=(",", ":"))),
         "script": Markup(script),
     }
