@@ -161,6 +161,16 @@ class RunDirectory:
         return self.path / "watching"
 
     @property
+    def painting(self) -> Path:
+        """Wishes of pages that paint cells, while the run continues: see :mod:`minga.output.edits`."""
+        return self.path / "painting.jsonl"
+
+    @property
+    def edits(self) -> Path:
+        """Record of the cells that people set while the run continued."""
+        return self.path / "edits.jsonl"
+
+    @property
     def preview(self) -> Path:
         """The watched field at reduced size."""
         return self.path / "preview.npz"
@@ -242,7 +252,7 @@ class RunDirectory:
 
     def settle(self) -> None:
         """Remove files used only while the run continues, and incomplete files of a process that was killed."""
-        for path in (self.preview, self.watching, *self.path.glob(".*.partial")):
+        for path in (self.preview, self.watching, self.painting, *self.path.glob(".*.partial")):
             with contextlib.suppress(OSError):
                 path.unlink()
 

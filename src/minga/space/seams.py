@@ -73,7 +73,7 @@ class Seam:
             other = 1 - self.axis
             left = beyond[:, self.axis]
             found[left, other] = reverse[left, other] - self.shift
-            return np.mod(found, size)
+            return np.asarray(found % size)
         if self.surface == "cross-surface":
             found = np.where(beyond[:, ::-1] & ~corner, reverse, index % size)
         else:

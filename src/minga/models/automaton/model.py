@@ -206,6 +206,7 @@ def _on_grid(
         diagnostics=edge_diagnostics(step, watched, grid, tuple(fields.values())),
         about=about,
         presentation=_presentation(chosen, fields),
+        paintable=dict.fromkeys(fields, chosen.states) if chosen.states else {},
     )
 
 
@@ -262,6 +263,7 @@ def _of_bits(
         recurrence=recurrence(rule, step, packed.planes),
         diagnostics=edge_diagnostics(step, watched, packed.cells.grid, packed),
         presentation=_presentation(rule, (name,)),
+        paintable={name: states},
     )
 
 
