@@ -24,6 +24,8 @@
 ``pictures/``             the output fields as PNG
 ``report.html``           all of it for people, in one file
 ``watching``              while a live page is open: the field it shows; touched by the page's server
+``edits.jsonl``           cells that people set while the run continued: :mod:`minga.output.edits`
+``painting.jsonl``        while the run continues, if pages may paint: what they wish
 ``preview.npz``           while a live page is open: that field at reduced size
 ========================  =========================================================================
 """

@@ -81,7 +81,8 @@ fresh.addEventListener("pointerdown", (event) => {
 });
 fresh.addEventListener("pointermove", (event) => {
   if (!fresh.hasPointerCapture(event.pointerId)) return;
-  for (const part of event.getCoalescedEvents?.() || [event]) stroke(cellAt(part));
+  const parts = event.getCoalescedEvents?.() ?? [];
+  for (const part of parts.length ? parts : [event]) stroke((cursor = cellAt(part)));
 });
 fresh.addEventListener("keydown", (event) => {
   const moves = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
