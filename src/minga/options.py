@@ -146,6 +146,22 @@ class RunSettings(BaseModel):
         ),
         COMMAND,
     ] = 8.0
+    paint: Annotated[
+        bool,
+        Field(
+            description="let the live page set cells of an automaton while the run continues; `edits.jsonl` in the "
+            "directory of the run records them"
+        ),
+        ON_DISK,
+    ] = False
+    edits: Annotated[
+        str | None,
+        Field(
+            description="a file of cells that are set after given numbers of steps, such as `edits.jsonl` of a run "
+            "that was painted, which repeats it"
+        ),
+        FIXED,
+    ] = None
     on_loss: Annotated[
         Literal["stop", "continue"],
         Field(

@@ -126,6 +126,82 @@ def test_a_run_in_a_browser() -> None:
     assert not Path("runs/long/preview.npz").exists()
 
 
+PAINTED = """\
+name = "painted"
+model = "automaton"
+[grid]
+shape = [30, 40]
+[automaton]
+rule = "B3/S23"
+init = {fill = 0}
+[run]
+steps = 20000000
+ranks = 2
+paint = true
+[output]
+every = 20
+pictures = 0
+report = false
+"""
+
+DRAG = """(() => {
+  const fresh = document.getElementById("fresh"), box = fresh.getBoundingClientRect();
+  const at = (name, row, column) => fresh.dispatchEvent(new PointerEvent(name, {
+    pointerId: 1, button: 0, buttons: 1, bubbles: true, pointerType: "touch",
+    clientX: box.left + (column + 0.5) * box.width / 40, clientY: box.top + (row + 0.5) * box.height / 30 }));
+  fresh.setPointerCapture = () => {};
+  fresh.hasPointerCapture = () => true;
+  at("pointerdown", 14, 10);
+  at("pointermove", 14, 13);
+  at("pointermove", 15, 13);
+})()"""
+
+
+@pytest.mark.slow
+def test_cells_are_painted_in_a_browser_and_again() -> None:
+    """By a finger and by keys, on two ranks; the record repeats the run."""
+    Path("painted.toml").write_text(PAINTED)
+    with running("run", "painted.toml", "--serve", "--set", "run.threads=1") as process, chromium() as browser:
+        page = browser.open(address(process), width=360)
+        page.until("!document.getElementById('fresh').hidden")
+        assert page.evaluate("document.documentElement.scrollWidth <= 360")
+        assert text(page, "brushes") == "state 0state 1"
+        page.evaluate(DRAG)
+        page.until("document.getElementById('painted').textContent === '5 cells sent to the run'")
+        page.evaluate("document.getElementById('fresh').focus()")
+        for key in ("1", "ArrowUp", "ArrowRight", " "):
+            page.evaluate(
+                f"document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))"
+            )
+        page.until("document.getElementById('painted').textContent === '1 cell sent to the run'")
+        edits = Path("runs/painted/edits.jsonl")
+        end = time.monotonic() + 60
+        while not edits.is_file() or len(edits.read_text().splitlines()) < 2:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+    lines = [json.loads(line) for line in edits.read_text().splitlines()]
+    assert sorted(lines[0]["cells"]) == [[14, 10, 1], [14, 11, 1], [14, 12, 1], [14, 13, 1], [15, 13, 1]]
+    assert lines[1]["cells"] == [[14, 14, 1]]
+    assert lines[1]["step"] > lines[0]["step"]
+    found = json.loads(Path("runs/painted/result.json").read_text())
+    again = [
+        "--set",
+        f"run.steps={found['steps']}",
+        "--set",
+        "output.every=1000000",
+        "--set",
+        "run.paint=false",
+        "--set",
+        f"run.edits={edits.resolve()}",
+    ]
+    said = in_process("run", "painted.toml", "--ranks", 1, "--out", "again", *again)
+    assert said.status == 0, said.err
+    assert json.loads(Path("again/result.json").read_text())["digest"] == found["digest"]
+
+
 def test_a_page_shows_names_as_they_are() -> None:
     """What a case says is text, never markup."""
     name = "<img src=x onerror=document.title='bad'><b>bold</b>"

@@ -1,8 +1,7 @@
-"""The contents name every page once, links and anchors lead somewhere, and text blocks are valid in their language."""
+"""The contents name every page once, links and anchors lead somewhere, and commands in text blocks exist."""
 
 from __future__ import annotations
 
-import ast
 import re
 import tomllib
 from pathlib import Path
@@ -65,23 +64,9 @@ def texts() -> list[object]:
     return found
 
 
-def language(text: str) -> str:
-    """Return the language of a text block, recognised by its first line: toml, python or other."""
-    first = next(line for line in text.splitlines() if line.strip())
-    if re.match(r"\[+[a-z]\w*(\.\w+)*\]+( +#.*)?$", first) or re.match(r"\w[\w.]* = [\[\"\d{]", first):
-        return "toml"
-    if re.match(r"(import|from) \w|for \w+ in ", first):
-        return "python"
-    return "other"
-
-
 @pytest.mark.parametrize("text", texts())
-def test_a_text_block_is_valid(text: str) -> None:
-    """Compile Python, parse TOML, and look up the commands of minga and their options."""
-    if language(text) == "python":
-        ast.parse(text)
-    elif language(text) == "toml" and "..." not in text:
-        tomllib.loads(text)
+def test_commands_of_a_text_block_exist(text: str) -> None:
+    """Look up the commands of minga and their options."""
     for command in re.findall(r"^(?:\$ )?minga (.+?)(?:  .*)?$", text, re.MULTILINE):
         arguments = command.split(" -- ")[0].partition("#")[0].split()
         names = [argument for argument in arguments[:2] if re.fullmatch(r"[a-z]+", argument)]

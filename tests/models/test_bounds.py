@@ -26,6 +26,12 @@ GLIDER = np.array([[0, 1, 0], [0, 0, 1], [1, 1, 1]])
         ("P64,32", Bounds((32, 64), "fixed")), ("P9", Bounds((9, 9), "fixed")),
         ("T30+5,20", Bounds((20, 30), [{"shift": 5}, "periodic"])),
         ("T30, 20-3", Bounds((20, 30), ["periodic", {"shift": -3}])),
+        ("K30*,20", Bounds((20, 30), ["twisted", "periodic"])), ("k8", Bounds((8, 8), ["periodic", "twisted"])),
+        ("K8*", Bounds((8, 8), ["twisted", "periodic"])), ("K8,6", Bounds((6, 8), ["periodic", "twisted"])),
+        ("K30*+2,20", Bounds((20, 30), [{"twisted": 1}, "periodic"])),
+        ("K7,4*-1", Bounds((4, 7), ["periodic", {"twisted": 1}])),
+        ("K7*+1,4", Bounds((4, 7), ["twisted", "periodic"])),
+        ("C20,30", Bounds((30, 20), "twisted")), ("C9", Bounds((9, 9), "twisted")), ("S30", Bounds((30, 30), "sphere")),
     ],
 )  # fmt: skip
 def test_bounded_grids(suffix: str, bounds: Bounds) -> None:
@@ -35,7 +41,10 @@ def test_bounded_grids(suffix: str, bounds: Bounds) -> None:
 @pytest.mark.parametrize(
     ("suffix", "message"),
     [
-        ("K20*,30", "Klein"), ("C20,30", "cross-surface"), ("S30", "sphere"), ("T0,20", "unbounded"),
+        ("K20*,30*", "a twist where"), ("C20*,30", "a twist where"), ("S30,30", "one number"), ("T0,20", "unbounded"),
+        ("K20+1,30*", "a shift where"), ("C20+1,30", "a shift where"), ("S30+1", "a shift where"),
+        ("K0*,3", "unbounded"),        ("K6,4+1", "a shift where"),
+        ("T20*,30", "a twist where"),
         ("T20,0", "unbounded"), ("P20+1,20", "a shift where"), ("T3+1,4+1", "a shift where"), ("T4+1", "a shift where"),
         ("Tx", "not a bounded grid"), ("T1,2,3", "not a bounded grid"), ("T" + "9" * 50, "not a bounded grid"),
     ],
@@ -86,7 +95,7 @@ def test_a_case_has_the_last_word(tmp_path: Path) -> None:
     assert same.grid.periodic == (False, False)
     own = case(tmp_path, rle("B3/S23:K16,12"), shape=(12, 16), boundary="periodic")
     assert own.grid.periodic == (True, True)
-    for rule, message in {"B3/S23:K16,12": "Klein", "B3/S23": "number of cells", ":T4,4": "no rule"}.items():
+    for rule, message in {"B3/S23:S16,12": "sphere", "B3/S23": "number of cells", ":T4,4": "no rule"}.items():
         with pytest.raises(mg.CaseError, match=message) as found:
             case(tmp_path, rle(rule))
         assert found.value.key is not None

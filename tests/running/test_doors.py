@@ -33,7 +33,7 @@ GIVEN: dict[str, Any] = {
     "run.mapping": "sequential", "run.topology": "1x1x2", "run.machine": "two-ages", "run.weights": [1.0],
     "run.balance": "off",
     "run.device": "cpu", "run.poll": "off", "run.wall_time": 3600.0, "run.watch": 30.0,
-    "run.on_loss": "continue", "stop.when": "population < 0",
+    "run.paint": True, "run.edits": "edits.jsonl", "run.on_loss": "continue", "stop.when": "population < 0",
     "stop.fixed_point": True, "stop.period": 2, "stop.wall_time": 3600.0, "stop.every": 2, "checkpoint.every": 2,
     "checkpoint.seconds": 100.0, "checkpoint.at_end": True, "checkpoint.place": "local",
     "checkpoint.directory": f"{tempfile.gettempdir()}/minga-doors", "output.every": 2, "output.observe": 2,

@@ -24,6 +24,7 @@ import pytest
 
 from minga.errors import CaseError
 from minga.output.directory import RunDirectory
+from minga.output.edits import Canvas, Wishes
 from minga.output.preview import Preview, write_preview
 from minga.output.progress import ProgressFile, note_state
 from minga.output.store import FrameStore
@@ -136,7 +137,7 @@ def test_a_tunnel_may_have_another_port(server: LiveServer, host: str) -> None:
     assert ask(server, "/state", host=host).status == 200
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD", "TRACE"])
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "OPTIONS", "HEAD", "TRACE"])
 def test_it_only_answers_get(server: LiveServer, method: str) -> None:
     assert ask(server, "/state", method=method).status == 501
 
@@ -149,7 +150,7 @@ def test_there_is_nothing_else(server: LiveServer, page: str) -> None:
 
 
 def test_a_browser_gets_strict_rules(server: LiveServer) -> None:
-    for page in ("/", "/page.js", "/page.css", "/palette.css", "/state"):
+    for page in ("/", "/page.js", "/paint.js", "/page.css", "/palette.css", "/state"):
         answer = ask(server, page)
         assert answer.status == 200
         assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
@@ -221,6 +222,89 @@ def test_too_many_browsers_are_told_so(run: RunDirectory, monkeypatch: pytest.Mo
         while (status := ask(server, "/state").status) == 503 and time.monotonic() < end:
             time.sleep(0.01)
         assert status == 200
+
+
+# Painting ------------------------------------------------------------------------------------------------------------
+CELLS = b'{"field": "cell", "cells": [[2, 3, 1], [0, 5, 0]]}'
+
+
+def paint(server: LiveServer, content: bytes = CELLS, page: str = "/paint", host: str = "", **headers: str) -> Answer:
+    port = server.server_address[1]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+    given = {"Host": host or f"127.0.0.1:{port}", "Origin": f"http://127.0.0.1:{port}"}
+    given |= {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.request("POST", f"/{server.token}{page}", body=content, headers=given)
+    answer = connection.getresponse()
+    try:
+        return Answer(answer.status, dict(answer.getheaders()), answer.read())
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def wishes(run: RunDirectory) -> Wishes:
+    return Wishes(run.painting, Canvas((4, 6), {"cell": 2}))
+
+
+def test_a_page_may_paint_where_the_run_allows_it(server: LiveServer, run: RunDirectory) -> None:
+    assert ask(server, "/state").json["paint"] is None
+    refused = paint(server)
+    assert (refused.status, refused.content) == (400, b"this run cannot be painted: run.paint = true allows it\n")
+    wishes = Wishes(run.painting, Canvas((4, 6), {"cell": 2}))
+    assert ask(server, "/state").json["paint"] == {"shape": [4, 6], "states": {"cell": 2}}
+    assert paint(server).status == 200
+    (edit,) = wishes.new(7)
+    assert (edit.step, edit.field) == (7, "cell")
+    assert (edit.points.tolist(), edit.states.tolist()) == ([[2, 3], [0, 5]], [1, 0])
+    assert wishes.new(8) == []
+    note_state(run, "finished", None)
+    assert paint(server).status == 400
+    assert ask(server, "/state").json["paint"] is None
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": ""}, {"Origin": "http://127.0.0.1:1"},
+        {"Content_Type": "text/plain"}, {"Content_Type": "application/x-www-form-urlencoded"}, {"Content_Type": ""},
+        {"host": "evil.example", "Origin": "http://evil.example"}, {"page": "/paint/x"}, {"page": "/state"},
+        {"page": "/../paint"},
+    ],
+)  # fmt: skip
+def test_nobody_else_can_paint(server: LiveServer, wishes: Wishes, headers: dict[str, Any]) -> None:
+    """Forms and scripts of other sites send another origin, or none, or a type that needs no permission."""
+    assert paint(server, **headers).status == 403
+    assert wishes.new(0) == []
+
+
+def test_without_the_token_nobody_paints(server: LiveServer, wishes: Wishes) -> None:
+    with socket.create_connection(server.server_address[:2]) as stranger:
+        stranger.settimeout(60)
+        stranger.sendall(b"POST /nothing/paint HTTP/1.1\r\nContent-Length: 5\r\n\r\n" + CELLS)
+        assert stranger.recv(1000).startswith(b"HTTP/1.1 403 ")
+    assert wishes.new(0) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "status"),
+    [
+        (b"", 400), (b"x", 400), (b"[]", 400), (b"\xff", 400), (b"[" * 100_000, 400), (CELLS.replace(b"3", b"6"), 400),
+        (CELLS.replace(b"cell", b"u", 1), 400), (CELLS.replace(b"1", b"2"), 400), (CELLS.replace(b"1", b"1e0"), 400),
+        (b" " * 200_000, 413), (CELLS.replace(b"1", b"9" * 5000), 400),
+    ],
+)  # fmt: skip
+def test_what_is_no_edit_is_refused(server: LiveServer, wishes: Wishes, content: bytes, status: int) -> None:
+    assert paint(server, content).status == status
+    assert wishes.new(0) == []
+
+
+def test_a_wish_is_read_when_it_is_complete(server: LiveServer, run: RunDirectory, wishes: Wishes) -> None:
+    line = b'{"step":0,"field":"cell","cells":[[1,1,1]]}\n'
+    with run.painting.open("ab", buffering=0) as lines:
+        lines.write(b"nothing\n" + line[:20])
+        assert wishes.new(1) == []
+        lines.write(line[20:])
+    assert [edit.points.tolist() for edit in wishes.new(2)] == [[[1, 1]]]
 
 
 # What it says --------------------------------------------------------------------------------------------------------

@@ -10,13 +10,15 @@ from typing import Any
 from minga.errors import CaseError, LayoutError, suggest
 from minga.space.boundary import Condition, fixed, reflect, zero_gradient
 from minga.space.grid import Grid
+from minga.space.seams import Seam
 
 __all__ = ["Boundaries", "parse_boundary"]
 
 KEY = "grid.boundary"
-WORDS = ("periodic", "fixed", "reflect", "zero-gradient")
+WORDS = ("periodic", "fixed", "reflect", "zero-gradient", "twisted", "sphere")
 FORMS = (
-    'one of "periodic", "fixed", "reflect", "zero-gradient", ["fixed", value], ["reflect", "cell"], {shift = cells}; '
+    'one of "periodic", "fixed", "reflect", "zero-gradient", ["fixed", value], ["reflect", "cell"], {shift = cells}, '
+    '"twisted", {twisted = cells}, "sphere"; '
     "or a list with one of these for each axis, where a pair is for the low and the high side"
 )
 
@@ -31,6 +33,7 @@ class Boundaries:
     sides: tuple[Pair | None, ...]
     shift: tuple[Shift, ...]
     values: tuple[bool | int | float, ...]
+    seam: Seam | None = None
 
     @property
     def conditions(self) -> dict[str | int, Pair]:
@@ -42,7 +45,9 @@ class Boundaries:
         try:
             joined = [pair is None for pair in self.sides]
             rows = [0] if len(shape) == 2 else []  # rows are written from top to bottom
-            return Grid(shape, origin=origin, periodic=joined, shift=dict(enumerate(self.shift)), down=rows)
+            return Grid(
+                shape, origin=origin, periodic=joined, shift=dict(enumerate(self.shift)), down=rows, seam=self.seam
+            )
         except LayoutError as error:
             raise CaseError(error.message, key="grid", remedy=error.remedy) from error
 
@@ -67,6 +72,8 @@ def parse_boundary(value: object, ndim: int) -> Boundaries:
     CaseError
         If the entry is invalid.
     """
+    if _twists(value):
+        return Boundaries((None,) * ndim, ({},) * ndim, (), _seam(value, ndim))
     axes = [value] * ndim if isinstance(value, str | Mapping) or _is_condition(value) else value
     if not isinstance(axes, Sequence):
         raise CaseError(f"found {value!r}", key=KEY, remedy=f"write {FORMS}")
@@ -136,6 +143,41 @@ def _condition(entry: object) -> Condition:
             return zero_gradient()
     close = suggest(word, WORDS) if isinstance(word, str) and word not in WORDS else None
     raise CaseError(f"found {entry!r}", key=KEY, suggestion=close, remedy=f"write {FORMS}")
+
+
+def _twists(value: object) -> bool:
+    """Return True if the ends of an axis, or of several, are joined with reversed edges."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return any(map(_twists, value))
+    return value in ("twisted", "sphere") or (isinstance(value, Mapping) and "twisted" in value)
+
+
+def _seam(value: Any, ndim: int) -> Seam:
+    """Return the join of the ends of a grid; raise CaseError unless it makes a surface of two axes."""
+    axes = [value] * 2 if isinstance(value, str) else value
+    remedy = (
+        'write "twisted" (a cross-surface), "sphere", or for a Klein bottle ["twisted", "periodic"] or '
+        '[{twisted = 1}, "periodic"], either way round'
+    )
+    if ndim != 2:
+        raise CaseError(f"found {value!r} for a grid of {ndim} axes", key=KEY, remedy="use two axes")
+    if value == "sphere":
+        return Seam("sphere")
+    found = [_twist(entry) for entry in axes] if isinstance(axes, Sequence) and len(axes) == 2 else [None, None]
+    if found == [0, 0] and axes[0] == "twisted" == axes[1]:
+        return Seam("cross-surface")
+    for axis, shift in enumerate(found):
+        if shift is not None and axes[1 - axis] == "periodic":
+            return Seam("klein-bottle", axis, shift)
+    raise CaseError(f"found {value!r}, which joins no ends", key=KEY, remedy=remedy)
+
+
+def _twist(entry: object) -> int | None:
+    """Return the shift of reversed edges, None if an entry is something else."""
+    if isinstance(entry, Mapping):
+        shift = entry["twisted"] if set(entry) == {"twisted"} else None
+        return shift if isinstance(shift, int) and not isinstance(shift, bool) else None
+    return 0 if entry == "twisted" else None
 
 
 def _shift(entry: Mapping[Any, Any], axis: int, ndim: int) -> Shift:

@@ -112,7 +112,7 @@ class Case:
     def files(self) -> list[Path]:
         """Files that the case names."""
         words = [self.table.get(key) for key in ("model", self.section)]
-        return named([*words, self.run.machine, self.run.topology], self.source.path.parent)
+        return named([*words, self.run.machine, self.run.topology, self.run.edits], self.source.path.parent)
 
     def save(self, directory: RunDirectory, ranks: int | None) -> None:
         """Write the resolved case into the run's directory, with copies of the files that it names."""
@@ -359,11 +359,13 @@ def _check_grid(grid: object, model: str, settings: Sequence[str]) -> None:
 
 
 def _located_run(run: RunSettings, source: Source) -> RunSettings:
-    """Return settings with the paths of the machine file and of a file of the topology, which lie next to the case."""
+    """Return settings with the paths of files that lie next to the case: of the machine, the topology and the edits."""
     machine = None if run.machine is None else str(_machine_path(run.machine, source))
     beside = None if run.topology is None else source.path.parent / run.topology
     topology = str(beside) if beside is not None and beside.is_file() else run.topology
-    return run.model_copy(update={"machine": machine, "topology": topology})
+    edits = None if run.edits is None else source.path.parent / run.edits
+    located = str(edits) if edits is not None and edits.is_file() else run.edits
+    return run.model_copy(update={"machine": machine, "topology": topology, "edits": located})
 
 
 def _machine_path(name: str, source: Source) -> Path:

@@ -19,6 +19,7 @@ from minga.running.growing import Growing
 from minga.running.observer import Observer
 from minga.running.observers.ending import LastStep
 from minga.running.observers.progress import Progress, preview_of, progress_of
+from minga.running.painting import Painting
 from minga.running.past import Past
 from minga.running.run_output import RunOutput, has_checkpoints
 from minga.running.session import execute
@@ -138,6 +139,7 @@ def _perform(
             on_drop=on_drop,
             cpus=pinning.workers,
             growing=growing,
+            painting=Painting.of(case.model, comm, options, directory),
         )
     except BaseException:
         kept.abandon(case.model)  # write all output that was taken, whatever happened

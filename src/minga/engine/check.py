@@ -190,6 +190,12 @@ def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], regio
             _check_margin(kernel, graph, param, slots[param].field, region)
             continue
         target = slots[param].field
+        if target.grid.seam is not None and max((abs(n) for _, offsets in found for n in offsets), default=0) > 1:
+            raise ProgramError(
+                f"apply({kernel.name}): {target.name!r} is read beyond the next cells on a {target.grid.seam.surface}",
+                where=graph.where,
+                remedy="use a torus, or read the nearest cells only",
+            )
         for axis in range(target.grid.ndim):
             if target.periodic[axis] or region.empty:
                 continue

@@ -62,6 +62,11 @@ class Steps:
             engine.write(self._diagnostics.due, 0)
             engine.write(self._diagnostics.found, -1)
 
+    def changed(self, engine: Engine) -> None:
+        """Check before the next step, as the state was changed between steps."""
+        if self._diagnostics is not None:
+            engine.write(self._diagnostics.due, 0)
+
     def run(self, engine: Engine, done: int, count: int) -> tuple[int, Outcome]:
         """Run `count` steps after `done` ones, or fewer without a check; return their number and the outcome."""
         if self._diagnostics is None or engine.read(self._diagnostics.found) >= 0:

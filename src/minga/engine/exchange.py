@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -105,9 +105,9 @@ def bind_legs(
         activity = active.get(leg.target.field)
         for copy in leg.transfer.local:
             between = BoxCopy(
-                box_place(sources[copy.source], leg.local, copy.source_box),
+                source_place(sources[copy.source], leg.local, copy),
                 box_place(targets[copy.target], leg.target, copy.target_box),
-                copy.source_box.shape,
+                copy.target_box.shape,
                 size,
             )
             if activity is None:
@@ -122,12 +122,7 @@ def bind_legs(
                 sent.setdefault(copy.source, []).append(copy.source_box)
                 buffer = BoxAddress(out[message.peer], used_out[message.peer], dense_strides(copy, size))
                 pack.append(
-                    BoxCopy(
-                        box_place(sources[copy.source], leg.source, copy.source_box),
-                        buffer,
-                        copy.source_box.shape,
-                        size,
-                    )
+                    BoxCopy(source_place(sources[copy.source], leg.source, copy), buffer, copy.target_box.shape, size)
                 )
                 used_out[message.peer] += copy.source_box.size * size
                 carried[message.peer] += 1
@@ -135,7 +130,7 @@ def bind_legs(
             for copy in message.copies:
                 buffer = BoxAddress(into[message.peer], used_in[message.peer], dense_strides(copy, size))
                 arrived = BoxCopy(
-                    buffer, box_place(targets[copy.target], leg.target, copy.target_box), copy.source_box.shape, size
+                    buffer, box_place(targets[copy.target], leg.target, copy.target_box), copy.target_box.shape, size
                 )
                 if activity is None:
                     unpack.append(arrived)
@@ -212,9 +207,15 @@ def box_place(arrays: BlockArrays, slot: Slot, box: Box) -> BoxAddress:
     return BoxAddress(int(arrays.table.ctypes.data) + 8 * slot.index, first, array.strides)
 
 
+def source_place(arrays: BlockArrays, slot: Slot, copy: Copy) -> BoxAddress:
+    """Return the place of a copy's source in a slot's array, read in the order of its target."""
+    place = box_place(arrays, slot, Box(copy.first, copy.source_box.hi))
+    return replace(place, strides=copy.strides(place.strides))
+
+
 def dense_strides(copy: Copy, size: int) -> tuple[int, ...]:
-    """Return the byte strides of a copy's cells packed without gaps."""
+    """Return the byte strides of a copy's cells packed without gaps, in the order of its target."""
     strides = [size]
-    for length in reversed(copy.source_box.shape[1:]):
+    for length in reversed(copy.target_box.shape[1:]):
         strides.insert(0, strides[0] * length)
     return tuple(strides)

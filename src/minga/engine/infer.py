@@ -292,7 +292,7 @@ def _across(slot: Slot, need: Reach, closed: Closed) -> Reach:
 
 def _extents(operations: Sequence[Operation], closed: Closed) -> dict[int, Reach]:
     """Return extents with which one exchange at the head suffices, by operation number; none if impossible."""
-    if not _simple(operations):
+    if not _simple(operations) or any(_has_seam(operation) for operation in operations):
         return {}
     extents: dict[int, Reach] = {}
     need: dict[Slot, Reach] = {}
@@ -317,6 +317,11 @@ def _extents(operations: Sequence[Operation], closed: Closed) -> dict[int, Reach
             for slot, reach in requirements(operation, extents[number])[0].items():
                 need[slot] = need.get(slot, Reach.none(len(reach.lo))).union(_across(slot, reach, closed))
     return extents
+
+
+def _has_seam(operation: Operation) -> bool:
+    """Return True if cells beyond the ends cannot be computed like others, since edges are joined in reverse."""
+    return isinstance(operation, Apply) and operation.grid.seam is not None
 
 
 def _in_groups(operations: Sequence[Operation], depth: int, closed: Closed) -> dict[int, Reach]:

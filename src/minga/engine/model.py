@@ -169,6 +169,8 @@ class Model:
         For planning only: the shape of a finer grid, for which this model on a coarser one stands; None: its own grid.
     growth
         The window of an unbounded plane that the grid is, see `minga.engine.growth`; None: the grid is all there is.
+    paintable
+        Fields whose cells people may set between steps, with their numbers of states.
 
     Attributes
     ----------
@@ -221,6 +223,7 @@ class Model:
     evolution: object | None = None
     stands_for: tuple[int, ...] | None = None
     growth: Growth | None = None
+    paintable: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self, drawings: None) -> None:
         if drawings is not None:

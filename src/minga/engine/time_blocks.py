@@ -322,6 +322,8 @@ def rounds_of_blocks(loop: Repeat, storage: Storage, rank: int, workers: int, ca
     if not applies or loop.until is not None or any(apply.replicated for apply in applies):
         return 1
     grid = applies[0].grid
+    if grid.seam is not None:
+        return 1
     layout = storage.layout(grid)
     own = layout.blocks_of(rank)
     if len(own) != 1 or grid.ndim < 2:

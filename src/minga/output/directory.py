@@ -24,6 +24,8 @@
 ``pictures/``             the output fields as PNG
 ``report.html``           all of it for people, in one file
 ``watching``              while a live page is open: the field it shows; touched by the page's server
+``edits.jsonl``           cells that people set while the run continued: :mod:`minga.output.edits`
+``painting.jsonl``        while the run continues, if pages may paint: what they wish
 ``preview.npz``           while a live page is open: that field at reduced size
 ========================  =========================================================================
 """
@@ -161,6 +163,16 @@ class RunDirectory:
         return self.path / "watching"
 
     @property
+    def painting(self) -> Path:
+        """Wishes of pages that paint cells, while the run continues: see :mod:`minga.output.edits`."""
+        return self.path / "painting.jsonl"
+
+    @property
+    def edits(self) -> Path:
+        """Record of the cells that people set while the run continued."""
+        return self.path / "edits.jsonl"
+
+    @property
     def preview(self) -> Path:
         """The watched field at reduced size."""
         return self.path / "preview.npz"
@@ -242,7 +254,7 @@ class RunDirectory:
 
     def settle(self) -> None:
         """Remove files used only while the run continues, and incomplete files of a process that was killed."""
-        for path in (self.preview, self.watching, *self.path.glob(".*.partial")):
+        for path in (self.preview, self.watching, self.painting, *self.path.glob(".*.partial")):
             with contextlib.suppress(OSError):
                 path.unlink()
 

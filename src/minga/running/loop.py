@@ -23,6 +23,7 @@ from minga.running.observers.beginning import Beginning
 from minga.running.observers.ending import WallTime
 from minga.running.observers.finite import Finite
 from minga.running.pace import Pace
+from minga.running.painting import Painting
 from minga.running.simulation import Simulation
 from minga.running.stepper import Stepper
 
@@ -89,6 +90,7 @@ def drive(
     end: float | None = None,
     output: Stopwatch | None = None,
     growing: Growing | None = None,
+    painting: Painting | None = None,
 ) -> Result:
     """Run a model on an engine from its initial values, or from a checkpoint that an observer puts back; collective.
 
@@ -108,6 +110,8 @@ def drive(
         A stopwatch of the time of output.
     growing
         The window of a model on an unbounded plane; None: the model's grid is all there is.
+    painting
+        Cells that are set between steps; None: none are.
 
     Returns
     -------
@@ -138,7 +142,7 @@ def drive(
             check_start(model, engine)
         pace.begin(simulation)
         first = {} if beginning is None else beginning.look(simulation)
-        outcome = _advance(simulation, agenda, pace, growing)
+        outcome = _advance(simulation, agenda, pace, growing, painting)
     except BaseException:
         agenda.fail()
         raise
@@ -146,6 +150,7 @@ def drive(
     agenda.finish()
     last = simulation.observe()
     reviewed = None if model.review is None else model.review(first, last)
+    edited = None if painting is None else painting.finding()
     return Result(
         steps=simulation.step,
         time=simulation.time,
@@ -155,18 +160,24 @@ def drive(
         cells_per_second=_rate(simulation),
         ended=simulation.ended or Ended("steps", simulation.step),
         resumed=simulation.resumed or BEGINNING,
-        findings=(*stepper.findings(), *(() if reviewed is None else (reviewed,))),
+        findings=(*stepper.findings(), *(found for found in (reviewed, edited) if found is not None)),
     )
 
 
-def _advance(simulation: Simulation, agenda: Agenda, pace: Pace, growing: Growing | None) -> Outcome:
+def _advance(
+    simulation: Simulation, agenda: Agenda, pace: Pace, growing: Growing | None, painting: Painting | None
+) -> Outcome:
     """Show the initial state to those that want to see it, and do all steps; return the outcome of the last ones."""
     chunk, outcome, stepper = 1, Outcome(True, "finished"), simulation.stepper
     opening = simulation.model.opening and simulation.step == 0 < simulation.steps
+    painted = False
     if not opening:
         agenda.begin()
     while simulation.step < simulation.steps and simulation.ended is None:
         simulation.activity = "stepping"
+        if painting is not None:
+            painting.apply(simulation, painted)
+            chunk = min(chunk, painting.room(simulation.step))
         count = min(chunk, pace.plan(simulation, agenda.next_time()), agenda.next_step() - simulation.step)
         if growing is not None:
             count = min(count, growing.room(simulation))
@@ -180,9 +191,10 @@ def _advance(simulation: Simulation, agenda: Agenda, pace: Pace, growing: Growin
             raise _failure(simulation, outcome)
         pace.advanced(simulation)
         over = stepper.ended(simulation.step)
-        numbers = (-_next_chunk(count, simulation.latest), stepper.costly(simulation.latest))
-        (fewest, costly), asked = agenda.ask(*numbers)
-        chunk = -fewest
+        wishes = painting is not None and painting.waiting(simulation)
+        numbers = (-_next_chunk(count, simulation.latest), stepper.costly(simulation.latest), wishes)
+        (fewest, costly, wished), asked = agenda.ask(*numbers)
+        chunk, painted = -fewest, bool(wished)
         stepper.agreed(bool(costly))
         simulation.ended = over or _ended(simulation, Ended("asked", simulation.step) if stepper.left else asked)
         if opening and (simulation.step > 0 or simulation.ended is not None):

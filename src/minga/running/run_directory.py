@@ -33,6 +33,7 @@ from minga.running.goal import Goal
 from minga.running.growing import Growing
 from minga.running.observer import Observer
 from minga.running.observers.progress import Progress, preview_of
+from minga.running.painting import Painting
 from minga.running.run_output import RunOutput, check_unfinished, finished_result, has_checkpoints
 from minga.running.session import Outcome, execute
 from minga.running.simulation import Simulation
@@ -140,6 +141,7 @@ def run_in_directory(
                     asked=stop,
                     on_plan=lambda resolved, entry: write_whole(directory.plan, entry),
                     growing=growing,
+                    painting=Painting.of(model, comm, options, directory),
                 )
         except BaseException as error:
             kept.abandon(model)

@@ -37,6 +37,7 @@ from minga.running.observers.checkpoints import Checkpoints
 from minga.running.observers.ending import Asked
 from minga.running.observers.finite import Finite
 from minga.running.observers.frames import Frames, Recorder
+from minga.running.painting import Painting
 from minga.space.box import Box
 from minga.space.field import Field
 from minga.space.grid import Grid
@@ -96,6 +97,7 @@ def execute(
     on_drop: Callable[[Drop], object] | None = None,
     cpus: Sequence[int] | None = None,
     growing: Growing | None = None,
+    painting: Painting | None = None,
 ) -> Outcome:
     """Run a model on the ranks of ``comm``; collective.
 
@@ -123,6 +125,8 @@ def execute(
         The logical processor to which each thread is pinned; by default threads are not pinned.
     growing
         The window of a model on an unbounded plane; None: the model's grid is all there is.
+    painting
+        Cells that pages may set between steps; None: only those of `run.edits`.
 
     Returns
     -------
@@ -131,6 +135,7 @@ def execute(
     """
     if growing is not None:
         check_options(options)
+    painting = painting or Painting.of(model, comm, options)
     output = Stopwatch(keep=options.output.trace)
     resolved = resolve(model, comm, options, cpus, asked)
     balancer = None if growing is not None else balancer_of(model, comm, options, resolved, on_drop)
@@ -173,6 +178,7 @@ def execute(
             end=ending_time(options),
             output=output,
             growing=growing,
+            painting=painting,
         )
         if growing is not None:
             model, engine = growing.model, growing.engine

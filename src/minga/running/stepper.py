@@ -91,6 +91,10 @@ class Stepper:
             return 0, Outcome(True, "stop"), elapsed
         return count, outcome, elapsed
 
+    def changed(self) -> None:
+        """Record that the state was changed between steps."""
+        self._steps.changed(self._engine)
+
     def costly(self, seconds: float) -> bool:
         """Return whether saving the state takes much of this rank's time before steps of so many seconds."""
         return self._undo is not None and self._undo.costly(seconds)

@@ -22,6 +22,7 @@ from minga.errors import LayoutError, shown, suggest
 from minga.markup import block, table
 from minga.space.box import Box, Point, Widths
 from minga.space.names import OF_RESULTS
+from minga.space.seams import Seam
 
 __all__ = ["Floats", "Grid"]
 
@@ -76,6 +77,9 @@ class Grid:
         ``"spherical"`` with r and perhaps theta (from the polar axis) and phi. Nothing depends on those of the axes
         that a grid lacks. The axes may come in any order; if `axes` is left out, it is the order given here.
         Operators such as `mg.laplace` carry the metric.
+    seam
+        Join of the ends of two periodic axes that reverses edges: a Klein bottle, a cross-surface or a sphere. Such
+        grids are for cellular automata, whose cells read at most one cell away; None elsewhere.
 
     Raises
     ------
@@ -94,6 +98,7 @@ class Grid:
     down: tuple[str, ...] = field(compare=False)
     nodes: tuple[tuple[float, ...] | None, ...]
     geometry: Geometry
+    seam: Seam | None
 
     def __init__(
         self,
@@ -108,6 +113,7 @@ class Grid:
         down: str | Sequence[str | int] = (),
         nodes: Sequence[Sequence[float] | Floats | None] | None = None,
         geometry: Geometry = "cartesian",
+        seam: Seam | None = None,
     ) -> None:
         put = object.__setattr__
         put(self, "shape", _shape(shape))
@@ -130,6 +136,9 @@ class Grid:
             )
         for axis in range(self.ndim) if geometry != "cartesian" else ():
             _check_angle(self, axis)
+        put(self, "seam", seam)
+        if seam is not None:
+            self._check_seam(seam)
 
     @property
     def ndim(self) -> int:
@@ -148,8 +157,8 @@ class Grid:
 
     @property
     def twisted(self) -> bool:
-        """True if crossing some periodic axis also moves along another one."""
-        return any(map(any, self.shift))
+        """True if crossing some periodic axis also moves along another one, or reverses it."""
+        return self.seam is not None or any(map(any, self.shift))
 
     def axis(self, name: str | int) -> int:
         """Return the number of an axis given by name or number (negative ones count from the innermost).
@@ -383,8 +392,10 @@ class Grid:
         Raises
         ------
         LayoutError
-            For a shifted torus whose shift is not a whole number of coarse cells.
+            For a shifted torus whose shift is not a whole number of coarse cells, and for a grid with a seam.
         """
+        if self.seam is not None:
+            raise LayoutError(f"a {self.seam.surface} cannot be coarsened", remedy="use a torus")
         factors = _each("factor", factor, self.ndim)
         for vector in self.shift:
             for axis, cells in enumerate(vector):
@@ -458,6 +469,8 @@ class Grid:
             said += [f"{name} shifts {b} by {cells:+d}" for b, cells in zip(self.axes, vector, strict=True) if cells]
         if self.geometry != "cartesian":
             said.append(self.geometry)
+        if self.seam is not None:
+            said.append(repr(self.seam))
         if self.label:
             said.append(f"label {self.label!r}")
         return f"Grid({'; '.join(said)})"
@@ -476,7 +489,7 @@ class Grid:
 
     def _along(self, axis: int, t: Point, reach: Box, points: Box) -> list[Point]:
         """Return ``t`` plus every number of crossings of ``axis`` that can bring ``points`` onto ``reach`` along it."""
-        period = self.shape[axis] if self.periodic[axis] else 0
+        period = self.shape[axis] if self.periodic[axis] and self.seam is None else 0
         low, high = points.lo[axis] + t[axis], points.hi[axis] + t[axis]
         if not period:
             return [t] if low < reach.hi[axis] and high > reach.lo[axis] else []
@@ -486,6 +499,15 @@ class Grid:
         step = [-cells for cells in self.shift[axis]]
         step[axis] = period
         return [tuple(a + k * b for a, b in zip(t, step, strict=True)) for k in range(first, last + 1)]
+
+    def _check_seam(self, seam: Seam) -> None:
+        """Raise LayoutError unless the grid is a torus but for its seam."""
+        seam.check(self.shape)
+        if not all(self.periodic) or any(map(any, self.shift)) or self.geometry != "cartesian":
+            raise LayoutError(
+                f"a {seam.surface} joins all ends of a plane, and some are not periodic, shifted or curved",
+                remedy="make both axes periodic, without shift=",
+            )
 
     def _crossing_order(self) -> list[int]:
         """Return the axes, each after those whose crossing moves along it."""

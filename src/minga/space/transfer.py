@@ -21,6 +21,7 @@ from minga.space.boxes import Ints, intersect_pairs
 from minga.space.grid import Grid
 from minga.space.layout import Layout
 from minga.space.ownership import Ownership
+from minga.space.seams import axis_of, lines_beyond
 
 __all__ = [
     "Copy",
@@ -38,17 +39,34 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """Copy of ``source_box`` of block ``source`` to block ``target``, with each index moved by ``shift``."""
+    """Copy of ``source_box`` of block ``source`` to block ``target``, with each index moved by ``shift``.
+
+    Across a seam, a line of points becomes the line ``beyond``, along the same axis or the other one, or in reverse.
+    """
 
     source: int
     target: int
     source_box: Box
     shift: Point
+    beyond: Box | None = None
+    reverse: bool = False
 
     @property
     def target_box(self) -> Box:
         """Destination of the points, in indices of the target block."""
-        return self.source_box.shift(self.shift)
+        return self.source_box.shift(self.shift) if self.beyond is None else self.beyond
+
+    @property
+    def first(self) -> Point:
+        """Index of the source that the first point of the target comes from."""
+        return tuple(high - 1 for high in self.source_box.hi) if self.reverse else self.source_box.lo
+
+    def strides(self, strides: Sequence[int]) -> tuple[int, ...]:
+        """Return the strides at which the source is read along the axes of the target, given those of its array."""
+        if self.beyond is None:
+            return tuple(strides)
+        along = strides[axis_of(self.source_box)] * (-1 if self.reverse else 1)
+        return tuple(along if axis == axis_of(self.beyond) else 0 for axis in range(self.beyond.ndim))
 
     @property
     def key(self) -> tuple[int, int, Point]:
@@ -180,6 +198,8 @@ def halo_transfer(
     else:
         copies = plan_copies(points, _wanted(points, halo, mine), points.images)
         copies += _halo_copies_from(points, halo, mine)
+    if grid.seam is not None:
+        copies += _seam_copies(points, halo)
     return for_rank(copies, layout.owner, layout.owner, rank)
 
 
@@ -311,6 +331,26 @@ def _halo_copies_from(points: Ownership, halo: _Halo, mine: Sequence[int]) -> li
             lo, hi = halo.wanted(*points.around(takers))
             i, _, lo, hi = intersect_pairs(lo, hi, np.array([image.lo]), np.array([image.hi]))
             copies += _copies(itertools.repeat(giver), takers[i // len(halo.towards)], lo - t, hi - t, t)
+    return copies
+
+
+def _seam_copies(points: Ownership, halo: _Halo) -> list[Copy]:
+    """Return the copies between all blocks that fill halos beyond the seam of a grid."""
+    grid = points.grid
+    if grid.seam is None or points.shared or any(points.centre) or max(*halo.lo_width, *halo.hi_width) > 1:
+        raise LayoutError(
+            f"fields of {grid} are cells that are read at most one cell away", remedy="use a torus or a bounded plane"
+        )
+    layout = points.layout
+    at_ends = (layout.lo == 0).any(axis=1) | (layout.hi == grid.shape).any(axis=1)
+    copies = []
+    for taker, box in _wanted(points, halo, np.flatnonzero(at_ends).tolist()):
+        for line in lines_beyond(grid.seam, grid.shape):
+            part = line.within(target=box)
+            for giver in () if part is None else points.overlapping(part.source).tolist():
+                piece = part.within(source=points.owned(giver)) if part is not None else None
+                if piece is not None:
+                    copies.append(Copy(giver, taker, piece.source, (0,) * grid.ndim, piece.target, piece.reverse))
     return copies
 
 

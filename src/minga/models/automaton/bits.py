@@ -137,6 +137,8 @@ def _bits(rule: Rule | BlockRule, grid: Grid, ends: Boundaries, parameters: Mapp
         raise Unsuitable("it does not have exactly one field of few states")
     if (cells := len(rule.neighbourhood.around(grid.ndim))) > MOST_CELLS:
         raise Unsuitable(f"it reads {cells} cells; bits are for at most {MOST_CELLS}")
+    if grid.seam is not None:
+        raise Unsuitable("edges of the grid are joined in reverse")
     name, _ = next(iter(rule.fields.items()))
     field_type = FieldType("u1", tuple(range(grid.ndim)))
     scalars = tuple((key, _scalar(value)) for key, value in parameters.items())

@@ -1,11 +1,13 @@
-"""Bounded grids in Golly's notation behind a rule: "B3/S23:T64,64" is a torus, ":P64,64" has dead cells around it.
+"""Bounded grids in Golly's notation behind a rule, such as "B3/S23:T64,64".
 
+T is a torus, P has dead cells around it, and K, C and S are a Klein bottle, a cross-surface and a sphere.
 Source: golly.sourceforge.io/Help/bounded.html.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,12 +16,15 @@ from minga.errors import CaseError
 __all__ = ["Bounds", "parse_bounds", "split_bounds"]
 
 KEY: Final = "grid.shape"
-FORMS: Final = "leave it out and give grid.shape and grid.boundary, or write :T64,64 (a torus) or :P64,64 (a plane)"
+FORMS: Final = (
+    "leave it out and give grid.shape and grid.boundary, or write :T64,64 (a torus), :P64,64 (a plane), :K64*,32 (a "
+    "Klein bottle), :C64,32 (a cross-surface) or :S64 (a sphere)"
+)
 
 _SUFFIX: Final = re.compile(r"(.*[^:]):([TPKCS][-+*0-9,.]{1,99})", re.IGNORECASE | re.DOTALL)
-_LENGTH: Final = r"([0-9]{1,9})(?:([+-][0-9]{1,9}))?"
-_FORM: Final = re.compile(rf"([TP]){_LENGTH}(?:,{_LENGTH})?", re.IGNORECASE)
-_REFUSED: Final = {"K": "a Klein bottle", "C": "a cross-surface", "S": "a sphere"}
+_LENGTH: Final = r"([0-9]{1,9})(\*?)(?:([+-][0-9]{1,9}))?"
+_FORM: Final = re.compile(rf"([TPKCS]){_LENGTH}(?:,{_LENGTH})?", re.IGNORECASE)
+_JOINED: Final = {"T": "periodic", "P": "fixed", "C": "twisted", "S": "sphere"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +36,7 @@ class Bounds:
     shape
         Cells along each axis (rows, columns); one number in one dimension.
     boundary
-        Boundary as a case writes it: "periodic", "fixed", or a list with a shift.
+        Boundary as a case writes it: "periodic", "fixed", "twisted", "sphere", or a list with a shift or a twist.
     """
 
     shape: tuple[int, ...]
@@ -52,7 +57,8 @@ def parse_bounds(suffix: str, key: str = KEY, ndim: int = 2) -> Bounds:
     """Return the grid that a suffix stands for.
 
     "T30+5,20" is a torus of 20 rows of 30 cells, whose lower edge is joined to the upper one 5 cells farther on. "T30"
-    has as many rows as columns; for a rule of one dimension it is one row.
+    has as many rows as columns; for a rule of one dimension it is one row. "K30*,20" is a Klein bottle whose upper and
+    lower edges are reversed; all shifts of one with an even number of cells are a shift by 1, those of others are 0.
 
     Raises
     ------
@@ -60,23 +66,42 @@ def parse_bounds(suffix: str, key: str = KEY, ndim: int = 2) -> Bounds:
         If minga has no such grid; the error names `key`, the place where the suffix was found.
     """
     squeezed = "".join(suffix.split())
-    if squeezed[:1].upper() in _REFUSED:
-        raise CaseError(
-            f":{squeezed} is {_REFUSED[squeezed[0].upper()]}, which is not supported", key=key, remedy=FORMS
-        )
     match = _FORM.fullmatch(squeezed)
     if match is None:
         raise CaseError(f":{squeezed[:60]} is not a bounded grid", key=key, remedy=FORMS)
-    letter, width, along_x, height, along_y = match.groups()
-    torus = letter.upper() == "T"
+    letter, width, twist_x, along_x, height, twist_y, along_y = match.groups()
+    letter = letter.upper()
     if int(width) == 0 or (height is not None and int(height) == 0):
         raise CaseError(f":{squeezed} is unbounded along an axis", key=key, remedy=FORMS)
     shifts = [int(shift) if shift else 0 for shift in (along_x, along_y)]
-    if (any(shifts) and not torus) or all(shifts) or (height is None and any(shifts)):
-        raise CaseError(f":{squeezed} has a shift where none is possible", key=key, remedy="shift one edge of a torus")
+    twists = [bool(twist_x), bool(twist_y)]
+    _check_form(letter, squeezed, height is not None, shifts, twists, key)
+    if letter == "K":
+        return _klein_bottle(int(width), int(height or width), shifts, twists)
     if height is None:
-        return Bounds((int(width),) * ndim, "periodic" if torus else "fixed")
+        return Bounds((int(width),) * (ndim if letter in "TP" else 2), _JOINED[letter])
     if not any(shifts):
-        return Bounds((int(height), int(width)), "periodic" if torus else "fixed")
+        return Bounds((int(height), int(width)), _JOINED[letter])
     rows, columns = ({"shift": shift} if shift else "periodic" for shift in shifts)
     return Bounds((int(height), int(width)), [rows, columns])
+
+
+def _check_form(letter: str, suffix: str, two: bool, shifts: Sequence[int], twists: Sequence[bool], key: str) -> None:
+    """Raise CaseError for a twist, a shift or a second number where a surface has none."""
+    if (any(twists) and letter != "K") or all(twists):
+        raise CaseError(f":{suffix} has a twist where none is possible", key=key, remedy="twist one edge of :K")
+    if letter == "S" and two:
+        raise CaseError(f":{suffix}: a sphere has one number of cells", key=key, remedy="write one number: :S64")
+    on_twists = all(twist or not shift for twist, shift in zip(twists, shifts, strict=True))
+    possible = (letter == "T" and two and not all(shifts)) or (letter == "K" and on_twists)
+    if any(shifts) and not possible:
+        remedy = "shift one edge of a torus, or the twisted edge of a Klein bottle"
+        raise CaseError(f":{suffix} has a shift where none is possible", key=key, remedy=remedy)
+
+
+def _klein_bottle(width: int, height: int, shifts: Sequence[int], twists: Sequence[bool]) -> Bounds:
+    """Return a Klein bottle; without a twist, Golly takes the edges along y."""
+    along = 0 if twists[0] else 1
+    cells = (width, height)[along]
+    edge = {"twisted": 1} if shifts[along] and cells % 2 == 0 else "twisted"
+    return Bounds((height, width), [edge, "periodic"] if along == 0 else ["periodic", edge])

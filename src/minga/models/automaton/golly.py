@@ -32,6 +32,7 @@ from minga.models.automaton.notation.larger_than_life import LargerThanLife, par
 from minga.models.automaton.notation.map_rule import Map, parse_map
 from minga.space.boundary import SIDES
 from minga.space.grid import Grid
+from minga.space.seams import Seam
 
 __all__ = ["CORNER", "NOTE", "PATTERN", "least_width", "pattern_attributes"]
 
@@ -130,6 +131,8 @@ def _known(name: str) -> bool:
 def _bounds(grid: Grid, ends: Boundaries) -> str | None:
     """Return Golly's suffix for a grid with these boundaries; None if there is none."""
     rows, columns = grid.shape
+    if grid.seam is not None:
+        return _surface(grid.seam, rows, columns)
     if all(pair is None for pair in ends.sides):
         along_x, along_y = (sum(shift.values()) for shift in ends.shift)
         if along_x and along_y:
@@ -144,6 +147,20 @@ def _bounds(grid: Grid, ends: Boundaries) -> str | None:
     except Unsuitable:
         return None
     return f"P{columns},{rows}" if dead else None
+
+
+def _surface(seam: Seam, rows: int, columns: int) -> str | None:
+    """Return Golly's suffix for a grid with a seam; None for a shift that it would make another one."""
+    if seam.surface == "sphere":
+        return f"S{columns}"
+    if seam.surface == "cross-surface":
+        return f"C{columns},{rows}"
+    cells = rows if seam.axis else columns
+    shift = seam.shift % cells
+    if shift > 1 or (shift and cells % 2):
+        return None
+    edge = f"*{_signed(shift)}"
+    return f"K{columns},{rows}{edge}" if seam.axis else f"K{columns}{edge},{rows}"
 
 
 def _signed(shift: int) -> str:

@@ -82,6 +82,7 @@ def automaton(
     boundary
         "periodic", "fixed" (at 0), "reflect", "zero-gradient", ["fixed", value], ...: see the page on cases. The
         default is "periodic"; with the default, and with "fixed" at 0, the run reports when live cells reach the edge.
+        "twisted" is a cross-surface, ["twisted", "periodic"] a Klein bottle, "sphere" a sphere, as in Golly.
         "unbounded": the plane goes on in all directions, and `shape` is only that of the first cells.
     parameters
         Values of the rule's keyword parameters that differ from their defaults.
@@ -158,6 +159,7 @@ def _on_grid(
     _check_ends(ends, chosen)
     grid = ends.grid(shape) if window is None else ends.grid(window.shape, window.lo)
     _check_mirrors(ends, chosen, grid)
+    _check_seam(grid, chosen)
     said = f"state of rule {chosen.name}"
     fields = {
         name: Field(name, grid, dtype, slots=2, boundary=ends.conditions, description=said)
@@ -204,6 +206,7 @@ def _on_grid(
         diagnostics=edge_diagnostics(step, watched, grid, tuple(fields.values())),
         about=about,
         presentation=_presentation(chosen, fields),
+        paintable=dict.fromkeys(fields, chosen.states) if chosen.states else {},
     )
 
 
@@ -260,6 +263,7 @@ def _of_bits(
         recurrence=recurrence(rule, step, packed.planes),
         diagnostics=edge_diagnostics(step, watched, packed.cells.grid, packed),
         presentation=_presentation(rule, (name,)),
+        paintable={name: states},
     )
 
 
@@ -364,6 +368,19 @@ def _check_ends(ends: Boundaries, rule: Rule | BlockRule) -> None:
                     f"cells beyond the end are fixed at {value}; the states of {name!r} are {low} .. {high}",
                     key="grid.boundary",
                 )
+
+
+def _check_seam(grid: Grid, rule: Rule | BlockRule) -> None:
+    """Raise CaseError if a rule reads farther across a seam than to the nearest cells."""
+    if grid.seam is None or not isinstance(rule, Rule):
+        return
+    reach = max((abs(n) for offset in rule.neighbourhood.around(grid.ndim) for n in offset), default=0)
+    if reach > 1:
+        raise CaseError(
+            f"rule {rule.name!r} reads cells {reach} cells away; on a {grid.seam.surface} rules read the nearest ones",
+            key="grid.boundary",
+            remedy='use "periodic" or "fixed", or a rule of radius 1',
+        )
 
 
 def _check_mirrors(ends: Boundaries, rule: Rule | BlockRule, grid: Grid) -> None:

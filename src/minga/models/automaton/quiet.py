@@ -65,6 +65,8 @@ def _suitable(step: Program) -> tuple[Apply | None, str]:
     if len(stores) != 1:
         return None, "its cells do not all change at once"
     apply = stores[0]
+    if apply.grid.seam is not None:
+        return None, "edges of the grid are joined in reverse"
     whole = apply.region == apply.grid.box and not apply.cells.sparse
     reason = unfit_operation(apply.graph, apply.operands, whole) or unfit_program(step.operations, apply)
     return (apply, "") if reason is None else (None, reason)

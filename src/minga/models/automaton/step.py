@@ -109,9 +109,9 @@ def _wraps(rule: BlockRule, grid: Grid) -> dict[str, Any]:
     """Return the step, and for each axis the number of cells after which it repeats. Blocks must fit periodic axes."""
     if grid.twisted:
         raise CaseError(
-            f"block rule {rule.name!r} on a shifted torus: its blocks would not meet at the seam",
+            f"block rule {rule.name!r} on a shifted or twisted torus: its blocks would not meet at the seam",
             key="grid.boundary",
-            remedy='leave the shift out: "periodic"',
+            remedy='leave shifts and twists out: "periodic"',
         )
     for axis, length in enumerate(grid.shape):
         if grid.periodic[axis] and length % 2:
@@ -165,6 +165,12 @@ def _colours(neighbourhood: Neighbourhood, grid: Grid) -> list[Region]:
 
 def _check_closed(grid: Grid, strides: Sequence[int], what: str) -> None:
     """Raise CaseError if cells of one colour would meet at a seam of the grid."""
+    if grid.seam is not None:
+        raise CaseError(
+            f"{what} on a {grid.seam.surface}: cells of one colour meet where edges are joined in reverse",
+            key="grid.boundary",
+            remedy='use "periodic" or "fixed", or a synchronous update',
+        )
     for axis, (length, stride) in enumerate(zip(grid.shape, strides, strict=True)):
         if grid.periodic[axis] and length % stride:
             fitting = math.ceil(length / stride) * stride

@@ -30,6 +30,10 @@ def make(settings: PdeSettings, grid: GridSettings, directory: Path) -> Model:
     if grid.shape is None:
         raise CaseError("the number of cells along each axis is missing", key="grid.shape", remedy="[256, 256]")
     ends = parse_boundary("zero-gradient" if grid.boundary is None else grid.boundary, len(grid.shape))
+    if ends.seam is not None:
+        raise CaseError(
+            f"a {ends.seam.surface} is for automata", key="grid.boundary", remedy='use "periodic" or conditions'
+        )
     try:
         space = Grid(
             grid.shape,

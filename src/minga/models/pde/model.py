@@ -207,6 +207,8 @@ def pde(
 def _grid(given: object) -> Grid:
     """Return the grid; raise ProgramError for anything else."""
     if isinstance(given, Grid):
+        if given.seam is not None:
+            raise ProgramError(f"a {given.seam.surface} is for automata", remedy="use a torus, or a grid with walls")
         return given
     shape = tuple(given) if isinstance(given, tuple | list) else (given,) if isinstance(given, int) else None
     raise ProgramError(

@@ -155,11 +155,12 @@ function load(address, words, picture) {
     image.alt = `${picture.field}, ${words}`;
     image.hidden = false;
     image.style.aspectRatio = String(picture.aspect);
-    image.style.width = `min(100%, calc(78vh * ${picture.aspect}))`;
+    at("easel").style.width = `min(100%, calc(78vh * ${picture.aspect}))`;
     image.style.imageRendering = next.naturalWidth < image.clientWidth * devicePixelRatio ? "pixelated" : "auto";
     at("no-picture").hidden = true;
     at("shown").textContent = words;
     showLegend(picture);
+    document.dispatchEvent(new CustomEvent("picture"));
   };
   next.onerror = () => { if (shownKey === address) shownKey = ""; };
   next.src = address;
@@ -302,9 +303,12 @@ async function ask() {
 }
 function show() {
   for (const part of [showProgress, showAbout, showField, showSolid, showCurves, showLedger]) part();
+  document.dispatchEvent(new CustomEvent("state"));
   at("contact").textContent = state.over
     ? "The run is over; its directory holds all of this."
-    : "This page only reads the run's directory: close it whenever you like, the run goes on.";
+    : state.paint
+      ? "Cells that you paint are recorded with their step in edits.jsonl. Close this page whenever you like, the run goes on."
+      : "This page only reads the run's directory: close it whenever you like, the run goes on.";
   at("contact").classList.remove("lost");
   document.body.dataset.ready = "1";
 }

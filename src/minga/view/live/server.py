@@ -5,6 +5,9 @@
 other methods, a wrong token, and a ``Host`` that is not this machine's loopback, so that no page of another site can
 reach it by a host name of its own (DNS rebinding).
 
+``POST /TOKEN/paint`` is a wish to set cells, of a run that allows it. It must be JSON and come from the page itself, as
+``Origin`` says, which browsers send and other sites cannot forge; it is checked before it is written for the run.
+
 A connection is a guest until its first line shows the token. Guests have a few seconds for that line, and if there are
 too many the oldest is closed: clients that do not know the token cannot keep out those that do.
 """
@@ -37,11 +40,14 @@ _PARTS = {
     "": ("live/page.html", "text/html; charset=utf-8"),
     "page.js": ("live/page.js", "text/javascript; charset=utf-8"),
     "solid.js": ("report/solid.js", "text/javascript; charset=utf-8"),
+    "paint.js": ("live/paint.js", "text/javascript; charset=utf-8"),
     "page.css": ("live/page.css", "text/css; charset=utf-8"),
     "palette.css": ("pages/palette.css", "text/css; charset=utf-8"),
 }
 _MOST_GUESTS = 32
 _MOST_MEMBERS = 64
+_LARGEST = 1 << 17
+"""Largest number of bytes of a request to paint."""
 _PATIENCE = 3.0
 """Seconds that a guest has to show the token, even if it arrives in pieces."""
 _TIMEOUT = 20.0
@@ -178,6 +184,26 @@ class _Handler(BaseHTTPRequestHandler):
             except Exception as error:
                 text = f"The run could not be read: {type(error).__name__}: {error}\n"
                 self._answer(HTTPStatus.INTERNAL_SERVER_ERROR, text.encode())
+
+    def do_POST(self) -> None:
+        """Take a wish to set cells, which is all that a page can do to a run."""
+        length = self.headers.get("Content-Length", "")
+        page = urlsplit(self.path).path.removeprefix("/").partition("/")[2]
+        if not self._is_meant() or not self._is_own() or page != "paint":
+            self._answer(HTTPStatus.FORBIDDEN, _STRANGE, Connection="close")
+        elif not length.isascii() or not length.isdigit() or int(length[:9]) > _LARGEST:
+            self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"Paint fewer cells at once.\n", Connection="close")
+        else:
+            self.server.asked = time.monotonic()
+            said = self.server.reader.paint(self.rfile.read(int(length)))
+            status = HTTPStatus.OK if said is None else HTTPStatus.BAD_REQUEST
+            self._answer(status, (said or "painted").encode() + b"\n")
+
+    def _is_own(self) -> bool:
+        """Return whether the page itself sends a request, and not a form or a script of another site."""
+        kind = self.headers.get("Content-Type", "").partition(";")[0].strip()
+        own = f"http://{self.headers.get('Host', '')}"
+        return self.headers.get("Origin", "") == own and kind == "application/json"
 
     def _is_meant(self) -> bool:
         """Return whether the browser addressed this machine's loopback; the port may differ, as with a tunnel."""

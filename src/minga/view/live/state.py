@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from minga.output.directory import RunDirectory
+from minga.output.edits import Canvas, append_line
 from minga.output.progress import OVER, is_lost, read_progress
 from minga.output.series import TIMES
 from minga.view.live.picture import Frames, Picture, Pictures
@@ -66,7 +67,27 @@ class RunReader:
                 "ledger": _ledger(_read(self.directory.ledger)),
                 "result": result,
                 "report": self.directory.report.is_file(),
+                "paint": None if over else self._canvas(),
             }
+
+    def paint(self, content: bytes) -> str | None:
+        """Write a wish to set cells for the run; return what is wrong with it, or None."""
+        canvas = None if self.over else Canvas.read(self.directory.painting)
+        if canvas is None:
+            return "this run cannot be painted: run.paint = true allows it"
+        try:
+            edit = canvas.edit(json.loads(content), step=0)
+            append_line(self.directory.painting, edit.line)
+        except (ValueError, RecursionError) as error:
+            return f"not painted: {error}"
+        except OSError as error:
+            return f"the run's directory cannot be written: {error.strerror}"
+        return None
+
+    def _canvas(self) -> dict[str, Any] | None:
+        """Return the size of what pages may paint and the states of its fields."""
+        canvas = Canvas.read(self.directory.painting)
+        return canvas.line if canvas is not None and len(canvas.shape) == 2 else None
 
     def picture(self, key: str) -> bytes | None:
         """Return the PNG file named in a state; None if it is no longer available."""
@@ -123,7 +144,7 @@ class RunReader:
     def _progress(self) -> dict[str, Any]:
         """Return the contents of ``progress.json``, corrected if the process that wrote it is gone."""
         known = read_progress(self.directory)
-        if not self.directory.case.is_file():
+        if known is None and not self.directory.case.is_file():
             return {**_NOTHING, "state": "failed", "reason": "the directory of the run is gone"}
         if known is None:
             known = {**_NOTHING, "state": "starting"}

@@ -1,0 +1,179 @@
+"""Cells that people set while a run continues, and their files.
+
+``edits.jsonl`` in the directory of a run is the record: one edit a line, with the number of steps done before it. It is
+all that a repetition needs. ``painting.jsonl`` is there while pages may paint: its first line describes the fields, and
+each line that is added is a wish, which the run reads about five times a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from minga.errors import CaseError
+
+__all__ = ["MOST", "Canvas", "Edit", "Wishes", "append_line", "read_edits"]
+
+MOST: Final = 4096
+"""Largest number of cells of one edit."""
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edit:
+    """States of cells that are set after so many steps.
+
+    Attributes
+    ----------
+    step
+        Number of steps done before.
+    field
+        Name of the field.
+    points, states
+        Indices of cells, i8 of shape (n, axes), and their states, i8 of shape (n,). Of a cell that occurs several times
+        the last state counts.
+    """
+
+    step: int
+    field: str
+    points: Numbers
+    states: Numbers
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Form of the edit in a file."""
+        cells = np.column_stack([self.points, self.states]).tolist()
+        return {"step": self.step, "field": self.field, "cells": cells}
+
+
+@dataclass(frozen=True, slots=True)
+class Canvas:
+    """Fields whose cells may be set: all have one shape, each so many states."""
+
+    shape: tuple[int, ...]
+    states: Mapping[str, int]
+
+    @classmethod
+    def read(cls, painting: Path) -> Canvas | None:
+        """Return the canvas that the first line of a file of wishes describes; None if pages may not paint."""
+        try:
+            with painting.open(encoding="utf-8") as lines:
+                found = json.loads(lines.readline())
+            return cls(tuple(found["shape"]), dict(found["states"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    @property
+    def line(self) -> dict[str, Any]:
+        """Form of the canvas in a file."""
+        return {"shape": self.shape, "states": self.states}
+
+    def edit(self, entry: object, step: int | None = None) -> Edit:
+        """Return the edit that an entry of a file or of a page describes.
+
+        Raises
+        ------
+        ValueError
+            If it is no edit of this canvas; the message says what was found and expected.
+        """
+        if not isinstance(entry, Mapping):
+            raise ValueError("an edit is an object with field and cells")
+        field, at = entry.get("field"), entry.get("step") if step is None else step
+        if not isinstance(field, str) or field not in self.states:
+            raise ValueError(f"field {str(field)[:40]!r}: expected {', '.join(self.states)}")
+        if isinstance(at, bool) or not isinstance(at, int) or at < 0:
+            raise ValueError("step: expected the number of steps done before, 0 or more")
+        cells, width = entry.get("cells"), len(self.shape) + 1
+        if (
+            not isinstance(cells, Sequence)
+            or not 0 < len(cells) <= MOST
+            or not all(_is_row(row, width) for row in cells)
+        ):
+            raise ValueError(f"cells: expected 1 to {MOST} lists of {width} whole numbers, the last one a state")
+        limits = (*self.shape, self.states[field])
+        wrong = next(
+            (row for row in cells if not all(0 <= n < limit for n, limit in zip(row, limits, strict=True))), None
+        )
+        if wrong is not None:
+            raise ValueError(f"{wrong} lies beyond the grid or the states: expected numbers below {list(limits)}")
+        table = np.array(cells, np.int64)
+        return Edit(at, field, table[:, :-1], table[:, -1])
+
+
+class Wishes:
+    """Wishes of pages, read on rank 0 as they are added."""
+
+    def __init__(self, painting: Path, canvas: Canvas) -> None:
+        self._painting, self._canvas = painting, canvas
+        append_line(painting, canvas.line, new=True)
+        self._read = painting.stat().st_size
+
+    def new(self, step: int) -> list[Edit]:
+        """Return the wishes that were added, as edits after `step` steps; what is no edit is passed over."""
+        try:
+            if self._painting.stat().st_size <= self._read:
+                return []
+            with self._painting.open("rb") as lines:
+                lines.seek(self._read)
+                added = lines.read()
+        except OSError:
+            return []
+        whole = added[: added.rfind(b"\n") + 1]
+        self._read += len(whole)
+        found = []
+        for line in whole.splitlines():
+            try:
+                found.append(self._canvas.edit(json.loads(line), step))
+            except ValueError:
+                continue
+        return found
+
+
+def append_line(path: Path, entry: Mapping[str, Any], *, new: bool = False, lasting: bool = False) -> None:
+    """Add an entry to a file, or begin it with this entry; `lasting` waits until it is on the disk."""
+    with path.open("wb" if new else "ab") as lines:
+        lines.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+        lines.flush()
+        if lasting:
+            os.fsync(lines.fileno())
+
+
+def read_edits(path: Path, canvas: Canvas, key: str = "run.edits") -> list[Edit]:
+    """Return the edits of a file in the order of their steps.
+
+    Raises
+    ------
+    CaseError
+        If the file cannot be read, or a line is no edit of this canvas.
+    """
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as error:
+        remedy = "name edits.jsonl in the directory of a run whose cells were painted"
+        raise CaseError(f"cannot read {path}: {error.strerror}", key=key, remedy=remedy) from error
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(canvas.edit(json.loads(line)))
+        except ValueError as error:
+            text = "no JSON" if isinstance(error, json.JSONDecodeError | UnicodeDecodeError) else str(error)
+            raise CaseError(
+                f"line {number} of {path}: {text}",
+                key=key,
+                remedy='write {"step": 10, "field": "cell", "cells": [[row, column, state], ...]} in each line',
+            ) from error
+    return sorted(found, key=lambda edit: edit.step)
+
+
+def _is_row(row: object, width: int) -> bool:
+    """Return True for a list of so many whole numbers."""
+    whole = isinstance(row, Sequence) and all(isinstance(n, int) and not isinstance(n, bool) for n in row)
+    return whole and not isinstance(row, str | bytes) and len(row) == width  # type: ignore[arg-type]

@@ -1,0 +1,180 @@
+"""Edits of a run: those that pages wish while it continues, which are recorded, and those of a record, repeated.
+
+An edit takes place between two steps, after everybody has seen the state of the first: frames, observables and
+checkpoints of step n do not know the edits after n steps, which a resumed run therefore repeats from the record.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from minga.engine.comm import Comm
+from minga.engine.diagnostics import Finding
+from minga.engine.engine import Engine
+from minga.engine.model import Model
+from minga.errors import CaseError
+from minga.options import RunOptions
+from minga.output.directory import RunDirectory
+from minga.output.edits import Canvas, Edit, Wishes, append_line, read_edits
+from minga.running.simulation import Simulation
+from minga.space.bit_words import WORD
+
+__all__ = ["Painting"]
+
+_NEVER: Final = 1 << 62
+
+
+class Painting:
+    """Edits of a run, alike on all ranks; rank 0 reads and writes files.
+
+    Parameters
+    ----------
+    model
+        The model.
+    comm
+        The ranks.
+    given
+        A file of edits that are repeated; None: those of the run's own record, if it resumes.
+    directory
+        Directory of a run whose pages may paint, else None.
+    """
+
+    def __init__(self, model: Model, comm: Comm, given: Path | None, directory: RunDirectory | None) -> None:
+        canvas = Canvas(model.grid.shape, model.paintable)
+        self._record = None if directory is None else directory.edits
+        self._wishes: Wishes | None = None
+        self._asked: list[Edit] = []
+        answer: list[Edit] | CaseError = []
+        if comm.rank == 0:
+            try:
+                answer = read_edits(given, canvas) if given is not None else self._recorded(canvas)
+                self._wishes = None if directory is None else Wishes(directory.painting, canvas)
+            except CaseError as error:
+                answer = error
+            except OSError as error:
+                answer = CaseError(f"nobody can paint: {error}", key="run.paint", remedy="leave it out")
+        found = comm.bcast(answer)
+        if isinstance(found, CaseError):
+            raise found
+        self._edits: list[Edit] = found
+        self._done = 0
+        self._begun = False
+
+    @classmethod
+    def of(
+        cls, model: Model, comm: Comm, options: RunOptions, directory: RunDirectory | None = None
+    ) -> Painting | None:
+        """Return the edits of a run; None if there can be none; collective.
+
+        Raises
+        ------
+        CaseError
+            If the model or other settings do not allow edits, or the file of edits is wrong.
+        """
+        paint, edits = options.run.paint and directory is not None, options.run.edits
+        if not paint and edits is None:
+            return None
+        _check(model, options, "run.paint" if paint else "run.edits")
+        return cls(model, comm, None if edits is None else Path(edits), directory if paint else None)
+
+    def waiting(self, simulation: Simulation) -> bool:
+        """Return on rank 0 whether there are new wishes, False on others."""
+        if self._wishes is not None and simulation.rank == 0:
+            self._asked += self._wishes.new(simulation.step)
+        return bool(self._asked)
+
+    def room(self, step: int) -> int:
+        """Return the number of steps up to the next edit that is known, which is not 0 once `apply` was called."""
+        return next((edit.step for edit in self._edits[self._done :]), _NEVER) - step
+
+    def apply(self, simulation: Simulation, asked: bool) -> None:
+        """Make the edits after the present step, those that rank 0 was asked for if there are any; collective."""
+        if not self._begun:  # edits before a checkpoint are in its state
+            self._begun = True
+            self._done = sum(edit.step < simulation.step for edit in self._edits)
+        if asked:
+            comm = simulation.engine.comm
+            wishes: list[Edit] = comm.bcast(self._kept(simulation.step) if comm.rank == 0 else None)
+            known = [edit for edit in self._edits[self._done :] if edit.step == simulation.step]
+            rest = self._edits[self._done + len(known) :]
+            self._edits = [*self._edits[: self._done], *known, *wishes, *rest]
+        due = [edit for edit in self._edits[self._done :] if edit.step == simulation.step]
+        for edit in due:
+            _set(simulation.engine, simulation.model, edit)
+        if due:
+            self._done += len(due)
+            simulation.stepper.changed()
+
+    def finding(self) -> Finding | None:
+        """Return what readers of the results should know of edits."""
+        if not self._done:
+            return None
+        cells = sum(len(edit.states) for edit in self._edits[: self._done])
+        which = "edits.jsonl repeats them" if self._record is not None else "as run.edits says"
+        return Finding(f"{cells} cells were set between steps: {which}", {"edits": self._done, "edited_cells": cells})
+
+    def _recorded(self, canvas: Canvas) -> list[Edit]:
+        """Return the edits that the run itself has recorded, if it resumes."""
+        return read_edits(self._record, canvas) if self._record is not None and self._record.is_file() else []
+
+    def _kept(self, step: int) -> list[Edit]:
+        """Return the edits that were asked for, on rank 0; those that cannot be recorded are not made."""
+        asked, self._asked = self._asked, []
+        kept = []
+        for edit in (Edit(step, edit.field, edit.points, edit.states) for edit in asked):
+            try:
+                if self._record is not None:
+                    append_line(self._record, edit.line, lasting=True)
+                    kept.append(edit)
+            except OSError:
+                continue
+        return kept
+
+
+def _check(model: Model, options: RunOptions, key: str) -> None:
+    """Raise CaseError for models and settings with which cells cannot be set between steps."""
+    reasons = {
+        "a model whose cells have no few states": not model.paintable,
+        "an unbounded plane": model.growth is not None,
+        'device = "gpu"': options.run.device != "cpu",
+        "stop.period": options.stop.period is not None,
+    }
+    for what, found in reasons.items():
+        if found:
+            raise CaseError(
+                f"cells cannot be set during a run of {what}",
+                key=key,
+                remedy="leave it out; it is for automata with states on bounded grids, on CPUs",
+            )
+
+
+def _set(engine: Engine, model: Model, edit: Edit) -> None:
+    """Set the cells of an edit that this rank owns."""
+    points, states = _last(edit)
+    packed = model.packed.get(edit.field)
+    if packed is None:
+        for box, values in engine.blocks(model.field(edit.field), write=True):
+            mine = _within(points, box.lo, box.hi)
+            values[tuple((points[mine] - box.lo).T)] = states[mine]
+        return
+    words, bits = points.copy(), np.uint64(1) << (points[:, -1] % WORD).astype(np.uint64)
+    words[:, -1] //= WORD
+    for number, plane in enumerate(packed.planes):
+        for box, values in engine.blocks(plane, write=True):
+            mine = _within(words, box.lo, box.hi)
+            at = tuple((words[mine] - box.lo).T)
+            np.bitwise_and.at(values, at, ~bits[mine])
+            np.bitwise_or.at(values, at, np.where(states[mine] >> number & 1, bits[mine], np.uint64(0)))
+
+
+def _last(edit: Edit) -> tuple[np.ndarray, np.ndarray]:
+    """Return each cell of an edit once, with its last state."""
+    points, first = np.unique(edit.points[::-1], axis=0, return_index=True)
+    return points, edit.states[::-1][first]
+
+
+def _within(points: np.ndarray, low: tuple[int, ...], high: tuple[int, ...]) -> np.ndarray:
+    return np.asarray(((points >= low) & (points < high)).all(axis=1))
