@@ -24,6 +24,7 @@ from benchmarks.page import put_into_page
 from benchmarks.peers import library
 from benchmarks.report import markdown, terminal
 from benchmarks.results import Found
+from benchmarks.small_steps import measure_small_steps
 from benchmarks.solver import measure_solver
 from benchmarks.stencils import measure_jacobi, measure_life
 from benchmarks.timing import Effort
@@ -33,6 +34,7 @@ ITEMS: dict[str, Callable[[Effort], Iterator[Found]]] = {
     "jacobi": measure_jacobi,
     "life": measure_life,
     "blocks": measure_blocks,
+    "small": measure_small_steps,
     "tti": measure_tti,
     "compile": measure_compilation,
     "overhead": measure_overhead,

@@ -12,8 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from minga.compile.numpy import BoundArray, evaluate
+from minga.engine.storage import allocate
+from minga.lang.kernel import infer_signature
+from minga.space.box import Box
 from thinned import thinned
 
 ROOT = Path(__file__).parents[2]
@@ -120,6 +125,27 @@ def test_kernels_have_the_bits_of_the_c_functions(peers: Any, part: str, measure
             assert details["equal_to_gcc"] is True, result.name
     flops = [result.details["flops_per_cell"] for result in found if result.name.startswith("tti-full")]
     assert flops == ([571] if part == "tti" else [])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="the loop over calls is in C")
+@pytest.mark.parametrize("case", thinned(["jacobi-fixed", "life-periodic", "gray-scott", "waves"], "gray-scott"))
+def test_bare_kernels_take_their_slots_in_turn(peers: Any, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    """After three steps the newest slot has the cells that NumPy computes, with boundary cells that never change."""
+    steps = module("small_steps")
+    kept: list[Any] = []
+    monkeypatch.setattr(steps, "allocate", lambda *about: kept.append(allocate(*about)) or kept[-1])
+    of, size = steps.CASES[case], 12
+    starts = [np.random.default_rng(k).random((size, size)).round().astype(of.dtype) for k in range(of.fields)]
+    way = steps._bare(of, size, starts)
+    slots = [[each.copy() for each in kept[k * of.fields : (k + 1) * of.fields]] for k in range(2)]
+    way(3)
+    box = Box((0, 0), (size, size))
+    graph = of.kernel.graph(infer_signature(2, [(of.dtype, (0, 1))] * 2 * of.fields))
+    for _ in range(3):
+        evaluate(graph, (box.lo, box.hi), [BoundArray(array, (-1, -1)) for arrays in slots for array in arrays])
+        slots.reverse()
+    assert [array.tobytes() for array in kept] == [array.tobytes() for array in (*slots[1], *slots[0])]
 
 
 def test_targets_and_ratios() -> None:
