@@ -3,6 +3,7 @@
 python -m benchmarks                   everything, eight minutes; stores benchmarks/results/core/FAMILY.json, for
                                        the family of this processor, and puts the tables into docs/performance.md
 python -m benchmarks --only jacobi     a part; stores only where --out says
+python -m benchmarks --only jacobi --update   a part, which takes its place among the stored numbers
 python -m benchmarks --quick           small sizes and few repetitions: numbers that mean nothing
 python -m benchmarks --table           the stored numbers as Markdown, without measuring
 """
@@ -16,7 +17,7 @@ from typing import Any
 from benchmarks.blocks import measure_blocks
 from benchmarks.command import asked
 from benchmarks.compilation import measure_compilation
-from benchmarks.families import family, side_by_side, stored
+from benchmarks.families import family, side_by_side, stored, updated
 from benchmarks.functions import measure_functions, measure_random
 from benchmarks.machine import measured
 from benchmarks.overhead import measure_overhead
@@ -67,13 +68,15 @@ def page(contents: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def main() -> int:
-    options = asked("benchmarks", "Measure minga beside its peers", ITEMS, f"core/{family()}.json", table=True)
+    options = asked(
+        "benchmarks", "Measure minga beside its peers", ITEMS, f"core/{family()}.json", table=True, update=True
+    )
     if options.table:
         print(markdown(options.before()) if options.out else page(stored("core")), end="")
         return 0
     content = run(options.only, Effort.least() if options.quick else Effort())
     terminal(content)
-    if options.store(content):
+    if options.store(updated(options.before(), content) if options.update else content):
         put_into_page("table", page(stored("core")))
     return 0
 

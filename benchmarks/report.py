@@ -26,7 +26,15 @@ def rows(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
         if others and not any(shown):
             shown[0] = ", ".join(f"{way.replace('_', ' ')} {_value(values, way)}" for way in others)
         targets = "; ".join(_target(target) for target in result["targets"])
-        yield result["title"], *shown, ", ".join(peers), bound, result["unit"], targets or _ratios(result["ratios"])
+        later = f" ({result['date'][:10]})" if "date" in result else ""
+        yield (
+            result["title"] + later,
+            *shown,
+            ", ".join(peers),
+            bound,
+            result["unit"],
+            targets or _ratios(result["ratios"]),
+        )
 
 
 def _value(values: Mapping[str, Mapping[str, float]], way: str) -> str:

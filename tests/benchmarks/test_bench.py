@@ -205,6 +205,15 @@ def content_of(**medians: float) -> dict[str, Any]:
     return {"date": "2026-11-26T00:00:00", "results": results}
 
 
+def test_parts_take_their_places_among_stored_results() -> None:
+    before, now = content_of(a=1.0, b=1.0), {**content_of(b=2.0, c=3.0), "date": "2026-11-28T00:00:00"}
+    found = module("families").updated(before, now)
+    assert found["date"] == before["date"]
+    medians = {result["name"]: result["ratios"]["kernel / gcc"]["median"] for result in found["results"]}
+    assert medians == {"a": 1.0, "b": 2.0, "c": 3.0}
+    assert [result.get("date") for result in found["results"]] == [None, now["date"], now["date"]]
+
+
 def test_families_are_shown_side_by_side_with_what_they_miss() -> None:
     families = module("families")
     assert not [*families.side_by_side({"znver4": content_of(a=1.0)})]
