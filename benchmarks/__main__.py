@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.blocks import measure_blocks
 from benchmarks.command import asked
 from benchmarks.compilation import measure_compilation
-from benchmarks.families import family, side_by_side, stored
+from benchmarks.families import family, side_by_side, stored, updated
 from benchmarks.functions import measure_functions, measure_random
 from benchmarks.machine import measured
 from benchmarks.overhead import measure_overhead
@@ -25,6 +25,7 @@ from benchmarks.page import put_into_page
 from benchmarks.peers import library
 from benchmarks.report import markdown, terminal
 from benchmarks.results import Found
+from benchmarks.small_steps import measure_small_steps
 from benchmarks.solver import measure_solver
 from benchmarks.stencils import measure_jacobi, measure_life
 from benchmarks.timing import Effort
@@ -34,6 +35,7 @@ ITEMS: dict[str, Callable[[Effort], Iterator[Found]]] = {
     "jacobi": measure_jacobi,
     "life": measure_life,
     "blocks": measure_blocks,
+    "small": measure_small_steps,
     "tti": measure_tti,
     "compile": measure_compilation,
     "overhead": measure_overhead,
@@ -58,13 +60,6 @@ def run(names: Sequence[str], effort: Effort) -> dict[str, object]:
     return measured(items, effort.quick, effort)
 
 
-def among(before: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what was stored before with these results in place of earlier ones, each with its date."""
-    anew = {found["name"]: {**found, "date": content["date"][:10]} for found in content["results"]}
-    kept = [anew.pop(found["name"], found) for found in before["results"]]
-    return {**before, "results": [*kept, *anew.values()]}
-
-
 def page(contents: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the tables of all families, the one with their ratios side by side first."""
     beside = [*side_by_side(contents)]
@@ -81,9 +76,7 @@ def main() -> int:
         return 0
     content = run(options.only, Effort.least() if options.quick else Effort())
     terminal(content)
-    if options.update:
-        content = among(options.before(), content)
-    if options.store(content):
+    if options.store(updated(options.before(), content) if options.update else content):
         put_into_page("table", page(stored("core")))
     return 0
 

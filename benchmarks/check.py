@@ -15,7 +15,7 @@ from benchmarks.__main__ import run
 from benchmarks.families import LEAST, Change, changes, family, stored
 from benchmarks.timing import Effort
 
-CORE: Final = ("jacobi", "life", "tti", "functions")
+CORE: Final = ("jacobi", "life", "small", "tti", "functions")
 EFFORT: Final = Effort(rounds=5)
 """Fewer rounds than what is stored, of samples that last as long: short runs of the engine are slower."""
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from benchmarks.command import RESULTS
 from minga.compile.target import host_target
 
-__all__ = ["LEAST", "Change", "changes", "family", "side_by_side", "stored"]
+__all__ = ["LEAST", "Change", "changes", "family", "side_by_side", "stored", "updated"]
 
 LEAST: Final = 0.9
 """Share of a stored ratio that a new one must reach: in the median, or by the best samples."""
@@ -42,6 +42,13 @@ def family() -> str:
 def stored(name: str) -> dict[str, dict[str, Any]]:
     """Return the stored results of a benchmark by family, in alphabetical order."""
     return {path.stem: json.loads(path.read_text()) for path in sorted((RESULTS / name).glob("*.json"))}
+
+
+def updated(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was stored before, with new results, which get their date, in place of earlier ones."""
+    found = {result["name"]: result for result in before["results"]}
+    found |= {result["name"]: {**result, "date": now["date"]} for result in now["results"]}
+    return {**before, "results": [*found.values()]}
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:

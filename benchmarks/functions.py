@@ -80,7 +80,7 @@ def _function(name: str, function: Callable[..., object], dtype: str, effort: Ef
     u, new = (bound.array for bound in call._arrays)
     low, high = (-20.0, 20.0) if name == "exp" else (1e-3, 1e3)
     u[...] = low + (high - low) * np.random.default_rng(1).random(u.shape)
-    libm = peer(f"{name}_{dtype}", [address(u, 0, 0), address(new, 0, 0), CELLS], (u, new), "libm")
+    libm = peer(f"{name}_{dtype}", [address(u, 0, 0), address(new, 0, 0), CELLS], keep=(u, new), way="libm")
     times = measure({"kernel": kernel_way(call), **libm}, effort)
     return Found(
         f"{name}-{dtype}", f"{name} {dtype}", "Mvalues/s", rates(times, CELLS / 1e6), ratios(times, "kernel / libm")

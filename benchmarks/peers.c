@@ -13,14 +13,14 @@ typedef int64_t word;
 typedef void (*peer)(const word *);
 typedef void (*kernel)(word *, word, word *);
 
-/* Calls without Python between them. */
-void repeat_peer(peer f, const word *w, long times) {
-    for (long n = 0; n < times; n++) f(w);
+/* Calls without Python between them, of several argument lists in turn: the slots of a field change places. */
+void repeat_peer(peer f, const word *const *w, long lists, long times) {
+    for (long n = 0; n < times; n++) f(w[n % lists]);
 }
 
-void repeat_kernel(kernel f, word *args, long tiles, word *worker, long times) {
+void repeat_kernel(kernel f, word *const *args, long lists, long tiles, word *worker, long times) {
     for (long n = 0; n < times; n++)
-        for (long tile = 0; tile < tiles; tile++) f(args, tile, worker);
+        for (long tile = 0; tile < tiles; tile++) f(args[n % lists], tile, worker);
 }
 
 /* w = to, from, bytes */

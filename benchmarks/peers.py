@@ -40,36 +40,43 @@ def compiler() -> str:
     return f"{version}, {' '.join(FLAGS)}"
 
 
-def peer(name: str, words: Sequence[int], keep: object = None, way: str = "gcc") -> dict[str, Way]:
-    """{way: calls of a function of peers.c with these words}, or nothing where there is no gcc.
+def peer(name: str, *lists: Sequence[int], keep: object = None, way: str = "gcc") -> dict[str, Way]:
+    """{way: calls of a function of peers.c with each of these lists of words in turn}, or nothing without gcc.
 
     `keep` holds what the words point to.
     """
     loaded = library()
     if loaded is None:
         return {}
-    args = np.array(words, np.int64)
+    args = np.array(lists, np.int64)
+    places = args.ctypes.data + args.strides[0] * np.arange(len(lists))
     function = ctypes.cast(getattr(loaded, name), ctypes.c_void_p)
 
-    def run(times: int, keep: object = keep) -> None:
-        loaded.repeat_peer(function, ctypes.c_void_p(args.ctypes.data), ctypes.c_long(times))
+    def run(times: int, keep: object = (keep, args)) -> None:
+        loaded.repeat_peer(
+            function, ctypes.c_void_p(places.ctypes.data), ctypes.c_long(len(places)), ctypes.c_long(times)
+        )
 
     return {way: run}
 
 
-def kernel_way(call: Call) -> Way:
-    """A compiled kernel bound to its arrays; where there is gcc, the loop over tiles is native, as in engines."""
-    loaded = library()
+def kernel_way(*calls: Call) -> Way:
+    """A compiled kernel bound to its arrays; where there is gcc, the loop over tiles is native, as in engines.
+
+    Several calls, of one kernel with the slots of its fields in other places, are executed in turn.
+    """
+    loaded, first = library(), calls[0]
+    places = np.array([call.args.ctypes.data for call in calls])
 
     def interpreted(times: int) -> None:
-        for _ in range(times):
-            call.run()
+        for number in range(times):
+            calls[number % len(calls)].run()
 
     def native(times: int) -> None:
         assert loaded is not None
         loaded.repeat_kernel(
-            ctypes.c_void_p(call.compiled.address), ctypes.c_void_p(call.args.ctypes.data), ctypes.c_long(call.tiles),
-            ctypes.c_void_p(call.worker.ctypes.data), ctypes.c_long(times),
+            ctypes.c_void_p(first.compiled.address), ctypes.c_void_p(places.ctypes.data), ctypes.c_long(len(calls)),
+            ctypes.c_long(first.tiles), ctypes.c_void_p(first.worker.ctypes.data), ctypes.c_long(times),
         )  # fmt: skip
 
     return interpreted if loaded is None else native

@@ -26,7 +26,7 @@ def rows(results: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, ...]]:
         if others and not any(shown):
             shown[0] = ", ".join(f"{way.replace('_', ' ')} {_value(values, way)}" for way in others)
         targets = "; ".join(_target(target) for target in result["targets"])
-        title = f"{result['title']} ({result['date']})" if "date" in result else result["title"]
+        title = f"{result['title']} ({result['date'][:10]})" if "date" in result else result["title"]
         yield title, *shown, ", ".join(peers), bound, result["unit"], targets or _ratios(result["ratios"])
 
 

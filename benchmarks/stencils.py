@@ -8,7 +8,7 @@ import numpy as np
 
 import minga as mg
 from benchmarks.peers import address, kernel_way, peer
-from benchmarks.results import Found, at_least, rates, ratios
+from benchmarks.results import ENGINE, Found, at_least, rates, ratios
 from benchmarks.timing import Effort, Way, measure
 from minga.compile.call import Call
 from minga.compile.llvm import compile_kernel
@@ -50,26 +50,25 @@ def _stencil(name: str, kernel: mg.Kernel, dtype: str, size: int, effort: Effort
     u, new = (allocate(box.grow((1, 1), (1, 1)), box, dtype, number) for number in (1, 2))
     start = _start(dtype, size)
     u[1:-1, 1:-1] = start
-    call = Call(
-        compile_kernel(graph), (box.lo, box.hi), [BoundArray(a, (-1, -1)) for a in (u, new)],
-        tile=tile_shape(graph, box.shape, 1),
-    )  # fmt: skip
-    words = [address(u, 1, 1), address(new, 1, 1), size, size, u.strides[0] // u.itemsize]
+    compiled, tile = compile_kernel(graph), tile_shape(graph, box.shape, 1)
+    turns = ((u, new), (new, u))
+    calls = [Call(compiled, (box.lo, box.hi), [BoundArray(a, (-1, -1)) for a in turn], tile=tile) for turn in turns]
+    words = [[*(address(a, 1, 1) for a in turn), size, size, u.strides[0] // u.itemsize] for turn in turns]
     c_name = f"{kernel.name}_{dtype}"
-    call.run()
+    calls[0].run()
     own = new[1:-1, 1:-1].copy()
     new[1:-1, 1:-1] = 0
-    gcc, copy = peer(c_name, words, (u, new)), peer(f"copy_{dtype}", words, (u, new), "copy")
+    gcc, copy = peer(c_name, *words, keep=turns), peer(f"copy_{dtype}", *words, keep=turns, way="copy")
     equal = None
     for way in gcc.values():
         way(1)
         equal = bool((own == new[1:-1, 1:-1]).all())
     with mg.Engine(mg.Layout.single(box, 1), grid=mg.Grid((size, size))) as engine:
         program = _program(engine, kernel, dtype, start)
-        times = measure({"kernel": kernel_way(call), **gcc, "engine": program, **copy}, effort)
+        times = measure({"kernel": kernel_way(*calls), **gcc, "engine": program, **copy}, effort)
     itemsize = np.dtype(dtype).itemsize
-    found = ratios(times, "kernel / gcc", "engine / gcc", "kernel / copy", "engine / copy")
-    limits = {"kernel / copy": 0.9, "engine / copy": 0.9} if bound else {}
+    found = ratios(times, "kernel / gcc", "engine / gcc", "kernel / copy", "engine / copy", "engine / kernel")
+    limits = {"engine / kernel": ENGINE} | ({"kernel / copy": 0.9, "engine / copy": 0.9} if bound else {})
     limits |= {"kernel / gcc": 0.9, "engine / gcc": 0.9} if dtype == "u1" else {}
     return Found(
         name, f"{kernel.name} {dtype}, {size} x {size}", "Mcells/s", rates(times, size * size / 1e6), found,

@@ -69,7 +69,7 @@ def _together(jobs: list[Callable[[], object]]) -> float:
 def _copy(size: int) -> tuple[Callable[[], object], int]:
     source, target = np.ones(size // 8), np.zeros(size // 8)
     words = [address(source, 0), address(target, 0), size // 8 // 1024, 1024, 1024]
-    (way,) = peer("copy_f8", words, (source, target)).values()
+    (way,) = peer("copy_f8", words, keep=(source, target)).values()
     return functools.partial(way, 1), size
 
 

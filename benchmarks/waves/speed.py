@@ -85,7 +85,8 @@ def _measure(size: int, threads: int, servers: Mapping[int, Devito], bound: Boun
         samples.append(_timed("update", program(engine, KERNEL, data), pace))
         if threads == 1:
             rows = suggest_tile(graph, data.box.shape)[1]
-            for name, way in peer(KERNEL, *peer_words(KERNEL, data, rows)).items():
+            words, kept = peer_words(KERNEL, data, rows)
+            for name, way in peer(KERNEL, words, keep=kept).items():
                 samples.append(_timed(name, way, pace, reset=data.reset))
         for name, medium in (("forward", None), ("forward, homogeneous", PUBLIC)):
             samples.append(_timed(name, stack.enter_context(forward_steps(size, threads, medium)), pace))

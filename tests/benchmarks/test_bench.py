@@ -12,8 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from minga.compile.numpy import BoundArray, evaluate
+from minga.engine.storage import allocate
+from minga.lang.kernel import infer_signature
+from minga.space.box import Box
 from thinned import thinned
 
 ROOT = Path(__file__).parents[2]
@@ -122,6 +127,27 @@ def test_kernels_have_the_bits_of_the_c_functions(peers: Any, part: str, measure
     assert flops == ([571] if part == "tti" else [])
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="the loop over calls is in C")
+@pytest.mark.parametrize("case", thinned(["jacobi-fixed", "life-periodic", "gray-scott", "waves"], "gray-scott"))
+def test_bare_kernels_take_their_slots_in_turn(peers: Any, monkeypatch: pytest.MonkeyPatch, case: str) -> None:
+    """After three steps the newest slot has the cells that NumPy computes, with boundary cells that never change."""
+    steps = module("small_steps")
+    kept: list[Any] = []
+    monkeypatch.setattr(steps, "allocate", lambda *about: kept.append(allocate(*about)) or kept[-1])
+    of, size = steps.CASES[case], 12
+    starts = [np.random.default_rng(k).random((size, size)).round().astype(of.dtype) for k in range(of.fields)]
+    way = steps._bare(of, size, starts)
+    slots = [[each.copy() for each in kept[k * of.fields : (k + 1) * of.fields]] for k in range(2)]
+    way(3)
+    box = Box((0, 0), (size, size))
+    graph = of.kernel.graph(infer_signature(2, [(of.dtype, (0, 1))] * 2 * of.fields))
+    for _ in range(3):
+        evaluate(graph, (box.lo, box.hi), [BoundArray(array, (-1, -1)) for arrays in slots for array in arrays])
+        slots.reverse()
+    assert [array.tobytes() for array in kept] == [array.tobytes() for array in (*slots[1], *slots[0])]
+
+
 def test_targets_and_ratios() -> None:
     results, timing = module("results"), module("timing")
     assert results.Target("a", 1.0, "at least", 0.9).met
@@ -177,6 +203,15 @@ def content_of(**medians: float) -> dict[str, Any]:
         for name, median in medians.items()
     ]  # fmt: skip
     return {"date": "2026-11-26T00:00:00", "results": results}
+
+
+def test_parts_take_their_places_among_stored_results() -> None:
+    before, now = content_of(a=1.0, b=1.0), {**content_of(b=2.0, c=3.0), "date": "2026-11-28T00:00:00"}
+    found = module("families").updated(before, now)
+    assert found["date"] == before["date"]
+    medians = {result["name"]: result["ratios"]["kernel / gcc"]["median"] for result in found["results"]}
+    assert medians == {"a": 1.0, "b": 2.0, "c": 3.0}
+    assert [result.get("date") for result in found["results"]] == [None, now["date"], now["date"]]
 
 
 def test_families_are_shown_side_by_side_with_what_they_miss() -> None:

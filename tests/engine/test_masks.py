@@ -96,6 +96,23 @@ def test_whole_pieces_of_rows_are_left_out_after_the_first_round(shape: tuple[in
         np.testing.assert_array_equal(rounds_done(mask, layout, kernel, threads=2), expected)
 
 
+def test_functions_for_masks_are_compiled_for_programs_that_have_masks_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[None] = []
+    compiled = masks.mask_functions
+    monkeypatch.setattr(masks, "mask_functions", lambda: asked.append(None) or compiled())
+    grid = Grid((4, 256))
+    counts, solid = Field("counts", grid, "i8"), Field("solid", grid, "u1")
+    with mg.Engine({grid: slabs(Box((0, 0), grid.shape), 1)}) as engine:
+        plain, masked = Program("plain"), Program("masked")
+        plain.apply(rise(2), counts)
+        engine.run(plain)
+        assert not asked
+        with masked.masked(solid):
+            masked.apply(rise(2), counts)
+        engine.run(masked)
+        assert asked
+
+
 def test_a_face_is_done_if_a_cell_beside_it_is() -> None:
     mask = random_mask((7, 5, 70), 1)
     behind = pieces_behind(mask)

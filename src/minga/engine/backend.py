@@ -151,9 +151,13 @@ class Host:
     kernels: Kernels
     scratch: int = 0
     keep: list[object] = field(default_factory=list)
-    helpers: HelperKernels = field(default_factory=helper_addresses)
     waves: bool = True
     sites: list[tuple[KernelCall, cmd.Site]] = field(default_factory=list)
+
+    @property
+    def helpers(self) -> HelperKernels:
+        """The addresses of the engine's own kernels, which are compiled at first use."""
+        return helper_addresses()
 
     def compiled(self, graph: KernelGraph, reductions: bool = True) -> Compiled:
         """Return the compiled kernel of a graph, from the cache if possible."""

@@ -24,6 +24,7 @@ from minga.engine.copy_out import Pending, check_target, copy_on_host, page_alig
 from minga.engine.device import Device, open_device
 from minga.engine.draws import drawing, repeated_draw
 from minga.engine.events import EventLog, Timeline
+from minga.engine.helpers import helper_addresses
 from minga.engine.infer import infer
 from minga.engine.interpret import INTERRUPTED, LEFT, interpret, new_ledger
 from minga.engine.interrupt import InterruptPoll
@@ -657,6 +658,8 @@ class Engine:
             self._steady.clear()
             return self._prepare_again(program, operations, looped)
         if not self.comm.leads_node:
+            if self.device is None:
+                helper_addresses()  # compiled here, while the rank that leads the node compiles the kernels
             self.comm.barrier()
         if self.device is None and self.comm.leads_node:
             self._compile(schedule)
@@ -681,11 +684,17 @@ class Engine:
         return prepared
 
     def _compile(self, schedule: Schedule) -> None:
-        """Compile the kernels of a schedule that this engine has not used yet, side by side if they are many."""
+        """Compile the kernels of a schedule that this engine has not used yet, side by side if they are many.
+
+        They come before the engine's own kernels, which another rank of the node compiles meanwhile.
+        """
         needed = {(graph.code_digest(), own): (graph, own) for graph, own in kernels_of(schedule.items)}
         new = needed.keys() - self._kernels.keys()
         if new:
             compile_together([needed[key] for key in new], len(available_cores()))
+            host = Host(self.threads, self._kernels)
+            for key in sorted(new):
+                host.compiled(*needed[key])
 
     def _rounds(self, loop: Repeat, *, alone: bool) -> int:
         """Return the number of rounds of a loop that one exchange is to last, for blocks of so many rounds. Collective.

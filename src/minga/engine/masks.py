@@ -152,10 +152,9 @@ class Masks:
         return made
 
     def _look(self, binder: Binder, keys: Iterable[Key]) -> None:
-        scan = mask_functions().scan_mask
         for key in keys:
-            args = binder.address(self.remaining[key].scan)
-            binder.emit(cmd.Kernel(scan, args, 1, cmd.Category.COMPUTE, f"mask {key[0].field.name}"))
+            args, label = binder.address(self.remaining[key].scan), f"mask {key[0].field.name}"
+            binder.emit(cmd.Kernel(mask_functions().scan_mask, args, 1, cmd.Category.COMPUTE, label))
 
     def after(self, binder: Binder, item: Item) -> None:
         """Scan the masks again that an item stored."""

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Container, Iterable, Iterator
+import marshal
+from array import array
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import attrgetter
 from typing import Final, Literal
 
 from minga.lang.expr import Node
@@ -126,7 +130,35 @@ def _digest(graph: KernelGraph) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def _code_digest(graph: KernelGraph) -> str:
-    return hashlib.sha256(dump(graph, names=False).encode()).hexdigest()
+    """Return the SHA-256 of what `dump(graph, names=False)` shows, column by column: the text of large graphs is slow.
+
+    The numbers of arguments determine the graph, as in the text; `marshal` in version 2 depends on values only.
+    """
+    nodes = graph.nodes()
+    number = dict(zip(nodes, range(len(nodes)), strict=True))
+    ops, args = list(map(attrgetter("op"), nodes)), list(map(attrgetter("args"), nodes))
+    found = hashlib.sha256("\n".join([*_head(graph, names=False), *_tail(graph, number, names=False)]).encode())
+    found.update(" ".join(ops).encode())
+    found.update(" ".join(map(attrgetter("dtype"), nodes)).encode())
+    found.update(array("q", map(len, args)))
+    found.update(array("q", map(number.__getitem__, chain.from_iterable(args))))
+    found.update(_plain(_without_names(graph, ops)))
+    return found.hexdigest()
+
+
+def _without_names(graph: KernelGraph, ops: Sequence[str]) -> list[object]:
+    """Return the additional data of all nodes, with positions of scalars instead of their names."""
+    data: list[object] = list(map(attrgetter("data"), graph.nodes()))
+    place = {scalar.name: i for i, scalar in enumerate(graph.scalars)}
+    return [place[str(own)] if op == "scalar" else own for op, own in zip(ops, data, strict=True)] if place else data
+
+
+def _plain(data: list[object]) -> bytes:
+    """Return bytes that depend on values only; tables and such are not known to `marshal` and have a text."""
+    try:
+        return marshal.dumps(data, 2)
+    except ValueError:
+        return repr(data).encode()
 
 
 def topological(roots: Iterable[Node], known: Container[int] = frozenset()) -> Iterator[Node]:
@@ -200,23 +232,33 @@ def dump(graph: KernelGraph, *, names: bool = True) -> str:
     There is one line per node, `%number = op dtype arguments data`. Without `names`, the names of the kernel, its
     fields, scalars and reductions are replaced by their positions.
     """
-    number = {id(node): i for i, node in enumerate(graph.nodes())}
+    number = {node: i for i, node in enumerate(graph.nodes())}
     place = {scalar.name: i for i, scalar in enumerate(graph.scalars)}
-
-    def called(name: str, position: int = 0) -> str:
-        return name if names else str(position)
-
-    lines = [f"kernel {called(graph.name)} ndim={graph.ndim} order={graph.order}"]
-    lines += [f"field {called(p.name, i)} {p.dtype} axes={p.axes}" for i, p in enumerate(graph.params)]
-    lines += [f"scalar {called(s.name, i)} {s.dtype}" for i, s in enumerate(graph.scalars)]
+    lines = _head(graph, names)
     for node in graph.nodes():
-        args = " ".join(f"%{number[id(arg)]}" for arg in node.args)
+        args = " ".join(f"%{number[arg]}" for arg in node.args)
         own = spell(node) if names or node.op != "scalar" else str(place[str(node.data)])
-        lines.append(f"%{number[id(node)]} = {node.op} {node.dtype} {args} {own}".rstrip())
-    lines += [f"local {i} = %{number[id(node)]}" for i, node in enumerate(graph.locals)]
-    lines += [f"store {s.param} {s.strides} {s.offsets} = %{number[id(s.value)]}" for s in graph.stores]
-    lines += [
-        f"reduce {called(r.name, i)} {r.kind} {r.dtype} = %{number[id(r.value)]}"
+        lines.append(f"%{number[node]} = {node.op} {node.dtype} {args} {own}".rstrip())
+    return "\n".join([*lines, *_tail(graph, number, names)]) + "\n"
+
+
+def _head(graph: KernelGraph, names: bool) -> list[str]:
+    """Return the lines before those of the nodes."""
+    fields = enumerate(graph.params)
+    lines = [f"kernel {_called(graph.name, 0, names)} ndim={graph.ndim} order={graph.order}"]
+    lines += [f"field {_called(p.name, i, names)} {p.dtype} axes={p.axes}" for i, p in fields]
+    return lines + [f"scalar {_called(s.name, i, names)} {s.dtype}" for i, s in enumerate(graph.scalars)]
+
+
+def _tail(graph: KernelGraph, number: Mapping[Node, int], names: bool) -> list[str]:
+    """Return the lines behind those of the nodes, given the numbers of the nodes."""
+    lines = [f"local {i} = %{number[node]}" for i, node in enumerate(graph.locals)]
+    lines += [f"store {s.param} {s.strides} {s.offsets} = %{number[s.value]}" for s in graph.stores]
+    return lines + [
+        f"reduce {_called(r.name, i, names)} {r.kind} {r.dtype} = %{number[r.value]}"
         for i, r in enumerate(graph.reductions)
     ]
-    return "\n".join(lines) + "\n"
+
+
+def _called(name: str, position: int, names: bool) -> str:
+    return name if names else str(position)
