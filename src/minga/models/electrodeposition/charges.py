@@ -97,7 +97,8 @@ class Charges:
         """Record the fluxes of an ion into the cathode and the anode at the next level, mol/s, and return them."""
         ups, downs = ([axis[number] for axis in side] for side in (self.transport.up, self.transport.down))
         ions = self.state.concentration[number].next
-        found = program.apply(into_metals(self.problem.grid.ndim), self.state.kind, ions, ups, downs)
+        gained = self.transport.gained(number)
+        found = program.apply(into_metals(self.problem.grid.ndim), self.state.kind, ions, ups, downs, *gained)
         assert isinstance(found, SimpleNamespace)
         return as_node(found.cathode), as_node(found.anode)
 
@@ -160,7 +161,9 @@ def into_metals(ndim: int) -> Kernel:
     here = (0,) * ndim
 
     @kernel
-    def flux_into_metals(kind: CellReader, c: CellReader, ups: Readers, downs: Readers) -> dict[str, Reduced]:
+    def flux_into_metals(
+        kind: CellReader, c: CellReader, ups: Readers, downs: Readers, gains: Readers, partner: Readers
+    ) -> dict[str, Reduced]:
         sums = {}
         for name, metal in (("cathode", CATHODE), ("anode", ANODE)):
             total = as_node(0.0)
@@ -168,6 +171,9 @@ def into_metals(ndim: int) -> Kernel:
                 up, down = step(ndim, axis, 1), step(ndim, axis, -1)
                 total = total + where(kind[down] == metal, downs[axis][here] * c[here] - ups[axis][here], 0.0)
                 total = total + where(kind[up] == metal, ups[axis][up] * c[here] - downs[axis][up], 0.0)
+                for other in partner:
+                    total = total - where(kind[down] == metal, gains[axis][here] * other[here], 0.0)
+                    total = total - where(kind[up] == metal, gains[axis][up] * other[here], 0.0)
             sums[name] = mg.sum(where(kind[here] == FLUID, total, 0.0))
         return sums
 

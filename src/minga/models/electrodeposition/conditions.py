@@ -16,15 +16,18 @@ from minga.models.electrodeposition.problem import (
     Surface,
 )
 from minga.models.electrodeposition.quantities import Kind, quantity
+from minga.models.electrodeposition.reacting import reacting_of
 from minga.models.electrodeposition.settings import CONDITION_FORM, ConditionSettings
 from minga.schema import validate
 
 __all__ = ["check_pair", "electrode_of"]
 
-WORDS: Final = ("held", "sink", "reversible", "butler-volmer", "balance", "blocked")
+WORDS: Final = ("held", "sink", "reversible", "butler-volmer", "balance", "blocked", "bath")
 """Names of conditions."""
 LAYERS: Final[Mapping[str, tuple[Kind, str]]] = {"stern": ("length", "0.5 nm"), "capacity": ("capacity", "20 uF/cm2")}
 """Kind and example of the quantities of the layers at a metal."""
+REACTING: Final = ("reactions", "frumkin")
+"""Entries of an electrode that concern reactions of several ions."""
 EXCHANGE: Final = 30.0
 """Exchange current density of copper in 10 mol/m3 of its sulphate, A/m2 (LLNL's echemfem, after Bortels 1996)."""
 
@@ -50,20 +53,22 @@ def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Sp
     if entry is None:
         entry = default
     if isinstance(entry, str):
+        if entry == "bath":
+            return Electrode({ion.name: Held(ion.bulk) for ion in species})
         surface = _word(entry, metal, key)
         return Electrode({} if surface is None else {metal.name: surface})
     if not isinstance(entry, Mapping):
         raise CaseError(f"expected a string or a table, found {entry!r}", key=key, remedy=CONDITION_FORM)
     known = {s.name: s for s in species}
-    surfaces: dict[str, Surface] = {}
+    surfaces: dict[str, Surface] = {**reacting_of(entry, name, species, key)}
     for ion, said in entry.items():
-        if ion in LAYERS:
+        if ion in LAYERS or ion in REACTING:
             continue
         if ion not in known:
             raise CaseError(
                 f"there is no species {ion!r}",
                 key=f"{key}.{ion}",
-                suggestion=suggest(ion, [*known, *LAYERS]),
+                suggestion=suggest(ion, [*known, *LAYERS, *REACTING]),
                 remedy=f"the species are {', '.join(known)}; stern is the thickness of a Stern layer, and "
                 "capacity that of a double layer",
             )
@@ -196,6 +201,8 @@ def _word(word: str, ion: Species, key: str) -> Surface | None:
             return Flux(None)
         case "blocked":
             return None
+        case "bath":
+            return Held(ion.bulk)
     raise CaseError(f"unknown condition {word!r}", key=key, suggestion=suggest(word, WORDS), remedy=CONDITION_FORM)
 
 

@@ -139,7 +139,8 @@ class Iteration:
     def _pass(self, program: Program, then: Sequence[Slot]) -> None:
         problem, state, formula, course = self.problem, self.state, self.formula, self.course
         phi, voltage, sums = state.potential, self.drive["voltage"], self.poisson.sums
-        self.poisson.assemble(program, phi.next, then, self.transport.up, self.transport.down)
+        transport = self.transport
+        self.poisson.assemble(program, phi.next, then, transport.up, transport.down, transport.gain)
         wanted = None
         if problem.voltage is None:
             given, now, before = as_node(self._density) * self.plane, *self._charges_before()

@@ -141,6 +141,7 @@ class Poisson:
         concentration: Sequence[Slot],
         up: Sequence[Sequence[Field]],
         down: Sequence[Sequence[Field]],
+        gain: Sequence[Mapping[int, Field]],
     ) -> None:
         """Record the operators, the residual and the sums at the electrodes for a state of the iteration.
 
@@ -150,7 +151,7 @@ class Poisson:
             The program to record in.
         potential, concentration
             Slots of the state.
-        up, down
+        up, down, gain
             Coefficients of the fluxes, by axis and species, with which the concentrations were solved for. Where a bath
             is neutral, coefficients recomputed from the resulting concentrations would differ. They would differ only
             by the square of the last change, but relative to one-way fluxes, which in narrow cells are much larger than
@@ -166,6 +167,7 @@ class Poisson:
                 charge_faces(problem, self.lengths, axis), state.kind, potential, list(concentration), *velocity,
                 self.lengths.fields, self.first.faces[axis], self.walls[axis], self.carried[axis],
                 self.second.faces[axis], self.thin[axis], self.spread[axis], list(up[axis]), list(down[axis]),
+                list(gain[axis].values()),
                 **self.drive, ratio=self.formula.ratio, inverse=inverse,
             )  # fmt: skip
             if found is not None:
@@ -243,16 +245,18 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     def charge_at_faces(
         kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
         conductance: CellReader, wall: CellReader, carried: CellReader, screening: CellReader, thin: CellReader,
-        spread: CellReader, up: Readers, down: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node,
-        ratio: Node, inverse: Node,
+        spread: CellReader, up: Readers, down: Readers, gain: Readers, *, voltage: Node, at_cathode: Node,
+        at_anode: Node, ratio: Node, inverse: Node,
     ) -> dict[str, Reduced] | None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
         face = face_values(problem, lengths, axis, kind, phi, widths, drive)
         v = moving(velocity, previous, axis, ratio)
-        found = [
-            species_flux(problem, face, number, c, v, drive, (up[number][here], down[number][here]))
-            for number in range(len(c))
-        ]
+        gains = iter(gain)
+        found = []
+        for number in range(len(c)):
+            given = next(gains)[here] if number in problem.partners else None
+            solved = up[number][here], down[number][here], given
+            found.append(species_flux(problem, face, number, c, v, drive, solved))
         current, slope, quotient = as_node(0.0), as_node(0.0), as_node(0.0)
         for species, item in zip(problem.species, found, strict=True):
             current = current + (per_mol * species.charge) * item.amount
