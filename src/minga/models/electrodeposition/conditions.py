@@ -24,7 +24,11 @@ __all__ = ["check_pair", "electrode_of"]
 
 WORDS: Final = ("held", "sink", "reversible", "butler-volmer", "balance", "blocked", "bath")
 """Names of conditions."""
-LAYERS: Final[Mapping[str, tuple[Kind, str]]] = {"stern": ("length", "0.5 nm"), "capacity": ("capacity", "20 uF/cm2")}
+LAYERS: Final[Mapping[str, tuple[Kind, str]]] = {
+    "stern": ("length", "0.5 nm"),
+    "capacity": ("capacity", "20 uF/cm2"),
+    "film": ("resistance", "1 ohm cm2"),
+}
 """Kind and example of the quantities of the layers at a metal."""
 REACTING: Final = ("reactions", "frumkin")
 """Entries of an electrode that concern reactions of several ions."""
@@ -69,8 +73,8 @@ def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Sp
                 f"there is no species {ion!r}",
                 key=f"{key}.{ion}",
                 suggestion=suggest(ion, [*known, *LAYERS, *REACTING]),
-                remedy=f"the species are {', '.join(known)}; stern is the thickness of a Stern layer, and "
-                "capacity that of a double layer",
+                remedy=f"the species are {', '.join(known)}; stern is the thickness of a Stern layer, capacity that of "
+                "a double layer, and film the resistance of a film",
             )
         found = _surface(said, known[ion], f"{key}.{ion}")
         if name == "anode" and isinstance(found, ButlerVolmer) and not found.anodic:
@@ -81,14 +85,20 @@ def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Sp
             )
         if found is not None:
             surfaces[ion] = found
-    stern, capacity = (_layer(entry, name, f"{key}.{name}") for name in LAYERS)
+    stern, capacity, film = (_layer(entry, layer, f"{key}.{layer}") for layer in LAYERS)
     if stern and capacity:
         raise CaseError(
             f"the {name} has both a Stern layer and a capacity",
             key=f"{key}.capacity",
             remedy="give stern where cells resolve the double layer, and capacity where they do not",
         )
-    return Electrode(surfaces, stern, capacity)
+    if film and (stern or capacity):
+        raise CaseError(
+            f"the {name} has a film and a {'Stern layer' if stern else 'capacity'}",
+            key=f"{key}.film",
+            remedy="leave out one of them",
+        )
+    return Electrode(surfaces, stern, capacity, film)
 
 
 def check_pair(cathode: Electrode, anode: Electrode, current: float | None) -> None:
@@ -223,6 +233,7 @@ def _layer(entry: Mapping[str, object], name: str, key: str) -> float:
     except ValueError as error:
         raise CaseError(f"expected {error}, found {value!r}", key=key, remedy=f'write {name} = "{example}"') from error
     if found < 0:
-        what = "thickness of the Stern layer" if name == "stern" else "capacity of the double layer"
-        raise CaseError(f"negative {what}: {found:g}", key=key, remedy="give 0 or more")
+        what = {"stern": "thickness of the Stern layer", "film": "resistance of the film"}
+        found_as = what.get(name, "capacity of the double layer")
+        raise CaseError(f"negative {found_as}: {found:g}", key=key, remedy="give 0 or more")
     return found

@@ -78,7 +78,11 @@ class Couples:
                 for g in self.groups
             ))  # fmt: skip
             return
-        put(self, "work", (fields(["couple right 0", "couple right 1"]), fields(["couple unknown 0", "couple unknown 1"])))
+        put(
+            self,
+            "work",
+            (fields(["couple right 0", "couple right 1"]), fields(["couple unknown 0", "couple unknown 1"])),
+        )
         pairs = [fields([f"couple {word} {n}" for n in (0, 1)]) for word in ("r", "shadow", "p", "v", "t", "y")]
         put(self, "vectors", {
             size: Vectors(*(tuple(item.now for item in pair[:size]) for pair in pairs)) for size in (1, 2)
@@ -144,6 +148,7 @@ def from_partner(gains: Readers) -> Node:
 
 def eliminate_together(lengths: Lengths) -> Kernel:
     """Return the kernel of the upward elimination for one species or two."""
+
     def elimination_together(
         kind: CellReader, now: Readers, before: Readers, up: Readers, down: Readers, gain: Readers, widths: Readers,
         upper: Readers, partial: Readers, *, rate: Node, h0: Node, h1: Node,

@@ -140,7 +140,7 @@ class Iteration:
         problem, state, formula, course = self.problem, self.state, self.formula, self.course
         phi, voltage, sums = state.potential, self.drive["voltage"], self.poisson.sums
         transport = self.transport
-        self.poisson.assemble(program, phi.next, then, transport.up, transport.down, transport.gain)
+        self.poisson.assemble(program, phi.next, then, transport.up, transport.down, transport.gain, transport.film)
         wanted = None
         if problem.voltage is None:
             given, now, before = as_node(self._density) * self.plane, *self._charges_before()
@@ -163,7 +163,10 @@ class Iteration:
         program.let(self.shift, where(self.steady, self.shift, 0.0))
         largest = self.secants.step(program, phi.next, self.poisson.delta.now, voltage, self.shift)
         program.apply(advance, state.kind, phi.next, phi.next, voltage=voltage)
-        program.let(self.change, mg.max(largest, mg.abs(self.shift)) * self.problem.beta)
+        change = mg.max(largest, mg.abs(self.shift))
+        if any(transport.film):
+            change = mg.max(change, sums.film)
+        program.let(self.change, change * self.problem.beta)
         self.transport.set_faces(program, phi.next, then)
         self.transport.solve(program)
         # No pass recovers from corrections that are not numbers or are absurdly large.

@@ -169,11 +169,14 @@ class Electrode:
         Thickness of the Stern layer, m.
     capacity
         Capacity of a double layer that is not resolved, F/m2; 0 for the layers that the ions form by themselves.
+    film
+        Resistance of a film in series with the reactions, ohm m2.
     """
 
     surfaces: Mapping[str, Surface] = field(default_factory=dict)
     stern: float = 0.0
     capacity: float = 0.0
+    film: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

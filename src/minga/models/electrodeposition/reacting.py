@@ -53,7 +53,8 @@ class ReactionSettings(BaseModel):
     ] = None
     transfer: Annotated[float, Field(gt=0, lt=1, description="transfer coefficient")] = 0.5
     electrons: Annotated[
-        int | None, Field(ge=1, description="where a metal or a gas forms: electrons of the rate, by default the charge")
+        int | None,
+        Field(ge=1, description="where a metal or a gas forms: electrons of the rate, by default the charge"),
     ] = None
     tafel: Annotated[bool, Field(description="whether the reaction only reduces")] = False
     order: Annotated[float, Field(gt=0, le=4, description="order of the reaction in the oxidised ion")] = 1.0

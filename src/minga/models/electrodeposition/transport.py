@@ -21,6 +21,7 @@ from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.couples import Couples, from_partner, gains
 from minga.models.electrodeposition.electrodes import surfaces
 from minga.models.electrodeposition.faces import Drive, face_values, moving, species_flux
+from minga.models.electrodeposition.film import behind, film_fields
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem, largest_given
 from minga.models.electrodeposition.rows import arriving, diagonal, from_neighbours, volume
@@ -83,6 +84,8 @@ class Transport:
     gain
         Coefficients by axis and species of what a metal gives of an ion, over the concentration of its partner beside
         the metal, m3/s; without those that no reaction forms from another.
+    film
+        Potential differences that films take, by axis.
     """
 
     problem: Problem
@@ -96,6 +99,7 @@ class Transport:
     up: tuple[tuple[Field, ...], ...] = field(init=False)
     down: tuple[tuple[Field, ...], ...] = field(init=False)
     gain: tuple[dict[int, Field], ...] = field(init=False)
+    film: tuple[tuple[Field, ...], ...] = field(init=False)
     work: tuple[Field, ...] = field(init=False)
     vectors: Vectors | None = field(init=False)
     couples: Couples | None = field(init=False)
@@ -115,6 +119,7 @@ class Transport:
         put(self, "up", on_faces("up"))
         put(self, "down", on_faces("down"))
         put(self, "gain", gains(self.problem))
+        put(self, "film", film_fields(self.problem))
         zero = fixed(0.0)
         names = [f"{s.name} {w}" for w in ("upper", "partial") for s in self.problem.species]
         if grid.ndim > 1:
@@ -132,6 +137,7 @@ class Transport:
             program.apply(
                 coefficients(self.problem, self.lengths, axis), self.state.kind, potential, list(concentration),
                 *velocity, self.lengths.fields, self.up[axis], self.down[axis], list(self.gain[axis].values()),
+                list(self.film[axis]),
                 **self.drive, ratio=self.formula.ratio,
             )  # fmt: skip
 
@@ -240,10 +246,11 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     @kernel
     def species_faces(
         kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
-        up: Readers, down: Readers, gain: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node, ratio: Node,
+        up: Readers, down: Readers, gain: Readers, film: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node,
+        ratio: Node,
     ) -> None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = face_values(problem, lengths, axis, kind, phi, widths, drive)
+        face = behind(face_values(problem, lengths, axis, kind, phi, widths, drive), film)
         v = moving(velocity, previous, axis, ratio)
         gains = iter(gain)
         for number in range(len(c)):
