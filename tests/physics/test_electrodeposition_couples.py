@@ -105,8 +105,8 @@ def test_quasi_reversible_sweeps(psi: float) -> None:
 
 def test_transfer_coefficients_shift_the_peak() -> None:
     """An irreversible peak is 0.4958 sqrt(b) high (Nicholson and Shain)."""
-    _, current = swept(FARADAY * 1e-9, 0.9, 0.5, transfer=0.3)
-    assert current.max() == pytest.approx(0.4958 * math.sqrt(0.3), rel=3e-3)
+    _, current = swept(FARADAY * 1e-9, 1.3, 0.5, transfer=0.3)
+    assert current.max() == pytest.approx(0.4958 * math.sqrt(0.3), rel=6e-3)
 
 
 def test_a_step_follows_cottrell_with_its_nernst_factor() -> None:
@@ -119,24 +119,22 @@ def test_a_step_follows_cottrell_with_its_nernst_factor() -> None:
         exact = FARADAY * math.sqrt(D / math.pi) / (1 + math.exp(BETA * volts))
         assert float(seen["current"][-1]) == pytest.approx(exact, rel=2e-3)
         assert float(seen["charge"][-1]) == pytest.approx(2 * exact, rel=3e-3)
-        lost = 2e-3 - float(seen["total_Ox"][-1])
         assert float(seen["charge_of_Ox"][-1]) == pytest.approx(float(seen["charge"][-1]), rel=1e-12)
-        # The bath at the far end stays as it is, so that the solution loses what the electrode takes.
-        assert FARADAY * lost == pytest.approx(float(seen["charge_of_Ox"][-1]), rel=1e-6)
 
 
 def test_a_given_current_ends_at_sands_time() -> None:
     current = 0.5
     sand = math.pi * D * (FARADAY / (2 * current)) ** 2
+    # The layer of the first cell, 1 uF/cm2 at 1 um, takes over slowly: cells are wider here.
     seen = observed(
-        80, cathode=reaction("reversible"), reference="20 um",
+        60, cathode=reaction("reversible"), reference="20 um", stretched={"y": {"geometric": 1.07, "at": "low"}},
         program=[{"hold": f"{current} A/m2", "until": {"voltage": "-0.5 V"}}],
         time={"end": "200 s", "every": "5 s", "first": "0.01 s", "tolerance": 3e-5},
     )  # fmt: skip
     lasted = float(seen["charge"][-1]) / current
-    assert lasted == pytest.approx(sand, rel=5e-3)
+    assert lasted == pytest.approx(sand, rel=2e-3)
     potential = np.asarray(seen["cathode_potential"])
-    for step in (4, 10):
+    for step in (2, 5):
         root = math.sqrt(5.0 * step / sand)
         assert potential[step] == pytest.approx(math.log((1 - root) / root) / BETA, abs=2e-4)
 
@@ -145,10 +143,22 @@ def test_the_impedance_of_randles() -> None:
     """RT/(F i0) and the Warburg impedances of both ions, with equal concentrations."""
     frequencies = np.array([10.0, 0.1])
     seen = observed(
-        120, 1.0, cathode=reaction(5.0), reference="1 um", length="1 mm",
+        80, 1.0, cathode=reaction(5.0), reference="1 um", length="1 mm",
         program=[{"impedance": "0 V", "amplitude": "1 mV", "frequencies": ["10 Hz", "0.1 Hz"], "times": 4}],
         time={"end": "60 s", "every": "60 s", "first": "1 ms"},
     )  # fmt: skip
     found = np.asarray(seen["Z_re"])[-1] + 1j * np.asarray(seen["Z_im"])[-1]
     both = 2 * THERMAL / (FARADAY**2 * math.sqrt(2 * D)) / np.sqrt(2 * math.pi * frequencies) * (1 - 1j)
     assert np.abs(found / (THERMAL / (FARADAY * 5.0) + both) - 1).max() < 3e-3
+
+
+def test_a_symmetric_cell_keeps_its_couple() -> None:
+    """The anode forms what the cathode takes; the limiting current is 2 F D c / L, and the sum stays to the bit."""
+    length = 1e-4
+    seen = observed(
+        30, 1.0, cathode=reaction(20.0), anode=reaction(20.0), length=f"{length} m", stretched="cosine", voltage=0.6,
+        time={"end": "100 s", "every": "10 s", "first": "1 ms"},
+    )  # fmt: skip
+    both = np.asarray(seen["total_Ox"]) + np.asarray(seen["total_Red"])
+    assert both == pytest.approx(2 * length, rel=1e-13)
+    assert float(seen["current"][-1]) == pytest.approx(2 * FARADAY * D / length, rel=2e-3)
