@@ -33,6 +33,7 @@ from minga.models.electrodeposition.protocols.fitting import (
 )
 from minga.models.electrodeposition.protocols.reading import parts_of
 from minga.models.electrodeposition.protocols.segments import Part, largest_current
+from minga.models.electrodeposition.reacting import check_reactions
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.units import units_of
 from minga.space.grid import Grid
@@ -180,6 +181,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     )
     check_measured(problem)
     check_solution(problem, settings.scheme)
+    check_reactions(problem, settings.scheme)
     check_limits(problem)
     if problem.growth is not None and problem.growth.radius:
         check_equal_cells(space)

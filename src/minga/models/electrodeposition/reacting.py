@@ -9,12 +9,12 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from minga.errors import CaseError, shown, suggest
-from minga.models.electrodeposition.problem import Species
+from minga.models.electrodeposition.problem import Problem, Species
 from minga.models.electrodeposition.quantities import quantity
 from minga.models.electrodeposition.reaction import Layer, Reacting, Reaction, group_of
 from minga.schema import validate
 
-__all__ = ["LayerSettings", "ReactionSettings", "reacting_of"]
+__all__ = ["LayerSettings", "ReactionSettings", "check_reactions", "reacting_of"]
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 FORM: Final = (
@@ -133,6 +133,32 @@ def reacting_of(entry: Mapping[str, object], name: str, species: Sequence[Specie
             )
         check_group(group_of(ion, reactions), f"{key}.reactions")
     return dict.fromkeys(names, Reacting(tuple(reactions), layer))
+
+
+def check_reactions(problem: Problem, scheme: str) -> None:
+    """Reject reactions and films where the scheme has none, and couples beside a growing deposit.
+
+    Raises
+    ------
+    CaseError
+        If the scheme or the growth does not have them.
+    """
+    for name in ("cathode", "anode"):
+        electrode = getattr(problem, name)
+        reacting = any(isinstance(surface, Reacting) for surface in electrode.surfaces.values())
+        if scheme != "semi-implicit" and (reacting or electrode.film):
+            entry = "reactions" if reacting else "film"
+            raise CaseError(
+                f"the scheme {scheme!r} has no {entry}",
+                key=f"electrodeposition.{name}.{entry}",
+                remedy=f'write scheme = "semi-implicit", or leave {entry} out',
+            )
+    if problem.growth is not None and problem.partners:
+        raise CaseError(
+            "no deposit can grow beside reactions whose product stays in solution",
+            key="electrodeposition.growth",
+            remedy="leave growth out, or reduced in the list of reactions",
+        )
 
 
 def check_group(group: Sequence[str], key: str) -> None:
