@@ -86,7 +86,7 @@ def _made(
         model,
         **_observed(model, problem, metal_of(problem.species, settings.metal)),
         notes=tuple(notes),
-        steps=round(problem.steps.end / problem.steps.every),
+        steps=problem.steps.count,
         stands_for=stands_for,
     )
 
@@ -148,7 +148,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     default = "reversible" if settings.debye is None and settings.scheme != "relaxation" else "held"
     cathode = electrode_of(settings.cathode, "cathode", species, metal, default)
     anode = electrode_of(settings.anode, "anode", species, metal, default)
-    protocol = parts_of(settings.program) if settings.program else ()
+    protocol = parts_of(settings.program, directory=directory) if settings.program else ()
     check_pair(cathode, anode, settings.current or largest_current(protocol) or settings.current)
     kinds = kinds_of(settings, space, directory)
     if settings.scheme == "relaxation" and flow:
@@ -340,7 +340,8 @@ def _steps(settings: TimeSettings, *, fixed: bool, unit: str) -> Steps:
     assert settings.end is not None
     every = settings.end / 100 if settings.every is None else settings.every
     count = settings.end / every
-    if not math.isclose(count, round(count), rel_tol=1e-6) or round(count) < 1:
+    whole = math.isclose(count, round(count), rel_tol=1e-6)
+    if round(count) < 1 or every > settings.end * (1.0 + 1e-6) or (fixed and not whole):
         quote = '"' if unit else ""
         raise CaseError(
             f"every ({every:g}{unit}) is longer than end ({settings.end:g}{unit})"
@@ -359,7 +360,7 @@ def _steps(settings: TimeSettings, *, fixed: bool, unit: str) -> Steps:
         )
     return Steps(
         settings.end,
-        settings.end / round(count),
+        settings.end / round(count) if whole else every,
         first,
         settings.adaptive and not fixed,
         settings.tolerance,

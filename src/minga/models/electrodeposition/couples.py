@@ -128,8 +128,8 @@ class Couples:
 
         names = " and ".join(self.problem.species[n].name for n in group)
         found = coupled_bicgstab(
-            program, operator, tuple(x.now for x in unknown), tuple(b.now for b in right), vectors, tolerance=transport.tolerance,
-            limit=transport.limit, name=f"solve {names}", unsolved=transport.unsolved,
+            program, operator, tuple(x.now for x in unknown), tuple(b.now for b in right), vectors,
+            tolerance=transport.tolerance, limit=transport.limit, name=f"solve {names}", unsolved=transport.unsolved,
         )  # fmt: skip
         program.let(transport.iterations, transport.iterations + found.iterations)
         slack = transport.slack * max(largest_given(self.problem, n) for n in group)

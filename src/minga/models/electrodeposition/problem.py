@@ -238,6 +238,11 @@ class Steps:
     order: int = 2
     flow_tolerance: float | None = None
 
+    @property
+    def count(self) -> int:
+        """Number of steps of the run, the last of which is shorter if `every` does not divide `end`."""
+        return math.ceil(self.end / self.every * (1.0 - 1e-9))
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:

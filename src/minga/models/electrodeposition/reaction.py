@@ -11,7 +11,9 @@ __all__ = ["Layer", "Reacting", "Reaction", "group_of"]
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """Electrode reaction: oxidised + n electrons = reduced, with the rate (mol/m2/s, positive where it reduces)
+    """Electrode reaction: oxidised + n electrons = reduced, at the rate below.
+
+    In mol/m2/s, positive where it reduces, the rate is
 
         i0/(n F) [(c_O/c_O*) exp(-b n F eta/RT) - (c_R/c_R*) exp((1-b) n F eta/RT)].
 

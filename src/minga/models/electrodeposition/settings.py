@@ -39,8 +39,8 @@ Axis = Literal["y", "z", "x"]
 Solid = Literal["cathode", "anode", "insulator"]
 
 CONDITION_FORM: Final = (
-    'write "held", "sink", "reversible", "butler-volmer", "balance" or "blocked" for the metal\'s ion, "bath" to hold all '
-    "ions, or a table with an entry for each ion that passes: {Zn = {held = 100.0}, H = {flux = 1e-5}}"
+    'write "held", "sink", "reversible", "butler-volmer", "balance" or "blocked" for the metal\'s ion, "bath" to hold '
+    "all ions, or a table with an entry for each ion that passes: {Zn = {held = 100.0}, H = {flux = 1e-5}}"
 )
 """Advice on how to write the conditions at an electrode."""
 STRETCH_FORM: Final = 'write stretched = {y = "cosine"}, {y = {geometric = 1.1}} or {y = {geometric = 1.1, at = "low"}}'
