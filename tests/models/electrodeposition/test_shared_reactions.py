@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from minga.errors import CaseError
 
+from ...model_runs import assert_same, resume_model, run_model
 from .test_programs import model_of, run
 
 FARADAY, THERMAL = 96485.33212, 8.314462618 * 298.15
@@ -221,3 +223,32 @@ def test_reactions_of_three_ions_are_refused() -> None:
             species=three, electrolyte=None, concentration=None, cathode={"reactions": chain}, anode="bath",
             voltage=0.1, time={"end": "1 s"},
         )  # fmt: skip
+
+
+WHOLE = {
+    "species": BATH, "electrolyte": None, "concentration": None, "length": "0.1 mm", "anode": "bath",
+    "program": [{"cycle": ["0 V", "-0.1 V", "0.05 V"], "rate": "0.1 V/s"}], "reference": "10 um",
+    "cathode": {"reactions": STEPS, "frumkin": {"compact": "20 uF/cm2", "zero": "0.1 V"}, "film": "1 ohm cm2"},
+    "time": {"every": "0.5 s", "first": "10 ms"},
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("more", [{}, {"width": "0.1 mm"}])
+def test_any_number_of_ranks_gives_the_same_bits(more: dict[str, Any]) -> None:
+    model = model_of((12, 8) if more else (12,), **WHOLE, **more)
+    assert_same(run_model(model, 3), run_model(model, 3, ranks=2))
+
+
+@pytest.mark.slow
+def test_a_resumed_run_has_the_same_bits(tmp_path: Path) -> None:
+    model = model_of((12,), **WHOLE)
+    assert_same(resume_model(model, 4, 2, tmp_path), run_model(model, 4))
+
+
+@pytest.mark.slow
+def test_currents_of_a_cycle_add_up_with_a_film() -> None:
+    seen = run((12,), **WHOLE).observables
+    parts = seen["charge_of_Cu2"] + seen["charge_of_Cu1"]
+    assert parts == pytest.approx(seen["charge"], rel=1e-12)
+    assert abs(seen["charge_imbalance"]) < 1e-5
