@@ -329,11 +329,11 @@ def _cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part]) -> fl
 
 
 def _saturation(settings: ElectrodepositionSettings, species: Sequence[Species]) -> dict[str, float]:
-    """Return the solubilities of the known sulphates; none is known for other baths."""
+    """Return the solubilities that the case gives, and those of the known sulphates."""
     names = {s.name for s in species}
-    if settings.scaled or "SO4" not in names:
-        return {}
-    return {name: limit for name, limit in SATURATION.items() if name in names}
+    given = {s.name: s.solubility for s in settings.species or () if s.solubility is not None}
+    known = {} if settings.scaled or "SO4" not in names else SATURATION
+    return {name: limit for name, limit in known.items() if name in names} | given
 
 
 def _steps(settings: TimeSettings, *, fixed: bool, unit: str) -> Steps:

@@ -82,6 +82,10 @@ class SpeciesSettings(BaseModel):
         Field(description='bulk concentration, mol/m3 or with a unit: bulk = "0.1 M"'),
     ]
     expansion: Annotated[Number, Field(description="(1/rho) d rho/d c, m3/mol: expansion = 0.8e-4")] = 0.0
+    solubility: Annotated[
+        Annotated[float, BeforeValidator(lambda v: quantity(v, "concentration")), Field(gt=0)] | None,
+        Field(description="concentration above which its salt is oversaturated, which the end of a run then tells"),
+    ] = None
 
 
 class StretchSettings(BaseModel):
