@@ -10,7 +10,9 @@ from typing import Annotated, Any, Final
 
 __all__ = ["LENGTH", "POTENTIAL", "TIME", "Metres", "Quantity", "Seconds", "Volts"]
 
-_WRITTEN: Final = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([A-Za-z/0-9]*)\s*")
+_WRITTEN: Final = re.compile(
+    r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*((?:[A-Za-z/0-9]+(?: [A-Za-z/0-9]+)*)?)\s*"
+)
 _PLAIN: Final = str.maketrans({"µ": "u", "μ": "u", "³": "3", "²": "2", "Å": "A"})
 
 

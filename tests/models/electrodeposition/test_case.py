@@ -260,7 +260,7 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"solids": [{"image": "words.txt", "kind": "anode"}]}, "electrodeposition.solids[0].image", "as a picture"),
     ({"scheme": "explicit"}, "electrodeposition.scheme", "'semi-implicit' or 'relaxation'"),
     ({"relaxation": {"order": "red-black"}}, "electrodeposition.relaxation", 'scheme = "relaxation"'),
-    ({"time": {"end": 10.0, "every": 3.0}}, "electrodeposition.time.every", "every (3 s) does not divide end (10 s)"),
+    ({"time": {"end": 10.0, "every": 30.0}}, "electrodeposition.time.every", "every (30 s) is longer than end (10 s)"),
     ({"time": {"end": 1.0, "every": 4.0}}, "electrodeposition.time.every", "every (4 s) is longer than end (1 s)"),
     ({"time": {"end": 10.0, "first": 3.0}}, "electrodeposition.time.first", "or shorter"),
     ({"orientation": [1.0]}, "electrodeposition.orientation", "y, z, x"),

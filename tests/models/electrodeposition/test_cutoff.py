@@ -94,6 +94,18 @@ def test_a_cut_off_goes_with_a_given_current() -> None:
             False,
             marks=pytest.mark.slow,
         ),
+        # The case may give it.
+        pytest.param(
+            {
+                "electrolyte": None, "concentration": None,
+                "species": [
+                    {"name": "Cu", "charge": 2, "diffusivity": 0.7e-9, "bulk": 1000.0, "solubility": "1.3 M"},
+                    {"name": "NO3", "charge": -1, "diffusivity": 1.9e-9, "bulk": 2000.0},
+                ],
+            },
+            True,
+            marks=pytest.mark.slow,
+        ),
     ],
 )  # fmt: skip
 def test_a_salt_that_would_not_be_dissolved_is_told(bath: Mapping[str, Any], told: bool) -> None:

@@ -99,7 +99,7 @@ def test_repetitions_end_inside_each_other() -> None:
         (
             {"sweep": ["0 V", "1 V"]},
             "program[0].sweep",
-            "has one of cycle, hold, impedance, pulse, ramp, repeat, rest, sine",
+            "has one of cycle, file, hold, impedance, pulse, ramp, repeat, rest, sine",
         ),
         ({"hld": "1 V"}, "program[0].hld", "did you mean 'hold'?"),
         ({"pulse": "5 mA/cm2", "on": "1 ms", "of": "80 ms"}, "program[0].of", "did you mean off"),

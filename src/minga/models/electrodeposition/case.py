@@ -33,6 +33,7 @@ from minga.models.electrodeposition.protocols.fitting import (
 )
 from minga.models.electrodeposition.protocols.reading import parts_of
 from minga.models.electrodeposition.protocols.segments import Part, largest_current
+from minga.models.electrodeposition.reacting import check_reactions
 from minga.models.electrodeposition.settings import ElectrodepositionSettings, GrowthSettings, TimeSettings
 from minga.models.electrodeposition.units import units_of
 from minga.space.grid import Grid
@@ -85,7 +86,7 @@ def _made(
         model,
         **_observed(model, problem, metal_of(problem.species, settings.metal)),
         notes=tuple(notes),
-        steps=round(problem.steps.end / problem.steps.every),
+        steps=problem.steps.count,
         stands_for=stands_for,
     )
 
@@ -147,7 +148,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     default = "reversible" if settings.debye is None and settings.scheme != "relaxation" else "held"
     cathode = electrode_of(settings.cathode, "cathode", species, metal, default)
     anode = electrode_of(settings.anode, "anode", species, metal, default)
-    protocol = parts_of(settings.program) if settings.program else ()
+    protocol = parts_of(settings.program, directory=directory) if settings.program else ()
     check_pair(cathode, anode, settings.current or largest_current(protocol) or settings.current)
     kinds = kinds_of(settings, space, directory)
     if settings.scheme == "relaxation" and flow:
@@ -180,6 +181,7 @@ def problem_of(settings: ElectrodepositionSettings, grid: GridSettings, director
     )
     check_measured(problem)
     check_solution(problem, settings.scheme)
+    check_reactions(problem, settings.scheme)
     check_limits(problem)
     if problem.growth is not None and problem.growth.radius:
         check_equal_cells(space)
@@ -327,18 +329,19 @@ def _cutoff(settings: ElectrodepositionSettings, protocol: Sequence[Part]) -> fl
 
 
 def _saturation(settings: ElectrodepositionSettings, species: Sequence[Species]) -> dict[str, float]:
-    """Return the solubilities of the known sulphates; none is known for other baths."""
+    """Return the solubilities that the case gives, and those of the known sulphates."""
     names = {s.name for s in species}
-    if settings.scaled or "SO4" not in names:
-        return {}
-    return {name: limit for name, limit in SATURATION.items() if name in names}
+    given = {s.name: s.solubility for s in settings.species or () if s.solubility is not None}
+    known = {} if settings.scaled or "SO4" not in names else SATURATION
+    return {name: limit for name, limit in known.items() if name in names} | given
 
 
 def _steps(settings: TimeSettings, *, fixed: bool, unit: str) -> Steps:
     assert settings.end is not None
     every = settings.end / 100 if settings.every is None else settings.every
     count = settings.end / every
-    if not math.isclose(count, round(count), rel_tol=1e-6) or round(count) < 1:
+    whole = math.isclose(count, round(count), rel_tol=1e-6)
+    if round(count) < 1 or every > settings.end * (1.0 + 1e-6) or (fixed and not whole):
         quote = '"' if unit else ""
         raise CaseError(
             f"every ({every:g}{unit}) is longer than end ({settings.end:g}{unit})"
@@ -357,7 +360,7 @@ def _steps(settings: TimeSettings, *, fixed: bool, unit: str) -> Steps:
         )
     return Steps(
         settings.end,
-        settings.end / round(count),
+        settings.end / round(count) if whole else every,
         first,
         settings.adaptive and not fixed,
         settings.tolerance,

@@ -13,6 +13,7 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.double_layer import DoubleLayer
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem
+from minga.models.electrodeposition.reaction import Reacting
 from minga.models.electrodeposition.state import State
 from minga.models.electrodeposition.transport import Transport
 from minga.solve.laplacian import step
@@ -97,7 +98,8 @@ class Charges:
         """Record the fluxes of an ion into the cathode and the anode at the next level, mol/s, and return them."""
         ups, downs = ([axis[number] for axis in side] for side in (self.transport.up, self.transport.down))
         ions = self.state.concentration[number].next
-        found = program.apply(into_metals(self.problem.grid.ndim), self.state.kind, ions, ups, downs)
+        gained = self.transport.gained(number)
+        found = program.apply(into_metals(self.problem.grid.ndim), self.state.kind, ions, ups, downs, *gained)
         assert isinstance(found, SimpleNamespace)
         return as_node(found.cathode), as_node(found.anode)
 
@@ -114,7 +116,8 @@ class Charges:
         """Record the observables of several reactions at the cathode, and return their registers by name.
 
         They are the current density and the charge density of each ion (A/m2 and C/m2 of a plane of this area), and the
-        fractions of the current and of the charge that deposit the metal.
+        fractions of the current and of the charge that deposit the metal. The current of an ion that turns into another
+        one is that of this reaction, and the current of the other that of what deposits it; they add up to the current.
         """
         problem = self.problem
         seen: dict[str, Register] = {}
@@ -126,16 +129,35 @@ class Charges:
         metal = problem.metal or problem.species[0].name
         for kind, what, part in (("current", "rate", "current_efficiency"), ("charge", "whole", "charge_efficiency")):
             total, own = self.charge(what), as_node(0.0)
-            for number, pair in self.passed.items():
+            for number in self.passed:
                 ion = problem.species[number]
-                if ion.name not in problem.cathode.surfaces:
+                carried = self._carried(number, what)
+                if carried is None:
                     continue
-                carried = (problem.constants.faraday * ion.charge) * as_node(getattr(pair[0], what))
                 value(f"{kind}_of_{ion.name}", carried * (1.0 / plane))
                 own = carried if ion.name == metal else own
+            if any(problem.species[number].name == metal for number in problem.partners):
+                continue
             there = total != 0.0
             value(part, where(there, own / where(there, total, 1.0), 0.0))
         return seen
+
+    def _carried(self, number: int, what: str) -> Node | None:
+        """Return the charge or current of an ion into the cathode; None where it takes no part of its own."""
+        problem, ion = self.problem, self.problem.species[number]
+        surface = problem.cathode.surfaces.get(ion.name)
+        if surface is None:
+            return None
+        into = as_node(getattr(self.passed[number][0], what))
+        per_mol = problem.constants.faraday * ion.charge
+        partner = problem.partners.get(number)
+        if partner is None or not isinstance(surface, Reacting):
+            return per_mol * into
+        other, back = problem.species[partner], as_node(getattr(self.passed[partner][0], what))
+        if any(r.oxidised == ion.name and r.reduced for r in surface.reactions):
+            return (problem.constants.faraday * (ion.charge - other.charge)) * into
+        deposits = any(r.oxidised == ion.name and not r.reduced for r in surface.reactions)
+        return per_mol * (into + back) if deposits else None
 
     def charge(self, what: str, electrode: int = 0) -> Node:
         """Return a charge into the cathode (0) or the anode (1) in C, or a current in A.
@@ -160,7 +182,9 @@ def into_metals(ndim: int) -> Kernel:
     here = (0,) * ndim
 
     @kernel
-    def flux_into_metals(kind: CellReader, c: CellReader, ups: Readers, downs: Readers) -> dict[str, Reduced]:
+    def flux_into_metals(
+        kind: CellReader, c: CellReader, ups: Readers, downs: Readers, gains: Readers, partner: Readers
+    ) -> dict[str, Reduced]:
         sums = {}
         for name, metal in (("cathode", CATHODE), ("anode", ANODE)):
             total = as_node(0.0)
@@ -168,6 +192,9 @@ def into_metals(ndim: int) -> Kernel:
                 up, down = step(ndim, axis, 1), step(ndim, axis, -1)
                 total = total + where(kind[down] == metal, downs[axis][here] * c[here] - ups[axis][here], 0.0)
                 total = total + where(kind[up] == metal, ups[axis][up] * c[here] - downs[axis][up], 0.0)
+                for other in partner:
+                    total = total - where(kind[down] == metal, gains[axis][here] * other[here], 0.0)
+                    total = total - where(kind[up] == metal, gains[axis][up] * other[here], 0.0)
             sums[name] = mg.sum(where(kind[here] == FLUID, total, 0.0))
         return sums
 

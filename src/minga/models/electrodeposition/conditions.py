@@ -16,15 +16,22 @@ from minga.models.electrodeposition.problem import (
     Surface,
 )
 from minga.models.electrodeposition.quantities import Kind, quantity
+from minga.models.electrodeposition.reacting import reacting_of
 from minga.models.electrodeposition.settings import CONDITION_FORM, ConditionSettings
 from minga.schema import validate
 
 __all__ = ["check_pair", "electrode_of"]
 
-WORDS: Final = ("held", "sink", "reversible", "butler-volmer", "balance", "blocked")
+WORDS: Final = ("held", "sink", "reversible", "butler-volmer", "balance", "blocked", "bath")
 """Names of conditions."""
-LAYERS: Final[Mapping[str, tuple[Kind, str]]] = {"stern": ("length", "0.5 nm"), "capacity": ("capacity", "20 uF/cm2")}
+LAYERS: Final[Mapping[str, tuple[Kind, str]]] = {
+    "stern": ("length", "0.5 nm"),
+    "capacity": ("capacity", "20 uF/cm2"),
+    "film": ("resistance", "1 ohm cm2"),
+}
 """Kind and example of the quantities of the layers at a metal."""
+REACTING: Final = ("reactions", "frumkin")
+"""Entries of an electrode that concern reactions of several ions."""
 EXCHANGE: Final = 30.0
 """Exchange current density of copper in 10 mol/m3 of its sulphate, A/m2 (LLNL's echemfem, after Bortels 1996)."""
 
@@ -50,22 +57,24 @@ def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Sp
     if entry is None:
         entry = default
     if isinstance(entry, str):
+        if entry == "bath":
+            return Electrode({ion.name: Held(ion.bulk) for ion in species})
         surface = _word(entry, metal, key)
         return Electrode({} if surface is None else {metal.name: surface})
     if not isinstance(entry, Mapping):
         raise CaseError(f"expected a string or a table, found {entry!r}", key=key, remedy=CONDITION_FORM)
     known = {s.name: s for s in species}
-    surfaces: dict[str, Surface] = {}
+    surfaces: dict[str, Surface] = {**reacting_of(entry, name, species, key)}
     for ion, said in entry.items():
-        if ion in LAYERS:
+        if ion in LAYERS or ion in REACTING:
             continue
         if ion not in known:
             raise CaseError(
                 f"there is no species {ion!r}",
                 key=f"{key}.{ion}",
-                suggestion=suggest(ion, [*known, *LAYERS]),
-                remedy=f"the species are {', '.join(known)}; stern is the thickness of a Stern layer, and "
-                "capacity that of a double layer",
+                suggestion=suggest(ion, [*known, *LAYERS, *REACTING]),
+                remedy=f"the species are {', '.join(known)}; stern is the thickness of a Stern layer, capacity that of "
+                "a double layer, and film the resistance of a film",
             )
         found = _surface(said, known[ion], f"{key}.{ion}")
         if name == "anode" and isinstance(found, ButlerVolmer) and not found.anodic:
@@ -76,14 +85,20 @@ def electrode_of(entry: object, name: str, species: Sequence[Species], metal: Sp
             )
         if found is not None:
             surfaces[ion] = found
-    stern, capacity = (_layer(entry, name, f"{key}.{name}") for name in LAYERS)
+    stern, capacity, film = (_layer(entry, layer, f"{key}.{layer}") for layer in LAYERS)
     if stern and capacity:
         raise CaseError(
             f"the {name} has both a Stern layer and a capacity",
             key=f"{key}.capacity",
             remedy="give stern where cells resolve the double layer, and capacity where they do not",
         )
-    return Electrode(surfaces, stern, capacity)
+    if film and (stern or capacity):
+        raise CaseError(
+            f"the {name} has a film and a {'Stern layer' if stern else 'capacity'}",
+            key=f"{key}.film",
+            remedy="leave out one of them",
+        )
+    return Electrode(surfaces, stern, capacity, film)
 
 
 def check_pair(cathode: Electrode, anode: Electrode, current: float | None) -> None:
@@ -196,6 +211,8 @@ def _word(word: str, ion: Species, key: str) -> Surface | None:
             return Flux(None)
         case "blocked":
             return None
+        case "bath":
+            return Held(ion.bulk)
     raise CaseError(f"unknown condition {word!r}", key=key, suggestion=suggest(word, WORDS), remedy=CONDITION_FORM)
 
 
@@ -216,6 +233,7 @@ def _layer(entry: Mapping[str, object], name: str, key: str) -> float:
     except ValueError as error:
         raise CaseError(f"expected {error}, found {value!r}", key=key, remedy=f'write {name} = "{example}"') from error
     if found < 0:
-        what = "thickness of the Stern layer" if name == "stern" else "capacity of the double layer"
-        raise CaseError(f"negative {what}: {found:g}", key=key, remedy="give 0 or more")
+        what = {"stern": "thickness of the Stern layer", "film": "resistance of the film"}
+        found_as = what.get(name, "capacity of the double layer")
+        raise CaseError(f"negative {found_as}: {found:g}", key=key, remedy="give 0 or more")
     return found

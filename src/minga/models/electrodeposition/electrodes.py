@@ -6,6 +6,7 @@ step can evaluate it at its end: `leaving` >= 0 enters the diagonal, `arriving` 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,6 +27,8 @@ from minga.models.electrodeposition.problem import (
     Species,
     Surface,
 )
+from minga.models.electrodeposition.reaction import Reacting
+from minga.models.electrodeposition.reactions import Half, shared_flux
 
 __all__ = ["ElectrodeFlux", "Wall", "exchange", "surfaces"]
 
@@ -57,6 +60,8 @@ class Wall:
         neutral in the cell, or where this is not the only ion that passes.
     beside
         Properties of a concentrated solution in the cell; None in a dilute one.
+    cells
+        Concentrations of all species in the cell, mol/m3.
     """
 
     area: Number
@@ -68,6 +73,7 @@ class Wall:
     given: Number
     rho: Number | None = None
     beside: Beside | None = None
+    cells: Sequence[Node] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,11 +86,14 @@ class ElectrodeFlux:
         Coefficients of the flux, in m3/s and mol/s.
     slope
         Derivative of the flux with respect to the potential of the cell, mol/s/V.
+    gain
+        Flux out of the metal over the concentration of the ion that forms this one, m3/s.
     """
 
     leaving: Number
     arriving: Number
     slope: Number
+    gain: Number = 0.0
 
 
 POOREST: Final = 1e-9
@@ -131,8 +140,27 @@ def exchange(
             return _neutral_kinetics(surface, 0.0 if wall.rho is None else wall.rho, species, problem, wall)
         case ButlerVolmer():
             return _kinetics(surface, species, electrode, problem, wall)
+        case Reacting():
+            return _shared(surface, species, problem, wall)
         case Reversible(reference):
             return _reversible(reference, 0.0 if wall.rho is None else wall.rho, charge, wall)
+
+
+def _shared(surface: Reacting, species: Species, problem: Problem, wall: Wall) -> ElectrodeFlux:
+    """Return the flux of reactions that share species, each of which diffuses through the half cell."""
+    half = Half(
+        [s.name for s in problem.species],
+        [s.charge for s in problem.species],
+        wall.cells,
+        [wall.conductance * (s.diffusivity / species.diffusivity) for s in problem.species],
+        wall.area,
+        wall.difference,
+        problem.beta,
+        problem.constants.faraday,
+        problem.constants.permittivity,
+    )
+    found = shared_flux(surface, species.name, half)
+    return ElectrodeFlux(found.leaving, found.arriving, found.slope, found.gain)
 
 
 def _reversible(reference: float, rho: Number, charge: float, wall: Wall) -> ElectrodeFlux:

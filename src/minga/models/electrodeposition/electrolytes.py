@@ -44,7 +44,21 @@ SATURATION: Final = {"Zn": 3.3e3, "Cu": 1.3e3}
 100 g of water at 20 C. ZnSO4: 54 to 58 g (handbooks differ), 3.4 to 3.6 mol in a kg of water. Acids in the bath lower
 both."""
 
-RESERVED: Final = ("kind", "potential", "pressure", "charge", "time", "x", "y", "z", "stern", "capacity")
+RESERVED: Final = (
+    "kind",
+    "potential",
+    "pressure",
+    "charge",
+    "time",
+    "x",
+    "y",
+    "z",
+    "stern",
+    "capacity",
+    "reactions",
+    "frumkin",
+    "film",
+)
 """Names of other fields and of axes, which a species cannot have."""
 
 _ROUNDING: Final = 1e-9

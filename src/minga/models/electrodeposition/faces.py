@@ -155,6 +155,8 @@ class SpeciesFlux:
     diffusivity, response
         Diffusivity by which corrections of the potential spread, m2/s, and the relative change of the concentration
         that they cause, in z F/RT.
+    gain
+        At a metal, flux into the solution over the concentration of the ion that forms this one, m3/s.
     """
 
     up: Node
@@ -163,6 +165,7 @@ class SpeciesFlux:
     amount: Node
     diffusivity: Number
     response: Number
+    gain: Number = 0.0
 
 
 def species_flux(
@@ -172,7 +175,7 @@ def species_flux(
     concentrations: Readers,
     velocity: Number | None,
     drive: Drive,
-    solved: tuple[Node, Node] | None = None,
+    solved: tuple[Node, Node, Node | None] | None = None,
 ) -> SpeciesFlux:
     """Return the flux of species `number` through a face.
 
@@ -189,7 +192,7 @@ def species_flux(
     drive
         Registers of the anode's potential and the balancing fluxes.
     solved
-        The coefficients `up` and `down`, if they are already known.
+        The coefficients `up`, `down` and `gain`, if they are already known.
     """
     species = problem.species[number]
     ndim = problem.grid.ndim
@@ -228,7 +231,7 @@ def species_flux(
     )
     walls = surfaces(problem, species)
     if face.above is None or face.below is None or face.cathode is None or walls == (None, None):
-        up, going_down = (inner.up, inner.down) if solved is None else solved
+        up, going_down = (inner.up, inner.down) if solved is None else solved[:2]
         return SpeciesFlux(up, going_down, inner.slope, up * low - going_down * high, spread, response)
     above = face.above
 
@@ -254,20 +257,28 @@ def species_flux(
                 given,
                 _rho(problem, electrode, number, [at(c) for c in concentrations]),
                 None if problem.solution is None else problem.solution.beside(number, [at(c) for c in concentrations]),
+                [at(c) for c in concentrations],
             ),
         )
         for surface, electrode, given in (electrodes[:1] if alike else electrodes)
     ]
-    leaving, arriving, slope = (
+    leaving, arriving, slope, gain = (
         pair[0] if alike else where(face.cathode, *pair) for pair in zip(*map(_parts, sides), strict=True)
     )
     up = where(face.inside, inner.up, where(above, leaving, where(face.below, arriving, 0.0)))
     going_down = where(face.inside, inner.down, where(above, arriving, where(face.below, leaving, 0.0)))
     steep = where(face.inside, inner.slope, where(above | face.below, slope, 0.0))
+    gain = where(above | face.below, gain, 0.0)
+    partner = problem.partners.get(number)
     if solved is not None:
-        up, going_down = solved
+        up, going_down = solved[:2]
     amount = up * where(face.below, 1.0, low) - going_down * where(above, 1.0, high)
-    return SpeciesFlux(up, going_down, steep, amount, spread, response)
+    if partner is None:
+        return SpeciesFlux(up, going_down, steep, amount, spread, response)
+    if solved is not None and solved[2] is not None:
+        gain = solved[2]
+    amount = amount + where(above, -gain, gain) * at(concentrations[partner])
+    return SpeciesFlux(up, going_down, steep, amount, spread, response, gain)
 
 
 def _properties(problem: Problem, face: FaceValues, number: int, concentrations: Readers) -> Wet | None:
@@ -322,8 +333,8 @@ def _rho(problem: Problem, electrode: Electrode, number: int, beside: Sequence[N
     return where(there, mg.min(ratio, most), most)
 
 
-def _parts(item: ElectrodeFlux) -> tuple[Number, Number, Number]:
-    return item.leaving, item.arriving, item.slope
+def _parts(item: ElectrodeFlux) -> tuple[Number, Number, Number, Number]:
+    return item.leaving, item.arriving, item.slope, item.gain
 
 
 def moving(velocity: Readers, previous: Readers, axis: int, ratio: Node) -> Node | None:

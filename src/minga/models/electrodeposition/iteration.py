@@ -148,7 +148,8 @@ class Iteration:
     def _pass(self, program: Program, then: Sequence[Slot]) -> None:
         problem, state, formula, course = self.problem, self.state, self.formula, self.course
         phi, voltage, sums = state.potential, self.drive["voltage"], self.poisson.sums
-        self.poisson.assemble(program, phi.next, then, self.transport.up, self.transport.down)
+        transport = self.transport
+        self.poisson.assemble(program, phi.next, then, transport.up, transport.down, transport.gain, transport.film)
         wanted = None
         if problem.voltage is None:
             given, now, before = as_node(self._density) * self.plane, *self._charges_before()
@@ -173,7 +174,10 @@ class Iteration:
         program.let(self.secants.rounds, where(self.passes == 1, 0, self.secants.rounds))
         largest = self.secants.step(program, phi.next, self.poisson.delta.now, voltage, self.shift)
         program.apply(advance, state.kind, phi.next, phi.next, voltage=voltage)
-        program.let(self.change, mg.max(largest, mg.abs(self.shift)) * self.problem.beta)
+        change = mg.max(largest, mg.abs(self.shift))
+        if any(transport.film):
+            change = mg.max(change, sums.film)
+        program.let(self.change, change * self.problem.beta)
         if self.economical:
             self._extrapolate(program)
             last = (self.change <= self.tolerance) & (self.passes > 0) & (self.missing <= 1.0)

@@ -142,7 +142,15 @@ def _semi_implicit(
     return Model(
         name="electrodeposition",
         grid=problem.grid,
-        fields=(*own, *lengths.fields, *stepping.rates, *solvers.fields, *flow_fields, *stepping.grown),
+        fields=(
+            *own,
+            *lengths.fields,
+            *stepping.rates,
+            *sum(transport.film, ()),
+            *solvers.fields,
+            *flow_fields,
+            *stepping.grown,
+        ),
         step=step,
         initial={**_initial(problem, state), **lengths.initial, **flow_initial, **stepping.grown_initial},
         output=output,

@@ -32,6 +32,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving, species_flux
+from minga.models.electrodeposition.film import behind, covered
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Flux, Problem
 from minga.models.electrodeposition.state import State
@@ -66,6 +67,8 @@ class Sums:
         Derivative of `carried` with respect to the anode's potential, F.
     at_cathode, at_anode
         Flux into the solution of a species that balances there what the other electrode removes, mol/m2/s.
+    film
+        Error of the potential differences that films take, V.
     """
 
     carried: Register
@@ -73,11 +76,19 @@ class Sums:
     conductance: Register
     at_cathode: Register
     at_anode: Register
+    film: Register
 
     @staticmethod
     def declare() -> Sums:
         """Declare the registers."""
-        names = ("anode carried", "anode charge", "anode conductance", "balance at cathode", "balance at anode")
+        names = (
+            "anode carried",
+            "anode charge",
+            "anode conductance",
+            "balance at cathode",
+            "balance at anode",
+            "film error",
+        )
         return Sums(*map(Register, names))
 
 
@@ -141,6 +152,8 @@ class Poisson:
         concentration: Sequence[Slot],
         up: Sequence[Sequence[Field]],
         down: Sequence[Sequence[Field]],
+        gain: Sequence[Mapping[int, Field]],
+        film: Sequence[Sequence[Field]],
     ) -> None:
         """Record the operators, the residual and the sums at the electrodes for a state of the iteration.
 
@@ -150,11 +163,13 @@ class Poisson:
             The program to record in.
         potential, concentration
             Slots of the state.
-        up, down
+        up, down, gain
             Coefficients of the fluxes, by axis and species, with which the concentrations were solved for. Where a bath
             is neutral, coefficients recomputed from the resulting concentrations would differ. They would differ only
             by the square of the last change, but relative to one-way fluxes, which in narrow cells are much larger than
             the net flux.
+        film
+            Potential differences that films take, by axis.
         """
         state, problem, sums = self.state, self.problem, self.sums
         velocity = [v.now for v in state.velocity], [v.previous for v in state.velocity]
@@ -166,12 +181,14 @@ class Poisson:
                 charge_faces(problem, self.lengths, axis), state.kind, potential, list(concentration), *velocity,
                 self.lengths.fields, self.first.faces[axis], self.walls[axis], self.carried[axis],
                 self.second.faces[axis], self.thin[axis], self.spread[axis], list(up[axis]), list(down[axis]),
+                list(gain[axis].values()), list(film[axis]),
                 **self.drive, ratio=self.formula.ratio, inverse=inverse,
             )  # fmt: skip
             if found is not None:
                 totals = {n: totals.get(n, 0.0) + value for n, value in vars(found).items()}
         for name in ("carried", "charge", "conductance"):
             program.let(getattr(sums, name), totals[name])
+        program.let(sums.film, totals.get("film", 0.0))
         for here, there in (("cathode", "anode"), ("anode", "cathode")):
             if f"into_{there}" in totals:
                 area = totals[f"{here}_area"]
@@ -243,22 +260,28 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     def charge_at_faces(
         kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
         conductance: CellReader, wall: CellReader, carried: CellReader, screening: CellReader, thin: CellReader,
-        spread: CellReader, up: Readers, down: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node,
-        ratio: Node, inverse: Node,
+        spread: CellReader, up: Readers, down: Readers, gain: Readers, film: Readers, *, voltage: Node,
+        at_cathode: Node, at_anode: Node, ratio: Node, inverse: Node,
     ) -> dict[str, Reduced] | None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
         face = face_values(problem, lengths, axis, kind, phi, widths, drive)
         v = moving(velocity, previous, axis, ratio)
-        found = [
-            species_flux(problem, face, number, c, v, drive, (up[number][here], down[number][here]))
-            for number in range(len(c))
-        ]
+        gains = iter(gain)
+        found = []
+        for number in range(len(c)):
+            given = next(gains)[here] if number in problem.partners else None
+            solved = up[number][here], down[number][here], given
+            found.append(species_flux(problem, behind(face, film), number, c, v, drive, solved))
         current, slope, quotient = as_node(0.0), as_node(0.0), as_node(0.0)
         for species, item in zip(problem.species, found, strict=True):
             current = current + (per_mol * species.charge) * item.amount
             part = (per_mol * species.charge) * item.slope
             slope = slope + part
             quotient = quotient + part / item.diffusivity
+        series = None
+        if film and face.above is not None:
+            series = covered(problem, face, film, current, slope)
+            current, slope = series.current, series.slope
         field_part = displacement(problem, face)
         charge = -field_part * face.difference
         total = field_part + inverse * slope
@@ -293,6 +316,8 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
             "charge": mg.sum(where(anode, outwards * charge, 0.0)),
             "conductance": mg.sum(where(anode, total, 0.0)),
         }
+        if series is not None:
+            sums["film"] = mg.max(where(metal, series.missing, 0.0))
         for there, other, name in ((cathode, anode, "cathode"), (anode, cathode, "anode")):
             if balancing[name]:
                 into = functools.reduce(lambda a, b: a - outwards * found[b].amount, balancing[name], as_node(0.0))

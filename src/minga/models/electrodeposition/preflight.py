@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from minga.errors import CaseError
+from minga.models.electrodeposition.acid import acid_of
 from minga.models.electrodeposition.groups import (
     Salt,
     Scales,
@@ -139,6 +140,16 @@ def _layers(problem: Problem, unit: dict[str, str]) -> Notes:
         factor = f"its voltage across the bath is {sigma / pairs.conductivity:.1f} times too low"
         cure = 'solution = "pairs" has them in the equations'
         yield "ion pairs", f"{held}; the model has free ions only, and {factor}; {cure}"
+    acid = acid_of(problem.species, problem.constants) if unit is _SI else None
+    if acid is not None:
+        held = f"about {100 * acid.bisulphate:.0f} % of H+ is in HSO4-"
+        if acid.paired:
+            held += f" and {100 * acid.paired:.0f} % of the metal in ion pairs"
+        factor = f"conducts {sigma / acid.conductivity:.1f} times too well"
+        yield (
+            "bisulphate",
+            f"{held}, which leaves {acid.conductivity:.3g} S/m; the model has free ions only, and {factor}",
+        )
 
 
 def _currents(problem: Problem, salt: Salt | None, unit: dict[str, str]) -> Notes:

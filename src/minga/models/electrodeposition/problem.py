@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.models.electrodeposition.protocols.segments import Part, segments_of
+from minga.models.electrodeposition.reaction import Reacting, group_of
 from minga.space.grid import Grid
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ class Reversible:
     reference: float
 
 
-Surface = Held | Flux | ButlerVolmer | Reversible
+Surface = Held | Flux | ButlerVolmer | Reversible | Reacting
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +169,14 @@ class Electrode:
         Thickness of the Stern layer, m.
     capacity
         Capacity of a double layer that is not resolved, F/m2; 0 for the layers that the ions form by themselves.
+    film
+        Resistance of a film in series with the reactions, ohm m2.
     """
 
     surfaces: Mapping[str, Surface] = field(default_factory=dict)
     stern: float = 0.0
     capacity: float = 0.0
+    film: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +237,11 @@ class Steps:
     tolerance: float = 1e-3
     order: int = 2
     flow_tolerance: float | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of steps of the run, the last of which is shorter if `every` does not divide `end`."""
+        return math.ceil(self.end / self.every * (1.0 - 1e-9))
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,6 +326,18 @@ class Problem:
         return len(self.cathode.surfaces) > 1
 
     @property
+    def partners(self) -> dict[int, int]:
+        """Numbers of the ions that a reaction turns into one another, both ways."""
+        numbers = {s.name: n for n, s in enumerate(self.species)}
+        found = {}
+        for electrode in (self.cathode, self.anode):
+            for name, surface in electrode.surfaces.items():
+                for other in group_of(name, surface.reactions) if isinstance(surface, Reacting) else ():
+                    if other != name:
+                        found[numbers[name]] = numbers[other]
+        return found
+
+    @property
     def galvanostatic(self) -> bool:
         """Flag that is set if the current is given, always or at times."""
         return self.current is not None or any(s.control == "current" for s in segments_of(self.protocol))
@@ -328,7 +349,17 @@ class Problem:
 
 
 def largest_given(problem: Problem, number: int) -> float:
-    """Return the largest concentration prescribed for a species anywhere, mol/m3; 1 if it is 0."""
+    """Return the largest concentration prescribed for a species anywhere, mol/m3; 1 if it is 0.
+
+    Species that a reaction turns into one another count as one.
+    """
+    partner = problem.partners.get(number)
+    found = max(_largest(problem, n) for n in (number, partner) if n is not None)
+    return found or 1.0
+
+
+def _largest(problem: Problem, number: int) -> float:
+    """Return the largest concentration prescribed for a species anywhere, mol/m3."""
     species = problem.species[number]
     given = [species.bulk]
     for electrode in (problem.cathode, problem.anode):
@@ -337,4 +368,4 @@ def largest_given(problem: Problem, number: int) -> float:
             given.append(surface.concentration)
     if species.name in problem.initial:
         given.append(float(problem.initial[species.name].max()))
-    return max(given) or 1.0
+    return max(given)

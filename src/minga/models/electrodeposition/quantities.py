@@ -8,7 +8,9 @@ from minga.case.quantities import LENGTH, POTENTIAL, TIME, Quantity
 
 __all__ = ["Kind", "quantity"]
 
-Kind = Literal["length", "concentration", "potential", "current", "charge", "capacity", "frequency", "time"]
+Kind = Literal[
+    "length", "concentration", "potential", "current", "charge", "capacity", "resistance", "frequency", "time"
+]
 
 _CONCENTRATIONS: Final = {
     "mol/m3": 1.0, "mM": 1.0, "mmol/l": 1.0, "M": 1e3, "mol/l": 1e3, "mmol/L": 1.0, "mol/L": 1e3,
@@ -30,6 +32,11 @@ _KINDS: Final[dict[Kind, Quantity]] = {
     "capacity": Quantity(
         'F/m2, or a capacity such as "20 uF/cm2"', {"F/m2": 1.0, "uF/cm2": 1e-2, "mF/cm2": 10.0}, plain="F/m2"
     ),
+    "resistance": Quantity(
+        'ohm m2, or a resistance such as "1 ohm cm2"',
+        {"ohm m2": 1.0, "ohm cm2": 1e-4, "mohm cm2": 1e-7},
+        plain="ohm m2",
+    ),
     "frequency": Quantity(
         'hertz, or a frequency such as "10 kHz"', {"Hz": 1.0, "mHz": 1e-3, "kHz": 1e3, "MHz": 1e6}, plain="Hz"
     ),
@@ -38,7 +45,7 @@ _KINDS: Final[dict[Kind, Quantity]] = {
 
 
 def quantity(value: object, kind: Kind) -> float:
-    """Return a quantity in m, mol/m3, V, A/m2, C/m2, F/m2, Hz or s.
+    """Return a quantity in m, mol/m3, V, A/m2, C/m2, F/m2, ohm m2, Hz or s.
 
     Raises
     ------

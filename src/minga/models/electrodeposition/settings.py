@@ -39,8 +39,8 @@ Axis = Literal["y", "z", "x"]
 Solid = Literal["cathode", "anode", "insulator"]
 
 CONDITION_FORM: Final = (
-    'write "held", "sink", "reversible", "butler-volmer", "balance" or "blocked" for the metal\'s ion, or a table with '
-    "an entry for each ion that passes: {Zn = {held = 100.0}, H = {flux = 1e-5}}"
+    'write "held", "sink", "reversible", "butler-volmer", "balance" or "blocked" for the metal\'s ion, "bath" to hold '
+    "all ions, or a table with an entry for each ion that passes: {Zn = {held = 100.0}, H = {flux = 1e-5}}"
 )
 """Advice on how to write the conditions at an electrode."""
 STRETCH_FORM: Final = 'write stretched = {y = "cosine"}, {y = {geometric = 1.1}} or {y = {geometric = 1.1, at = "low"}}'
@@ -82,6 +82,10 @@ class SpeciesSettings(BaseModel):
         Field(description='bulk concentration, mol/m3 or with a unit: bulk = "0.1 M"'),
     ]
     expansion: Annotated[Number, Field(description="(1/rho) d rho/d c, m3/mol: expansion = 0.8e-4")] = 0.0
+    solubility: Annotated[
+        Annotated[float, BeforeValidator(lambda v: quantity(v, "concentration")), Field(gt=0)] | None,
+        Field(description="concentration above which its salt is oversaturated, which the end of a run then tells"),
+    ] = None
 
 
 class StretchSettings(BaseModel):

@@ -185,7 +185,9 @@ class Stepping:
         """Record one step of the run."""
         state, steps, counters = self.state, self.problem.steps, self.counters
         target = Register("target")
-        program.let(target, (_count() + 1.0) * steps.every)
+        goal = (_count() + 1.0) * steps.every
+        # The last step of the run ends with it, also where its intervals do not divide it.
+        program.let(target, goal if steps.count * steps.every <= steps.end * (1.0 + 1e-6) else mg.min(goal, steps.end))
         program.let(counters.attempts, where(counters.failed > 0, counters.attempts, 0))
         over = (state.time >= target) | (counters.failed > 0) | (self.ended > 0)
         if self.growing is not None:

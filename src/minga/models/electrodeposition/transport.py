@@ -18,10 +18,13 @@ from minga.engine.program import Program
 from minga.lang import functions as mg
 from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
+from minga.models.electrodeposition.couples import Couples, from_partner, gains
 from minga.models.electrodeposition.electrodes import surfaces
 from minga.models.electrodeposition.faces import Drive, face_values, moving, species_flux
+from minga.models.electrodeposition.film import behind, film_fields
 from minga.models.electrodeposition.lengths import Lengths
 from minga.models.electrodeposition.problem import ANODE, CATHODE, FLUID, Problem, largest_given
+from minga.models.electrodeposition.rows import arriving, diagonal, from_neighbours, volume
 from minga.models.electrodeposition.state import State
 from minga.solve.biconjugate import Vectors, bicgstab, bicgstab_vectors
 from minga.solve.laplacian import step
@@ -61,14 +64,6 @@ class Formula:
         program.let(self.before, self.ratio * self.ratio / ((1.0 + self.ratio) * step))
 
 
-def volume(lengths: Lengths, widths: Readers) -> Node:
-    """Return the volume of a cell, m3."""
-    result = as_node(1.0)
-    for axis in range(lengths.ndim):
-        result = lengths.width(widths, axis) * result
-    return result
-
-
 @dataclass(frozen=True, eq=False)
 class Transport:
     """Coefficients and linear systems of the concentrations.
@@ -88,6 +83,11 @@ class Transport:
     up, down
         Coefficients by axis and species: the upward flux through a face is `up * low - down * high`, mol/s, where the
         concentration of a metal counts as 1.
+    gain
+        Coefficients by axis and species of what a metal gives of an ion, over the concentration of its partner beside
+        the metal, m3/s; without those that no reaction forms from another.
+    film
+        Potential differences that films take, by axis.
     """
 
     problem: Problem
@@ -100,8 +100,11 @@ class Transport:
     unsolved: Register
     up: tuple[tuple[Field, ...], ...] = field(init=False)
     down: tuple[tuple[Field, ...], ...] = field(init=False)
+    gain: tuple[dict[int, Field], ...] = field(init=False)
+    film: tuple[tuple[Field, ...], ...] = field(init=False)
     work: tuple[Field, ...] = field(init=False)
     vectors: Vectors | None = field(init=False)
+    couples: Couples | None = field(init=False)
     iterations: Register = field(init=False)
     exactness: Register = field(default_factory=lambda: Register("tolerance of concentrations"))
     amounts: tuple[Register, ...] = field(init=False)
@@ -118,12 +121,15 @@ class Transport:
         put = object.__setattr__
         put(self, "up", on_faces("up"))
         put(self, "down", on_faces("down"))
+        put(self, "gain", gains(self.problem))
+        put(self, "film", film_fields(self.problem))
         zero = fixed(0.0)
         names = [f"{s.name} {w}" for w in ("upper", "partial") for s in self.problem.species]
         if grid.ndim > 1:
             names = ["species right side", "species unknown"]
         put(self, "work", tuple(Field(n, grid, boundary=zero) for n in names))
         put(self, "vectors", bicgstab_vectors(self.work[1], name="species") if grid.ndim > 1 else None)
+        put(self, "couples", Couples(self.problem) if self.problem.partners else None)
         put(self, "amounts", tuple(Register(f"amount of {s.name}") for s in self.problem.species))
         put(self, "iterations", Register("species iterations", "i8"))
 
@@ -133,7 +139,8 @@ class Transport:
         for axis in range(self.problem.grid.ndim):
             program.apply(
                 coefficients(self.problem, self.lengths, axis), self.state.kind, potential, list(concentration),
-                *velocity, self.lengths.fields, self.up[axis], self.down[axis],
+                *velocity, self.lengths.fields, self.up[axis], self.down[axis], list(self.gain[axis].values()),
+                list(self.film[axis]),
                 **self.drive, ratio=self.formula.ratio,
             )  # fmt: skip
 
@@ -144,6 +151,9 @@ class Transport:
         now = [c.now for c in state.concentration]
         then = [c.next for c in state.concentration]
         before = [c.previous for c in state.concentration]
+        if self.couples is not None:
+            self.couples.solve(program, self)
+            return
         if self.problem.grid.ndim == 1:
             half = len(self.work) // 2
             upper, partial = self.work[:half], self.work[half:]
@@ -169,8 +179,13 @@ class Transport:
                 unsolved=self.unsolved,
             )  # fmt: skip
             program.let(self.iterations, self.iterations + found.iterations)
-            slack = CLIPPED * self.problem.steps.tolerance * largest_given(self.problem, number)
+            slack = self.slack * largest_given(self.problem, number)
             program.apply(positive(self.lengths, slack), x, b, *shared, then[number], rate=formula.rate)
+
+    @property
+    def slack(self) -> float:
+        """Fraction of the largest concentration up to which a negative one becomes 0."""
+        return CLIPPED * self.problem.steps.tolerance
 
     @property
     def kept(self) -> list[int]:
@@ -199,13 +214,20 @@ class Transport:
             elif self.problem.grid.ndim > 1:
                 self._balance(program, number)
 
+    def gained(self, number: int) -> tuple[list[Field], list[Slot]]:
+        """Return the coefficients of what metals give of an ion from its partner, by axis, and the partner, if any."""
+        partner = self.problem.partners.get(number)
+        if partner is None:
+            return [], []
+        return [axis[number] for axis in self.gain], [self.state.concentration[partner].next]
+
     def _balance(self, program: Program, number: int) -> None:
         """Record the correction that makes an ion's amount change by what passes the metals."""
         c, formula = self.state.concentration[number], self.formula
         ups, downs = ([axis[number] for axis in side] for side in (self.up, self.down))
         found = program.apply(
-            balance(self.lengths), c.now, c.previous, c.next, self.state.kind, ups, downs, self.lengths.fields,
-            rate=formula.rate, h0=formula.now, h1=formula.before,
+            balance(self.lengths), c.now, c.previous, c.next, self.state.kind, ups, downs, *self.gained(number),
+            self.lengths.fields, rate=formula.rate, h0=formula.now, h1=formula.before,
         )  # fmt: skip
         program.apply(scale, c.next, factor=_quotient(vars(found)["given"], vars(found)["answer"]))
 
@@ -227,15 +249,19 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     @kernel
     def species_faces(
         kind: CellReader, phi: CellReader, c: Readers, velocity: Readers, previous: Readers, widths: Readers,
-        up: Readers, down: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node, ratio: Node,
+        up: Readers, down: Readers, gain: Readers, film: Readers, *, voltage: Node, at_cathode: Node, at_anode: Node,
+        ratio: Node,
     ) -> None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = face_values(problem, lengths, axis, kind, phi, widths, drive)
+        face = behind(face_values(problem, lengths, axis, kind, phi, widths, drive), film)
         v = moving(velocity, previous, axis, ratio)
+        gains = iter(gain)
         for number in range(len(c)):
             found = species_flux(problem, face, number, c, v, drive)
             up[number][here] = found.up
             down[number][here] = found.down
+            if number in problem.partners:
+                next(gains)[here] = as_node(found.gain)
 
     return species_faces
 
@@ -254,8 +280,8 @@ def eliminate(lengths: Lengths) -> Kernel:
             high = where(kind[1] == FLUID, down[number][1], 0.0)
             given = (up[number][0] - low) + (down[number][1] - high)
             b = size * (h0 * now[number][0] - h1 * before[number][0]) + given
-            diagonal = size * rate + (up[number][1] + down[number][0])
-            pivot = where(fluid, diagonal - low * upper[number][-1], 1.0)
+            whole = size * rate + (up[number][1] + down[number][0])
+            pivot = where(fluid, whole - low * upper[number][-1], 1.0)
             upper[number][0] = where(fluid, high / pivot, 0.0)
             partial[number][0] = where(fluid, (b + low * partial[number][-1]) / pivot, 0.0)
 
@@ -270,40 +296,6 @@ def _substitute(upper: Readers, partial: Readers, x: Readers) -> None:
 SUBSTITUTE = Kernel(_substitute, order={0: -1}, name="species_substitution")
 
 
-def _arriving(kind: CellReader, ups: Readers, downs: Readers) -> Node:
-    """Return the flux into a cell from the metals next to it, mol/s."""
-    ndim = len(ups)
-    here, total = (0,) * ndim, as_node(0.0)
-    for axis in range(ndim):
-        low, high = kind[step(ndim, axis, -1)], kind[step(ndim, axis, 1)]
-        total = total + where((low == CATHODE) | (low == ANODE), ups[axis][here], 0.0)
-        total = total + where((high == CATHODE) | (high == ANODE), downs[axis][step(ndim, axis, 1)], 0.0)
-    return total
-
-
-def _diagonal(ups: Readers, downs: Readers, size: Node, rate: Node) -> Node:
-    ndim = len(ups)
-    total = size * rate
-    for axis in range(ndim):
-        total = total + (ups[axis][step(ndim, axis, 1)] + downs[axis][(0,) * ndim])
-    return total
-
-
-def _from_neighbours(c: CellReader, kind: CellReader, ups: Readers, downs: Readers, least: float | None = None) -> Node:
-    """Return the flux into a cell from the solution around it, mol/s; `least` bounds concentrations from below."""
-
-    def at(place: tuple[int, ...]) -> Node:
-        return c[place] if least is None else mg.max(c[place], least)
-
-    ndim = len(ups)
-    here, total = (0,) * ndim, as_node(0.0)
-    for axis in range(ndim):
-        down, up = step(ndim, axis, -1), step(ndim, axis, 1)
-        total = total + where(kind[down] == FLUID, ups[axis][here] * at(down), 0.0)
-        total = total + where(kind[up] == FLUID, downs[axis][up] * at(up), 0.0)
-    return total
-
-
 def balance(lengths: Lengths) -> Kernel:
     """Return the kernel of both sides of the sum of all rows.
 
@@ -315,7 +307,7 @@ def balance(lengths: Lengths) -> Kernel:
     @kernel
     def species_balance(
         now: CellReader, before: CellReader, c: CellReader, kind: CellReader, ups: Readers, downs: Readers,
-        widths: Readers, *, rate: Node, h0: Node, h1: Node,
+        gains: Readers, partner: Readers, widths: Readers, *, rate: Node, h0: Node, h1: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         size, fluid = volume(lengths, widths), kind[here] == FLUID
         answer = size * rate
@@ -323,7 +315,9 @@ def balance(lengths: Lengths) -> Kernel:
             low, high = kind[step(ndim, axis, -1)], kind[step(ndim, axis, 1)]
             answer = answer + where((low == CATHODE) | (low == ANODE), downs[axis][here], 0.0)
             answer = answer + where((high == CATHODE) | (high == ANODE), ups[axis][step(ndim, axis, 1)], 0.0)
-        given = size * (h0 * now[here] - h1 * before[here]) + _arriving(kind, ups, downs)
+        given = size * (h0 * now[here] - h1 * before[here]) + arriving(kind, ups, downs)
+        for other in partner:
+            given = given + from_partner(gains) * other[here]
         return {"given": mg.sum(where(fluid, given, 0.0)), "answer": mg.sum(where(fluid, answer * c[here], 0.0))}
 
     return species_balance
@@ -339,9 +333,9 @@ def right_side(lengths: Lengths) -> Kernel:
         widths: Readers, b: CellReader, x: CellReader, *, rate: Node, h0: Node, h1: Node,
     ) -> None:  # fmt: skip
         size = volume(lengths, widths)
-        value = size * (h0 * now[here] - h1 * before[here]) + _arriving(kind, ups, downs)
+        value = size * (h0 * now[here] - h1 * before[here]) + arriving(kind, ups, downs)
         fluid = kind[here] == FLUID
-        b[here] = where(fluid, value / _diagonal(ups, downs, size, rate), 0.0)
+        b[here] = where(fluid, value / diagonal(ups, downs, size, rate), 0.0)
         x[here] = where(fluid, guess[here], 0.0)
 
     return species_right_side
@@ -356,8 +350,8 @@ def rows(lengths: Lengths) -> Kernel:
         c: CellReader, kind: CellReader, ups: Readers, downs: Readers, widths: Readers, result: CellReader, *,
         rate: Node,
     ) -> None:  # fmt: skip
-        diagonal = _diagonal(ups, downs, volume(lengths, widths), rate)
-        value = c[here] - _from_neighbours(c, kind, ups, downs) / diagonal
+        pivot = diagonal(ups, downs, volume(lengths, widths), rate)
+        value = c[here] - from_neighbours(c, kind, ups, downs) / pivot
         result[here] = where(kind[here] == FLUID, value, 0.0)
 
     return species_rows
@@ -378,8 +372,8 @@ def positive(lengths: Lengths, slack: float) -> Kernel:
         x: CellReader, b: CellReader, kind: CellReader, ups: Readers, downs: Readers, widths: Readers,
         result: CellReader, *, rate: Node,
     ) -> None:  # fmt: skip
-        diagonal = _diagonal(ups, downs, volume(lengths, widths), rate)
-        swept = b[here] + _from_neighbours(x, kind, ups, downs, least=0.0) / diagonal
+        pivot = diagonal(ups, downs, volume(lengths, widths), rate)
+        swept = b[here] + from_neighbours(x, kind, ups, downs, least=0.0) / pivot
         swept = where(swept >= -slack, mg.max(swept, 0.0), swept)
         result[here] = where((kind[here] == FLUID) & (x[here] < 0.0), swept, x[here])
 

@@ -6,11 +6,13 @@ import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from pathlib import Path
 from typing import Final, Literal
 
 from minga.errors import CaseError, shown
 from minga.models.electrodeposition.protocols.segments import LIMITS, Limit, Part, Repeat, Segment, segments_of
 from minga.models.electrodeposition.protocols.settings import KINDS, FrequencySettings, PartSettings
+from minga.models.electrodeposition.protocols.tables import table_of
 from minga.models.electrodeposition.quantities import Kind, quantity
 
 __all__ = ["parts_of"]
@@ -23,14 +25,14 @@ _KIND: Final[Mapping[Control, Kind]] = {"voltage": "potential", "current": "curr
 _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "hold": (), "rest": (), "ramp": (), "cycle": ("rate",), "pulse": ("on", "off"), "sine": ("amplitude", "frequency"),
     "impedance": ("amplitude", "frequencies"),
-    "repeat": ("of",),
+    "repeat": ("of",), "file": (),
 }  # fmt: skip
 """Entries that a part of each kind must have."""
 _ALLOWS: Final[Mapping[str, tuple[str, ...]]] = {
     "hold": ("time", "until"), "rest": ("until",), "ramp": ("time", "rate", "until"),
     "cycle": ("rate", "times", "until"), "pulse": ("on", "off", "base", "times", "until"),
     "sine": ("amplitude", "frequency", "points", "times"),
-    "impedance": ("amplitude", "frequencies", "points", "times"), "repeat": ("of",),
+    "impedance": ("amplitude", "frequencies", "points", "times"), "repeat": ("of",), "file": (),
 }  # fmt: skip
 """Entries that it may have."""
 _RATES: Final[Mapping[Control, str]] = {"voltage": "50 mV/s", "current": "5 mA/cm2/s"}
@@ -39,11 +41,13 @@ _FORM: Final = (
     'write {hold = "5 mA/cm2", time = "10 s"}, {rest = "5 s"}, {ramp = ["0 V", "0.3 V"], rate = "50 mV/s"}, '
     '{cycle = ["0 V", "0.3 V", "0 V"], rate = "50 mV/s"}, {pulse = "50 mA/cm2", on = "1 ms", off = "9 ms", times = '
     '100}, {sine = "0.1 V", amplitude = "5 mV", frequency = "10 Hz"}, {impedance = "0 V", amplitude = "1 mV", '
-    'frequencies = {from = "1 kHz", to = "1 Hz"}} or {repeat = 3, of = [...]}'
+    'frequencies = {from = "1 kHz", to = "1 Hz"}}, {file = "profile.csv"} or {repeat = 3, of = [...]}'
 )
 
 
-def parts_of(given: Sequence[PartSettings], key: str = "electrodeposition.program") -> tuple[Part, ...]:
+def parts_of(
+    given: Sequence[PartSettings], key: str = "electrodeposition.program", directory: Path = Path()
+) -> tuple[Part, ...]:
     """Return the parts of a program.
 
     Parameters
@@ -52,13 +56,15 @@ def parts_of(given: Sequence[PartSettings], key: str = "electrodeposition.progra
         The parts as the case has them.
     key
         The entry of the case, for error messages.
+    directory
+        Directory that files are relative to.
 
     Raises
     ------
     CaseError
         If a part cannot be carried out.
     """
-    found = tuple(_part(item, f"{key}[{number}]") for number, item in enumerate(given))
+    found = tuple(_part(item, f"{key}[{number}]", directory) for number, item in enumerate(given))
     count = sum(1 for _ in segments_of(found))
     if count > MOST:
         raise CaseError(
@@ -69,7 +75,7 @@ def parts_of(given: Sequence[PartSettings], key: str = "electrodeposition.progra
     return found
 
 
-def _part(item: PartSettings, key: str) -> Part:
+def _part(item: PartSettings, key: str, directory: Path) -> Part:
     kinds = [name for name in KINDS if getattr(item, name) is not None]
     if len(kinds) != 1:
         raise CaseError(
@@ -84,6 +90,11 @@ def _part(item: PartSettings, key: str) -> Part:
     for name in item.model_fields_set - {kind}:
         if name not in _ALLOWS[kind]:
             raise CaseError(f"{name!r} does not apply to {kind}", key=f"{key}.{name}", remedy="leave it out")
+    if item.file is not None:
+        return table_of(directory / item.file, f"{key}.file", MOST)
+    if item.repeat is not None:
+        assert item.of is not None
+        return Repeat(item.repeat, parts_of(item.of, f"{key}.of", directory))
     return _READERS[kind](item, key)
 
 
@@ -187,15 +198,9 @@ def _swing(item: PartSettings, key: str, name: str, frequency: float) -> Segment
     )  # fmt: skip
 
 
-def _repeat(item: PartSettings, key: str) -> Part:
-    assert item.of is not None
-    assert item.repeat is not None
-    return Repeat(item.repeat, parts_of(item.of, f"{key}.of"))
-
-
 _READERS: Final[Mapping[str, Callable[[PartSettings, str], Part]]] = {
     "hold": _hold, "rest": _rest, "ramp": _ramp, "cycle": _cycle, "pulse": _pulse, "sine": _sine,
-    "impedance": _impedance, "repeat": _repeat,
+    "impedance": _impedance,
 }  # fmt: skip
 
 

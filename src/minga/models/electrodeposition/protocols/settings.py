@@ -10,7 +10,7 @@ from minga.models.electrodeposition.quantities import quantity
 
 __all__ = ["KINDS", "FrequencySettings", "PartSettings", "UntilSettings"]
 
-KINDS: Final = ("hold", "rest", "ramp", "cycle", "pulse", "sine", "impedance", "repeat")
+KINDS: Final = ("hold", "rest", "ramp", "cycle", "pulse", "sine", "impedance", "repeat", "file")
 """Kinds of parts of a program."""
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
@@ -88,6 +88,13 @@ class PartSettings(BaseModel):
     repeat: Annotated[int | None, Field(ge=1, le=1_000_000, description="number of repetitions of the parts `of`")] = (
         None
     )
+    file: Annotated[
+        str | None,
+        Field(
+            description="CSV file with the columns time (s) and current (A/m2) or voltage (V), linear between rows: "
+            'file = "profile.csv"'
+        ),
+    ] = None
     of: Annotated[
         tuple[PartSettings, ...] | None,
         Field(min_length=1, description="of repeat: the repeated parts; of pulse, did you mean off?"),
