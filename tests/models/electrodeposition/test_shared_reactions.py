@@ -140,7 +140,9 @@ def test_frumkins_correction_leaves_equilibrium_alone() -> None:
 @pytest.mark.parametrize("resistance", [1e-4, 1e-2, 1.0])
 def test_a_film_takes_its_ohmic_drop(resistance: float) -> None:
     """The current is that of a metal without a film at the potential that the film leaves."""
-    seen = steady(STEPS, -0.15, film=resistance)["current"]
+    found = steady(STEPS, -0.15, film=resistance)
+    seen = found["current"]
+    assert found["current_cathode"] == pytest.approx(seen, rel=1e-4)
     bare = steady(STEPS, -0.15 + seen * resistance)["current"]
     assert seen == pytest.approx(bare, rel=1e-4)
 
@@ -252,3 +254,14 @@ def test_currents_of_a_cycle_add_up_with_a_film() -> None:
     parts = seen["charge_of_Cu2"] + seen["charge_of_Cu1"]
     assert parts == pytest.approx(seen["charge"], rel=1e-12)
     assert abs(seen["charge_imbalance"]) < 1e-5
+
+
+@pytest.mark.slow
+def test_a_film_on_the_anode() -> None:
+    seen = run(
+        (16,), current=20.0, cathode={"Cu": {"exchange": 30.0}}, anode={"Cu": {"exchange": 30.0}, "film": 0.01},
+        time={"end": "0.2 s", "every": "0.1 s", "first": "1 ms"},
+    ).observables  # fmt: skip
+    assert seen["current"] == pytest.approx(20.0, rel=1e-6)
+    assert seen["current_cathode"] == pytest.approx(20.0, rel=1e-6)
+    assert seen["voltage"] > 0.2

@@ -13,6 +13,7 @@ from minga.lang.cell import CellReader, Reduced
 from minga.lang.expr import Node, as_node, where
 from minga.models.electrodeposition.disturbances import largest_velocity
 from minga.models.electrodeposition.faces import displacement, face_values, has_metal, moving, species_flux
+from minga.models.electrodeposition.film import behind
 from minga.models.electrodeposition.groups import limiting_current
 from minga.models.electrodeposition.iteration import Iteration
 from minga.models.electrodeposition.lengths import Lengths
@@ -106,7 +107,7 @@ def _currents(
     return program.apply(
         currents(problem, lengths, axis), state.kind, phi.now, phi.previous, phi.next,
         [c.now for c in state.concentration], [v.previous for v in state.velocity], [v.next for v in state.velocity],
-        iteration.poisson.carried[axis], lengths.fields,
+        iteration.poisson.carried[axis], lengths.fields, list(iteration.transport.film[axis]),
         region=region, voltage=state.voltage, voltage1=iteration.voltages[0], voltage2=iteration.voltages[1],
         at_cathode=iteration.drive["at_cathode"], at_anode=iteration.drive["at_anode"],
         rate=formula.rate, h0=formula.now, h1=formula.before, ratio=formula.ratio,
@@ -124,8 +125,8 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
     @kernel
     def currents_through_faces(
         kind: CellReader, phi: CellReader, before: CellReader, earlier: CellReader, c: Readers, velocity: Readers,
-        previous: Readers, result: CellReader, widths: Readers, *, voltage: Node, voltage1: Node, voltage2: Node,
-        at_cathode: Node, at_anode: Node, rate: Node, h0: Node, h1: Node, ratio: Node,
+        previous: Readers, result: CellReader, widths: Readers, film: Readers, *, voltage: Node, voltage1: Node,
+        voltage2: Node, at_cathode: Node, at_anode: Node, rate: Node, h0: Node, h1: Node, ratio: Node,
     ) -> dict[str, Reduced]:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
         face = face_values(problem, lengths, axis, kind, phi, widths, drive)
@@ -135,7 +136,7 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         v = moving(velocity, previous, axis, ratio)
         total = -displacement(problem, face) * change
         for number, species in enumerate(problem.species):
-            item = species_flux(problem, face, number, c, v, drive)
+            item = species_flux(problem, behind(face, film), number, c, v, drive)
             total = total + (problem.constants.faraday * species.charge) * item.amount
         result[here] = total
         if face.above is None or face.below is None or face.cathode is None:
