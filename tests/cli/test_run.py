@@ -109,6 +109,7 @@ def test_the_resolved_case_repeats_the_run(tmp_path: Path) -> None:
     assert table["run"] == {
         "steps": 7, "ranks": 1, "threads": 1, "overlap": "auto", "halo_depth": "auto", "layout": "auto",
         "mapping": "auto", "balance": "auto", "device": "cpu", "poll": "auto", "watch": 8.0, "on_loss": "stop",
+        "paint": False,
     }  # fmt: skip
     said = {"every": 5, "fields": ["cell"], "pictures": 0, "report": False, "trace": False}
     assert table["output"].items() >= (said | {"codec": "none", "buffers": 3, "policy": "block"}).items()

@@ -238,8 +238,8 @@ def test_as_a_person_sees_it(in_tmp_path: Path) -> None:
         "minga: unknown key 'run.stepz'",
         "  at: --set run.stepz=3",
         (
-            "  fix: remove or rename it; [run] has balance, device, halo_depth, layout, machine, mapping, on_loss, "
-            "overlap, poll, ranks, steps, threads, topology, until, wall_time, watch, weights"
+            "  fix: remove or rename it; [run] has balance, device, edits, halo_depth, layout, machine, mapping, "
+            "on_loss, overlap, paint, poll, ranks, steps, threads, topology, until, wall_time, watch, weights"
         ),
         "  hint: did you mean 'steps'?",
     ]

@@ -153,7 +153,7 @@ def test_all_cells_of_a_block_draw_alike(boundary: str) -> None:
     [
         (mg.block_table(CRITTERS), {"shape": (8, 9)}, "use 10 cells along axis 1"),
         (mg.block_table(CRITTERS), {"shape": (8,)}, "is for 2 dimensions"),
-        (mg.block_table(CRITTERS), {"boundary": [{"shift": 2}, "periodic"]}, "shifted torus"),
+        (mg.block_table(CRITTERS), {"boundary": [{"shift": 2}, "periodic"]}, "shifted or twisted torus"),
         (mg.block_table(CRITTERS), {"update": "coloured"}, "an update of its own"),
         (turn, {"init": [[3]]}, "states are 0 .. 2"),
         (mg.block_rule(lambda block: list(block)[:3]), {}, "returns 3 cells"),

@@ -36,6 +36,8 @@ RADII: Final = {"Zn": (5.0, 0.0), "Cu": (6.0, 0.0), "SO4": (5.0, -0.04)}
 """Radius r in angstrom and coefficient b in l/mol of the activity coefficient of an ion (phreeqc.dat)."""
 DEBYE: Final = (0.509, 0.328)
 """A in (l/mol)**0.5 and B in (l/mol)**0.5 / angstrom, water at 25 C."""
+LN_10: Final = 2.302585092994046
+"""Natural logarithm of 10."""
 PAIR: Final = 4.45e-10
 """Diffusivity of a pair, m2/s: that of MgSO4 in phreeqc.dat, which has none for zinc and copper."""
 MOST: Final = 497.0
@@ -153,4 +155,4 @@ def _activity(name: str, strength: float) -> tuple[float, float]:
     root = math.sqrt(strength)
     wide = 1.0 + b * radius * root
     slope = -2.0 * a * root / (wide * wide) + linear * strength
-    return -4.0 * a * root / wide + linear * strength, math.log(10.0) * slope
+    return -4.0 * a * root / wide + linear * strength, LN_10 * slope
