@@ -295,6 +295,13 @@ def test_all_wrong_positions_are_listed_at_once(tmp_path: Path) -> None:
     assert "sea.toml" in text
 
 
+def test_velocities_that_cannot_be_are_refused_before_the_start(tmp_path: Path) -> None:
+    found = case(tmp_path, fletcher={"record": ["vz", "p"]}, **BOAT)
+    assert found.survey.quantities == ("vz", "p")
+    with pytest.raises(CaseError, match="anisotropic"):
+        case(tmp_path, fletcher={"record": ["vz"], "medium": {"vp": 2000.0, "epsilon": 0.2, "delta": 0.1}}, **BOAT)
+
+
 def test_many_points_are_judged_as_each_is() -> None:
     faces = faces_of(Faces(Sponge(3), z=(Free(), Sponge(3)), x=(Sponge(3), Free())), 2)
     domain = domain_of((20, 30), (10.0, 5.0), faces)

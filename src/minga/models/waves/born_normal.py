@@ -52,7 +52,7 @@ def shot_normal(
     table = run.table(len(checked_data(shot)))
     forward = tangent(run.stepping.step, [*fields.values()])
     reverse = adjoint(forward.step, [forward.of[item] for item in fields.values()])
-    seed = table.injection({own: reverse.of[forward.of[own]] for own in run.sensors.taps})
+    seed = table.injection({own: reverse.of[forward.of[own]] for own in run.sensors.fields})
     changes: list[Floats] = []
 
     def keep(engine: Engine) -> None:

@@ -23,7 +23,7 @@ from minga.models.waves.receivers import Receivers, record_samples
 from minga.models.waves.source import PointSource, Source
 from minga.models.waves.stability import LIMITS, Extremes
 from minga.models.waves.stepping import stepping_of
-from minga.models.waves.velocity import check_quantities, record_velocities
+from minga.models.waves.velocity import record_velocities
 from minga.models.waves.waves import Waves
 from minga.space.field import Register
 
@@ -121,7 +121,7 @@ def fletcher(
     waves.watch(stepping.step, chosen)
     observe = Program("observe")
     observables: dict[str, Any] = {"largest": observe.apply(_LARGEST, waves.fields[0])}
-    check_quantities(record, waves)
+    waves.check_quantities(record)
     step, integrated = stepping.step, dict[Register, float]()
     if receivers is not None and len(receivers.positions):
         placed = receivers.placed(waves.domain) if "p" in record else []

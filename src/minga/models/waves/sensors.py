@@ -1,4 +1,7 @@
-"""Sensors: quantities at receivers, each the mean of some fields with a sign, and the transpose of their recording."""
+"""Sensors: quantities at receivers, and the transpose of their recording.
+
+A quantity is the mean of some fields with a sign, or the sum over all steps before of what taps make of a field.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from minga.models.waves.point_table import PointTable
 from minga.models.waves.receivers import Taps
 from minga.space.field import Field
 
-__all__ = ["Recorded", "SensorTable", "Sensors"]
+__all__ = ["Recorded", "SensorTable", "Sensors", "Summed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,86 @@ class Recorded:
     fields: tuple[Field, ...]
     divisor: float = 1.0
 
+    def mean(self, values: Mapping[Field, Floats]) -> Floats:
+        """Return the quantity from the values of fields.
+
+        Parameters
+        ----------
+        values
+            Values of each field, f8 of the same shape.
+
+        Returns
+        -------
+        ndarray
+            The quantity, f8 of this shape.
+        """
+        total = values[self.fields[0]]
+        for field in self.fields[1:]:
+            total = total + values[field]
+        return total / self.divisor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Summed:
+    """A recorded quantity: the sum of samples of a field at all steps before, times a factor.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    field
+        The field.
+    taps
+        What represents the points.
+    factor
+        The factor.
+    """
+
+    name: str
+    field: Field
+    taps: Taps
+    factor: float
+
+    def summed(self, samples: Floats, every: int) -> Floats:
+        """Return the rows of a table from samples at each position.
+
+        Parameters
+        ----------
+        samples
+            Samples, f8 of shape (positions, points).
+        every
+            Positions from one row to the next.
+
+        Returns
+        -------
+        ndarray
+            Rows, f8 of shape (rows, points).
+        """
+        total = np.zeros_like(samples)
+        np.add.accumulate(samples[:-1] * self.factor, axis=0, out=total[1:])
+        return total[::every]
+
+    def spread(self, amounts: Floats, every: int) -> Floats:
+        """Return amounts at each position from those of the rows of a table: the transpose of `summed`.
+
+        Parameters
+        ----------
+        amounts
+            Amounts, f8 of shape (rows, points).
+        every
+            Positions from one row to the next.
+
+        Returns
+        -------
+        ndarray
+            Amounts, f8 of shape (positions, points).
+        """
+        total = np.zeros(((len(amounts) - 1) * every + 1, amounts.shape[1]))
+        total[::every] = amounts
+        total[:-1] = np.add.accumulate(total[:0:-1], axis=0)[::-1]
+        total[-1] = 0.0
+        return total * self.factor
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sensors:
@@ -47,16 +130,22 @@ class Sensors:
     quantities
         The quantities.
     taps
-        For each field in them, the cells that represent the points.
+        For each field of those that are no sums over steps, the cells that represent the points.
     """
 
-    quantities: tuple[Recorded, ...]
+    quantities: tuple[Recorded | Summed, ...]
     taps: Mapping[Field, Taps]
 
     @property
     def count(self) -> int:
         """Number of points."""
         return int(next(iter(self.taps.values())).weights.shape[1])
+
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Fields that are sampled."""
+        sums = (quantity.field for quantity in self.quantities if isinstance(quantity, Summed))
+        return tuple(dict.fromkeys((*self.taps, *sums)))
 
     def sample(self, engine: Engine) -> Floats:
         """Return all samples, quantity after quantity; collective, equal on all ranks. Halos must be valid.
@@ -88,34 +177,15 @@ class Sensors:
         """
         found = []
         for quantity in self.quantities:
-            total = values[quantity.fields[0]]
-            for field in quantity.fields[1:]:
-                total = total + values[field]
-            found.append(total / quantity.divisor)
+            assert isinstance(quantity, Recorded)  # sums need the samples of all steps
+            found.append(quantity.mean(values))
         return np.concatenate(found, axis=-1)
-
-    def parted(self, amounts: Floats) -> dict[Field, Floats]:
-        """Return amounts at the points for each field: the transpose of `joined`.
-
-        Parameters
-        ----------
-        amounts
-            Amounts, f8, whose last axis are the traces.
-
-        Returns
-        -------
-        dict
-            For each field an array whose last axis are the points.
-        """
-        found: dict[Field, Floats] = {}
-        for quantity, part in zip(self.quantities, np.split(amounts, len(self.quantities), axis=-1), strict=True):
-            share = part / quantity.divisor
-            found |= {field: found[field] + share if field in found else share for field in quantity.fields}
-        return found
 
 
 class SensorTable:
-    """A table of the samples of sensors, a row for each: one `PointTable` for each field.
+    """A table of the samples of sensors, a row for each.
+
+    There is one `PointTable` for each field, and one with all positions for each sum over steps.
 
     Parameters
     ----------
@@ -130,17 +200,24 @@ class SensorTable:
     """
 
     def __init__(self, sensors: Sensors, rows: int, every: int, *, blocks: bool = True) -> None:
-        self.sensors = sensors
+        self.sensors, self.every = sensors, every
+        self.steps = (rows - 1) * every
+        """Position of the last row."""
         self.tables = {field: PointTable(taps, rows, every, blocks=blocks) for field, taps in sensors.taps.items()}
+        self.sums = {
+            quantity.name: (quantity, PointTable(quantity.taps, self.steps + 1, 1, blocks=blocks))
+            for quantity in sensors.quantities
+            if isinstance(quantity, Summed)
+        }
 
     @property
-    def steps(self) -> int:
-        """Position of the last row."""
-        return next(iter(self.tables.values())).steps
+    def _all(self) -> list[tuple[Field, PointTable]]:
+        """All tables, each with the field that it samples."""
+        return [*self.tables.items(), *((quantity.field, table) for quantity, table in self.sums.values())]
 
     def rewind(self) -> None:
         """Make an empty table, and let its Programs begin again."""
-        for table in self.tables.values():
+        for _, table in self._all:
             table.rewind()
 
     def sampling(self, of: Mapping[Field, Field] | None = None) -> Program:
@@ -152,7 +229,7 @@ class SensorTable:
             Fields that stand in for those of the waves; None: these themselves.
         """
         program = Program("sample")
-        for own, table in self.tables.items():
+        for own, table in self._all:
             field = own if of is None else of[own]
             if table.taps.reach:
                 program.refresh(field, table.taps.reach)
@@ -168,7 +245,7 @@ class SensorTable:
             Fields that stand in for those of the waves.
         """
         program = Program("inject")
-        for own, table in self.tables.items():
+        for own, table in self._all:
             program.call(table.injection(of[own]), reads=(of[own],), writes=(of[own],))
         return program
 
@@ -185,9 +262,16 @@ class SensorTable:
         RunError
             If a sample is not finite.
         """
-        for table in self.tables.values():
+        for _, table in self._all:
             table.combine(comm)
-        traces = self.sensors.joined({field: table.values for field, table in self.tables.items()})
+        values = {field: table.values for field, table in self.tables.items()}
+        found = [
+            quantity.mean(values)
+            if isinstance(quantity, Recorded)
+            else quantity.summed(self.sums[quantity.name][1].values, self.every)
+            for quantity in self.sensors.quantities
+        ]
+        traces = np.concatenate(found, axis=-1)
         wrong = np.flatnonzero(~np.isfinite(traces).all(axis=1))
         if len(wrong):
             raise RunError(
@@ -204,5 +288,12 @@ class SensorTable:
         amounts
             Amounts, f8 of shape (rows, traces).
         """
-        for field, values in self.sensors.parted(amounts).items():
-            self.tables[field].values[...] = values
+        quantities = self.sensors.quantities
+        for _, table in self._all:
+            table.values[...] = 0.0
+        for quantity, part in zip(quantities, np.split(amounts, len(quantities), axis=-1), strict=True):
+            if isinstance(quantity, Summed):
+                self.sums[quantity.name][1].values[...] += quantity.spread(part, self.every)
+            else:
+                for field in quantity.fields:
+                    self.tables[field].values[...] += part / quantity.divisor

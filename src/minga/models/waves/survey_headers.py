@@ -52,7 +52,7 @@ def headers_of(survey: Survey, number: int) -> dict[str, Any]:
         "elevation_scale": -_CENTIMETRES, "offset": np.rint(signed).astype("i4"), "delay": round(survey.delay * 1e3),
         **_numbers(survey, number),
     }  # fmt: skip
-    if not survey.elastic:
+    if not _has_quantities(survey):
         return found
     count, times = len(shot.receivers.positions), len(shot.record)
     repeated = {name: np.tile(each, times) if np.shape(each) == (count,) else each for name, each in found.items()}
@@ -60,8 +60,8 @@ def headers_of(survey: Survey, number: int) -> dict[str, Any]:
 
 
 def about_quantities(survey: Survey) -> list[str]:
-    """Return lines about what the traces of an elastic survey are; none for acoustic waves."""
-    if not survey.elastic:
+    """Return lines about what the traces are; none for the pressure of acoustic waves."""
+    if not _has_quantities(survey):
         return []
     late = [name for name in survey.quantities if name.startswith("v")]
     half = f"VELOCITIES ARE THOSE HALF A STEP, {500 * survey.dt:g} MS, BEFORE THE TIME"
@@ -71,6 +71,11 @@ def about_quantities(survey: Survey) -> list[str]:
         "Z POINTS DOWN: VZ IS POSITIVE WHERE THE GROUND SINKS",
         *([half] if late else []),
     ]
+
+
+def _has_quantities(survey: Survey) -> bool:
+    """Return True if traces are of more than the pressure of acoustic waves."""
+    return survey.elastic or survey.quantities != ("p",)
 
 
 def _numbers(survey: Survey, number: int) -> dict[str, int]:

@@ -158,8 +158,15 @@ def _checks(survey: Survey, shot: Shot, domain: Domain) -> Iterator[tuple[Sequen
             yield (math.nan,) * len(point), partial(source.placed, domain)
         else:
             yield point, partial(place, point, domain, source.interpolation, "source")
-    for point in shot.receivers.positions:
-        yield point, partial(find, point, domain, shot.receivers.interpolation, "receiver")
+    interpolation = shot.receivers.interpolation
+    if survey.elastic or "p" in shot.record:
+        for point in shot.receivers.positions:
+            yield point, partial(find, point, domain, interpolation, "receiver")
+        return
+    across = [domain.axes.index(name[1]) for name in shot.record if name[1:] and name[1] in domain.axes]
+    for point in shot.receivers.positions:  # the derivative across a free surface is not 0 on it
+        for axis in across:
+            yield (math.nan,) * len(point), partial(place, point, domain, interpolation, "receiver", axis)
 
 
 def _check_shot(survey: Survey, number: int) -> None:
@@ -167,7 +174,8 @@ def _check_shot(survey: Survey, number: int) -> None:
     waves, shot = survey.of(number)
     try:
         waves.stepping(shot.sources)
-        if any(waves.domain.periodic):  # near such ends points have too few cells around them
+        velocities = not survey.elastic and survey.quantities != ("p",)  # not in all media, nor at all points
+        if velocities or any(waves.domain.periodic):  # near such ends points have too few cells around them
             waves.sensors(shot.receivers, shot.record)
     except CaseError as error:
         error.key = f"shots[{number}]"

@@ -26,6 +26,7 @@ from minga.models.waves.source import PointSource
 from minga.models.waves.stability import LIMITS
 from minga.models.waves.survey_geometry import Point
 from minga.models.waves.survey_settings import SurveySettings
+from minga.models.waves.velocity import check_quantities as check_velocities
 from minga.models.waves.wavelets import Signal
 
 __all__ = ["SurveyWaves", "waves_of"]
@@ -109,15 +110,17 @@ def _acoustic(
     settings: FletcherSettings, said: SurveySettings, shape: Sequence[int] | None, directory: Path
 ) -> SurveyWaves:
     """Return acoustic waves."""
-    if settings.record != ("p",):
-        raise CaseError("an acoustic survey records p", key="fletcher.record", remedy="leave it out")
     for name in ("force", "moment"):
         if getattr(said, name) is not None:
             raise CaseError(
                 f"a {name} is a source of elastic waves", key=f"survey.{name}", remedy='leave it out, or use "elastic"'
             )
     found = find_medium(settings, shape, directory)
-    found.medium.check(found.shape)
+    medium = found.medium
+    medium.check(found.shape)
+    check_velocities(
+        settings.record, axes_of(len(found.shape)), isotropic=medium.isotropic, has_density=medium.has_density
+    )
     boundary = boundary_of(settings.boundary)
     sigma = math.inf if settings.sigma == "infinite" else float(settings.sigma)
     faces = faces_of(boundary, len(found.shape))
@@ -136,7 +139,8 @@ def _acoustic(
         return [*notes_of(extremes, limit, found.spacing, dt, sources), *more]
 
     return SurveyWaves(
-        "fletcher", found.medium, found.shape, found.spacing, boundary, limit, extremes.slowest_p, ("p",),
+        "fletcher", found.medium, found.shape, found.spacing, boundary, limit, extremes.slowest_p,
+        settings.record,
         {"order": settings.order, "time_order": settings.time_order, "form": settings.form, "sigma": sigma,
          "dtype": settings.dtype, "attenuation": attenuation},
         lambda point, wavelet: PointSource(point, wavelet, injection=said.injection), notes,

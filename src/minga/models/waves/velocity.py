@@ -12,28 +12,33 @@ from typing import TYPE_CHECKING
 
 from minga.engine.program import Program
 from minga.errors import CaseError
-from minga.models.waves.interpolation import place
-from minga.models.waves.receivers import Receivers, record_samples
+from minga.models.waves.interpolation import Placed, place
+from minga.models.waves.receivers import Receivers, Taps, record_samples
+from minga.models.waves.sensors import Summed
 from minga.space.box import Box
 from minga.space.field import Register
 
 if TYPE_CHECKING:
     from minga.models.waves.waves import Waves
 
-__all__ = ["check_quantities", "record_velocities"]
+__all__ = ["check_quantities", "record_velocities", "summed_velocity"]
 
 
-def check_quantities(record: Sequence[str], waves: Waves) -> None:
+def check_quantities(record: Sequence[str], axes: str, *, isotropic: bool, has_density: bool) -> None:
     """Raise CaseError unless receivers can record some quantities.
 
     Parameters
     ----------
     record
         "p", or velocities: "vz", "vy", "vx".
-    waves
-        The waves.
+    axes
+        Names of the axes.
+    isotropic
+        True if the medium is isotropic.
+    has_density
+        True if its density varies.
     """
-    known = ("p", *(f"v{axis}" for axis in waves.domain.axes))
+    known = ("p", *(f"v{axis}" for axis in axes))
     if (
         isinstance(record, str)
         or not isinstance(record, Sequence)
@@ -47,13 +52,13 @@ def check_quantities(record: Sequence[str], waves: Waves) -> None:
         )
     if all(name == "p" for name in record):
         return
-    if waves.equations.kind != "isotropic":
+    if not isotropic:
         raise CaseError(
             "particle velocities in an anisotropic medium",
             key="fletcher.record",
             remedy='record "p" there, or choose an isotropic medium or the model "elastic"',
         )
-    if waves.equations.staggered is not None:
+    if has_density:
         raise CaseError(
             "particle velocities where the density varies",
             key="fletcher.record",
@@ -78,16 +83,35 @@ def record_velocities(
         The velocities: "vz", "vy", "vx".
     """
     found: dict[str, tuple[Register, ...]] = {}
-    origin = (0,) * waves.grid.ndim
-    rho = float(waves.sampler.values("rho", Box(origin, (1,) * waves.grid.ndim))[origin])  # the same in all cells
     for name in names:
-        axis = waves.domain.axes.index(name[1])
-        placed = [
-            place(point, waves.domain, receivers.interpolation, "receiver", axis) for point in receivers.positions
-        ]
+        placed, factor = _slopes(waves, receivers, name)
         slopes = record_samples(step, waves.fields[0], placed, f"slope.{name}")
         found[name] = tuple(Register(f"receivers.{name}.{number}") for number in range(len(slopes)))
-        factor = -waves.dt / (rho * waves.spacing[axis])
         for velocity, slope in zip(found[name], slopes, strict=True):
             step.let(velocity, velocity + slope * factor)
     return found
+
+
+def summed_velocity(waves: Waves, receivers: Receivers, name: str) -> Summed:
+    """Return a velocity at receivers as a sum over steps, with the bits of the registers of `record_velocities`.
+
+    Parameters
+    ----------
+    waves
+        The waves.
+    receivers
+        The receivers.
+    name
+        The velocity: "vz", "vy" or "vx".
+    """
+    placed, factor = _slopes(waves, receivers, name)
+    return Summed(name, waves.fields[0], Taps.of(placed), factor)
+
+
+def _slopes(waves: Waves, receivers: Receivers, name: str) -> tuple[list[Placed], float]:
+    """Return the cells and weights of the derivatives of p at receivers, and the change of v by them in a step."""
+    origin = (0,) * waves.grid.ndim
+    rho = float(waves.sampler.values("rho", Box(origin, (1,) * waves.grid.ndim))[origin])  # the same in all cells
+    axis = waves.domain.axes.index(name[1])
+    placed = [place(point, waves.domain, receivers.interpolation, "receiver", axis) for point in receivers.positions]
+    return placed, -waves.dt / (rho * waves.spacing[axis])

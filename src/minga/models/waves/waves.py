@@ -29,6 +29,7 @@ from minga.models.waves.sensors import Recorded, Sensors
 from minga.models.waves.source import PlaneSource, PointSource, Source
 from minga.models.waves.stability import Extremes
 from minga.models.waves.stepping import Stepping, lowest_peak, stepping_of
+from minga.models.waves.velocity import check_quantities, summed_velocity
 from minga.models.waves.watchdog import record_watch
 from minga.space.box import Box
 from minga.space.field import Field
@@ -240,6 +241,20 @@ class Waves:
                 )
         return stepping_of(self, sources)
 
+    def check_quantities(self, record: Sequence[str]) -> None:
+        """Raise CaseError unless receivers can record some quantities.
+
+        Parameters
+        ----------
+        record
+            "p", or velocities: "vz", "vy", "vx".
+        """
+        equations = self.equations
+        check_quantities(
+            record, self.domain.axes, isotropic=equations.kind == "isotropic",
+            has_density=equations.staggered is not None,
+        )  # fmt: skip
+
     def sensors(self, receivers: Receivers, record: Sequence[str] = ("p",)) -> Sensors:
         """Return what receivers record.
 
@@ -248,7 +263,7 @@ class Waves:
         receivers
             The receivers.
         record
-            Quantities: ("p",).
+            Quantities: "p", and in isotropic media of constant density the particle velocities "vz", "vy", "vx".
 
         Returns
         -------
@@ -260,14 +275,12 @@ class Waves:
         CaseError
             If a receiver lies outside the model, or another quantity is named.
         """
-        if tuple(record) != ("p",):
-            raise CaseError(
-                f"receivers record {record!r}",
-                key="record",
-                remedy='give ("p",); velocities and stresses are those of elastic waves',
-            )
+        self.check_quantities(record)
         p = self.fields[0]
-        return Sensors((Recorded("p", (p,)),), {p: receivers.taps(self.domain)})
+        quantities = tuple(
+            Recorded("p", (p,)) if name == "p" else summed_velocity(self, receivers, name) for name in record
+        )
+        return Sensors(quantities, {p: receivers.taps(self.domain)} if "p" in record else {})
 
     def record_kernel(self, step: Program) -> None:
         """Record the computation of the next waves in the previous slots; a step must then rotate `fields`.
