@@ -192,8 +192,8 @@ def test_wrong_attenuation_is_refused() -> None:
     with pytest.raises(CaseError, match="band"):
         Attenuation(30.0, band=(50.0, 5.0))
     options: Any = {"medium": Medium(2000.0), "dt": 6e-4, "attenuation": Attenuation(30.0)}
-    with pytest.raises(CaseError, match="matched layers"):
-        prepare(SHAPE, 10.0, boundary=Cpml(4), **options)
+    with pytest.raises(CaseError, match="experimental matched layers"):
+        prepare(SHAPE, 10.0, boundary=Cpml(4, experimental=True), **options)
     with pytest.raises(CaseError, match="fourth order"):
         prepare(SHAPE, 10.0, boundary=Sponge(4), time_order=4, **options)
     legacy = [PointSource((33.0, 52.0), Ricker(25.0), injection="legacy")]

@@ -23,7 +23,7 @@ from minga.models.waves.boundary import Cpml, Face, depth, kinds
 from minga.models.waves.kernels import Equations, Z
 from minga.space.boundary import fixed
 from minga.space.box import Box
-from minga.space.field import Field
+from minga.space.field import Field, Slot
 from minga.space.grid import Grid
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ def depths(pair: tuple[Face, Face], length: int) -> tuple[NDArray[np.int64], NDA
     return depth(index, length, pair[0].cells, 0), depth(index, length, 0, pair[1].cells)
 
 
-def record_matching(step: Program, waves: Waves, frequency: float) -> tuple[tuple[Field, ...], Profiles]:
-    """Record the contributions of the memory variables to the next waves, which a step has put in previous slots.
+def record_matching(
+    step: Program, waves: Waves, frequency: float, targets: Sequence[Field | Slot]
+) -> tuple[tuple[Field, ...], Profiles]:
+    """Record the contributions of the memory variables to the next waves.
 
     Parameters
     ----------
@@ -53,6 +55,8 @@ def record_matching(step: Program, waves: Waves, frequency: float) -> tuple[tupl
         Fields and coefficients of the model.
     frequency
         Frequency of the sources, Hz, used by layers that do not name one.
+    targets
+        What the contributions are added to: the next waves, or increments with the same scale.
 
     Returns
     -------
@@ -90,9 +94,8 @@ def record_matching(step: Program, waves: Waves, frequency: float) -> tuple[tupl
             psi, zeta, correct = kernels
             step.apply(psi, seen, first, a, b)
             step.apply(zeta, seen, first, second, a, b)
-            after = [f.previous for f in waves.fields]
             medium = [list(waves.medium)] if waves.medium else []
-            step.apply(correct, first, second, after, *medium, region=box)
+            step.apply(correct, first, second, list(targets), *medium, region=box)
     return tuple(memories), profiles
 
 

@@ -25,7 +25,7 @@ from minga.models.waves.boundary import Cpml, kinds
 from minga.models.waves.kernels import Equations, product, times, total_of
 from minga.space.boundary import fixed
 from minga.space.box import Box
-from minga.space.field import Field
+from minga.space.field import Field, Slot
 
 if TYPE_CHECKING:
     from minga.models.waves.waves import Waves
@@ -46,8 +46,10 @@ class _Layer:
     profiles: tuple[Field, Field]
 
 
-def record_tilted_matching(step: Program, waves: Waves, frequency: float) -> tuple[tuple[Field, ...], Profiles]:
-    """Record the contributions of the memory variables to the next waves, which a step has put in previous slots.
+def record_tilted_matching(
+    step: Program, waves: Waves, frequency: float, targets: Sequence[Field | Slot]
+) -> tuple[tuple[Field, ...], Profiles]:
+    """Record the contributions of the memory variables to the next waves.
 
     Parameters
     ----------
@@ -57,6 +59,8 @@ def record_tilted_matching(step: Program, waves: Waves, frequency: float) -> tup
         Fields and coefficients of the model.
     frequency
         Frequency of the sources, Hz, used by layers that do not name one.
+    targets
+        What the contributions are added to: the next waves, or increments with the same scale.
 
     Returns
     -------
@@ -77,12 +81,11 @@ def record_tilted_matching(step: Program, waves: Waves, frequency: float) -> tup
                     both = layer.box.intersect(other.box)
                     kernel = _chi_of_psi(equations, layer.axis)
                     step.apply(kernel, list(other.psi), list(chi), layer.profiles[0], region=both)
-    after = [field.previous for field in waves.fields]
     medium = [list(waves.medium)] if waves.medium else []
     for layer in layers:
         rest = [*layer.zeta, *(field for chi in layer.chi.values() for field in chi)]
         kernel = _correct(equations, layer.axis, tuple(layer.chi))
-        step.apply(kernel, list(layer.psi), rest, after, *medium, region=layer.box)
+        step.apply(kernel, list(layer.psi), rest, list(targets), *medium, region=layer.box)
     memories = [field for layer in layers for field in (*layer.psi, *layer.zeta)]
     memories += [field for layer in layers for chi in layer.chi.values() for field in chi]
     return tuple(memories), profiles

@@ -10,6 +10,7 @@ there were no layer; each layer then adds what its memory variables contribute, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from minga.engine.program import Program
@@ -20,7 +21,7 @@ from minga.models.waves.boundary import Cpml
 from minga.models.waves.density import Staggered
 from minga.models.waves.kernels import Equations
 from minga.space.boundary import fixed
-from minga.space.field import Field
+from minga.space.field import Field, Slot
 
 if TYPE_CHECKING:
     from minga.models.waves.waves import Waves
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["record_flux_layers"]
 
 
-def record_flux_layers(step: Program, waves: Waves, frequency: float) -> tuple[tuple[Field, ...], Profiles]:
-    """Record the contributions of matched layers to the next waves, which a step has put in previous slots.
+def record_flux_layers(
+    step: Program, waves: Waves, frequency: float, targets: Sequence[Field | Slot]
+) -> tuple[tuple[Field, ...], Profiles]:
+    """Record the contributions of matched layers to the next waves.
 
     Parameters
     ----------
@@ -39,6 +42,8 @@ def record_flux_layers(step: Program, waves: Waves, frequency: float) -> tuple[t
         Fields and coefficients of the model, whose density varies.
     frequency
         Frequency of the sources, Hz, used by layers that do not name one.
+    targets
+        What the contributions are added to: the next waves, or increments with the same scale.
 
     Returns
     -------
@@ -48,7 +53,7 @@ def record_flux_layers(step: Program, waves: Waves, frequency: float) -> tuple[t
     equations, grid = waves.equations, waves.grid
     staggered = equations.staggered
     assert staggered is not None
-    (p,), rho = waves.fields, waves.medium[equations.stored.index("rho")]
+    (p,), (target,), rho = waves.fields, targets, waves.medium[equations.stored.index("rho")]
     memories: list[Field] = []
     profiles: Profiles = {}
     for axis, pair in enumerate(waves.faces):
@@ -71,7 +76,7 @@ def record_flux_layers(step: Program, waves: Waves, frequency: float) -> tuple[t
             profiles |= own
             step.apply(kernels[0], p, psi, half_a, half_b)
             step.apply(kernels[1], p, psi, zeta, rho, a, b)
-            step.apply(correct, psi, zeta, p.previous, list(waves.medium), region=box)
+            step.apply(correct, psi, zeta, target, list(waves.medium), region=box)
     return tuple(memories), profiles
 
 

@@ -19,7 +19,7 @@ second order only. Wavelets should begin at 0, as waves do.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minga.engine.program import Program
@@ -37,7 +37,13 @@ if TYPE_CHECKING:
 __all__ = ["record_advance"]
 
 
-def record_advance(step: Program, waves: Waves, sources: Sequence[Source], damping: Sequence[Field] = ()) -> None:
+def record_advance(
+    step: Program,
+    waves: Waves,
+    sources: Sequence[Source],
+    damping: Sequence[Field] = (),
+    layers: Callable[[Sequence[Field | Slot]], None] | None = None,
+) -> None:
     """Record the computation of the next waves, sources included, in the previous slots; a step must then rotate them.
 
     Parameters
@@ -50,6 +56,9 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source], dampi
         The sources.
     damping
         Profiles of a sponge in which the kernel of the step damps (`minga.models.waves.sponge`).
+    layers
+        Records what matched layers add to the next waves, or, with attenuation, to the increments that it relaxes;
+        None: nothing. Not with steps of fourth order in time.
 
     Raises
     ------
@@ -74,6 +83,8 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source], dampi
         for number, source in enumerate(sources):
             if source.injection == "physical":
                 _add(step, waves, source, following, number, source.wavelet.value(waves.dt))
+        if layers is not None:
+            layers(following)
         return
     if any(source.injection == "legacy" for source in sources):
         raise CaseError(
@@ -87,6 +98,8 @@ def record_advance(step: Program, waves: Waves, sources: Sequence[Source], dampi
     for number, source in enumerate(sources):
         _add(step, waves, source, increments, number, source.wavelet.value(waves.dt))
     if waves.relaxation is not None:
+        if layers is not None:
+            layers(increments)
         relax = relaxation_kernel(waves.relaxation.attenuation.halves(waves.dt), waves.relaxation.uniform)
         strength = [] if waves.strength is None else [waves.strength]
         step.apply(relax, now, following, increments, list(waves.memories), *strength)

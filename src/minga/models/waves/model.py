@@ -21,6 +21,7 @@ from minga.models.waves.medium import Medium
 from minga.models.waves.preparation import prepare
 from minga.models.waves.receivers import Receivers, record_samples
 from minga.models.waves.source import PointSource, Source
+from minga.models.waves.source_density import density_warnings
 from minga.models.waves.stability import LIMITS, Extremes
 from minga.models.waves.stepping import stepping_of
 from minga.models.waves.velocity import record_velocities
@@ -147,6 +148,7 @@ def fletcher(
         presentation=Presentation(dict.fromkeys((f.name for f in waves.fields), waves.style)),
         traces=None if receivers is None else _traces(receivers, waves, chosen, record),
         clock=Clock(dt=dt),
+        warnings=tuple(density_warnings(chosen, waves.sampler, waves.domain)) if medium.has_density else (),
         parameters={
             "dt": dt, "sigma": sigma, "order": order, "time_order": int(time_order), "form": form,
             "boundary": repr(waves.boundary), "inside": [list(waves.domain.inside.lo), list(waves.domain.inside.hi)],

@@ -184,11 +184,12 @@ def prepare(
 
 def _relaxation(attenuation: Attenuation, domain: Domain, faces: Pairs, time_order: int) -> Relaxation:
     """Return the attenuation on the grid; raise CaseError where it is not supported."""
-    if time_order != 2 or kinds(faces, Cpml):
+    experimental = any(face.experimental for face in kinds(faces, Cpml))
+    if time_order != 2 or experimental:
         raise CaseError(
-            "attenuation with matched layers (cpml), or with steps of fourth order in time",
+            f"attenuation with {'experimental matched layers' if experimental else 'steps of fourth order in time'}",
             key="fletcher.attenuation",
-            remedy='choose time_order = 2 and the boundary "sponge"',
+            remedy='choose the boundary "sponge"' if experimental else "choose time_order = 2",
         )
     return relaxation_of(attenuation, domain)
 

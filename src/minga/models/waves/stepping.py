@@ -22,7 +22,7 @@ from minga.models.waves.injection import record_advance
 from minga.models.waves.source import PointSource, Source
 from minga.models.waves.sponge import damps_in_kernel, record_damping, sponge_profiles
 from minga.space.box import Box
-from minga.space.field import STEP, Field
+from minga.space.field import STEP, Field, Slot
 
 if TYPE_CHECKING:
     from minga.models.waves.waves import Waves
@@ -69,11 +69,15 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     profiles: Mapping[Field, NDArray[np.float64]] = {}
     if fused := damps_in_kernel(waves, sources):
         profiles = sponge_profiles(waves.grid, waves.fields[0].dtype, waves.faces)[0]
-    record_advance(step, waves, sources, [*profiles])
-    if kinds(waves.faces, Cpml):
-        record = record_matching if waves.equations.staggered is None else record_flux_layers
-        matching = record_tilted_matching if waves.equations.kind == "tilted" else record
-        memories, profiles = matching(step, waves, lowest_peak(sources))
+
+    def layers(targets: Sequence[Field | Slot]) -> None:
+        nonlocal memories, profiles
+        if kinds(waves.faces, Cpml):
+            record = record_matching if waves.equations.staggered is None else record_flux_layers
+            matching = record_tilted_matching if waves.equations.kind == "tilted" else record
+            memories, profiles = matching(step, waves, lowest_peak(sources), targets)
+
+    record_advance(step, waves, sources, [*profiles], layers)
     step.rotate(*waves.fields)
     if kinds(waves.faces, Sponge) and not fused:
         profiles = {**profiles, **record_damping(step, waves.fields, waves.faces)}

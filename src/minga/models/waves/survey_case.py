@@ -13,14 +13,16 @@ import numpy as np
 from minga.case.files import find_file
 from minga.case.settings import GridSettings
 from minga.errors import CaseError
+from minga.models.waves.boundary import domain_of, faces_of
 from minga.models.waves.case import receivers_of, wavelet_of
 from minga.models.waves.elastic.settings import ElasticSettings
 from minga.models.waves.keys import keys_of
-from minga.models.waves.medium import Sampler
+from minga.models.waves.medium import Medium, Sampler
 from minga.models.waves.preflight import step_for, warnings_of
 from minga.models.waves.receivers import Receivers
 from minga.models.waves.settings import FletcherSettings, ReceiverSettings, WaveletSettings
 from minga.models.waves.shot import Shot
+from minga.models.waves.source_density import density_warnings
 from minga.models.waves.stability import check_step
 from minga.models.waves.survey import Survey
 from minga.models.waves.survey_field_data import read_geometry
@@ -96,6 +98,7 @@ def make_survey(
     )  # fmt: skip
     said_before = [*found.notes(dt, [shots[0].sources[0]]), *notes]
     _check_aliasing(said_before)
+    said_before += _amplitudes(survey, found)
     if found.slowest < _AIR:
         _check_air(survey, found)
     geometry = None if said.segy is None else find_file(said.segy.file, directory, "survey.segy.file")
@@ -187,6 +190,16 @@ def _check_aliasing(notes: Sequence[tuple[str, str]]) -> None:
     for text in warnings_of(notes):
         what, _, remedy = text.rpartition(": ")
         raise CaseError(what, key="survey.wavelet", remedy=remedy)
+
+
+def _amplitudes(survey: Survey, found: SurveyWaves) -> list[tuple[str, str]]:
+    """Return a note on the sources whose amplitudes a change of density falsifies."""
+    if not isinstance(found.medium, Medium) or not found.medium.has_density:
+        return []
+    domain = domain_of(found.shape, found.spacing, faces_of(found.boundary, len(found.shape)))
+    sampler = Sampler(found.medium, found.shape, domain.low)
+    texts = [text for shot in survey.shots for text in density_warnings(shot.sources, sampler, domain)]
+    return [("amplitudes", f"{len(texts)} of {len(survey.shots)} sources are affected: {texts[0]}")] if texts else []
 
 
 def _check_air(survey: Survey, found: SurveyWaves) -> None:
