@@ -90,8 +90,8 @@ def fletcher(
     extremes
         Result of `extremes_of` for this medium, if it was inspected before.
     attenuation
-        Attenuation with nearly constant Q (`minga.models.waves.attenuation`); None: none. Not with Cpml(), legacy
-        sources, or steps of fourth order in time.
+        Attenuation with nearly constant Q (`minga.models.waves.attenuation`); None: none. Not with
+        experimental matched layers, legacy sources, or steps of fourth order in time.
     record
         What receivers record: "p", and in isotropic media the particle velocities "vz", "vy", "vx", m/s, which are
         those half a step before the time (`minga.models.waves.velocity`) and follow from p, in Pa, with the medium's

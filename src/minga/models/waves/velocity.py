@@ -15,7 +15,6 @@ from minga.errors import CaseError
 from minga.models.waves.interpolation import Placed, place
 from minga.models.waves.receivers import Receivers, Taps, record_samples
 from minga.models.waves.sensors import Summed
-from minga.space.box import Box
 from minga.space.field import Register
 
 if TYPE_CHECKING:
@@ -110,8 +109,8 @@ def summed_velocity(waves: Waves, receivers: Receivers, name: str) -> Summed:
 
 def _slopes(waves: Waves, receivers: Receivers, name: str) -> tuple[list[Placed], float]:
     """Return the cells and weights of the derivatives of p at receivers, and the change of v by them in a step."""
-    origin = (0,) * waves.grid.ndim
-    rho = float(waves.sampler.values("rho", Box(origin, (1,) * waves.grid.ndim))[origin])  # the same in all cells
+    rho = waves.rho
+    assert rho is not None  # as was checked
     axis = waves.domain.axes.index(name[1])
     placed = [place(point, waves.domain, receivers.interpolation, "receiver", axis) for point in receivers.positions]
     return placed, -waves.dt / (rho * waves.spacing[axis])

@@ -104,8 +104,16 @@ class Waves:
         relaxed = () if relaxation is None else (relaxation.attenuation.mechanisms, relaxation.uniform)
         return (
             "acoustic", self.domain, self.dt, self.faces, self.equations, len(self.increments), self.fields[0].dtype,
-            self.strength is None, *relaxed,
+            self.strength is None, self.rho, *relaxed,
         )  # fmt: skip
+
+    @property
+    def rho(self) -> float | None:
+        """Density, kg/m3; None if it varies."""
+        if self.equations.staggered is not None:
+            return None
+        ndim = self.grid.ndim
+        return float(self.sampler.values("rho", Box((0,) * ndim, (1,) * ndim)).ravel()[0])
 
     @property
     def experimental(self) -> bool:
