@@ -421,8 +421,3 @@ def test_a_survey_with_attenuation(tmp_path: Path) -> None:
     one, other = (each.survey.traces(1, 11) for each in (plain, found))
     assert 0 < np.linalg.norm(one - other) < np.linalg.norm(one)
     assert _described(plain.survey, 11) != _described(found.survey, 11)
-
-
-def test_acoustic_surveys_record_p_only(tmp_path: Path) -> None:
-    with pytest.raises(CaseError, match="an acoustic survey records p"):
-        case(tmp_path, fletcher={"record": ["vz"]}, **BOAT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,9 @@ from minga.models.waves import (
     Sponge,
     linearised_shots,
     prepare,
+    shot_born,
     shot_gradient,
+    shot_image,
     shot_traces,
 )
 from minga.models.waves.boundary import Face
@@ -122,13 +125,28 @@ def test_ranks_have_the_same_bits() -> None:
 @pytest.mark.slow
 def test_gradients_have_these_layers_too() -> None:
     wrt = ("vp", "epsilon", "delta", "theta")
-    layers, medium = Cpml(4, experimental=True), Medium(**ENTRIES)
+    layers, medium = Cpml(4, experimental=True), Medium(**{name: ENTRIES[name] for name in wrt})
     waves = prepare(SHAPE, 10.0, dt=6e-4, order=4, dtype="f8", boundary=layers, medium=medium)
-    jacobian = linearised_shots([waves], [Shot(SHOT.sources, SHOT.receivers, np.zeros((16, 3)))], wrt)
+    jacobian = linearised_shots([waves], [Shot(SHOT.sources[:1], SHOT.receivers, np.zeros((16, 3)))], wrt)
     random = np.random.default_rng(5)
     change, weights = random.standard_normal(jacobian.shape[1]), random.standard_normal(jacobian.shape[0])
     left, right = float(jacobian.matvec(change) @ weights), float(change @ jacobian.rmatvec(weights))
     assert left == pytest.approx(right, rel=1e-11) != 0
+
+
+def test_plane_sources_are_refused_in_each_way_that_is_watched() -> None:
+    """Their ends lie in the layers: gradients, changes of traces and images do not begin."""
+    wrt = ("vp", "epsilon", "delta", "theta")
+    medium = Medium(**{name: ENTRIES[name] for name in wrt})
+    waves = prepare(SHAPE, 10.0, dt=6e-4, order=4, boundary=Cpml(4, experimental=True), medium=medium)
+    shot = Shot(SHOT.sources, SHOT.receivers, np.zeros((16, 3)))
+    ways: list[Callable[[], Any]] = [
+        lambda: shot_gradient(waves, shot), lambda: shot_born(waves, shot, {"vp": np.ones(SHAPE)}, 16),
+        lambda: shot_image(waves, shot),
+    ]  # fmt: skip
+    for way in ways:
+        with pytest.raises(CaseError, match="plane sources with experimental matched layers"):
+            way()
 
 
 # The watchdog ------------------------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def shot_born(
     with run.engine(threads, comm, layout) as engine:
         for name, values in found.items():
             engine.set(change.of[fields[name]], values)
-        return run.record(engine, change.step, samples, change.of)
+        return run.record(engine, run.watched(change.step), samples, change.of)
 
 
 def directions(waves: AnyWaves, changes: Mapping[str, NDArray[Any]]) -> dict[str, Floats]:

@@ -53,6 +53,8 @@ def shot_normal(
     forward = tangent(run.stepping.step, [*fields.values()])
     reverse = adjoint(forward.step, [forward.of[item] for item in fields.values()])
     seed = table.injection({own: reverse.of[forward.of[own]] for own in run.sensors.fields})
+    observe = table.sampling(forward.of)
+    waves.watch(observe, shot.sources)
     changes: list[Floats] = []
 
     def keep(engine: Engine) -> None:
@@ -62,7 +64,7 @@ def shot_normal(
     with run.engine(threads, None, "slabs") as engine:
         for name, values in changed.items():
             engine.set(forward.of[fields[name]], values)
-        reverse.run(engine, table.steps, seed=seed, observe=table.sampling(forward.of), memory=memory, between=keep)
+        reverse.run(engine, table.steps, seed=seed, observe=observe, memory=memory, between=keep)
         whole = {name: engine.gather(reverse.of[forward.of[item]]) for name, item in fields.items()}
     slopes = quantities(waves, wrt, {name: np.asarray(values, np.float64) for name, values in whole.items()})
     squares = np.square(changes[0]).ravel()

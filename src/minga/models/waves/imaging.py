@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from minga.engine.comm import Comm
+from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.lang.cell import CellReader
 from minga.lang.kernel import Kernel
@@ -125,7 +126,8 @@ def shot_image(
             remedy="give the result of prepare(), or compute gradients by shot_gradient()",
         )
     data = checked_data(shot)
-    run = ShotRun(waves, shot)
+    run, watch = ShotRun(waves, shot), Program("watch")
+    waves.watch(watch, shot.sources)
     p = waves.fields[0]
     reverse = adjoint(run.stepping.step, [p])
     image, light = (Field(name, waves.grid, "f8") for name in ("image", "illumination"))
@@ -136,7 +138,7 @@ def shot_image(
     with run.engine(threads, comm, layout) as engine:
         for item in (image, light):
             engine.set(item, 0.0)
-        reverse.run(engine, table.steps, seed=seed, memory=memory)
+        reverse.run(engine, table.steps, seed=seed, observe=watch if watch.operations else None, memory=memory)
         found = [engine.gather(item) for item in (image, light)]
     whole = [array for array in found if array is not None]
     if len(whole) < len(found):

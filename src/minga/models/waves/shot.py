@@ -211,10 +211,10 @@ class ShotRun:
         self.stepping = waves.stepping(shot.sources)
         self.sensors = waves.sensors(shot.receivers, shot.record)
 
-    def watched(self) -> Program:
-        """Return the step with what ends a run when waves grow."""
+    def watched(self, tangent: Program | None = None) -> Program:
+        """Return the step, or its tangent, with what ends a run when waves grow."""
         step = Program("step")
-        step.include(self.stepping.step)
+        step.include(self.stepping.step if tangent is None else tangent)
         self.waves.watch(step, self.shot.sources)
         return step
 
