@@ -259,4 +259,4 @@ def test_what_cannot_be_is_refused() -> None:
         with pytest.raises(CaseError, match="the sources of a shot are"):
             shot_traces(each, Shot(source, SHOT.receivers), 4)  # type: ignore[arg-type]
     with pytest.raises(CaseError, match="receivers record"):
-        shot_traces(acoustic, Shot([PointSource()], SHOT.receivers, record=("vz",)), 4)
+        shot_traces(acoustic, Shot([PointSource()], SHOT.receivers, record=("szz",)), 4)
