@@ -28,6 +28,7 @@ from minga.view.report.figures import Figure, figures
 from minga.view.report.plan import plan_section
 from minga.view.report.solids import solid_section
 from minga.view.report.time import ranks_of, time_section, traffic_section, waiting_shares
+from minga.view.values import quantity_text, value_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -103,7 +104,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "facts": list(_facts(result, table, plan)),
         "machine": list(_machine(result, ranks)),
         "observables": {
-            n: f"{_short(value)} {units.get(n, '')}".strip()
+            n: quantity_text(value, units.get(n, ""), grouped)
             for n, value in result.get("observables", {}).items()
             if n != drawn
         },
@@ -286,7 +287,7 @@ def _charts(series: Mapping[str, Any], units: Mapping[str, str]) -> list[Chart]:
         lines = _lines(name, steps, values)
         if lines:
             keys = tuple((line.label, line.colour) for line in lines) if len(lines) > 1 else ()
-            ends = _short(values[0]), _short(values[-1])
+            ends = value_text(values[0], grouped), value_text(values[-1], grouped)
             charts.append(Chart(name, units.get(name, ""), curves(name, lines), *ends, keys))
     return charts[:_MOST_CHARTS]
 
@@ -311,15 +312,6 @@ def _float(value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return float("nan")
-
-
-def _short(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return grouped(value)
-    text = ", ".join(map(_short, value)) if isinstance(value, list) else str(value)
-    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def _shown(value: object) -> str:

@@ -1,0 +1,67 @@
+"""Values of observables as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+__all__ = ["quantity_text", "value_text"]
+
+_FEW = 8
+"""Most values of an observable that are shown one by one."""
+_LONGEST = 100
+"""Most characters of a text."""
+
+
+def quantity_text(value: object, unit: str, whole: Callable[[int], str] = str) -> str:
+    """Return an observable with its unit: ``3.2 V``; ``no value`` without a unit if it is NaN.
+
+    Parameters
+    ----------
+    value
+        A number, a list of numbers, or anything else.
+    unit
+        The unit, "" if there is none.
+    whole
+        Function that formats whole numbers.
+
+    Returns
+    -------
+    str
+        The text.
+    """
+    if isinstance(value, float) and math.isnan(value):
+        return "no value"
+    return f"{value_text(value, whole)} {unit}".rstrip()
+
+
+def value_text(value: object, whole: Callable[[int], str] = str) -> str:
+    """Return a value as text: numbers to six digits, of a long list the largest magnitude.
+
+    Parameters
+    ----------
+    value
+        A number, a list of numbers, or anything else.
+    whole
+        Function that formats whole numbers.
+
+    Returns
+    -------
+    str
+        The text.
+    """
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return whole(value)
+    if isinstance(value, list) and all(isinstance(one, float | int) for one in value):
+        return _largest(value) if len(value) > _FEW else f"[{', '.join(value_text(one, whole) for one in value)}]"
+    text = str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _largest(values: list[float]) -> str:
+    """Return the number of values and their largest magnitude."""
+    finite = [abs(one) for one in values if math.isfinite(one)]
+    odd = "" if len(finite) == len(values) else f", {len(values) - len(finite)} not finite"
+    return f"{len(values)} values, the largest magnitude {max(finite, default=math.nan):.6g}{odd}"
