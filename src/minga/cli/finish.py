@@ -13,7 +13,7 @@ from minga.output.directory import RunDirectory
 from minga.output.progress import note_state
 from minga.running import finishing
 from minga.view.progress import extent_text, ranks_text, speed_text, time_text
-from minga.view.values import quantity_text
+from minga.view.values import outcome_texts
 
 __all__ = ["finish", "leave_unfinished", "summary"]
 
@@ -65,8 +65,7 @@ def summary(result: dict[str, Any], directory: RunDirectory) -> str:
     if result["ended"]["reason"] != "steps":
         lines.append(f"  ended: {result['ended']['text']}")
     lines += [f"  {finding['text']}" for finding in result.get("findings", ())]
-    units = {name: "" if unit == "1" else unit for name, unit in result.get("units", {}).items()}
-    lines += [f"  {name} {quantity_text(v, units.get(name, ''))}" for name, v in result["observables"].items()]
+    lines += [f"  {name} {text}" for name, text in outcome_texts(result).items()]
     lines.append(f"  digest {result['digest']}")
     pictures = directory.pictures.glob("*.png") if directory.pictures.is_dir() else ()
     last = max(pictures, key=_step_of, default=None)

@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-__all__ = ["quantity_text", "value_text"]
+__all__ = ["outcome_texts", "quantity_text", "value_text"]
 
 _FEW = 8
 """Most values of an observable that are shown one by one."""
 _LONGEST = 100
 """Most characters of a text."""
+
+
+def outcome_texts(result: Mapping[str, Any], whole: Callable[[int], str] = str) -> dict[str, str]:
+    """Return the time of the model at the end of a run, if it has a clock, and its observables, with their units.
+
+    Parameters
+    ----------
+    result
+        The result of the run as data.
+    whole
+        Function that formats whole numbers.
+
+    Returns
+    -------
+    dict
+        A text for each name.
+    """
+    units = {"time": result.get("time_unit", "1"), **result.get("units", {})}
+    time = {} if "time_unit" not in result else {"time": result["time"]}
+    values = {**time, **result.get("observables", {})}
+    plain = {name: "" if units.get(name, "1") == "1" else units[name] for name in values}
+    return {name: quantity_text(value, plain[name], whole) for name, value in values.items()}
 
 
 def quantity_text(value: object, unit: str, whole: Callable[[int], str] = str) -> str:

@@ -28,7 +28,7 @@ from minga.view.report.figures import Figure, figures
 from minga.view.report.plan import plan_section
 from minga.view.report.solids import solid_section
 from minga.view.report.time import ranks_of, time_section, traffic_section, waiting_shares
-from minga.view.values import quantity_text, value_text
+from minga.view.values import outcome_texts, value_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -103,11 +103,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "ended": _ended(result, _json(directory.progress)),
         "facts": list(_facts(result, table, plan)),
         "machine": list(_machine(result, ranks)),
-        "observables": {
-            n: quantity_text(value, units.get(n, ""), grouped)
-            for n, value in result.get("observables", {}).items()
-            if n != drawn
-        },
+        "observables": {n: text for n, text in outcome_texts(result, grouped).items() if n != drawn},
         "happened": [{**line, "at": _local_time(line["time"])} for line in losses[:_MOST_LOSSES]],
         "more_happened": max(0, len(losses) - _MOST_LOSSES),
         "before": result.get("preflight") or _json(directory.preflight),
