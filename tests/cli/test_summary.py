@@ -25,6 +25,8 @@ def lines(run: Path, observables: dict[str, Any]) -> list[str]:
         (1.23456789, "1.23457"),
         ([1, 2, 3], "[1, 2, 3]"),
         (float("nan"), "no value"),
+        ("nan", "no value"),
+        (["nan", *[-0.25] * 9], "10 values, the largest magnitude 0.25, 1 not finite"),
         ([0.5, -2.0, *[0.25] * 98], "100 values, the largest magnitude 2"),
         ([float("nan"), *[-0.25] * 9], "10 values, the largest magnitude 0.25, 1 not finite"),
         ([[0] * 20] * 9, str([[0] * 20] * 9)[:97] + "..."),

@@ -53,6 +53,7 @@ def quantity_text(value: object, unit: str, whole: Callable[[int], str] = str) -
     str
         The text.
     """
+    value = _number(value)
     if isinstance(value, float) and math.isnan(value):
         return "no value"
     return f"{value_text(value, whole)} {unit}".rstrip()
@@ -73,6 +74,7 @@ def value_text(value: object, whole: Callable[[int], str] = str) -> str:
     str
         The text.
     """
+    value = [_number(one) for one in value] if isinstance(value, list) else _number(value)
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, int) and not isinstance(value, bool):
@@ -81,6 +83,11 @@ def value_text(value: object, whole: Callable[[int], str] = str) -> str:
         return _largest(value) if len(value) > _FEW else f"[{', '.join(value_text(one, whole) for one in value)}]"
     text = str(value)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _number(value: object) -> object:
+    """Return the number for which a word stands in data, as JSON has none that are not finite."""
+    return float(value) if value in ("nan", "inf", "-inf") else value
 
 
 def _largest(values: list[float]) -> str:

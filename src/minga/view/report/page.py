@@ -274,11 +274,17 @@ def _over(directory: RunDirectory, series: Mapping[str, Any]) -> str:
 
 
 def _charts(series: Mapping[str, Any], units: Mapping[str, str]) -> list[Chart]:
-    """Return a chart for each observable that has at least two values, over the time if the run has one."""
+    """Return a chart for each observable with two values or more, over the time if the run has one, but none of it."""
     steps = series.get(TIMES, series.get(_STEP, []))
     charts = []
     for name, values in series.items():
-        if name in (_STEP, TIMES) or not isinstance(values, list) or len(values) != len(steps) or len(steps) < 2:
+        if (
+            name in (_STEP, TIMES)
+            or values == steps
+            or not isinstance(values, list)
+            or len(values) != len(steps)
+            or len(steps) < 2
+        ):
             continue
         lines = _lines(name, steps, values)
         if lines:
