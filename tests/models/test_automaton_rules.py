@@ -30,7 +30,7 @@ def test_spellings(text: str, name: str) -> None:
 
 @pytest.mark.parametrize(("text", "suggestion"), [
     ("B3S2S3", None), ("B3-S23", "B3/S23"), ("3/23x", "B3/S23"), ("life", "B3/S23"), ("", None), ("/", None),
-    ("B3/S2x", "B3/S2"), ("X", None),
+    ("B3/S2x", "B3/S2"), ("X", None), ("T777,3", "T777,K3"), ("w30,2", "W30,K2"),
 ])  # fmt: skip
 def test_nonsense_names_the_key(text: str, suggestion: str | None) -> None:
     with pytest.raises(CaseError) as caught:

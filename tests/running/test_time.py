@@ -248,6 +248,7 @@ def test_texts_with_units() -> None:
         ({"until": 1.0, "steps": 10}, "a run has one end"),
         ({"until": "2 parsecs"}, "expected a positive time of the model, found '2 parsecs'"),
         ({"until": -1.0}, "expected a positive time"),
+        ({"until": "2 parsecs"}, r'fix: write a number with a decimal point, or a text such as "2\.5 s"'),
         ({"until": float("nan")}, "expected|finite"),
         ({"steps": 5, "every": 0}, "expected a whole number of at least 1"),
         ({"steps": 5, "every": "soon"}, "expected a positive time of the model, found 'soon'"),

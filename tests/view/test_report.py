@@ -286,6 +286,19 @@ def test_observables_are_drawn_over_the_time(tmp_path: Path) -> None:
     assert (places[1] - places[0]) / (places[2] - places[0]) == pytest.approx(1 / 16, rel=0.05)
 
 
+def test_ticks_of_small_changes_differ(tmp_path: Path) -> None:
+    series = {"step": [0, 1, 2], "time_observed": [0.0, 0.25, 4.0], "time": [0.0, 0.25, 4.0]}
+    run = make_run(tmp_path / "plain", Field("u", Grid((2, 2))), {0: np.zeros((2, 2))}, series=series)
+    assert "polyline" not in (plain := write_report(run).read_text(encoding="utf-8")), "no time over the time"
+    assert "Observables over time" not in plain
+    series["total"] = [0.4, 0.4 + 1e-9, 0.4 + 4e-9]
+    run = make_run(tmp_path / "run", Field("u", Grid((2, 2))), {0: np.zeros((2, 2))}, series=series)
+    labels = re.findall(r'class="tick"[^>]*>([^<]*)<', write_report(run).read_text(encoding="utf-8"))
+    assert "0.4" in labels
+    assert sum(label.startswith("+") for label in labels) == 4
+    assert len(set(labels)) == len(labels)
+
+
 def test_rounding_is_drawn_as_a_constant(tmp_path: Path) -> None:
     series = {"step": [0, 1, 2], "total": [1.05, 1.05 + 2e-15, 1.05 - 2e-15]}
     run = make_run(tmp_path / "run", Field("u", Grid((2, 2))), {0: np.zeros((2, 2))}, series=series)

@@ -19,7 +19,8 @@ WORDS = ("periodic", "fixed", "reflect", "zero-gradient", "twisted", "sphere")
 FORMS = (
     'one of "periodic", "fixed", "reflect", "zero-gradient", ["fixed", value], ["reflect", "cell"], {shift = cells}, '
     '"twisted", {twisted = cells}, "sphere"; '
-    "or a list with one of these for each axis, where a pair is for the low and the high side"
+    "or a list with one of these for each axis, where a pair is for the low and the high side; "
+    '["twisted", "periodic"] is a Klein bottle'
 )
 
 Shift = Mapping[str | int, int]

@@ -5,7 +5,6 @@ The result is on disk before these steps, so none of them can lose it; their fai
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,9 @@ from minga.output.directory import RunDirectory
 from minga.output.progress import note_state
 from minga.running import finishing
 from minga.view.progress import extent_text, ranks_text, speed_text, time_text
+from minga.view.values import outcome_texts
 
 __all__ = ["finish", "leave_unfinished", "summary"]
-
-
-_FEW = 8
-"""Most values of an observable that are shown one by one."""
 
 
 def finish(case: Case, directory: RunDirectory, result: dict[str, Any]) -> None:
@@ -69,8 +65,7 @@ def summary(result: dict[str, Any], directory: RunDirectory) -> str:
     if result["ended"]["reason"] != "steps":
         lines.append(f"  ended: {result['ended']['text']}")
     lines += [f"  {finding['text']}" for finding in result.get("findings", ())]
-    units = {name: "" if unit == "1" else f" {unit}" for name, unit in result.get("units", {}).items()}
-    lines += [f"  {name} {_short(value)}{units.get(name, '')}" for name, value in result["observables"].items()]
+    lines += [f"  {name} {text}" for name, text in outcome_texts(result).items()]
     lines.append(f"  digest {result['digest']}")
     pictures = directory.pictures.glob("*.png") if directory.pictures.is_dir() else ()
     last = max(pictures, key=_step_of, default=None)
@@ -85,14 +80,3 @@ def _step_of(picture: Path) -> tuple[int, str]:
     """Return the key that sorts pictures by step, and pictures of one step by the name of their field."""
     field, _, step = picture.stem.rpartition("-")
     return (int(step), field) if step.isdecimal() else (0, picture.stem)
-
-
-def _short(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, list) and len(value) > _FEW and all(isinstance(one, float | int) for one in value):
-        finite = [abs(one) for one in value if math.isfinite(one)]
-        odd = "" if len(finite) == len(value) else f", {len(value) - len(finite)} not finite"
-        return f"{len(value)} values, the largest magnitude {max(finite, default=math.nan):.6g}{odd}"
-    text = str(value)
-    return text if len(text) <= 100 else text[:97] + "..."

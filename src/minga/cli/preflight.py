@@ -123,7 +123,8 @@ def _unused_time(case: Case) -> Iterator[tuple[str, str]]:
 
 def _grid(case: Case) -> str:
     shape = case.model.stands_for or case.model.grid.shape
-    return f"{' x '.join(map(str, shape))} = {math.prod(shape):,} cells"
+    cells = f"{math.prod(shape):,} cells"
+    return cells if len(shape) == 1 else f"{' x '.join(map(str, shape))} = {cells}"
 
 
 def _memory(case: Case) -> str:

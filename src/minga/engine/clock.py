@@ -177,11 +177,11 @@ class Clock:
         """
         found = self._number(given)
         if found is None or not 0 < found < math.inf:
-            unit = "" if self.unit == "1" else f" {self.unit}"
+            unit, bare = ("", "times of this model have no unit: ") if self.unit == "1" else (f" {self.unit}", "")
             raise CaseError(
                 f"expected a positive time of the model, found {shown(given)}",
                 key=key,
-                remedy=f'write a number with a decimal point, or a text such as "2.5{unit}"',
+                remedy=f'{bare}write a number with a decimal point, or a text such as "2.5{unit}"',
             )
         return found
 

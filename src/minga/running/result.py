@@ -36,7 +36,7 @@ def result_of(model: Model, outcome: Outcome, ranks: int, threads: int, director
             "costs": step_costs(model),
             "environment": environment(),
         }
-        | ({} if model.clock is None else {"time": outcome.time})
+        | ({} if model.clock is None else {"time": outcome.time, "time_unit": model.clock.unit})
         | _known_before(directory)
         | _found(outcome)
         | _window(outcome)

@@ -72,6 +72,8 @@ def test_the_meaning_of_a_reserved_name_is_said(name: str, meaning: str) -> None
     [
         ("-rate*u", {"rate": 1.0, "ratte": 2.0}, {}, "did you mean 'rate'?"),
         ("-u", {"k": 1.0}, {}, "remove it"),
+        ("-gama*u", {"gamma": 1.0}, {}, "they have 'gama'"),
+        ("-exp(u)", {"eps": 1.0}, {}, "remove it"),
         ("-D*u", {"D": "1 + x", "k": 1.0}, {}, "remove it"),
         (lambda u, k: -k * u[0], {"k": 1.0, "q": 1.0}, {}, "remove it"),
     ],

@@ -19,9 +19,10 @@ from minga.engine.stop import Stop, Watch
 from minga.errors import CaseError
 from minga.models.photodiode.biases import biases_of, check_biases, currents_of
 from minga.models.photodiode.case import device_of, problem_of
-from minga.models.photodiode.preflight import notes_of
+from minga.models.photodiode.preflight import drift_notes, notes_of
 from minga.models.photodiode.quantities import quantity
 from minga.models.photodiode.settings import PhotodiodeSettings
+from minga.models.photodiode.structure.depletion import Depletion
 from minga.models.photodiode.structure.ionisation import shipped_sets
 from minga.models.photodiode.structure.materials import Material
 from minga.models.photodiode.structure.materials_file import read_materials, shipped_materials
@@ -325,6 +326,23 @@ def test_before_it_starts_the_rows_are_told(tmp_path: Path) -> None:
     assert "primary photocurrent" in notes["light"]
     assert notes["solved for"].startswith("2 voltages, 0 to -5 V, dark and lit: 4 solutions")
     assert notes["field"].endswith("depleted from 0.99 to 1.51 um")
+
+
+@pytest.mark.parametrize(("mobility", "bias", "told"), [("constant", -5.0, True), ("constant", 1.0, False),
+                                                      ("field", -5.0, False)])  # fmt: skip
+def test_velocities_without_saturation_are_told(tmp_path: Path, mobility: str, bias: float, told: bool) -> None:
+    """The electrons' mobility of InGaAs times the largest field of the depletion approximation."""
+    said = read_settings("photodiode", case(mobility=mobility))
+    device = device_of(said, tmp_path)
+    notes = dict(drift_notes(device, bias))
+    assert bool(notes) == told
+    if told:
+        depletion = Depletion.of(device)
+        assert depletion is not None
+        inside = device.layers[1]
+        field = depletion.field_at(bias)[inside.first + 1 : inside.last].max()
+        expected = field * device.mobility_n[inside.first + 1]
+        assert f"up to {expected:.2g} cm/s of electrons" in notes["drift"]
 
 
 @pytest.mark.slow

@@ -172,7 +172,9 @@ def _probabilities(value: object, states: int | None) -> tuple[float, ...]:
         )
     if states is not None and len(given) >= states:
         raise CaseError(
-            f"soup has shares for {len(given)} states besides 0, the rule has {states - 1}", key=f"{KEY}.soup"
+            f"soup has shares for {len(given)} states besides 0, the rule has {states - 1}",
+            key=f"{KEY}.soup",
+            remedy="leave out shares, or give the rule more states, such as T777,K3 or /2/3",
         )
     return tuple(map(float, given))
 

@@ -129,7 +129,9 @@ def _named_file(text: str, directory: Path) -> Path | None:
 
 
 def _close(text: str) -> str | None:
-    """Return the B/S rule that was probably meant: the same digits, with the text between them corrected."""
+    """Return the rule that was probably meant: the same digits, with the text between them corrected."""
+    if match := re.fullmatch(r"\s*([TW][0-9]+)\s*,\s*([0-9]+)\s*", text, re.IGNORECASE):
+        return f"{match[1].upper()},K{match[2]}"
     digits = re.findall(r"[0-9]+", text)
     if len(digits) == 2:
         return f"S{digits[0]}/B{digits[1]}" if text.lstrip().lower().startswith("s") else f"B{digits[0]}/S{digits[1]}"

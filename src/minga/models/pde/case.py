@@ -9,7 +9,7 @@ from typing import Any, Final
 from minga.case.boundary import parse_boundary
 from minga.case.settings import GridSettings
 from minga.engine.model import Model
-from minga.errors import CaseError, MingaError, suggest
+from minga.errors import CaseError, MingaError, shown, suggest
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.model import pde
 from minga.models.pde.settings import PdeSettings
@@ -21,6 +21,7 @@ __all__ = ["make"]
 _FORMS: Final = (
     '{dirichlet = v}, {neumann = g}, {robin = [a, b]}, {no_flux = true} or "antiperiodic"; of two sides [low, high]'
 )
+_WORDS: Final = ("dirichlet", "neumann", "robin", "no_flux")
 _KEYS: Final = {"d(": "pde.equations", "initial": "pde.initial", "noise": "pde.noise", "boundary": "pde.boundary",
                 "parameter": "pde.parameters", "units": "pde.units", "axis": "pde.axes"}  # fmt: skip
 
@@ -90,7 +91,9 @@ def _boundary(settings: PdeSettings, grid: Grid, ends: Mapping[str | int, object
                     f"no axis {axis!r}", key="pde.boundary", suggestion=suggest(axis, grid.axes),
                     remedy=f"the axes are {', '.join(grid.axes)}",
                 )  # fmt: skip
-            chosen[grid.axis(axis)] = _sides(value)
+            chosen[grid.axis(axis)] = _sides(
+                value, f"pde.boundary.{name}.{axis}" if by_field else f"pde.boundary.{axis}"
+            )
         result[name] = chosen
     unknown = [key for key in settings.boundary if by_field and key not in names]
     if unknown:
@@ -107,16 +110,16 @@ def _is_complex(name: str, settings: PdeSettings) -> bool:
     return kind.startswith("c")
 
 
-def _sides(value: object) -> tuple[Condition, Condition]:
+def _sides(value: object, key: str) -> tuple[Condition, Condition]:
     """Return the conditions at both ends of an axis."""
     pair = value if isinstance(value, list) else [value, value]
     if len(pair) != 2:
-        raise CaseError(f"found {value!r}", key="pde.boundary", remedy=f"write {_FORMS}")
-    low, high = (_condition(each) for each in pair)
+        raise CaseError(f"found {shown(value)}", key=key, remedy=f"write {_FORMS}")
+    low, high = (_condition(each, key) for each in pair)
     return low, high
 
 
-def _condition(value: object) -> Condition:
+def _condition(value: object, key: str) -> Condition:
     """Return one condition."""
     if value == "antiperiodic":
         return antiperiodic()
@@ -126,17 +129,23 @@ def _condition(value: object) -> Condition:
             case "no_flux" if given is True:
                 return no_flux()
             case "dirichlet":
-                return dirichlet(_value(given))
+                return dirichlet(_value(given, key))
             case "neumann":
-                return neumann(_value(given))
+                return neumann(_value(given, key))
             case "robin" if isinstance(given, list) and len(given) == 2:
-                a, b = (_value(each) for each in given)
+                a, b = (_value(each, key) for each in given)
                 return robin(a, b)
-    raise CaseError(f"found {value!r}", key="pde.boundary", remedy=f"write {_FORMS}")
+    if value == "periodic":
+        raise CaseError(
+            "found 'periodic'", key=key, remedy="grid.boundary says which axes are periodic, for all fields"
+        )
+    words = [word for word in value if word not in _WORDS] if isinstance(value, Mapping) else []
+    close = suggest(words[0], _WORDS) if words else None
+    raise CaseError(f"found {shown(value)}", key=key, suggestion=close, remedy=f"write {_FORMS}")
 
 
-def _value(given: object) -> float | str:
+def _value(given: object, key: str) -> float | str:
     """Return a value at a wall: a number or a text."""
     if isinstance(given, bool) or not isinstance(given, int | float | str):
-        raise CaseError(f"found {given!r}", key="pde.boundary", remedy="give a number, or a text of coordinates and t")
+        raise CaseError(f"found {shown(given)}", key=key, remedy="give a number, or a text of coordinates and t")
     return given if isinstance(given, str) else float(given)

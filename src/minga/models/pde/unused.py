@@ -10,6 +10,7 @@ from minga.errors import ProgramError, suggest
 from minga.models.pde.complex_values import part_names
 from minga.models.pde.source import Source, normal_name, parse
 from minga.models.pde.system import System
+from minga.models.pde.translate import meanings
 from minga.space.boundary import Condition
 
 __all__ = ["check_parameters", "conditions_in", "texts_in"]
@@ -40,9 +41,11 @@ def check_parameters(
         if used.isdisjoint({name, *part_names(name)}):
             others = [normal_name(each) for each in parameters if each != given]
             close = suggest(name, [each for each in others if each in used])
+            misspelt = suggest(name, used - {*others, *system.known, *meanings(system.grid.axes, bool(system.complex))})
+            remedy = f"did you mean {close!r}?" if close else "remove it, or use it"
             raise ProgramError(
                 f"parameter {given!r} is used by no equation, condition or initial value",
-                remedy=f"did you mean {close!r}?" if close else "remove it, or use it",
+                remedy=f"they have {misspelt!r}: one of the two is misspelt" if misspelt else remedy,
             )
 
 

@@ -19,7 +19,7 @@ from minga.models.photodiode.case_materials import borrowed
 from minga.models.photodiode.case_qe import check_contacts, check_qe, spectrum_of_case
 from minga.models.photodiode.case_transient import check_transient, transient_case
 from minga.models.photodiode.drawings import drawings_of, styles_of
-from minga.models.photodiode.preflight import notes_of
+from minga.models.photodiode.preflight import drift_notes, notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.solver.observe import RENAMED_OBSERVABLES
 from minga.models.photodiode.solver.problem import Problem
@@ -76,9 +76,10 @@ def make(settings: PhotodiodeSettings, grid: GridSettings, directory: Path) -> M
         else photodiode(device, problem, spectrum)
     )
     model = with_bands(solved, device, problem.curves)
+    drift = drift_notes(device, min(problem.bias, default=0.0)) if problem.mode == "ac" else ()
     return replace(
         model,
-        notes=(*_warnings(settings), *notes_of(device, problem, spectrum), *adaptation, *model.notes),
+        notes=(*_warnings(settings), *notes_of(device, problem, spectrum), *drift, *adaptation, *model.notes),
         presentation=replace(
             model.presentation,
             fields=styles_of(model, device),

@@ -16,7 +16,7 @@ from minga.errors import CaseError
 from minga.models.photodiode.bands import BANDS, with_bands
 from minga.models.photodiode.biases import biases_of, check_biases
 from minga.models.photodiode.drawings import LEVELS, styles_of
-from minga.models.photodiode.preflight import notes_of
+from minga.models.photodiode.preflight import drift_notes, notes_of
 from minga.models.photodiode.settings import PhotodiodeSettings
 from minga.models.photodiode.settings_transient import TransientSettings, WaveSettings
 from minga.models.photodiode.solver.circuit import Circuit
@@ -66,7 +66,7 @@ def transient_case(settings: PhotodiodeSettings, device: Device, directory: Path
     notes = tuple(note for note in notes_of(device, problem) if note[0] != "solved for")
     return replace(
         model,
-        notes=(*notes, *_notes(device, what), *model.notes),
+        notes=(*notes, *drift_notes(device, min(problem.bias, default=0.0)), *_notes(device, what), *model.notes),
         presentation=replace(model.presentation, fields=styles_of(model, device), drawings=_drawings(device, what)),
     )
 

@@ -19,11 +19,13 @@ from minga.models.photodiode.structure.illumination import Illumination, Spectru
 from minga.models.photodiode.structure.optics import photon_flux
 from minga.models.photodiode.structure.stack import LayerOf, Light
 
-__all__ = ["notes_of"]
+__all__ = ["drift_notes", "notes_of"]
 
 Notes = Iterator[tuple[str, str]]
 COARSE: Final = 1.01
 """Pairs generated over photons absorbed, beyond which a mesh is reported as too coarse for the light."""
+FASTEST: Final = 1e7
+"""Drift velocity, cm/s, beyond which mobilities without saturation are reported: about where those of materials are."""
 
 
 def notes_of(device: Device, problem: Problem, spectrum: Spectrum | None = None) -> Notes:
@@ -242,6 +244,42 @@ def _depletion(device: Device, problem: Problem) -> Notes:
         beyond = ", which the run exceeds" if found is not None and lowest < found else ""
         if found is not None:
             yield "breakdown", f"at about {found:.3g} V, where the ionisation integral is 1{beyond}"
+
+
+def drift_notes(device: Device, bias: float) -> Notes:
+    """Yield the drift velocity at a bias if it is too high for carriers, because mobilities ignore the field.
+
+    Parameters
+    ----------
+    device
+        The device.
+    bias
+        Bias of the strongest field, V.
+
+    Yields
+    ------
+    tuple of two str
+        The label and the text of the note.
+    """
+    depletion = Depletion.of(device) if all(t.kind == "ohmic" for t in device.terminals) else None
+    if device.field_mobility or depletion is None or bias > 0:
+        return
+    fields = depletion.field_at(bias)
+    names = {"electrons": device.mobility_n, "holes": device.mobility_p}
+    fastest = {}
+    for name, mobility in names.items():
+        along = column(device, mobility)
+        fastest[name] = float((fields * np.minimum(along[:-1], along[1:])).max())
+    name = max(fastest, key=lambda each: fastest[each])
+    if fastest[name] > FASTEST:
+        yield "drift", _too_fast(name, fastest[name], bias)
+
+
+def _too_fast(name: str, velocity: float, bias: float) -> str:
+    return (
+        f"up to {velocity:.2g} cm/s of {name} at {bias:g} V, as mobilities do not depend on the field: "
+        'responses are too fast; mobility = "field" or "doping-field" has velocities that saturate'
+    )
 
 
 def _absorbers(device: Device) -> list[int]:

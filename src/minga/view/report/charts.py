@@ -124,11 +124,19 @@ def _kept(values: Floats, shown: NDArray[np.bool_]) -> list[int]:
 
 def _axis_y(ticks: Sequence[float], place: Place) -> list[Element]:
     parts = []
-    for tick in ticks:
+    for tick, label in zip(ticks, _labels(ticks), strict=True):
         y = place(tick)
         parts.append(element("line", x1=_LEFT, x2=_WIDTH - _RIGHT, y1=y, y2=y, class_="grid"))
-        parts.append(text(quantity(tick), _LEFT - 7, y + 3.5, text_anchor="end", class_="tick"))
+        parts.append(text(label, _LEFT - 7, y + 3.5, text_anchor="end", class_="tick"))
     return parts
+
+
+def _labels(ticks: Sequence[float]) -> list[str]:
+    """Return texts of ticks; if some would be the same, the first tick and the distances of the others from it."""
+    labels = [quantity(tick) for tick in ticks]
+    if len(set(labels)) == len(labels):
+        return labels
+    return [labels[0], *(f"+{quantity(tick - ticks[0])}" for tick in ticks[1:])]
 
 
 def _ticks_along(left: float, right: float, logarithmic: bool) -> list[float]:

@@ -28,6 +28,7 @@ from minga.view.report.figures import Figure, figures
 from minga.view.report.plan import plan_section
 from minga.view.report.solids import solid_section
 from minga.view.report.time import ranks_of, time_section, traffic_section, waiting_shares
+from minga.view.values import outcome_texts, value_text
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -102,11 +103,7 @@ def _content(directory: RunDirectory) -> dict[str, Any]:
         "ended": _ended(result, _json(directory.progress)),
         "facts": list(_facts(result, table, plan)),
         "machine": list(_machine(result, ranks)),
-        "observables": {
-            n: f"{_short(value)} {units.get(n, '')}".strip()
-            for n, value in result.get("observables", {}).items()
-            if n != drawn
-        },
+        "observables": {n: text for n, text in outcome_texts(result, grouped).items() if n != drawn},
         "happened": [{**line, "at": _local_time(line["time"])} for line in losses[:_MOST_LOSSES]],
         "more_happened": max(0, len(losses) - _MOST_LOSSES),
         "before": result.get("preflight") or _json(directory.preflight),
@@ -277,16 +274,22 @@ def _over(directory: RunDirectory, series: Mapping[str, Any]) -> str:
 
 
 def _charts(series: Mapping[str, Any], units: Mapping[str, str]) -> list[Chart]:
-    """Return a chart for each observable that has at least two values, over the time if the run has one."""
+    """Return a chart for each observable with two values or more, over the time if the run has one, but none of it."""
     steps = series.get(TIMES, series.get(_STEP, []))
     charts = []
     for name, values in series.items():
-        if name in (_STEP, TIMES) or not isinstance(values, list) or len(values) != len(steps) or len(steps) < 2:
+        if (
+            name in (_STEP, TIMES)
+            or values == steps
+            or not isinstance(values, list)
+            or len(values) != len(steps)
+            or len(steps) < 2
+        ):
             continue
         lines = _lines(name, steps, values)
         if lines:
             keys = tuple((line.label, line.colour) for line in lines) if len(lines) > 1 else ()
-            ends = _short(values[0]), _short(values[-1])
+            ends = value_text(values[0], grouped), value_text(values[-1], grouped)
             charts.append(Chart(name, units.get(name, ""), curves(name, lines), *ends, keys))
     return charts[:_MOST_CHARTS]
 
@@ -311,15 +314,6 @@ def _float(value: object) -> float:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return float("nan")
-
-
-def _short(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, int) and not isinstance(value, bool):
-        return grouped(value)
-    text = ", ".join(map(_short, value)) if isinstance(value, list) else str(value)
-    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def _shown(value: object) -> str:
