@@ -3,7 +3,7 @@
 
 const fresh = at("fresh"), pen = fresh.getContext("2d");
 const SEND = 120, MOST_CELLS = 2000;
-let brush = 1, lastCell = null, cursor = null, sending = 0, paintedField = null;
+let brush = 1, lastCell = null, cursor = null, sending = 0;
 let wishes = new Map(); // cells that were painted and not sent yet: index to state
 let shownSince = []; // [time, row, column] of strokes that the picture may not show yet
 
@@ -45,8 +45,7 @@ function cellAt(event) {
   return [inside(event.clientY, box.top, box.height, fresh.height), inside(event.clientX, box.left, box.width, fresh.width)];
 }
 function set(row, column) {
-  if (wishes.size >= MOST_CELLS || paintedField !== state.picture.field) send();
-  paintedField = state.picture.field;
+  if (wishes.size >= MOST_CELLS) send();
   wishes.set(row * fresh.width + column, brush);
   shownSince.push([performance.now(), row, column]);
   pen.fillStyle = colourOfState(brush);
@@ -62,11 +61,11 @@ function stroke([row, column]) {
 async function send() {
   clearTimeout(sending);
   sending = 0;
-  if (!wishes.size) return;
+  if (!wishes.size || !canPaint()) return;
   const cells = [...wishes].map(([index, value]) => [Math.floor(index / fresh.width), index % fresh.width, value]);
   wishes = new Map();
   try {
-    const body = JSON.stringify({ field: paintedField, cells });
+    const body = JSON.stringify({ field: state.picture.field, cells });
     const answer = await fetch("paint", { method: "POST", headers: { "Content-Type": "application/json" }, body });
     at("painted").textContent = answer.ok ? `${whole(cells.length)} ${cells.length === 1 ? "cell" : "cells"} sent to the run` : (await answer.text()).trim();
   } catch (error) {
