@@ -162,7 +162,7 @@ def test_a_python_file_defines_a_model() -> None:
     Path("decay.py").write_text("""\
 import minga as mg
 run = {"steps": 4, "ranks": 1}
-output = {"every": 2}
+output = {"every": 2, "pictures": 0, "report": False}
 print("a word from the author")
 
 @mg.kernel

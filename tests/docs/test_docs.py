@@ -47,9 +47,11 @@ def slow_where_it_takes_long(block: Block) -> object:
     """Each entry of the gallery compiles a rule of its own; the same cases run in tests/case/test_examples.py.
 
     What a page says of migration is tested in tests/models/waves/test_wave_migration.py, of sweeps and implicit steps
-    in tests/cli/test_sweep.py and tests/solve/test_implicit.py.
+    in tests/cli/test_sweep.py and tests/solve/test_implicit.py, of alternating currents in
+    tests/models/photodiode/test_analysis.py.
     """
-    slow = block.page.name == "gallery.md" or any(word in block.text for word in ("migrate(", "mg.sweep(", "tr-bdf2"))
+    long = ("migrate(", "mg.sweep(", "tr-bdf2", '"pin-ac"')
+    slow = block.page.name == "gallery.md" or any(word in block.text for word in long)
     return pytest.param(block, marks=[pytest.mark.slow] if slow else [], id=str(block))
 
 

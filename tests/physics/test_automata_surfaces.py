@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,10 @@ import pytest
 from numpy.typing import NDArray
 
 import minga as mg
+from fake_device import FakeDevice
 from minga.models.automaton.bounds import parse_bounds
 from minga.models.automaton.patterns import read_rle, write_rle
+from minga.space.cuts import slabs
 from minga.space.seams import lines_beyond
 
 from .watching import watch
@@ -190,17 +193,69 @@ def test_what_a_surface_cannot_have(change: dict[str, Any], key: str, message: s
     assert found.value.remedy
 
 
-def test_kernels_that_read_far_across_a_seam_are_refused() -> None:
+def test_kernels_that_read_what_is_not_beyond_a_seam_are_refused() -> None:
     grid = automaton("S8").grid
-    u = mg.Field("u", grid, slots=2)
+    u, row = mg.Field("u", grid, slots=2), mg.Field("row", grid, axes=(1,))
 
-    @mg.kernel
     def far(old: Any, new: Any) -> None:
         new[0, 0] = old[2, 0]
 
-    with pytest.raises(mg.ProgramError, match="next cells on a sphere"):
-        mg.Program().apply(far, u.now, u.next)
+    def beside(old: Any, new: Any) -> None:
+        new[0, 0] = old[-1]
+
+    def own(old: Any, new: Any) -> None:
+        new[0, 0] = old[0]
+
+    def around(cell: Any) -> None:
+        cell[0, 0] = cell[-1, 0] + cell[0, 1]
+
+    with pytest.raises(mg.ProgramError, match="next cells, on a sphere"):
+        mg.Program().apply(mg.kernel(far), u.now, u.next)
+    with pytest.raises(mg.ProgramError, match="lacks axes of its grid, on a sphere"):
+        mg.Program().apply(mg.kernel(beside), row, u.next)
+    mg.Program().apply(mg.kernel(own), row, u.next)
+    with pytest.raises(mg.ProgramError, match="cells of one colour meet"):
+        mg.Program().apply(mg.kernel(around, order="red-black"), u)
     with pytest.raises(mg.LayoutError, match="cannot be coarsened"):
         grid.coarsen()
     with pytest.raises(mg.LayoutError, match="not periodic"):
         mg.Grid((8, 8), seam=grid.seam)
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize("suffix", ["K6*,5", "K5,6*", "K6*+1,5", "C6,5", "S6"])
+@pytest.mark.parametrize("cut", [pytest.param((6, 5), marks=pytest.mark.slow), (3, 2), (1, 5), (6, 1), (2, 2)])
+def test_ranks_that_own_corners_and_single_cells(suffix: str, cut: tuple[int, int]) -> None:
+    """Blocks of one cell, row or column, or corners of their own, with and without overlap."""
+    model, cells = automaton(suffix), life(soup_on(suffix), suffix, 12)
+    for overlap in (True, False):
+        body = partial(mg.run, model, 12, layout="cartesian:{}x{}".format(*cut), overlap=overlap)
+        found = mg.run_virtual(cut[0] * cut[1], lambda comm, body=body: body(comm=comm))
+        assert np.array_equal(found[0].cell.values[-1], cells)
+
+
+@pytest.mark.parametrize("suffix", ["K8*+1,9", "C8,9", "S9"])
+@pytest.mark.parametrize("device", ["cpu", "fake"])
+def test_work_moves_between_ranks_and_device_kernels_know_seams(suffix: str, device: str) -> None:
+    cells = soup_on(suffix)
+    grid = automaton(suffix).grid
+    cell = mg.Field("cell", grid, "u1", slots=2)
+
+    def rule(old: Any, new: Any) -> None:
+        near = sum(old[i, j] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+        new[0, 0] = mg.where((near == 3) | ((near == 2) & (old[0, 0] == 1)), 1, 0)
+
+    step = mg.Program("step")
+    step.apply(mg.kernel(rule), cell, cell.next)
+    step.rotate(cell)
+
+    def work(comm: Any) -> Any:
+        on: Any = FakeDevice() if device == "fake" else "cpu"
+        with mg.Engine(slabs(grid.box, 3), grid=grid, comm=comm, device=on) as engine:
+            engine.set(cell, cells)
+            engine.run(step, 5)
+            engine.relayout({grid: slabs(grid.box, 3, 1, [1.0, 3.0, 2.0])})
+            engine.run(step, 6)
+            return engine.gather(cell)
+
+    assert np.array_equal(mg.run_virtual(3, work)[0], life(cells, suffix, 11))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 import minga as mg
 from minga.output.directory import RunDirectory
-from minga.output.edits import MOST, Canvas, read_edits
+from minga.output.edits import MOST, Canvas, append_line, read_edits
 from minga.view.live.state import RunReader
 
 SHAPE = (20, 130)
@@ -110,14 +112,64 @@ def test_a_painted_run_is_repeated_from_its_record(ranks: int, tmp_path: Path) -
     assert painter.reader.paint(wish(BLOCK)) is not None
 
 
-def test_a_resumed_run_repeats_what_was_painted_after_its_checkpoint(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    first = {"out": out, "paint": True, "checkpoint": 16}
+@pytest.mark.parametrize("paint", [True, False])
+@pytest.mark.parametrize("left", [b"", b'{"step":29,"field":"cell","cells":[[0,0'])
+def test_a_resumed_run_repeats_what_was_painted_after_its_checkpoint(left: bytes, paint: bool, tmp_path: Path) -> None:
+    """Even if pages may paint no longer, or a process that was killed left part of a line."""
+    out, record = tmp_path / "run", tmp_path / "run" / "edits.jsonl"
+    first = {"out": out, "checkpoint": 16}
     with pytest.raises(ZeroDivisionError):
-        mg.run(model(), steps=40, observers=[Painter(out, {20: wish(BLOCK)}), Broken()], **first)
-    edits = [json.loads(line) for line in (out / "edits.jsonl").read_text().splitlines()]
-    run = mg.run(model(), steps=40, resume=True, **first)
+        mg.run(model(), steps=40, paint=True, observers=[Painter(out, {20: wish(BLOCK)}), Broken()], **first)
+    edits = [json.loads(line) for line in record.read_text().splitlines()]
+    assert len(edits) == 1
+    with record.open("ab") as lines:
+        lines.write(left)
+    more = [Painter(out, {20: wish([[3, 3, 1], [3, 4, 1], [3, 5, 1]])})] if paint else []
+    run = mg.run(model(), steps=40, resume=True, paint=paint, observers=more, **first)
+    edits = [json.loads(line) for line in record.read_text().splitlines()]
+    assert len(edits) == run.attrs["edits"] == 1 + paint
     assert np.array_equal(run.cell.values[-1], by_hand(40, edits)[-1])
+
+
+def test_the_record_of_a_painted_run_begins_with_the_edits_that_it_was_given(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    settings = {"out": out, "checkpoint": 16, "paint": True, "edits": written(tmp_path)}
+    with pytest.raises(ZeroDivisionError):
+        mg.run(model(), steps=40, observers=[Painter(out, {20: wish(BLOCK)}), Broken()], **settings)
+    run = mg.run(model(), steps=40, resume=True, **settings)
+    edits = [json.loads(line) for line in (out / "edits.jsonl").read_text().splitlines()]
+    assert edits[:-1] == EDITS
+    assert sorted(edits[-1]["cells"]) == sorted(BLOCK)
+    assert np.array_equal(run.cell.values[-1], by_hand(40, edits)[-1])
+
+
+def test_edits_that_cannot_be_recorded_are_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(record: int) -> None:
+        raise OSError(errno.ENOSPC, "no space left")
+
+    path = tmp_path / "edits.jsonl"
+    append_line(path, EDITS[0], lasting=True)
+    before = path.read_bytes()
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        append_line(path, EDITS[1], lasting=True)
+    assert path.read_bytes() == before
+
+
+def test_edits_wake_cells_that_are_quiet(tmp_path: Path) -> None:
+    """Tiles without changes are not computed until a cell in them is set."""
+    still = np.zeros((128, 256), np.uint8)
+    still[100:102, 200:202] = 1
+    edits = [{"step": 30, "field": "cell", "cells": [[10, 63, 1], [10, 64, 1], [10, 65, 1]]}]
+    runs = [
+        mg.run(
+            mg.automaton("B3/S23", still.shape, init=still, boundary="periodic", skip_quiet=skip),
+            steps=35, edits=written(tmp_path, edits),
+        )
+        for skip in (True, False)
+    ]  # fmt: skip
+    assert runs[0].cell.values[-1].sum() == 7
+    assert np.array_equal(runs[0].cell.values, runs[1].cell.values)
 
 
 class Broken(mg.Observer):

@@ -285,6 +285,19 @@ def test_without_the_token_nobody_paints(server: LiveServer, wishes: Wishes) -> 
     assert wishes.new(0) == []
 
 
+def test_lengths_with_zeros_before_them_do_not_hide_that_they_are_large(server: LiveServer, wishes: Wishes) -> None:
+    with socket.create_connection(server.server_address[:2]) as browser:
+        browser.settimeout(60)
+        host = f"127.0.0.1:{server.server_address[1]}"
+        lines = [
+            f"POST /{server.token}/paint HTTP/1.1", f"Host: {host}", f"Origin: http://{host}",
+            "Content-Type: application/json", f"Content-Length: {'0' * 9}{'9' * 12}", "", "",
+        ]  # fmt: skip
+        browser.sendall("\r\n".join(lines).encode() + CELLS)
+        assert browser.recv(1000).startswith(b"HTTP/1.1 413 ")
+    assert wishes.new(0) == []
+
+
 @pytest.mark.parametrize(
     ("content", "status"),
     [

@@ -6,10 +6,11 @@ computed together share these sums. Sums of floats keep their order.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import reduce
-from itertools import groupby
+from itertools import chain, groupby
 from operator import is_
 from typing import Final
 
@@ -61,13 +62,20 @@ def together(graph: KernelGraph, rows: int) -> tuple[tuple[Store, ...], list[Nod
 
 
 def _by_rows(roots: Sequence[Node]) -> list[Node]:
-    """Return the same values, with sums of integers added row by row."""
+    """Return the same values, with sums of integers added row by row; sums that are used several times remain terms."""
+    nodes = list(topological(roots))
+    uses = Counter(id(node) for node in chain(roots, *(node.args for node in nodes)))
     made: dict[int, Node] = {}
-    for node in topological(roots):
+    terms: dict[int, list[Node]] = {}
+    for node in nodes:
         args = tuple(made[id(arg)] for arg in node.args)
-        same = all(map(is_, args, node.args))
-        again = node if same else Node(node.op, node.dtype, args, node.data, node.weak, node.of)
-        made[id(node)] = _sum(again) if node.op == "add" and _may_be_reordered(node) else again
+        if node.op == "add" and _may_be_reordered(node):
+            parts = (terms.get(id(arg), []) if uses[id(arg)] == 1 else [] for arg in node.args)
+            terms[id(node)] = [term for arg, part in zip(args, parts, strict=True) for term in part or [arg]]
+            made[id(node)] = _sum(terms[id(node)])
+        else:
+            same = all(map(is_, args, node.args))
+            made[id(node)] = node if same else Node(node.op, node.dtype, args, node.data, node.weak, node.of)
     return [made[id(root)] for root in roots]
 
 
@@ -75,14 +83,10 @@ def _may_be_reordered(node: Node) -> bool:
     return node.dtype != "bool" and not is_float(node.dtype)
 
 
-def _sum(node: Node) -> Node:
+def _sum(terms: Sequence[Node]) -> Node:
     """Return a sum with its terms added row by row; those that are not read from one cell are a row of their own."""
-    terms = sorted(_terms(node), key=_place)
-    return _chain([_chain([*row]) for _, row in groupby(terms, key=lambda term: _place(term)[0])])
-
-
-def _terms(node: Node) -> list[Node]:
-    return [term for arg in node.args for term in _terms(arg)] if node.op == "add" else [node]
+    ordered = sorted(terms, key=_place)
+    return _chain([_chain([*row]) for _, row in groupby(ordered, key=lambda term: _place(term)[0])])
 
 
 def _chain(terms: Sequence[Node]) -> Node:

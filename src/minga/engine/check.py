@@ -186,16 +186,11 @@ def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], regio
     for param, found in reads(graph).items():
         if param >= len(slots):
             continue
-        if slots[param].field.replicated:
-            _check_margin(kernel, graph, param, slots[param].field, region)
-            continue
         target = slots[param].field
-        if target.grid.seam is not None and max((abs(n) for _, offsets in found for n in offsets), default=0) > 1:
-            raise ProgramError(
-                f"apply({kernel.name}): {target.name!r} is read beyond the next cells on a {target.grid.seam.surface}",
-                where=graph.where,
-                remedy="use a torus, or read the nearest cells only",
-            )
+        _check_seam(kernel, graph, param, target)
+        if target.replicated:
+            _check_margin(kernel, graph, param, target, region)
+            continue
         for axis in range(target.grid.ndim):
             if target.periodic[axis] or region.empty:
                 continue
@@ -210,6 +205,19 @@ def check_reach(kernel: Kernel, graph: KernelGraph, slots: Sequence[Slot], regio
                         remedy="give the field boundary=mg.fixed(...) or another condition, make the axis periodic, "
                         "or restrict the region",
                     )
+
+
+def _check_seam(kernel: Kernel, graph: KernelGraph, param: int, target: Field) -> None:
+    """Raise ProgramError if cells are read that a field does not have beyond a seam."""
+    seam = target.grid.seam
+    farthest = max((abs(n) for _, offsets in reads(graph)[param] for n in offsets), default=0)
+    if seam is not None and farthest > (0 if target.replicated else 1):
+        which = "beside the cell, and it lacks axes of its grid" if target.replicated else "beyond the next cells"
+        raise ProgramError(
+            f"apply({kernel.name}): {target.name!r} is read {which}, on a {seam.surface}",
+            where=graph.where,
+            remedy="use a torus, or read the nearest cells only, of fields with all axes",
+        )
 
 
 def _check_margin(kernel: Kernel, graph: KernelGraph, param: int, target: Field, region: Box) -> None:
@@ -259,6 +267,12 @@ def check_colours(kernel: Kernel, slots: Sequence[Slot], graph: KernelGraph) -> 
         aside = [o for p, s in enumerate(slots) if s == slots[store.param] for _, o in found.get(p, ()) if any(o)]
         if not aside:
             continue
+        if target.grid.seam is not None:
+            raise ProgramError(
+                f"apply({kernel.name}): red-black on a {target.grid.seam.surface}: cells of one colour meet where "
+                "edges are joined in reverse",
+                remedy="use a torus",
+            )
         for axis in range(target.grid.ndim):
             if target.periodic[axis] and target.grid.shape[axis] % 2 and any(o[axis] for o in aside):
                 raise ProgramError(

@@ -7,6 +7,7 @@ each line that is added is a wish, which the run reads about five times a second
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -18,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from minga.errors import CaseError
+from minga.output.directory import write_whole
 
-__all__ = ["MOST", "Canvas", "Edit", "Wishes", "append_line", "read_edits"]
+__all__ = ["MOST", "Canvas", "Edit", "Wishes", "append_line", "read_edits", "recorded_edits", "write_edits"]
 
 MOST: Final = 4096
 """Largest number of cells of one edit."""
@@ -132,18 +134,49 @@ class Wishes:
         for line in whole.splitlines():
             try:
                 found.append(self._canvas.edit(json.loads(line), step))
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
         return found
 
 
 def append_line(path: Path, entry: Mapping[str, Any], *, new: bool = False, lasting: bool = False) -> None:
-    """Add an entry to a file, or begin it with this entry; `lasting` waits until it is on the disk."""
-    with path.open("wb" if new else "ab") as lines:
-        lines.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
-        lines.flush()
-        if lasting:
-            os.fsync(lines.fileno())
+    """Add an entry to a file, or begin it with this entry; `lasting` waits until it is on the disk.
+
+    Where that fails, as on a full disk, nothing of the entry remains.
+    """
+    line = _line_of(entry)
+    with path.open("wb" if new else "ab", buffering=0) as lines:
+        size = lines.tell()
+        try:
+            if lines.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if lasting:
+                os.fsync(lines.fileno())
+        except OSError:
+            lines.truncate(size)
+            raise
+
+
+def recorded_edits(record: Path, canvas: Canvas) -> list[Edit]:
+    """Return the edits of a run's own record in the order of their steps.
+
+    An incomplete last line, which a process that was killed leaves, is removed: its edit was not made.
+
+    Raises
+    ------
+    CaseError
+        If the record cannot be read, or a line is no edit of this canvas.
+    """
+    content = record.read_bytes()
+    whole = content[: content.rfind(b"\n") + 1]
+    if whole != content:
+        write_whole(record, whole)
+    return read_edits(record, canvas, key="run.paint")
+
+
+def write_edits(record: Path, edits: Sequence[Edit]) -> None:
+    """Begin the record of a run with edits."""
+    write_whole(record, b"".join(_line_of(edit.line) for edit in edits))
 
 
 def read_edits(path: Path, canvas: Canvas, key: str = "run.edits") -> list[Edit]:
@@ -163,14 +196,19 @@ def read_edits(path: Path, canvas: Canvas, key: str = "run.edits") -> list[Edit]
     for number, line in enumerate(lines, 1):
         try:
             found.append(canvas.edit(json.loads(line)))
-        except ValueError as error:
-            text = "no JSON" if isinstance(error, json.JSONDecodeError | UnicodeDecodeError) else str(error)
+        except (ValueError, RecursionError) as error:
+            syntax = isinstance(error, json.JSONDecodeError | UnicodeDecodeError | RecursionError)
+            text = "no JSON" if syntax else str(error)
             raise CaseError(
                 f"line {number} of {path}: {text}",
                 key=key,
                 remedy='write {"step": 10, "field": "cell", "cells": [[row, column, state], ...]} in each line',
             ) from error
     return sorted(found, key=lambda edit: edit.step)
+
+
+def _line_of(entry: Mapping[str, Any]) -> bytes:
+    return json.dumps(entry, separators=(",", ":")).encode() + b"\n"
 
 
 def _is_row(row: object, width: int) -> bool:

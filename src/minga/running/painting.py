@@ -18,7 +18,7 @@ from minga.engine.model import Model
 from minga.errors import CaseError
 from minga.options import RunOptions
 from minga.output.directory import RunDirectory
-from minga.output.edits import Canvas, Edit, Wishes, append_line, read_edits
+from minga.output.edits import Canvas, Edit, Wishes, append_line, read_edits, recorded_edits, write_edits
 from minga.running.simulation import Simulation
 from minga.space.bit_words import WORD
 
@@ -37,21 +37,25 @@ class Painting:
     comm
         The ranks.
     given
-        A file of edits that are repeated; None: those of the run's own record, if it resumes.
-    directory
-        Directory of a run whose pages may paint, else None.
+        A file of edits that are repeated unless the run has a record, which begins with them; None: there are none.
+    record
+        The run's own record, which a resumed run repeats; None: it has none.
+    painting
+        The file of the wishes of pages; None: they may not paint.
     """
 
-    def __init__(self, model: Model, comm: Comm, given: Path | None, directory: RunDirectory | None) -> None:
+    def __init__(
+        self, model: Model, comm: Comm, given: Path | None, record: Path | None = None, painting: Path | None = None
+    ) -> None:
         canvas = Canvas(model.grid.shape, model.paintable)
-        self._record = None if directory is None else directory.edits
+        self._record = record
         self._wishes: Wishes | None = None
         self._asked: list[Edit] = []
         answer: list[Edit] | CaseError = []
         if comm.rank == 0:
             try:
-                answer = read_edits(given, canvas) if given is not None else self._recorded(canvas)
-                self._wishes = None if directory is None else Wishes(directory.painting, canvas)
+                answer = self._known(given, canvas)
+                self._wishes = None if painting is None else Wishes(painting, canvas)
             except CaseError as error:
                 answer = error
             except OSError as error:
@@ -74,11 +78,15 @@ class Painting:
         CaseError
             If the model or other settings do not allow edits, or the file of edits is wrong.
         """
-        paint, edits = options.run.paint and directory is not None, options.run.edits
-        if not paint and edits is None:
+        given = None if options.run.edits is None else Path(options.run.edits)
+        painting = directory.painting if directory is not None and options.run.paint else None
+        record = None
+        if directory is not None and (painting is not None or _was_painted(directory, model, comm)):
+            record = directory.edits
+        if record is None and given is None:
             return None
-        _check(model, options, "run.paint" if paint else "run.edits")
-        return cls(model, comm, None if edits is None else Path(edits), directory if paint else None)
+        _check(model, options, "run.edits" if record is None else "run.paint")
+        return cls(model, comm, given, record, painting)
 
     def waiting(self, simulation: Simulation) -> bool:
         """Return on rank 0 whether there are new wishes, False on others."""
@@ -116,9 +124,14 @@ class Painting:
         which = "edits.jsonl repeats them" if self._record is not None else "as run.edits says"
         return Finding(f"{cells} cells were set between steps: {which}", {"edits": self._done, "edited_cells": cells})
 
-    def _recorded(self, canvas: Canvas) -> list[Edit]:
-        """Return the edits that the run itself has recorded, if it resumes."""
-        return read_edits(self._record, canvas) if self._record is not None and self._record.is_file() else []
+    def _known(self, given: Path | None, canvas: Canvas) -> list[Edit]:
+        """Return the edits that are known at the start, on rank 0."""
+        if self._record is not None and self._record.is_file():
+            return recorded_edits(self._record, canvas)
+        edits = [] if given is None else read_edits(given, canvas)
+        if self._record is not None and edits:
+            write_edits(self._record, edits)
+        return edits
 
     def _kept(self, step: int) -> list[Edit]:
         """Return the edits that were asked for, on rank 0; those that cannot be recorded are not made."""
@@ -132,6 +145,11 @@ class Painting:
             except OSError:
                 continue
         return kept
+
+
+def _was_painted(directory: RunDirectory, model: Model, comm: Comm) -> bool:
+    """Return True if a run that resumes has a record of edits; collective."""
+    return bool(model.paintable) and bool(comm.bcast(comm.rank == 0 and directory.edits.is_file()))
 
 
 def _check(model: Model, options: RunOptions, key: str) -> None:

@@ -191,7 +191,7 @@ class _Handler(BaseHTTPRequestHandler):
         page = urlsplit(self.path).path.removeprefix("/").partition("/")[2]
         if not self._is_meant() or not self._is_own() or page != "paint":
             self._answer(HTTPStatus.FORBIDDEN, _STRANGE, Connection="close")
-        elif not length.isascii() or not length.isdigit() or int(length[:9]) > _LARGEST:
+        elif not length.isascii() or not length.isdigit() or len(length) > 9 or int(length) > _LARGEST:
             self._answer(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, b"Paint fewer cells at once.\n", Connection="close")
         else:
             self.server.asked = time.monotonic()
