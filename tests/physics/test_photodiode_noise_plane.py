@@ -88,6 +88,7 @@ def test_gains_are_weighted_with_the_place_of_the_light(evidence: Evidence) -> N
         solved(replace(device, generation=made), problem)[-1] for made in (device.generation, *parts)
     )
     shares = [float((made * device.volumes).sum()) for made in parts]
+    shares = [share * row["collected"] for share, row in zip(shares, (middle, edge), strict=True)]
     total = sum(shares)
     gain = sum(s * row["M_local"] for s, row in zip(shares, (middle, edge), strict=True)) / total
     squares = sum(s * row["M_local"] ** 2 * row["F"] for s, row in zip(shares, (middle, edge), strict=True)) / total
@@ -105,7 +106,9 @@ def test_the_gain_is_that_of_weak_light(evidence: Evidence) -> None:
     row = solved(weak, Problem((0.0, -22.0), ("dark", "lit"), mode="noise"))[-1]
     per_area = CHARGE * float((weak.generation * weak.volumes).sum()) / float(weak.areas[0][1].sum())
     found = (row["J"] - row["J_lit"]) / per_area
-    evidence.relative(SECTION, "gain of weak light over that of the adjoint", found / row["M_local"], 1.0, 1e-4)
+    evidence.relative(
+        SECTION, "gain of weak light over that of the adjoint", found / row["M_local"] / row["collected"], 1.0, 1e-4
+    )
 
 
 @pytest.mark.slow
@@ -114,3 +117,40 @@ def test_the_same_bits_on_ranks() -> None:
     one, two = (solved(window(), problem, ranks=ranks)[-1] for ranks in (1, 2))
     for name in ("F", "M_local", "S_shot"):
         assert one[name] == two[name]
+
+
+def lossy() -> Device:
+    """A silicon diode whose light generates a quarter of its pairs where they are lost to a contact."""
+    parts = (("p", 0.5, {"p": 1e18}), ("i", 1.0, {"n": 1e16}), ("n", 0.5, {"n": 1e18}))
+    table = {
+        "ionisation": True,
+        "recombination": ["srh"],
+        "mesh": {"graded": {"first": "1 nm", "growth": 1.14, "cap": "50 nm"}},
+        "contacts": {"anode": "ohmic", "cathode": "ohmic"},
+        "layers": [{"name": name, "material": "Si", "thickness": thick, "tau_n": 1e-6, "tau_p": 1e-6,
+                    "mobility_n": 1000.0, "mobility_p": 400.0, **doping} for name, thick, doping in parts],
+        "light": {"wavelength": 633.0, "power": "1 mW/cm2", "side": "anode"},
+    }  # fmt: skip
+    return device_of(read_settings("photodiode", table), Path())
+
+
+@pytest.mark.slow
+def test_pairs_that_are_lost_are_no_noise_of_the_multiplication(evidence: Evidence) -> None:
+    """Both methods agree in gain, F and the noise of the dark current, and in shot noise without a gain."""
+    problem = Problem((0.0, -2.0, -31.0), ("dark", "lit"), gain=True, mode="noise", circuit=Circuit(1e-5))
+    adjoint, profile = (solved(lossy(), replace(problem, noise_method=method))[1:] for method in ("adjoint", "profile"))
+    assert 0.7 < adjoint[0]["collected"] < 0.8
+    for name, rows in (("adjoint", adjoint), ("profile", profile)):
+        low, high = rows
+        what = f"pairs lost to contacts, {name}"
+        evidence.relative(SECTION, f"{what}: F without a gain", low["F"], 1.0, 1e-5)
+        evidence.relative(SECTION, f"{what}: noise of the photocurrent without a gain",
+                          low["S_shot_lit"] / (-2.0 * CHARGE * low["J_lit"] * 1e-5), 1.0, 5e-3)  # fmt: skip
+        evidence.relative(SECTION, f"{what}: M_local over the gain", high["M_local"] / high["gain"], 1.0, 2e-3)
+        primary = (high["J"] - high["J_lit"]) / high["gain"] * 1e-5
+        light = 2.0 * CHARGE * primary * high["gain"] ** 2 * high["F"]
+        difference = (high["S_shot_lit"] - high["S_shot"]) / light
+        evidence.relative(SECTION, f"{what}: noise of light over that of F", difference, 1.0, 5e-3)
+    for name in ("F", "M_local", "S_shot", "S_shot_lit"):
+        ratio = adjoint[1][name] / profile[1][name]
+        evidence.relative(SECTION, f"pairs lost to contacts: {name} over that of the profile", ratio, 1.0, 5e-3)

@@ -82,6 +82,7 @@ WRONG: list[tuple[str, dict[str, Any] | None, dict[str, Any], str]] = [
     (f"{SLOPE}.name", {"name": "max"}, {}, "a layer called 'max': E_max would mean two things"),
     (f"{SLOPE}.thickness", {"thickness": -0.5}, {}, "'absorber' is -0.5 um thick"),
     (f"{SLOPE}.thickness", {"thickness": 0.0}, {}, "'absorber' is 0 um thick"),
+    (f"{SLOPE}.thickness", {"thickness": 1e-9}, {}, "'absorber' is 1e-09 um thick, less than the distance between at"),
     (f"{SLOPE}.thickness", {"thickness": None}, {}, "'absorber' has no thickness"),
     ("photodiode.mesh.positions[2]", None, {"mesh": {"positions": [0.0, 1.0, 0.9, 2.5]}}, "nodes 1 and 2 of the mesh"),
     ("photodiode.mesh.positions", None, {"mesh": {"positions": [0.0, 1.0, 2.0]}}, "the last node is at 2 um"),

@@ -21,8 +21,10 @@ from minga.models.photodiode.structure.mesh import Mesh, graded, placed, spaced,
 from minga.models.photodiode.structure.stack import Layer
 from minga.plan.machine.resources import total_memory
 
-__all__ = ["across_of", "check_size", "mesh_of", "rows_of"]
+__all__ = ["THINNEST", "across_of", "check_size", "mesh_of", "rows_of"]
 
+THINNEST: Final = 1e-8
+"""Smallest thickness of a layer, cm: atoms of all semiconductors are further apart."""
 _NODE_BYTES: Final = 800
 """Bytes that each process needs for a node, whatever the number of ranks: about a hundred numbers."""
 
@@ -61,11 +63,14 @@ def rows_of(entry: LayerSettings, name: str, key: str, mesh: MeshSettings) -> tu
     if entry.rows is None and entry.thickness is None:
         remedy = "write thickness = 1.0 (um)" + ("" if mesh.spacing is None else ", or rows = 400")
         raise CaseError(f"layer {name!r} has no thickness", key=f"{key}.thickness", remedy=remedy)
-    if entry.thickness is not None and not entry.thickness > 0:
+    if entry.thickness is not None and not entry.thickness >= THINNEST:
+        positive = entry.thickness > 0
         raise CaseError(
-            f"layer {name!r} is {1e4 * entry.thickness:g} um thick",
+            f"layer {name!r} is {1e4 * entry.thickness:g} um thick"
+            + (", less than the distance between atoms" if positive else ""),
             key=f"{key}.thickness",
-            remedy="give a thickness above 0",
+            remedy=f"give a thickness of {1e4 * THINNEST:g} um ({1e7 * THINNEST:g} nm) or more"
+            + (", or leave the layer out" if positive else ""),
         )
     if mesh.spacing is None:
         if entry.rows is not None:

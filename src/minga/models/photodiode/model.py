@@ -9,6 +9,7 @@ from minga.engine.model import Model, Over
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.photodiode.pointwise.scheme import pointwise
+from minga.models.photodiode.review import review_of
 from minga.models.photodiode.solver.analysis import analyses_of, check_analysis, tables_of_analyses
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.collection import Collection
@@ -111,6 +112,7 @@ def photodiode(device: Device, problem: Problem, spectrum: Spectrum | None = Non
         steps=problem.steps,
         explain=explainer(biasing),
         over=Over(tracks[0].broken, breakdown_words(biasing)) if problem.ionisation else None,
+        review=review_of(device, problem),
         tables=tables,
         former={}
         if capacitance is None

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from minga.compile import portable
 from minga.errors import CaseError
 
-__all__ = ["LocalNoise", "checked_profile", "local_noise"]
+__all__ = ["LocalNoise", "checked_profile", "local_noise", "noise_of_pairs"]
 
 Floats = NDArray[np.float64]
 
@@ -88,6 +88,19 @@ def local_noise(
     g = checked_profile("primary", primary, h.size + 1)
     for name, item in (("alpha", a), ("beta", b)):
         checked_profile(name, item, h.size)
+    if electrons is None or holes is None:
+        return noise_of_pairs(a, b, h, g)
+    jn, jp = (checked_profile(name, v, h.size) for name, v in (("electrons", electrons), ("holes", holes)))
+    return noise_of_pairs(a, b, h, g, (jn, jp))
+
+
+def noise_of_pairs(
+    a: Floats, b: Floats, h: Floats, g: Floats, currents: tuple[Floats, Floats] | None = None
+) -> LocalNoise:
+    """Return what `local_noise` does, of unchecked arrays.
+
+    Primary pairs may be negative: those that are lost where others of the same gain are generated.
+    """
     decrease = (a - b) * h
     level = portable.exp(-np.concatenate(([0.0], np.cumsum(decrease))))
     rest = 1.0 - math.fsum(a * h * level[:-1] * _mean_exponential(-decrease))
@@ -95,10 +108,7 @@ def local_noise(
     if not rest > 0.0 or not total > 0.0:
         return LocalNoise(np.full(g.shape, np.nan), math.nan, math.nan, math.nan)
     profile: Floats = level / rest
-    if electrons is None or holes is None:
-        jn, jp = _drift(a, b, h, g, math.fsum(g * profile))
-    else:
-        jn, jp = (checked_profile(name, v, h.size) for name, v in (("electrons", electrons), ("holes", holes)))
+    jn, jp = currents or _drift(a, b, h, g, math.fsum(g * profile))
     squares = profile[:-1] * profile[:-1] * _mean_exponential(-2.0 * decrease)
     gain = math.fsum(g * profile) / total
     intensity = math.fsum(np.concatenate((g * profile * profile, (a * jn + b * jp) * h * squares)))

@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 
 LONGEST_SPACE: Final = 0.9
 """Largest dead space over the mean free path of local coefficients that a solution may have."""
+LEAST: Final = 1e-3
+"""Field in V/cm below which the energy that carriers gain is that of this field: nothing in neutral layers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +91,7 @@ def _shares(
         slope = np.diff(potential) * (thermal / lengths)
         strength = np.maximum(np.abs(slope), WEAKEST)
         found: list[Floats | float] = []
+        gained = np.maximum(np.abs(slope), LEAST)
         longest = np.zeros(lengths.size)
         for own, flux, threshold, sign in ((both[0], electrons, space.electrons, 1), (both[1], holes, space.holes, -1)):
             if not own.a[0].any():
@@ -101,7 +104,7 @@ def _shares(
                 rate = local / (1.0 - np.minimum(free, LONGEST_SPACE))
                 size = np.abs(flux[1:-1])
                 for part in _stretches(own.a[0][1:-1] != 0.0, sign * slope):
-                    events = ionised(rate[part], lengths[part], strength[part], size[part], threshold)
+                    events = ionised(rate[part], lengths[part], gained[part], size[part], threshold)
                     plain = local[part] * lengths[part] * size[part]
                     share[part] = np.where(plain > 0.0, events / np.where(plain > 0.0, plain, 1.0), 0.0)
             found += [np.concatenate((one[:1], one[1:-1] * share, one[-1:])) for one in own.a]

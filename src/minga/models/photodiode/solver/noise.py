@@ -1,10 +1,11 @@
 """Excess noise of a curve after each voltage, from the profile of its solution or the adjoint of its current.
 
-With the profile (`minga.models.photodiode.noise`) F is that of the pairs of the light. The noise of the whole current
-follows with all pairs that are generated, by light or traps, and with the minority carriers that contacts emit.
-It is that of reverse-biased devices, whose carriers are collected before they recombine. With the adjoint
-(`minga.models.photodiode.solver.fluctuations`) it holds at any voltage. The responsivity of the noise-equivalent power
-is that of a small change of the light about the solution.
+F and the gain are those of the photocurrent without ionisation at the same field (`minga.models.photodiode.solver.
+primaries`). With the profile (`minga.models.photodiode.noise`) its pairs drift. The noise of the whole current follows
+with all pairs that are generated, by light or traps, less those that recombine, and with the minority carriers that
+contacts emit or take up. It is that of reverse-biased devices, whose carriers are collected before they recombine. With
+the adjoint (`minga.models.photodiode.solver.fluctuations`) it holds at any voltage. The responsivity of the
+noise-equivalent power is that of a small change of the light about the solution.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from minga.lang import functions as mg
 from minga.lang.cell import CellReader
 from minga.lang.expr import Node, as_node, where
 from minga.lang.kernel import Kernel
-from minga.models.photodiode.noise import local_noise
+from minga.models.photodiode.noise import noise_of_pairs
 from minga.models.photodiode.solver.biasing import Track
 from minga.models.photodiode.solver.coefficient_fields import Pieces
 from minga.models.photodiode.solver.coefficients import Coefficients
 from minga.models.photodiode.solver.fluctuations import Fluctuations
 from minga.models.photodiode.solver.physics import WEAKEST, fields_of, filled, ionisation_coefficient
+from minga.models.photodiode.solver.primaries import Primaries
 from minga.models.photodiode.solver.problem import NoiseMethod, Problem, suffix
 from minga.models.photodiode.solver.small_signal import SmallSignal
 from minga.models.photodiode.structure.constants import BOLTZMANN, CHARGE
@@ -50,6 +52,8 @@ class Noise:
     ----------
     power
         Power of the light, W/cm2; 0 if it is not known.
+    primaries
+        The collection of pairs without ionisation.
     rates
         Ionisation coefficients of electrons and holes on the edges, 1/cm, for the profile; else empty.
     fluctuations
@@ -62,6 +66,7 @@ class Noise:
     problem: Problem
     power: float
     signal: SmallSignal = field(init=False)
+    primaries: Primaries = field(init=False)
     rates: tuple[Field, ...] = field(init=False)
     fluctuations: Fluctuations | None = field(init=False)
     found: dict[str, Register] = field(init=False)
@@ -69,11 +74,12 @@ class Noise:
     def __post_init__(self) -> None:
         name, grid, put = self.track.name, self.track.state.grid, object.__setattr__
         put(self, "signal", SmallSignal(self.track))
+        put(self, "primaries", Primaries(self.track, self.problem))
         by_profile = noise_method(self.problem, grid) == "profile"
         carriers = ("electrons", "holes") if by_profile else ()
         put(self, "rates", tuple(Field(f"{name} rate of {c}", grid, centre="x") for c in carriers))
         put(self, "fluctuations", None if by_profile else Fluctuations(self.track, self.problem, self.signal))
-        names = ["F", "M_local"]
+        names = ["F", "M_local", "collected"]
         if self.problem.circuit is not None:
             names += ["S_shot", "S_thermal", *(["NEP"] if self.power > 0.0 else [])]
         put(self, "found", {item: Register(f"{name} noise {item}") for item in names})
@@ -81,7 +87,8 @@ class Noise:
     @property
     def fields(self) -> tuple[Field, ...]:
         """All fields, for a Model."""
-        return *self.signal.fields, *self.rates, *(() if self.fluctuations is None else self.fluctuations.fields)
+        others = () if self.fluctuations is None else self.fluctuations.fields
+        return *self.signal.fields, *self.primaries.fields, *self.rates, *others
 
     @property
     def observed(self) -> dict[str, Register]:
@@ -93,6 +100,11 @@ class Noise:
         """Observables in the table of the mode."""
         return tuple(self.observed)
 
+    @property
+    def _results(self) -> tuple[Register, Register, Register]:
+        """Gain, excess noise factor and collection of the light."""
+        return self.found["M_local"], self.found["F"], self.found["collected"]
+
     def record(self, program: Program) -> None:
         """Record the analysis of the present solution; without one, all quantities are NaN."""
         for register in self.found.values():
@@ -102,13 +114,14 @@ class Noise:
 
     def _record(self, program: Program) -> None:
         signal, c = self.signal, self.track.equations.coefficients
+        self.primaries.record(program)
         signal.linearise(program)
         intensity = Register(f"{self.track.name} noise intensity")
         counts: Any = True
         if self.fluctuations is None:
             counts = self._profile(program, c, intensity)
         else:
-            self.fluctuations.record(program, self.found["M_local"], self.found["F"], intensity)
+            self.fluctuations.record(program, self.primaries.collected, *self._results, intensity)
         circuit = self.problem.circuit
         if circuit is None:
             return
@@ -131,9 +144,9 @@ class Noise:
             _noise_of(c.device.lengths[0][1:-1]),
             reads=[
                 *self.rates, c.nodes.generation, c.nodes.volume, equations.edges[0].electrons.value,
-                equations.edges[0].holes.value, signal.net[3], self.track.state.potential.now,
+                equations.edges[0].holes.value, signal.net[3], self.track.state.potential.now, self.primaries.collected,
             ],
-            writes=[self.found["M_local"], self.found["F"], intensity, direction],
+            writes=[*self._results, intensity, direction],
         )  # fmt: skip
         # In equilibrium and forward bias, currents of both directions cancel, but their noise does not.
         return as_node(-self.track.state.bias * (c.device.direction * direction) >= REVERSE)
@@ -168,14 +181,14 @@ def _coefficients(pieces: tuple[Pieces, Pieces]) -> Kernel:
     return Kernel(coefficients, name="ionisation coefficients")
 
 
-def _noise_of(lengths: Floats) -> Callable[..., tuple[float, float, float, float]]:
+def _noise_of(lengths: Floats) -> Callable[..., tuple[float, ...]]:
     """Return the function of profiles that a Program calls."""
 
     def noise(
         alpha: Floats, beta: Floats, generation: Floats, volume: Floats, electrons: Floats, holes: Floats, net: Floats,
-        potential: Floats,
-    ) -> tuple[float, float, float, float]:  # fmt: skip
-        """Return gain and excess noise factor of the light, the intensity of the whole noise, and a direction.
+        potential: Floats, collected: Floats,
+    ) -> tuple[float, ...]:  # fmt: skip
+        """Return gain, excess noise factor and collection of the light, intensity of the whole noise, and a direction.
 
         The direction is that in which electrons drift where the field is strongest: 1 towards larger x, -1 smaller x.
         """
@@ -183,10 +196,12 @@ def _noise_of(lengths: Floats) -> Callable[..., tuple[float, float, float, float
         sign = 1.0 if field[np.argmax(np.abs(field))] >= 0.0 else -1.0
         way = slice(None, None, int(sign))
         rates = alpha[1:-1][way], beta[1:-1][way], lengths[way]
-        light = local_noise(*rates, (generation * volume)[way])
-        primary = np.maximum(-net, 0.0)[way]
-        primary[0] += max(-sign * float(electrons[1:-1][way][0]), 0.0)
-        primary[-1] += max(-sign * float(holes[1:-1][way][-1]), 0.0)
-        return light.gain, light.excess, local_noise(*rates, primary).intensity, sign
+        pairs = generation * volume
+        light = noise_of_pairs(*rates, np.maximum(pairs * collected, 0.0)[way])
+        share = math.fsum(pairs * collected) / math.fsum(pairs)
+        primary = -net[way]
+        primary[0] -= sign * float(electrons[1:-1][way][0])
+        primary[-1] -= sign * float(holes[1:-1][way][-1])
+        return light.gain, light.excess, share, noise_of_pairs(*rates, primary).intensity, sign
 
     return noise

@@ -1,0 +1,38 @@
+"""Findings about gains of a run."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.physics.photodiodes import apd
+
+from minga.models.photodiode.review import review_of
+from minga.models.photodiode.solver.problem import Problem
+
+NOISE = Problem((0.0, -1.0), ("dark", "lit"), gain=True, mode="noise")
+
+
+@pytest.mark.parametrize(
+    ("problem", "seen", "words"),
+    [
+        (NOISE, {"gain": 10.0, "M_local": 10.1, "M_local_lit": 10.1}, None),
+        (NOISE, {"gain": 10.0, "M_local": 10.1, "M_local_lit": 10.3}, "M_local_lit, is 10.3: the mesh is too coarse"),
+        (NOISE, {"gain": 90.0, "M_local": 91.0, "M_local_lit": 91.0}, "changes gain and F by 9.1 %"),
+        (NOISE, {"gain": math.nan, "M_local": math.nan, "M_local_lit": math.nan}, None),
+        (replace(NOISE, gain=False, noise_method="adjoint"), {"M_local": 5.0, "M_local_lit": 6.0}, None),
+        (replace(NOISE, gain=False, noise_method="adjoint"), {"M_local": 50.1, "M_local_lit": 6.0}, "M_local is 50.1"),
+    ],
+)
+def test_gains_near_breakdown(problem: Problem, seen: dict[str, Any], words: str | None) -> None:
+    review = review_of(apd(10), problem)
+    assert review is not None
+    finding = review({}, {"V": -1.0, **seen})
+    assert (finding is None) if words is None else (finding is not None and words in finding.text)
+
+
+def test_other_modes_have_none() -> None:
+    for changes in ({"mode": "iv"}, {"ionisation": False, "gain": False}):
+        assert review_of(apd(10), replace(NOISE, **changes)) is None
