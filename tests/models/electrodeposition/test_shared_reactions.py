@@ -187,6 +187,11 @@ def test_a_plane_has_the_current_of_one_dimension() -> None:
         ({"reactions": [{"oxidised": "Cu1", "exchange": 1.0, "reduced_reference": 1.0}]}, "has no reference"),
         ({"reactions": [{"oxidised": "Cu2", "tafel": True}]}, "has no rate"),
         ({"reactions": [{"oxidised": "Cu2", "exchange": math.nan}]}, "exchange"),
+        ({"reactions": [{"oxidised": "Cu2"}, {"oxidised": "Cu2", "equilibrium": 0.1}]}, "Cu2 more than once"),
+        (
+            {"reactions": [{"oxidised": "Cu2", "reduced": "Cu1"}, {"oxidised": "Cu1"}, {"oxidised": "Cu2"}]},
+            "more than once",
+        ),
         ({"frumkin": {"compact": 0.2}}, "no list of them"),
         ({"reactions": STEPS, "frumkin": 1}, "expected a table"),
         ({"Cu2": "held", "film": -1.0}, "negative resistance"),
@@ -240,6 +245,20 @@ WHOLE = {
 def test_any_number_of_ranks_gives_the_same_bits(more: dict[str, Any]) -> None:
     model = model_of((12, 8) if more else (12,), **WHOLE, **more)
     assert_same(run_model(model, 3), run_model(model, 3, ranks=2))
+
+
+@pytest.mark.slow
+def test_a_couple_at_both_electrodes_keeps_its_sum_on_two_axes() -> None:
+    """Corrections of both amounts are solved for together, so that only rounding is left of the solvers' tolerance."""
+    model = model_of(
+        (12, 8), species=BATH, electrolyte=None, concentration=None, length="0.1 mm", width="0.1 mm", voltage=0.2,
+        cathode={"reactions": STEPS[:1]}, anode={"reactions": STEPS[:1]},
+        time={"end": "6 s", "every": "1 s", "first": "10 ms"},
+    )  # fmt: skip
+    whole, split = run_model(model, 6), run_model(model, 6, ranks=2)
+    assert_same(whole, split)
+    both = whole.observables["total_Cu2"] + whole.observables["total_Cu1"]
+    assert both == pytest.approx(10.01e-8, rel=3e-14)
 
 
 @pytest.mark.slow

@@ -56,7 +56,7 @@ class ReactionSettings(BaseModel):
         int | None,
         Field(ge=1, description="where a metal or a gas forms: electrons of the rate, by default the charge"),
     ] = None
-    tafel: Annotated[bool, Field(description="whether the reaction only reduces")] = False
+    tafel: Annotated[bool, Field(description="true for a reaction that only reduces")] = False
     order: Annotated[float, Field(gt=0, le=4, description="order of the reaction in the oxidised ion")] = 1.0
 
 
@@ -131,7 +131,9 @@ def reacting_of(entry: Mapping[str, object], name: str, species: Sequence[Specie
                 key=f"{key}.{ion}",
                 remedy="give all its reactions in the list",
             )
-        check_group(group_of(ion, reactions), f"{key}.reactions")
+        group = group_of(ion, reactions)
+        check_group(group, f"{key}.reactions")
+        _check_equilibria([r for r in reactions if r.oxidised in group], len(group), f"{key}.reactions")
     return dict.fromkeys(names, Reacting(tuple(reactions), layer))
 
 
@@ -168,6 +170,17 @@ def check_group(group: Sequence[str], key: str) -> None:
             f"reactions connect the ions {', '.join(group)}, but at most two that turn into one another are supported",
             key=key,
             remedy="leave out a reaction, or join two steps into one of more electrons",
+        )
+
+
+def _check_equilibria(reactions: Sequence[Reaction], ions: int, key: str) -> None:
+    """Reject more equilibria than there are concentrations that could satisfy them."""
+    pairs = [(r.oxidised, r.reduced) for r in reactions if math.isinf(r.exchange)]
+    if len(pairs) > ions or len(set(pairs)) < len(pairs):
+        raise CaseError(
+            f"{len(pairs)} reversible reactions fix the concentration of {pairs[-1][0]} more than once",
+            key=key,
+            remedy='keep one of them, or give others rates, such as exchange = "10 A/m2"',
         )
 
 
