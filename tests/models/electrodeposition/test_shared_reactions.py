@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minga as mg
 from minga.errors import CaseError
 
 from ...model_runs import assert_same, resume_model, run_model
@@ -284,3 +285,22 @@ def test_a_film_on_the_anode() -> None:
     assert seen["current"] == pytest.approx(20.0, rel=1e-6)
     assert seen["current_cathode"] == pytest.approx(20.0, rel=1e-6)
     assert seen["voltage"] > 0.2
+
+
+@pytest.mark.slow
+def test_a_reversed_current_crosses_films_on_both_metals() -> None:
+    """The exponential of the metal that dissolves must not carry the passes away: the voltages differ by the drops."""
+    program = [{"hold": "400 A/m2", "time": "0.1 s"}, {"hold": "-400 A/m2", "time": "0.1 s"}]
+    bare, covered = (
+        drive_all(program, cathode={"Cu": {"exchange": 30.0}, **films[0]}, anode={"Cu": {"exchange": 30.0}, **films[1]})
+        for films in (({}, {}), ({"film": 1e-3}, {"film": 2e-3}))
+    )
+    drops = np.asarray(covered["voltage"]) - np.asarray(bare["voltage"])
+    assert drops == pytest.approx(np.repeat([0.0, 1.2, -1.2], [1, 4, 4]), abs=1e-5)
+    assert np.abs(np.asarray(covered["current"]) - np.asarray(covered["current_cathode"])).max() < 1e-3
+
+
+def drive_all(program: list[dict[str, Any]], **said: Any) -> Any:
+    """Observables after each step of a program between copper plates."""
+    model = model_of((16,), program=program, time={"every": "25 ms", "first": "1 ms"}, **said)
+    return mg.run(model, model.steps, observe=1)

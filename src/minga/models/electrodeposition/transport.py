@@ -269,7 +269,7 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         ratio: Node,
     ) -> None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = behind(face_values(problem, lengths, axis, kind, phi, widths, drive), film)
+        face = behind(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), film)
         v = moving(velocity, previous, axis, ratio)
         gains = iter(gain)
         for number in range(len(c)):
