@@ -5,8 +5,8 @@ in the direction of the axis, which depends on the rest of the difference. Each 
 
     d = d0 - h/(1 + r) + r/(1 + r) (difference - difference0),      h = d0 + (R/A) I,      r = (R/A) s,
 
-with s = -dI/d(difference); the next pass evaluates the line at its own potential. What the film leaves for the reactions
-changes by a few RT/F at most in a pass, because their currents are exponentials.
+with s = -dI/d(difference); the next pass evaluates the line at its own potential. What the film leaves for the
+reactions changes by a few RT/F at most in a pass, because their currents are exponentials.
 """
 
 from __future__ import annotations
