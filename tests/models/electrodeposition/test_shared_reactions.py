@@ -223,6 +223,14 @@ def test_couples_need_a_bare_electrode_and_the_implicit_scheme(said: dict[str, A
         )  # fmt: skip
 
 
+def test_no_deposit_grows_on_a_bath() -> None:
+    with pytest.raises(CaseError, match="no metal can grow"):
+        model_of(
+            (12, 12), cathode="bath", voltage=0.1, width="1 mm", growth={"volume": 7e-6, "porosity": 0.1},
+            time={"end": "1 s"},
+        )  # fmt: skip
+
+
 def test_reactions_of_three_ions_are_refused() -> None:
     three = [*BATH[:3], {**BATH[3], "bulk": 4023.01}, {"name": "Cu3", "charge": 3, "diffusivity": 1e-9, "bulk": 1.0}]
     chain = [{"oxidised": "Cu3", "reduced": "Cu2"}, {"oxidised": "Cu2", "reduced": "Cu1"}]

@@ -138,7 +138,7 @@ def reacting_of(entry: Mapping[str, object], name: str, species: Sequence[Specie
 
 
 def check_reactions(problem: Problem, scheme: str) -> None:
-    """Reject reactions and films where the scheme has none, and couples beside a growing deposit.
+    """Reject reactions and films where the scheme has none, and couples or a bath beside a growing deposit.
 
     Raises
     ------
@@ -155,6 +155,12 @@ def check_reactions(problem: Problem, scheme: str) -> None:
                 key=f"electrodeposition.{name}.{entry}",
                 remedy=f'write scheme = "semi-implicit", or leave {entry} out',
             )
+    if problem.growth is not None and len(problem.cathode.surfaces) == len(problem.species) > 1:
+        raise CaseError(
+            "no metal can grow on a cathode that all ions pass, such as a bath",
+            key="electrodeposition.growth",
+            remedy="leave growth out, or give the cathode the condition of the metal's ion only",
+        )
     if problem.growth is not None and problem.partners:
         raise CaseError(
             "no deposit can grow beside reactions whose product stays in solution",
