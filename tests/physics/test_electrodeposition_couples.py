@@ -20,7 +20,7 @@ BETA = FARADAY / THERMAL
 pytestmark = pytest.mark.slow
 
 
-def observed(cells: int, reduced: float = 1e-6, **said: Any) -> Any:
+def observed(cells: int, reduced: float = 1e-6, ratio: float = 1.1, **said: Any) -> Any:
     """A run with 1 mol/m3 of an ion with 3 charges in an excess of salt, observed after each step."""
     ions = [
         {"name": "Ox", "charge": 3, "diffusivity": D, "bulk": 1.0},
@@ -29,7 +29,7 @@ def observed(cells: int, reduced: float = 1e-6, **said: Any) -> Any:
         {"name": "Cl", "charge": -1, "diffusivity": 2e-9, "bulk": 2003.0 + 2 * reduced},
     ]
     grid = validate(GridSettings, {"shape": [cells]}, "grid")
-    common = {"length": "2 mm", "stretched": {"y": {"geometric": 1.1, "at": "low"}}, "anode": "bath"}
+    common = {"length": "2 mm", "stretched": {"y": {"geometric": ratio, "at": "low"}}, "anode": "bath"}
     case = {"electrodeposition": {"species": ions, **common, **said}}
     model = load_model("electrodeposition", case, grid, Path())
     return mg.run(model, model.steps, observe=1)
@@ -103,10 +103,29 @@ def test_quasi_reversible_sweeps(psi: float) -> None:
     assert separations[0] == pytest.approx(separations[1], abs=0.4)
 
 
-def test_transfer_coefficients_shift_the_peak() -> None:
-    """An irreversible peak is 0.4958 sqrt(b) high (Nicholson and Shain)."""
-    _, current = swept(FARADAY * 1e-9, 1.3, 0.5, transfer=0.3)
-    assert current.max() == pytest.approx(0.4958 * math.sqrt(0.3), rel=6e-3)
+def test_an_irreversible_peak_converges_to_second_order() -> None:
+    """0.4958 sqrt(b) (Nicholson and Shain), with cells that grow more slowly from the same first one of 0.16 um.
+
+    The whole current also charges the half of the first cell, eps v / (h/2), which is no part of the exact peak.
+    """
+    exact, rate, first = 0.4958 * math.sqrt(0.3), 0.5, 160e-9
+    heights = []
+    for cells, ratio in ((43, 1.2), (75, 1.1), (133, 1.05)):
+        seen = observed(
+            cells, cathode=reaction(FARADAY * 1e-9, transfer=0.3), reference="20 um", ratio=ratio,
+            length=f"{first * (ratio**cells - 1) / (ratio - 1)} m",
+            program=[{"ramp": ["0.3 V", "-1.3 V"], "rate": "500 mV/s"}],
+            time={"every": "2 ms", "first": "1 ms", "tolerance": 3e-5},
+        )  # fmt: skip
+        whole, ions = (np.asarray(seen[name]) for name in ("current", "current_of_Ox"))
+        at = ions.argmax()
+        heights.append(float(ions[at]) / (FARADAY * math.sqrt(D * BETA * rate)))
+        charging = 78.4 * 8.8541878128e-12 * rate / (0.5 * first)
+        assert whole[at] - ions[at] == pytest.approx(charging, rel=0.05)
+    coarse, middle, fine = heights
+    assert 3.0 < (middle - coarse) / (fine - middle) < 4.5
+    assert fine == pytest.approx(exact, rel=3e-4)
+    assert middle == pytest.approx(exact, rel=6e-4)
 
 
 def test_a_step_follows_cottrell_with_its_nernst_factor() -> None:

@@ -183,12 +183,20 @@ def test_the_examples_say_what_to_expect(name: str) -> None:
     assert ("limiting current" in notes) == (name != "voltammetry")  # of a bath with acid none is known
     assert ("rolls" in notes) == (said.orientation == "horizontal")
     assert ("solid" in notes) == (name == "fingers")
+    assert ("charging" in notes) == (name == "voltammetry")
 
 
 def test_ions_run_out_beyond_the_limiting_current_only(tmp_path: Path) -> None:
     for current, words in (("1 mA/cm2", "ions never run out"), ("5 mA/cm2", "the cathode runs out of ions")):
         notes = dict(notes_of(problem(tmp_path, voltage=None, current=current)))
         assert words in notes["Sand's time"]
+
+
+def test_the_current_that_charges_the_first_cell_is_that_of_a_plate_capacitor(tmp_path: Path) -> None:
+    given: Any = {"voltage": None, "program": [{"cycle": ["0 V", "0.1 V", "0 V"], "rate": "0.5 V/s"}]}
+    found = problem(tmp_path, **given)
+    current = found.constants.permittivity * 0.5 / (0.5 * found.grid.widths("y")[0])
+    assert dict(notes_of(found))["charging"].startswith(f"{current:.3g} A/m2")
 
 
 BAD_SPECIES = [

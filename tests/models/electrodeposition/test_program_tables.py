@@ -45,6 +45,7 @@ def test_levels_are_linear_between_rows_and_jump_at_equal_times(tmp_path: Path) 
         ("time,current\n0,1\n2\n", "has 1 numbers"),
         ("time,current\n0,1\n2,nan\n", "has 2 numbers"),
         ("time,current\n" + "".join(f"{n},{n % 2}\n" for n in range(300)), "has 299 intervals"),
+        ("time,current\n0," + "1" * 200_000 + "\n1,1\n", "field larger than"),
     ],
 )
 def test_impossible_tables_are_refused(text: str, found: str, tmp_path: Path) -> None:
@@ -54,9 +55,16 @@ def test_impossible_tables_are_refused(text: str, found: str, tmp_path: Path) ->
         parts(path)
 
 
-def test_a_missing_table_is_refused(tmp_path: Path) -> None:
+def test_spreadsheets_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "profile.csv"
+    path.write_text("time,current\n0,1\n1,1\n", encoding="utf-8-sig")
+    assert parts(path).of == (Segment("current", 1.0, 0.0, duration=1.0),)
+
+
+@pytest.mark.parametrize("name", ["none.csv", "nul\0.csv"])
+def test_a_missing_table_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(CaseError, match="cannot read"):
-        parts(tmp_path / "none.csv")
+        parts(tmp_path / name)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import minga as mg
 from minga.errors import CaseError
 
 from ...model_runs import assert_same, resume_model, run_model
@@ -187,6 +188,11 @@ def test_a_plane_has_the_current_of_one_dimension() -> None:
         ({"reactions": [{"oxidised": "Cu1", "exchange": 1.0, "reduced_reference": 1.0}]}, "has no reference"),
         ({"reactions": [{"oxidised": "Cu2", "tafel": True}]}, "has no rate"),
         ({"reactions": [{"oxidised": "Cu2", "exchange": math.nan}]}, "exchange"),
+        ({"reactions": [{"oxidised": "Cu2"}, {"oxidised": "Cu2", "equilibrium": 0.1}]}, "Cu2 more than once"),
+        (
+            {"reactions": [{"oxidised": "Cu2", "reduced": "Cu1"}, {"oxidised": "Cu1"}, {"oxidised": "Cu2"}]},
+            "more than once",
+        ),
         ({"frumkin": {"compact": 0.2}}, "no list of them"),
         ({"reactions": STEPS, "frumkin": 1}, "expected a table"),
         ({"Cu2": "held", "film": -1.0}, "negative resistance"),
@@ -217,6 +223,14 @@ def test_couples_need_a_bare_electrode_and_the_implicit_scheme(said: dict[str, A
         )  # fmt: skip
 
 
+def test_no_deposit_grows_on_a_bath() -> None:
+    with pytest.raises(CaseError, match="no metal can grow"):
+        model_of(
+            (12, 12), cathode="bath", voltage=0.1, width="1 mm", growth={"volume": 7e-6, "porosity": 0.1},
+            time={"end": "1 s"},
+        )  # fmt: skip
+
+
 def test_reactions_of_three_ions_are_refused() -> None:
     three = [*BATH[:3], {**BATH[3], "bulk": 4023.01}, {"name": "Cu3", "charge": 3, "diffusivity": 1e-9, "bulk": 1.0}]
     chain = [{"oxidised": "Cu3", "reduced": "Cu2"}, {"oxidised": "Cu2", "reduced": "Cu1"}]
@@ -243,6 +257,20 @@ def test_any_number_of_ranks_gives_the_same_bits(more: dict[str, Any]) -> None:
 
 
 @pytest.mark.slow
+def test_a_couple_at_both_electrodes_keeps_its_sum_on_two_axes() -> None:
+    """Corrections of both amounts are solved for together, so that only rounding is left of the solvers' tolerance."""
+    model = model_of(
+        (12, 8), species=BATH, electrolyte=None, concentration=None, length="0.1 mm", width="0.1 mm", voltage=0.2,
+        cathode={"reactions": STEPS[:1]}, anode={"reactions": STEPS[:1]},
+        time={"end": "6 s", "every": "1 s", "first": "10 ms"},
+    )  # fmt: skip
+    whole, split = run_model(model, 6), run_model(model, 6, ranks=2)
+    assert_same(whole, split)
+    both = whole.observables["total_Cu2"] + whole.observables["total_Cu1"]
+    assert both == pytest.approx(10.01e-8, rel=3e-14)
+
+
+@pytest.mark.slow
 def test_a_resumed_run_has_the_same_bits(tmp_path: Path) -> None:
     model = model_of((12,), **WHOLE)
     assert_same(resume_model(model, 4, 2, tmp_path), run_model(model, 4))
@@ -265,3 +293,22 @@ def test_a_film_on_the_anode() -> None:
     assert seen["current"] == pytest.approx(20.0, rel=1e-6)
     assert seen["current_cathode"] == pytest.approx(20.0, rel=1e-6)
     assert seen["voltage"] > 0.2
+
+
+@pytest.mark.slow
+def test_a_reversed_current_crosses_films_on_both_metals() -> None:
+    """The exponential of the metal that dissolves must not carry the passes away: the voltages differ by the drops."""
+    program = [{"hold": "400 A/m2", "time": "0.1 s"}, {"hold": "-400 A/m2", "time": "0.1 s"}]
+    bare, covered = (
+        drive_all(program, cathode={"Cu": {"exchange": 30.0}, **films[0]}, anode={"Cu": {"exchange": 30.0}, **films[1]})
+        for films in (({}, {}), ({"film": 1e-3}, {"film": 2e-3}))
+    )
+    drops = np.asarray(covered["voltage"]) - np.asarray(bare["voltage"])
+    assert drops == pytest.approx(np.repeat([0.0, 1.2, -1.2], [1, 4, 4]), abs=1e-5)
+    assert np.abs(np.asarray(covered["current"]) - np.asarray(covered["current_cathode"])).max() < 1e-3
+
+
+def drive_all(program: list[dict[str, Any]], **said: Any) -> Any:
+    """Observables after each step of a program between copper plates."""
+    model = model_of((16,), program=program, time={"every": "25 ms", "first": "1 ms"}, **said)
+    return mg.run(model, model.steps, observe=1)

@@ -5,7 +5,8 @@ in the direction of the axis, which depends on the rest of the difference. Each 
 
     d = d0 - h/(1 + r) + r/(1 + r) (difference - difference0),      h = d0 + (R/A) I,      r = (R/A) s,
 
-with s = -dI/d(difference); the next pass evaluates the line at its own potential.
+with s = -dI/d(difference); the next pass evaluates the line at its own potential. What the film leaves for the
+reactions changes by a few RT/F at most in a pass, because their currents are exponentials.
 """
 
 from __future__ import annotations
@@ -25,29 +26,34 @@ __all__ = ["Covered", "behind", "covered", "film_fields"]
 
 Readers = Sequence[CellReader]
 LARGEST: Final = 4.0
-"""Largest step of Newton's method, RT/F."""
+"""Largest step of Newton's method, and largest change of what the film leaves, RT/F."""
 
 
 def film_fields(problem: Problem) -> tuple[tuple[Field, ...], ...]:
-    """Return the fields of the line of each axis, its beginning (V) and its slope; none where no metal has a film."""
+    """Return the fields of the line of each axis, none where no metal has a film.
+
+    They are its beginning (V), its slope, and the difference that the film left in the last pass (V).
+    """
     grid = problem.grid
-    words = ("film", "film slope") if problem.cathode.film or problem.anode.film else ()
+    words = ("film", "film slope", "left by film") if problem.cathode.film or problem.anode.film else ()
     return tuple(tuple(Field(f"{word} {a}", grid, centre=a) for word in words) for a in grid.axes)
 
 
-def behind(face: FaceValues, film: Readers) -> FaceValues:
+def behind(problem: Problem, face: FaceValues, film: Readers) -> FaceValues:
     """Return the face with the potential difference that its film leaves."""
     if not film or face.above is None or face.below is None:
         return face
-    return replace(face, difference=face.difference - _part(face, film))
+    return replace(face, difference=face.difference - _part(problem, face, film))
 
 
-def _part(face: FaceValues, film: Readers) -> Node:
+def _part(problem: Problem, face: FaceValues, film: Readers) -> Node:
     assert face.above is not None
     assert face.below is not None
-    base, slope = film
-    here = (0,) * len(base.axes)
-    return where(face.above | face.below, base[here] + slope[here] * face.difference, 0.0)
+    base, slope, last = film
+    here, largest = (0,) * len(base.axes), LARGEST / problem.beta
+    change = face.difference - (base[here] + slope[here] * face.difference) - last[here]
+    left = last[here] + mg.max(mg.min(change, largest), -largest)
+    return where(face.above | face.below, face.difference - left, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,11 +88,11 @@ def covered(problem: Problem, face: FaceValues, film: Readers, current: Node, sl
     assert face.above is not None
     assert face.below is not None
     assert face.cathode is not None
-    base, line = film
+    base, line, last = film
     here = (0,) * len(base.axes)
     metal = face.above | face.below
     resistance = where(face.cathode, problem.cathode.film, problem.anode.film) / face.area
-    part = _part(face, film)
+    part = _part(problem, face, film)
     off = where(metal, part + resistance * current, 0.0)
     ratio = where(metal, resistance * slope, 0.0)
     share = ratio / (1.0 + ratio)
@@ -94,4 +100,5 @@ def covered(problem: Problem, face: FaceValues, film: Readers, current: Node, sl
     step = mg.max(mg.min(off / (1.0 + ratio), largest), -largest)
     base[here] = where(metal, part - step - share * face.difference, 0.0)
     line[here] = where(metal, share, 0.0)
+    last[here] = where(metal, face.difference - part, 0.0)
     return Covered(current - slope * step, slope / (1.0 + ratio), mg.abs(off))

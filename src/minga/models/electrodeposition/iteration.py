@@ -58,8 +58,8 @@ class Iteration:
     unsolved
         Counts of unsolved systems of an attempt, including those of the flow, which is solved later.
     economical
-        Whether passes end once the next change would be below the tolerance, as far as the last two changes show, and
-        only the last one solves for the concentrations to the end.
+        True for passes that end once the next change, extrapolated from the last two, is below the tolerance. Only the
+        last of them solves for the concentrations to the full accuracy.
     passes, converged, change, place
         Results of the last attempt: the number of passes, 1 if it converged and 0 if not, the last change of the
         potential in RT/F (the next one where that was estimated), and the cell where it was largest.

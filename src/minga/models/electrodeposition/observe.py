@@ -136,7 +136,7 @@ def currents(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         v = moving(velocity, previous, axis, ratio)
         total = -displacement(problem, face) * change
         for number, species in enumerate(problem.species):
-            item = species_flux(problem, behind(face, film), number, c, v, drive)
+            item = species_flux(problem, behind(problem, face, film), number, c, v, drive)
             total = total + (problem.constants.faraday * species.charge) * item.amount
         result[here] = total
         if face.above is None or face.below is None or face.cathode is None:

@@ -271,7 +271,7 @@ def charge_faces(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         for number in range(len(c)):
             given = next(gains)[here] if number in problem.partners else None
             solved = up[number][here], down[number][here], given
-            found.append(species_flux(problem, behind(face, film), number, c, v, drive, solved))
+            found.append(species_flux(problem, behind(problem, face, film), number, c, v, drive, solved))
         current, slope, quotient = as_node(0.0), as_node(0.0), as_node(0.0)
         for species, item in zip(problem.species, found, strict=True):
             current = current + (per_mol * species.charge) * item.amount

@@ -84,6 +84,7 @@ def notes_of(problem: Problem, *, scaled: bool = False) -> Notes:
         count, duration = sum(1 for _ in segments_of(problem.protocol)), duration_of(problem.protocol)
         lasts = "as long as its limits take" if math.isinf(duration) else f"{duration:g}{unit['time']} at most"
         yield "program", f"{count} segments, {lasts}"
+        yield from _charging(problem, unit)
     steps = problem.steps
     adaptive = f"in time steps that keep errors below {steps.tolerance:g}"
     how = adaptive if steps.adaptive else f"in steps of {steps.first:g}{unit['time']}"
@@ -107,6 +108,16 @@ def _amplitudes(problem: Problem, unit: dict[str, str]) -> Notes:
     if largest > LINEAR * scale:
         text = f"an impedance with an amplitude of {_prefixed(largest, unit['potential'])} is not that of small signals"
         yield "warning", f"{text}, which are well below RT/nF = {_prefixed(scale, unit['potential'])}"
+
+
+def _charging(problem: Problem, unit: dict[str, str]) -> Notes:
+    """Yield the current that charges the first cell, which counts as a plate capacitor, in the fastest voltage ramp."""
+    rate = max((abs(s.slope) for s in segments_of(problem.protocol) if s.control == "voltage"), default=0.0)
+    if rate:
+        half = 0.5 * float(problem.grid.widths("y")[0])
+        current = problem.constants.permittivity / half * rate
+        text = f"{current:.3g}{unit['current']} in the fastest ramp go into the layer of the first cell, not to ions"
+        yield "charging", f"{text}; wider first cells have less"
 
 
 def _deposit(problem: Problem, growth: Growth, unit: dict[str, str]) -> str:

@@ -56,7 +56,7 @@ class ReactionSettings(BaseModel):
         int | None,
         Field(ge=1, description="where a metal or a gas forms: electrons of the rate, by default the charge"),
     ] = None
-    tafel: Annotated[bool, Field(description="whether the reaction only reduces")] = False
+    tafel: Annotated[bool, Field(description="true for a reaction that only reduces")] = False
     order: Annotated[float, Field(gt=0, le=4, description="order of the reaction in the oxidised ion")] = 1.0
 
 
@@ -131,12 +131,14 @@ def reacting_of(entry: Mapping[str, object], name: str, species: Sequence[Specie
                 key=f"{key}.{ion}",
                 remedy="give all its reactions in the list",
             )
-        check_group(group_of(ion, reactions), f"{key}.reactions")
+        group = group_of(ion, reactions)
+        check_group(group, f"{key}.reactions")
+        _check_equilibria([r for r in reactions if r.oxidised in group], len(group), f"{key}.reactions")
     return dict.fromkeys(names, Reacting(tuple(reactions), layer))
 
 
 def check_reactions(problem: Problem, scheme: str) -> None:
-    """Reject reactions and films where the scheme has none, and couples beside a growing deposit.
+    """Reject reactions and films where the scheme has none, and couples or a bath beside a growing deposit.
 
     Raises
     ------
@@ -153,6 +155,12 @@ def check_reactions(problem: Problem, scheme: str) -> None:
                 key=f"electrodeposition.{name}.{entry}",
                 remedy=f'write scheme = "semi-implicit", or leave {entry} out',
             )
+    if problem.growth is not None and len(problem.cathode.surfaces) == len(problem.species) > 1:
+        raise CaseError(
+            "no metal can grow on a cathode that all ions pass, such as a bath",
+            key="electrodeposition.growth",
+            remedy="leave growth out, or give the cathode the condition of the metal's ion only",
+        )
     if problem.growth is not None and problem.partners:
         raise CaseError(
             "no deposit can grow beside reactions whose product stays in solution",
@@ -168,6 +176,17 @@ def check_group(group: Sequence[str], key: str) -> None:
             f"reactions connect the ions {', '.join(group)}, but at most two that turn into one another are supported",
             key=key,
             remedy="leave out a reaction, or join two steps into one of more electrons",
+        )
+
+
+def _check_equilibria(reactions: Sequence[Reaction], ions: int, key: str) -> None:
+    """Reject more equilibria than there are concentrations that could satisfy them."""
+    pairs = [(r.oxidised, r.reduced) for r in reactions if math.isinf(r.exchange)]
+    if len(pairs) > ions or len(set(pairs)) < len(pairs):
+        raise CaseError(
+            f"{len(pairs)} reversible reactions fix the concentration of {pairs[-1][0]} more than once",
+            key=key,
+            remedy='keep one of them, or give others rates, such as exchange = "10 A/m2"',
         )
 
 

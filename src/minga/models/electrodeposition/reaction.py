@@ -34,7 +34,7 @@ class Reaction:
     transfer
         Transfer coefficient b.
     anodic
-        Whether the reaction also runs backwards; if not, only the first exponential is left (Tafel).
+        True for a reaction that also runs backwards; otherwise only the first exponential is left (Tafel).
     order
         Exponent of c_O/c_O* in the first term.
     """

@@ -212,7 +212,9 @@ class Transport:
                 assert isinstance(found, Register)
                 program.apply(scale, target, factor=_quotient(self.amounts[number], found))
             elif self.problem.grid.ndim > 1:
-                self._balance(program, number)
+                partner = self.problem.partners.get(number, number)
+                if number <= partner:
+                    self._balance(program, number, partner)
 
     def gained(self, number: int) -> tuple[list[Field], list[Slot]]:
         """Return the coefficients of what metals give of an ion from its partner, by axis, and the partner, if any."""
@@ -221,18 +223,32 @@ class Transport:
             return [], []
         return [axis[number] for axis in self.gain], [self.state.concentration[partner].next]
 
-    def _balance(self, program: Program, number: int) -> None:
-        """Record the correction that makes an ion's amount change by what passes the metals."""
-        c, formula = self.state.concentration[number], self.formula
-        ups, downs = ([axis[number] for axis in side] for side in (self.up, self.down))
-        found = program.apply(
-            balance(self.lengths), c.now, c.previous, c.next, self.state.kind, ups, downs, *self.gained(number),
-            self.lengths.fields, rate=formula.rate, h0=formula.now, h1=formula.before,
-        )  # fmt: skip
-        program.apply(scale, c.next, factor=_quotient(vars(found)["given"], vars(found)["answer"]))
+    def _balance(self, program: Program, number: int, partner: int) -> None:
+        """Record the correction that makes the amounts of an ion and its partner change by what passes the metals.
+
+        Without a partner, that is the ion itself. The factors f of both balance f answer = given + (other f) gained.
+        """
+        formula, found = self.formula, []
+        for ion in dict.fromkeys((number, partner)):
+            c = self.state.concentration[ion]
+            ups, downs = ([axis[ion] for axis in side] for side in (self.up, self.down))
+            found.append(vars(program.apply(
+                balance(self.lengths), c.now, c.previous, c.next, self.state.kind, ups, downs, *self.gained(ion),
+                self.lengths.fields, rate=formula.rate, h0=formula.now, h1=formula.before,
+            )))  # fmt: skip
+        if len(found) == 1:
+            program.apply(
+                scale, self.state.concentration[number].next, factor=_quotient(found[0]["given"], found[0]["answer"])
+            )
+            return
+        one, two = found
+        whole = one["answer"] * two["answer"] - one["gained"] * two["gained"]
+        for ion, own, other in ((number, one, two), (partner, two, one)):
+            wanted = own["given"] * other["answer"] + own["gained"] * other["given"]
+            program.apply(scale, self.state.concentration[ion].next, factor=_quotient(wanted, whole))
 
 
-def _quotient(wanted: Register, found: Register) -> Node:
+def _quotient(wanted: Register | Node, found: Register | Node) -> Node:
     there = found > 0.0
     return where(there, wanted / where(there, found, 1.0), 1.0)
 
@@ -253,7 +269,7 @@ def coefficients(problem: Problem, lengths: Lengths, axis: int) -> Kernel:
         ratio: Node,
     ) -> None:  # fmt: skip
         drive = driving(voltage, at_cathode, at_anode)
-        face = behind(face_values(problem, lengths, axis, kind, phi, widths, drive), film)
+        face = behind(problem, face_values(problem, lengths, axis, kind, phi, widths, drive), film)
         v = moving(velocity, previous, axis, ratio)
         gains = iter(gain)
         for number in range(len(c)):
@@ -299,7 +315,8 @@ SUBSTITUTE = Kernel(_substitute, order={0: -1}, name="species_substitution")
 def balance(lengths: Lengths) -> Kernel:
     """Return the kernel of both sides of the sum of all rows.
 
-    They are the previous amount plus what the metals give, and the present amount plus what goes into the metals.
+    They are the previous amount plus what the metals give, and the present amount plus what goes into the metals; what
+    the metals give of it from its partner is a sum of its own.
     """
     ndim = lengths.ndim
     here = (0,) * ndim
@@ -316,9 +333,10 @@ def balance(lengths: Lengths) -> Kernel:
             answer = answer + where((low == CATHODE) | (low == ANODE), downs[axis][here], 0.0)
             answer = answer + where((high == CATHODE) | (high == ANODE), ups[axis][step(ndim, axis, 1)], 0.0)
         given = size * (h0 * now[here] - h1 * before[here]) + arriving(kind, ups, downs)
+        sums = {"given": mg.sum(where(fluid, given, 0.0)), "answer": mg.sum(where(fluid, answer * c[here], 0.0))}
         for other in partner:
-            given = given + from_partner(gains) * other[here]
-        return {"given": mg.sum(where(fluid, given, 0.0)), "answer": mg.sum(where(fluid, answer * c[here], 0.0))}
+            sums["gained"] = mg.sum(where(fluid, from_partner(gains) * other[here], 0.0))
+        return sums
 
     return species_balance
 

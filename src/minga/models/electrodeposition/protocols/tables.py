@@ -37,8 +37,10 @@ def table_of(path: Path, key: str, most: int) -> Repeat:
         If the file has no such table.
     """
     try:
-        rows = [row for row in csv.reader(path.read_text(encoding="utf-8").splitlines()) if any(map(str.strip, row))]
-    except (OSError, UnicodeDecodeError) as error:
+        rows = [
+            row for row in csv.reader(path.read_text(encoding="utf-8-sig").splitlines()) if any(map(str.strip, row))
+        ]
+    except (OSError, ValueError, csv.Error) as error:
         raise CaseError(f"cannot read {path}: {error}", key=key, remedy="give a CSV file") from error
     header = [name.strip() for name in rows[0]] if rows else []
     controls: list[Control] = [name for name in ("current", "voltage") if name in header]
