@@ -37,6 +37,8 @@ Floats = NDArray[np.float64]
 
 LONGEST_SPACE: Final = 0.9
 """Largest dead space over the mean free path of local coefficients that a solution may have."""
+SLIGHT: Final = 1e-3
+"""Energy in eV at which a carrier has entered the field."""
 LEAST: Final = 1e-3
 """Field in V/cm below which the energy that carriers gain is that of this field: nothing in neutral layers."""
 
@@ -153,11 +155,13 @@ def ionised(rate: Floats, lengths: Floats, strength: Floats, flux: Floats, thres
     begun = np.interp(energy[1:] - threshold, energy, nodes)
     edge = np.minimum(np.searchsorted(nodes, begun, side="right") - 1, np.arange(lengths.size))
     share = (begun - nodes[edge]) / lengths[edge]
-    passed = np.interp(begun, middles, np.concatenate((flux[:1], flux, flux[-1:])))
+    # Carriers come from where the field begins: those in a neutral layer before it may flow back to a contact.
+    start = np.interp(min(SLIGHT, threshold), energy, nodes)
+    passed = np.interp(np.maximum(begun, start), middles, np.concatenate((flux[:1], flux, flux[-1:])))
     depth = rate * lengths * np.clip((energy[1:] - threshold) / (strength * lengths), 0.0, 1.0)
     late, early = event_weights(depth)
     steps = zip(*(item.tolist() for item in (portable.exp(-depth), early, late, edge, share, passed)), strict=True)
-    total, source = [0.0], float(flux[0])
+    total, source = [0.0], float(passed[0])
     for k, (left, first, last, j, part, through) in enumerate(steps):
         # dQ/dx = a (S - Q) with a linear S = J(x*) + Q(x*); where x* is on the same edge, Q(x*) depends on its end.
         now, rest = total[k], total[k] * left + first * source
