@@ -12,12 +12,12 @@ the loop has run for many times as long as that is expected to take.
 from __future__ import annotations
 
 import math
-import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from statistics import median
+from time import perf_counter
 from typing import Final
 
 import numpy as np
@@ -286,11 +286,11 @@ class Tuner:
         """Return the address of a kernel's code, which is compiled once for each way."""
         key = call.graph.code_digest(), call.reductions, way
         if key not in self._functions:
-            began = time.perf_counter()
+            began = perf_counter()
             reductions = call.reductions and bool(call.graph.reductions)
             self._compiled[key] = code = compile_kernel(call.graph, reductions=reductions, way=way)
             self._functions[key] = code.address
-            self._compiling += time.perf_counter() - began
+            self._compiling += perf_counter() - began
         return self._functions[key]
 
     def _remember(self) -> None:
