@@ -86,7 +86,7 @@ def result(kernel: Any, runs: list[int], **options: Any) -> bytes:
     ("kernel", "threads"), [(smooth, 1), (twice, 1), pytest.param(smooth, 2, marks=pytest.mark.slow)]
 )
 def test_all_ways_have_the_same_bits(kernel: Any, threads: int, hasty: list[Any]) -> None:
-    runs = [3, 1, 700, 13, 5]
+    runs = [3, 1, 3000, 13, 5]
     expected = result(kernel, runs, tune=False)
     assert not hasty
     assert result(kernel, runs, threads=threads) == expected
