@@ -35,8 +35,8 @@ def film_fields(problem: Problem) -> tuple[tuple[Field, ...], ...]:
     They are its beginning (V), its slope, and the difference that the film left in the last pass (V).
     """
     grid = problem.grid
-    words = ("film", "film slope", "left by film") if problem.cathode.film or problem.anode.film else ()
-    return tuple(tuple(Field(f"{word} {a}", grid, centre=a) for word in words) for a in grid.axes)
+    names = ("film", "film slope", "left by film") if problem.cathode.film or problem.anode.film else ()
+    return tuple(tuple(Field(f"{name} {a}", grid, centre=a) for name in names) for a in grid.axes)
 
 
 def behind(problem: Problem, face: FaceValues, film: Readers) -> FaceValues:
