@@ -11,14 +11,18 @@ import pytest
 from minga.case.load import read_settings
 from minga.errors import CaseError
 from minga.models.photodiode.case import device_of
+from minga.models.photodiode.preflight import notes_of
 from minga.models.photodiode.solver.problem import Problem
+from minga.models.photodiode.structure.constants import CHARGE
 from minga.models.photodiode.structure.device import Device
+from minga.models.photodiode.structure.materials_file import shipped_materials
 
 from .evidence import Evidence
 from .photodiodes import EXAMPLES, solved
 
 SECTION = "photodiode: boxes of another material"
 LIGHT = {"wavelength": 1550.0, "power": "1 mW/cm2", "side": "cathode"}
+METAL = {"kind": "schottky", "barrier": 0.9, "tunnelling": True}
 P, I, N = {"p": 1e18}, {"n": 1e15}, {"n": 1e18}
 
 
@@ -64,6 +68,19 @@ def test_the_first_node_sets_the_zero_of_potentials() -> None:
     assert boxed.theta_n[0, -1] == layered.theta_n[0, 0]
 
 
+def test_a_box_away_from_a_contact_with_tunnelling() -> None:
+    device = made(BARE, regions=[region((0.7, 1.3), (0.0, 1.9))], contacts={"anode": "ohmic", "cathode": METAL})
+    assert device.terminal("cathode").tunnelling_mass == shipped_materials()["InP"].tunnelling_mass
+
+
+@pytest.mark.parametrize("over", [(0.0, 1.2), (1.2, 2.8)])
+def test_light_that_a_box_absorbs_in_some_columns_is_not_too_much(over: tuple[float, float]) -> None:
+    device = made(BARE, regions=[region((0.7, 1.3), over)])
+    notes = dict(notes_of(device, Problem(bias=(-3.0,), curves=("lit",))))
+    current = CHARGE * float((device.generation * device.volumes).sum()) / float(device.areas[0][1].sum())
+    assert notes["light"].endswith(f"primary photocurrent {current:.4g} A/cm2")
+
+
 @pytest.mark.slow
 def test_currents_of_a_box_across_the_device(evidence: Evidence) -> None:
     layered, boxed = made(LAYERED), made(BARE, regions=[region((0.7, 1.3), (0.0, 4.0))])
@@ -102,6 +119,7 @@ def test_currents_of_half_a_box_are_those_of_two_devices(evidence: Evidence) -> 
         ({"light": LIGHT | {"side": "left"}}, {}, "with light across the layers"),
         ({"mode": "qe", "qe": {"wavelengths": [1550.0]}}, {}, "a material of its own in mode 'qe'"),
         ({}, {"doping": -1e22}, "region 'island': 1e+22 acceptors per cm3 exceed the solubility in InGaAs"),
+        ({"contacts": {"anode": METAL, "cathode": "ohmic"}}, {"x": [0.0, 1.5]}, "a material of its own at the anode"),
         ({"width": None, "columns": None}, {}, "region 'island' in a device with one axis"),
     ],
 )

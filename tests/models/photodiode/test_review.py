@@ -13,6 +13,7 @@ from minga.models.photodiode.review import review_of
 from minga.models.photodiode.solver.problem import Problem
 
 NOISE = Problem((0.0, -1.0), ("dark", "lit"), gain=True, mode="noise")
+CURRENTS = replace(NOISE, mode="iv")
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,10 @@ NOISE = Problem((0.0, -1.0), ("dark", "lit"), gain=True, mode="noise")
         (NOISE, {"gain": math.nan, "M_local": math.nan, "M_local_lit": math.nan}, None),
         (replace(NOISE, gain=False, noise_method="adjoint"), {"M_local": 5.0, "M_local_lit": 6.0}, None),
         (replace(NOISE, gain=False, noise_method="adjoint"), {"M_local": 50.1, "M_local_lit": 6.0}, "M_local is 50.1"),
+        (CURRENTS, {"gain": 91.0, "breakdown": math.nan}, "the gain is 91: so close to breakdown"),
+        (CURRENTS, {"gain": 49.9, "breakdown": math.nan}, None),
+        (CURRENTS, {"gain": 91.0, "breakdown": -1.1}, None),
+        (replace(CURRENTS, gain=False), {"M": 4.0, "M_lit": 51.0, "breakdown": math.nan}, "changes it by 5.1 %"),
     ],
 )
 def test_gains_near_breakdown(problem: Problem, seen: dict[str, Any], words: str | None) -> None:
@@ -34,5 +39,10 @@ def test_gains_near_breakdown(problem: Problem, seen: dict[str, Any], words: str
 
 
 def test_other_modes_have_none() -> None:
-    for changes in ({"mode": "iv"}, {"ionisation": False, "gain": False}):
-        assert review_of(apd(10), replace(NOISE, **changes)) is None
+    imposed = Problem(current=(1e-3,), ionisation=True)
+    for problem in (
+        replace(NOISE, mode="cv", frequencies=(1e6,)),
+        replace(NOISE, ionisation=False, gain=False),
+        imposed,
+    ):
+        assert review_of(apd(10), problem) is None

@@ -145,13 +145,13 @@ def _spectrum(device: Device, spectrum: Spectrum | None) -> Notes:
 
 
 def _coarse(device: Device, light: Light, current: float) -> str:
-    """Return a warning if the volumes of nodes are too large for the light, which is absorbed at their middle."""
+    """Return a warning if the volumes of nodes are too large for the light, which is absorbed at their middle.
+
+    With two axes, the column that absorbs most is the limit.
+    """
     flux = photon_flux(light.power, light.wavelength) if light.flux is None else light.flux
     absorbed = (
-        CHARGE
-        * flux
-        * device.lit_section
-        * (1.0 - portable.exp(-float(column(device, device.absorption) @ _heights(device))))
+        CHARGE * flux * device.lit_section * (1.0 - portable.exp(-float(np.max(_heights(device) @ device.absorption))))
     )
     if device.illumination is not None or current < COARSE * absorbed:
         return ""

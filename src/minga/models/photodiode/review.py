@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -21,9 +22,30 @@ Review = Callable[[Mapping[str, Any], Mapping[str, Any]], Finding | None]
 
 
 def review_of(device: Device, problem: Problem) -> Review | None:
-    """Return the function that reviews the last gains of a run with noise and ionisation."""
-    if problem.mode != "noise" or not problem.ionisation:
+    """Return the function that reviews the last gains of a run with ionisation; None: they are no result of it."""
+    if not problem.ionisation or problem.scheme == "pointwise":
         return None
+    if problem.mode == "noise":
+        return _of_noise(device, problem)
+    # Where currents are imposed, they determine the gain.
+    return _of_currents(problem) if problem.mode == "iv" and not problem.current else None
+
+
+def _of_currents(problem: Problem) -> Review:
+    """Return the review of currents; a run that reached breakdown gives its voltage instead."""
+    names = ("gain",) if problem.gain else tuple(f"M{suffix(curve)}" for curve in problem.curves)
+
+    def review(first: Mapping[str, Any], last: Mapping[str, Any]) -> Finding | None:
+        steep = next((name for name in names if float(last[name]) > STEEP), None)
+        if steep is None or math.isfinite(float(last["breakdown"])):
+            return None
+        return _steep(float(last["V"]), steep, float(last[steep]), "it")
+
+    return review
+
+
+def _of_noise(device: Device, problem: Problem) -> Review:
+    """Return the review of gain and noise by the profile of the field or the adjoint of the current."""
     both = problem.gain and noise_method(problem, device.grid) == "profile"
     names = tuple(f"M_local{suffix(curve)}" for curve in problem.curves)
 
@@ -34,7 +56,7 @@ def review_of(device: Device, problem: Problem) -> Review | None:
             if both and abs(local - float(last["gain"])) > APART * abs(local):
                 return _apart(bias, name, local, float(last["gain"]))
             if local > STEEP:
-                return _steep(bias, name, local)
+                return _steep(bias, name, local, "gain and F")
         return None
 
     return review
@@ -49,9 +71,10 @@ def _apart(bias: float, name: str, local: float, gain: float) -> Finding:
     )
 
 
-def _steep(bias: float, name: str, local: float) -> Finding:
+def _steep(bias: float, name: str, local: float, what: str) -> Finding:
+    known = "gain" if name == "gain" else f"gain {name}"
     return Finding(
-        f"at {bias:g} V the gain {name} is {local:.4g}: so close to breakdown, an error of the ionisation by 0.001 "
-        f"changes gain and F by {0.1 * local:.2g} %; compare them with those of a finer [photodiode.mesh]",
+        f"at {bias:g} V the {known} is {local:.4g}: so close to breakdown, an error of the ionisation by 0.001 "
+        f"changes {what} by {0.1 * local:.2g} %; compare with a finer [photodiode.mesh]",
         {name: f"{local:.6g}"},
     )

@@ -85,7 +85,7 @@ def device_from(stack: Stack, mesh: Mesh, across: Mesh | None = None) -> Device:
         sets.append(chosen_sets(box.stack, box.columns))
         rows.append(np.where(box.inside, rows[0], -1))
     electrons, holes = edge_ionisation(stack, sets, kinds, rows)
-    terminals = tuple(_terminal(contact, shape, across, columns) for contact in stack.contacts)
+    terminals = tuple(_terminal(contact, shape, across, columns, boxes) for contact in stack.contacts)
     for terminal in terminals:
         if terminal.barrier is not None:
             held = _held_by(terminal.barrier, spread, thermal_voltage(stack.temperature))
@@ -198,7 +198,13 @@ def _with_region(
     return doping + inside * (region.doping - doping), impurities + inside * (abs(region.doping) - impurities)
 
 
-def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None, columns: LayerProperties) -> Terminal:
+def _terminal(
+    contact: Contact,
+    shape: tuple[int, ...],
+    across: Mesh | None,
+    columns: LayerProperties,
+    boxes: Sequence[MaterialBox],
+) -> Terminal:
     nodes = np.zeros(shape, np.bool_)
     row = nodes[0 if contact.at == "top" else -1 :][:1]
     if across is None or contact.y is None:
@@ -211,6 +217,14 @@ def _terminal(contact: Contact, shape: tuple[int, ...], across: Mesh | None, col
             key="photodiode.contacts",
             remedy="make it wider, move it onto the device, or give the device more columns",
         )
+    for box in boxes:
+        if contact.tunnelling and (nodes & box.inside).any():
+            raise CaseError(
+                f"region {box.name!r} has a material of its own at the {contact.name}, which has tunnelling by the "
+                "material of the layer",
+                key=f"photodiode.contacts.{contact.name}.tunnelling",
+                remedy="leave it out, or end the region before the contact",
+            )
     mass = columns.materials[0 if contact.at == "top" else -1].tunnelling_mass
     if contact.tunnelling and mass is None:
         raise CaseError(
