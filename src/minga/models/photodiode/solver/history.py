@@ -150,6 +150,8 @@ def ionised(rate: Floats, lengths: Floats, strength: Floats, flux: Floats, thres
         The pairs, f8 of the shape of `rate`.
     """
     nodes, energy = (np.concatenate(([0.0], np.cumsum(part))) for part in (lengths, strength * lengths))
+    if not energy[-1] > threshold:
+        return np.zeros(lengths.size)
     middles = np.concatenate((nodes[:1], 0.5 * (nodes[1:] + nodes[:-1]), nodes[-1:]))
     # Where each carrier that gains the threshold energy up to the end of an edge began: its edge, and share of that.
     begun = np.interp(energy[1:] - threshold, energy, nodes)
