@@ -7,8 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.physics.photodiodes import apd
+from tests.physics.photodiodes import EXAMPLES, apd, merged, solved, table
 
+from minga.case.load import read_settings
+from minga.models.photodiode.case import device_of
 from minga.models.photodiode.review import review_of
 from minga.models.photodiode.solver.problem import Problem
 
@@ -46,3 +48,17 @@ def test_other_modes_have_none() -> None:
         imposed,
     ):
         assert review_of(apd(10), problem) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("growth", "nodes", "gain"), [(1.4, 77, 273.4), (1.1, 197, 216.5)])
+def test_gains_just_before_breakdown_depend_on_the_mesh(growth: float, nodes: int, gain: float) -> None:
+    graded = {"first": "0.5 nm", "growth": growth, "cap": "100 nm"}
+    device = device_of(read_settings("photodiode", merged(table("pin-inp"), {"mesh": {"graded": graded}})), EXAMPLES)
+    assert device.doping.size == nodes
+    problem = Problem((-20.0, -40.0, -43.0, -43.3), ionisation=True)
+    row = solved(device, problem)[-1]
+    assert row["M"] == pytest.approx(gain, rel=2e-3)
+    review = review_of(device, problem)
+    assert review is not None
+    assert review({}, row) is not None
