@@ -361,11 +361,14 @@ def _check_grid(grid: object, model: str, settings: Sequence[str]) -> None:
 def _located_run(run: RunSettings, source: Source) -> RunSettings:
     """Return settings with the paths of files that lie next to the case: of the machine, the topology and the edits."""
     machine = None if run.machine is None else str(_machine_path(run.machine, source))
-    beside = None if run.topology is None else source.path.parent / run.topology
-    topology = str(beside) if beside is not None and beside.is_file() else run.topology
-    edits = None if run.edits is None else source.path.parent / run.edits
-    located = str(edits) if edits is not None and edits.is_file() else run.edits
-    return run.model_copy(update={"machine": machine, "topology": topology, "edits": located})
+    topology, edits = _located(run.topology, source), _located(run.edits, source)
+    return run.model_copy(update={"machine": machine, "topology": topology, "edits": edits})
+
+
+def _located(name: str | None, source: Source) -> str | None:
+    """Return the path of a file next to the case; the name itself if there is no such file."""
+    beside = None if name is None else source.path.parent / name
+    return str(beside) if beside is not None and beside.is_file() else name
 
 
 def _machine_path(name: str, source: Source) -> Path:

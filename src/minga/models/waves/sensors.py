@@ -1,6 +1,6 @@
 """Sensors: quantities at receivers, and the transpose of their recording.
 
-A quantity is the mean of some fields with a sign, or the sum over all steps before of what taps make of a field.
+A quantity is the mean of some fields with a sign, or the sum of the samples of a field at all steps before.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summed:
-    """A recorded quantity: the sum of samples of a field at all steps before, times a factor.
+    """A recorded quantity: the sum of the samples of a field at all steps before, times a factor.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Summed:
     field
         The field.
     taps
-        What represents the points.
+        The cells that represent the points.
     factor
         The factor.
     """
@@ -107,7 +107,7 @@ class Summed:
         amounts
             Amounts, f8 of shape (rows, points).
         every
-            Positions from one row to the next.
+            As for `summed`.
 
         Returns
         -------
@@ -130,7 +130,7 @@ class Sensors:
     quantities
         The quantities.
     taps
-        For each field of those that are no sums over steps, the cells that represent the points.
+        For each field of the means, the cells that represent the points.
     """
 
     quantities: tuple[Recorded | Summed, ...]
@@ -216,7 +216,7 @@ class SensorTable:
         return [*self.tables.items(), *((quantity.field, table) for quantity, table in self.sums.values())]
 
     def rewind(self) -> None:
-        """Make an empty table, and let its Programs begin again."""
+        """Clear the table, and let its Programs begin again at their first positions."""
         for _, table in self._all:
             table.rewind()
 
