@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minga.case.entries import put_entry
-from minga.cli.inputs import absolute, keep, named
+from minga.cli.inputs import absolute, kept, named
 from minga.cli.layouts import check_layout, check_mapping, computing_ranks
 from minga.cli.memory import check_fields, check_shape
 from minga.cli.toml import dump, line_of, parse_value
@@ -120,15 +120,9 @@ class Case:
 
         table = self.resolved(ranks)
         with disk_errors(directory.inputs):
-            kept = {
-                k: keep(table[k], self.source.path.parent, directory.inputs)
-                for k in ("model", self.section)
-                if k in table
-            }
-            for key in ("machine", "topology"):
-                if table["run"][key] is not None:
-                    table["run"][key] = keep(table["run"][key], self.source.path.parent, directory.inputs)
-        table |= kept
+            base, folder = self.source.path.parent, directory.inputs
+            table |= kept(table, ("model", self.section), base, folder)
+            table["run"] |= kept(table["run"], ("machine", "topology", "edits"), base, folder)
         shape = " x ".join(map(str, self.model.grid.shape))
         where = f"a grid of {shape} cells" if self.model.growth is None else "an unbounded plane"
         write_whole(directory.case, f"# The case as it was run, on {where}.\n" + dump(table))

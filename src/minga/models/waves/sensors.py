@@ -137,11 +137,6 @@ class Sensors:
     taps: Mapping[Field, Taps]
 
     @property
-    def count(self) -> int:
-        """Number of points."""
-        return int(next(iter(self.taps.values())).weights.shape[1])
-
-    @property
     def fields(self) -> tuple[Field, ...]:
         """Fields that are sampled."""
         sums = (quantity.field for quantity in self.quantities if isinstance(quantity, Summed))
@@ -160,21 +155,7 @@ class Sensors:
         ndarray
             Samples, f8 of shape (traces,).
         """
-        return self.joined({field: taps.sample(engine, field) for field, taps in self.taps.items()})
-
-    def joined(self, values: Mapping[Field, Floats]) -> Floats:
-        """Return the traces of all quantities from the values of their fields at the points.
-
-        Parameters
-        ----------
-        values
-            For each field an array whose last axis are the points.
-
-        Returns
-        -------
-        ndarray
-            Samples, f8, whose last axis are the traces, quantity after quantity.
-        """
+        values = {field: taps.sample(engine, field) for field, taps in self.taps.items()}
         found = []
         for quantity in self.quantities:
             assert isinstance(quantity, Recorded)  # sums need the samples of all steps
