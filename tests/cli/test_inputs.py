@@ -54,3 +54,21 @@ def test_nested_files_are_kept_with_the_run() -> None:
     again = in_process("run", "runs/small", "--json")
     assert again.status == 0, again
     assert json.loads(again.out)["digest"] == json.loads(first.out)["digest"]
+
+
+def test_the_case_of_a_run_has_its_edits(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The case that a run keeps repeats the edits from any working directory."""
+    (files / "cases").mkdir()
+    edit = {"step": 3, "field": "cell", "cells": [[4, 5, 1], [4, 6, 1], [4, 7, 1]]}
+    (files / "cases/edits.jsonl").write_text(json.dumps(edit) + "\n")
+    Path("cases/painted.toml").write_text(SMALL.replace("ranks = 1", 'ranks = 1\nedits = "edits.jsonl"'))
+    said = in_process("run", "cases/painted.toml", "--out", "first")
+    assert said.status == 0, said.err
+    assert Path("first/inputs/edits.jsonl").is_file()
+    (files / "cases").rename(files / "gone")
+    monkeypatch.chdir(files / "a")
+    said = in_process("run", "../first/case.toml", "--out", "again")
+    assert said.status == 0, said.err
+    results = files / "first/result.json", Path("again/result.json")
+    first, again = (json.loads(result.read_text())["digest"] for result in results)
+    assert first == again

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from minga.case.entries import put_entry
-from minga.cli.inputs import absolute, keep, named
+from minga.cli.inputs import absolute, kept, named
 from minga.cli.layouts import check_layout, check_mapping, computing_ranks
 from minga.cli.memory import check_fields, check_shape
 from minga.cli.toml import dump, line_of, parse_value
@@ -120,15 +120,9 @@ class Case:
 
         table = self.resolved(ranks)
         with disk_errors(directory.inputs):
-            kept = {
-                k: keep(table[k], self.source.path.parent, directory.inputs)
-                for k in ("model", self.section)
-                if k in table
-            }
-            for key in ("machine", "topology"):
-                if table["run"][key] is not None:
-                    table["run"][key] = keep(table["run"][key], self.source.path.parent, directory.inputs)
-        table |= kept
+            base, folder = self.source.path.parent, directory.inputs
+            table |= kept(table, ("model", self.section), base, folder)
+            table["run"] |= kept(table["run"], ("machine", "topology", "edits"), base, folder)
         shape = " x ".join(map(str, self.model.grid.shape))
         where = f"a grid of {shape} cells" if self.model.growth is None else "an unbounded plane"
         write_whole(directory.case, f"# The case as it was run, on {where}.\n" + dump(table))
@@ -361,11 +355,14 @@ def _check_grid(grid: object, model: str, settings: Sequence[str]) -> None:
 def _located_run(run: RunSettings, source: Source) -> RunSettings:
     """Return settings with the paths of files that lie next to the case: of the machine, the topology and the edits."""
     machine = None if run.machine is None else str(_machine_path(run.machine, source))
-    beside = None if run.topology is None else source.path.parent / run.topology
-    topology = str(beside) if beside is not None and beside.is_file() else run.topology
-    edits = None if run.edits is None else source.path.parent / run.edits
-    located = str(edits) if edits is not None and edits.is_file() else run.edits
-    return run.model_copy(update={"machine": machine, "topology": topology, "edits": located})
+    topology, edits = _located(run.topology, source), _located(run.edits, source)
+    return run.model_copy(update={"machine": machine, "topology": topology, "edits": edits})
+
+
+def _located(name: str | None, source: Source) -> str | None:
+    """Return the path of a file next to the case; the name itself if there is no such file."""
+    beside = None if name is None else source.path.parent / name
+    return str(beside) if beside is not None and beside.is_file() else name
 
 
 def _machine_path(name: str, source: Source) -> Path:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import filecmp
 import itertools
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
 from minga.case.files import locate
 
-__all__ = ["absolute", "keep", "named", "renamed"]
+__all__ = ["absolute", "keep", "kept", "named", "renamed"]
 
 _LONGEST = 1000
 _LARGEST = 64 << 20
@@ -48,6 +48,11 @@ def keep(value: object, base: Path, folder: Path) -> object:
         return _copy(source, folder).relative_to(folder.parent).as_posix()
 
     return _each_file(value, copy)
+
+
+def kept(table: Mapping[str, Any], keys: Iterable[str], base: Path, folder: Path) -> dict[str, object]:
+    """Return those of some entries of a case that it has, with copies of their files, as `keep` makes them."""
+    return {key: keep(table[key], base, folder) for key in keys if key in table}
 
 
 def named(value: object, base: Path) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Matched layers with attenuation: what returns from them, decay, gradients, and bits on ranks."""
+"""Matched layers with attenuation: reflections, decay, gradients, and bits on ranks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Z, X = np.meshgrid(*(np.arange(float(n)) for n in SHAPE), indexing="ij")
 
 
 def returned(cells: int, q: float | None, **medium: Any) -> float:
-    """What returns from a layer at the end of an axis, relative to the wave without attenuation, dB."""
+    """Return the largest reflection of the layer at the end of an axis, relative to the largest wave, dB."""
 
     def traces(length: int) -> Any:
         given = Medium(2000.0, **{name: np.full(length, value) for name, value in medium.items()})

@@ -97,6 +97,20 @@ def test_bits_are_those_of_gradients_prepared_for_each_medium(name: str) -> None
     assert kept._known[0].engine is not engines[0]
 
 
+def test_data_are_those_of_the_call() -> None:
+    """Data of another shot with the same number, and data that were changed in place, count."""
+    waves, shot, kept = MEDIA["sponge"](1.0, 1e-3), shot_of("sponge"), KeptGradients()
+    first = kept.of(0, waves, shot, ("vp",), "l2", 1 << 30, 1)
+    assert shot.data is not None
+    other = Shot(shot.sources, shot.receivers, np.array(2.0 * shot.data, np.float32))
+    for data in (other.data, other.data):
+        found = kept.of(0, waves, other, ("vp",), "l2", 1 << 30, 1)
+        assert equal(found, shot_gradient(waves, other))
+        assert not equal(found, first)
+        first = found
+        data[:, 0] = 0.0
+
+
 def test_bits_are_those_of_computing_states_again() -> None:
     waves, shot, kept = MEDIA["sponge"], shot_of("sponge"), KeptGradients()
     known = [kept.of(0, waves(factor, 1e-3), shot, ("vp",), "l2", 1, 1) for factor in (1.0, 1.05)]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from minga.errors import CaseError
 from minga.space.box import Box
+from minga.space.grid import Grid
 
 __all__ = ["AXES", "Domain", "axes_of", "check_shape", "check_spacing", "folded", "is_number"]
 
@@ -88,6 +89,18 @@ class Domain:
     def middle(self) -> tuple[float, ...]:
         """Position of the cell in the middle of the model, where sources lie by default."""
         return tuple(n // 2 * h for n, h in zip(self.shape, self.spacing, strict=True))
+
+    def grid(self) -> Grid:
+        """Return a grid of these cells, layers included; the first cell of the model lies at coordinate 0."""
+        return Grid(
+            self.cells,
+            axes=self.axes,
+            spacing=self.spacing,
+            origin=tuple(-(low + 0.5) * h for low, h in zip(self.low, self.spacing, strict=True)),
+            units="m",
+            periodic=self.periodic,
+            down="z",
+        )
 
 
 def check_shape(shape: object) -> tuple[int, ...]:

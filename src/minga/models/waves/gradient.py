@@ -165,10 +165,9 @@ class PreparedGradient:
     ) -> None:  # fmt: skip
         self.fields = sensitivity_of(waves).fields(wrt)
         self.run = ShotRun(waves, shot)
-        self.data = checked_data(shot)
         self.wrt, self.structure = tuple(wrt), waves.structure
         self.reverse = adjoint(self.run.stepping.step, [*self.fields.values()])
-        self.table = self.run.table(len(self.data))
+        self.table = self.run.table(len(checked_data(shot)))
         self.observe, self.seed = self.table.sampling(), self.table.injection(self.reverse.of)
         waves.watch(self.observe, shot.sources)
         self.engine = self.run.engine(threads, comm, layout)
@@ -186,7 +185,7 @@ class PreparedGradient:
 
     @property
     def bytes(self) -> int:
-        """Bytes of all fields, states that a run stores aside."""
+        """Bytes of all fields, without the states that a run stores."""
         recording = self.reverse.recording
         values = () if recording.remembered is None else [slot.field for slot in recording.remembered.slots]
         fields = {*self.run.stepping.fields, *self.reverse.of.values(), *recording.workspace, *values}
@@ -202,7 +201,7 @@ class PreparedGradient:
         misfit, memory
             As for `shot_gradient`.
         """
-        measure, found = _misfit(misfit), list[float]()
+        measure, data, found = _misfit(misfit), checked_data(self.run.shot), list[float]()
         engine, fields = self.engine, self.fields
         if self._begun:
             self.table.rewind()
@@ -210,7 +209,7 @@ class PreparedGradient:
         self._begun = True
 
         def compare(engine: Engine) -> None:
-            number, slopes = measure(self.table.traces(engine.comm), self.data)
+            number, slopes = measure(self.table.traces(engine.comm), data)
             found.append(float(number))
             self.table.store(np.asarray(slopes, np.float64))
 

@@ -17,7 +17,10 @@ from minga.models.waves.shot import AnyWaves, Shot
 __all__ = ["KeptGradients"]
 
 ROOM: Final = 1 << 28
-"""Bytes of fields from which on no further gradient is kept."""
+"""Most bytes of the fields of all kept gradients.
+
+Halos, tables of samples and native code are not counted, nor are stored states, whose memory is lent for a run only.
+"""
 
 
 class KeptGradients:
@@ -39,8 +42,9 @@ class KeptGradients:
         waves, shot, wrt, misfit, memory, threads
             As for `shot_gradient`; equal for all calls of a shot, waves aside.
         """
-        prepared = self._known.pop(number, None)  # nothing is kept of it after an error, and nobody else uses it now
-        if prepared is not None and prepared.structure != waves.structure:
+        # It is taken out while it computes: an error then leaves nothing behind, and no other call uses its engine.
+        prepared = self._known.pop(number, None)
+        if prepared is not None and (prepared.run.shot is not shot or prepared.structure != waves.structure):
             prepared.close()
             prepared = None
         if prepared is None:

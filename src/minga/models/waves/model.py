@@ -13,9 +13,7 @@ from minga.lang import functions as mg
 from minga.lang.cell import Reduced
 from minga.lang.kernel import Kernel
 from minga.models.waves.attenuation import Attenuation, unrelaxed_ratio
-from minga.models.waves.boundary import (
-    Boundary,
-)
+from minga.models.waves.boundary import Boundary
 from minga.models.waves.kernels import Form
 from minga.models.waves.medium import Medium
 from minga.models.waves.preparation import prepare

@@ -48,7 +48,7 @@ class PointTable:
         return (len(self.values) - 1) * self.every
 
     def rewind(self) -> None:
-        """Make an empty table, and let its functions begin again."""
+        """Clear the table, and let its functions begin again at their first positions."""
         self.values[...] = 0.0
         for position, begin in self._begun:
             position[0] = begin

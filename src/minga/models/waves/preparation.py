@@ -33,7 +33,6 @@ from minga.models.waves.stencils import Differences, first_weights
 from minga.models.waves.waves import Waves
 from minga.space.boundary import Condition, fixed, reflect
 from minga.space.field import Field
-from minga.space.grid import Grid
 
 __all__ = ["prepare"]
 
@@ -147,15 +146,7 @@ def prepare(
         None if math.isinf(sigma) else sigma, (dt / least) * (dt / least),
         _constants(medium, relaxation, varying=scrambles), staggered,
     )  # fmt: skip
-    grid = Grid(
-        domain.cells,
-        axes=domain.axes,
-        spacing=widths,
-        origin=tuple(-(low + 0.5) * h for low, h in zip(domain.low, widths, strict=True)),
-        units="m",
-        periodic=domain.periodic,
-        down="z",
-    )
+    grid = domain.grid()
     wall = fixed(0.0)  # of the medium: values beyond are multiplied by waves that are 0, or are not used
     fields = tuple(
         Field(name, grid, dtype, slots=2, boundary=_walls(domain), description=ABOUT[name]) for name in equations.waves

@@ -1,6 +1,6 @@
 """Sensors: quantities at receivers, and the transpose of their recording.
 
-A quantity is the mean of some fields with a sign, or the sum over all steps before of what taps make of a field.
+A quantity is the mean of some fields with a sign, or the sum of the samples of a field at all steps before.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Summed:
-    """A recorded quantity: the sum of samples of a field at all steps before, times a factor.
+    """A recorded quantity: the sum of the samples of a field at all steps before, times a factor.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class Summed:
     field
         The field.
     taps
-        What represents the points.
+        The cells that represent the points.
     factor
         The factor.
     """
@@ -107,7 +107,7 @@ class Summed:
         amounts
             Amounts, f8 of shape (rows, points).
         every
-            Positions from one row to the next.
+            As for `summed`.
 
         Returns
         -------
@@ -130,16 +130,11 @@ class Sensors:
     quantities
         The quantities.
     taps
-        For each field of those that are no sums over steps, the cells that represent the points.
+        For each field of the means, the cells that represent the points.
     """
 
     quantities: tuple[Recorded | Summed, ...]
     taps: Mapping[Field, Taps]
-
-    @property
-    def count(self) -> int:
-        """Number of points."""
-        return int(next(iter(self.taps.values())).weights.shape[1])
 
     @property
     def fields(self) -> tuple[Field, ...]:
@@ -160,21 +155,7 @@ class Sensors:
         ndarray
             Samples, f8 of shape (traces,).
         """
-        return self.joined({field: taps.sample(engine, field) for field, taps in self.taps.items()})
-
-    def joined(self, values: Mapping[Field, Floats]) -> Floats:
-        """Return the traces of all quantities from the values of their fields at the points.
-
-        Parameters
-        ----------
-        values
-            For each field an array whose last axis are the points.
-
-        Returns
-        -------
-        ndarray
-            Samples, f8, whose last axis are the traces, quantity after quantity.
-        """
+        values = {field: taps.sample(engine, field) for field, taps in self.taps.items()}
         found = []
         for quantity in self.quantities:
             assert isinstance(quantity, Recorded)  # sums need the samples of all steps
@@ -216,7 +197,7 @@ class SensorTable:
         return [*self.tables.items(), *((quantity.field, table) for quantity, table in self.sums.values())]
 
     def rewind(self) -> None:
-        """Make an empty table, and let its Programs begin again."""
+        """Clear the table, and let its Programs begin again at their first positions."""
         for _, table in self._all:
             table.rewind()
 

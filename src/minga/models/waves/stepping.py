@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 from minga.engine.program import Program
 from minga.models.waves.absorption import record_matching
 from minga.models.waves.absorption_tilted import record_tilted_matching
-from minga.models.waves.boundary import (
-    Cpml,
-    Sponge,
-    kinds,
-)
+from minga.models.waves.boundary import Cpml, Sponge, kinds
 from minga.models.waves.density_layers import record_flux_layers
 from minga.models.waves.injection import record_advance
-from minga.models.waves.source import PointSource, Source
+from minga.models.waves.source import Source
 from minga.models.waves.sponge import damps_in_kernel, record_damping, sponge_profiles
+from minga.models.waves.wavelets import Ricker
 from minga.space.box import Box
 from minga.space.field import STEP, Field, Slot
 
 if TYPE_CHECKING:
+    from minga.models.waves.elastic.sources import ElasticSource
     from minga.models.waves.waves import Waves
 
 __all__ = ["Stepping", "lowest_peak", "stepping_of"]
@@ -87,7 +85,7 @@ def stepping_of(waves: Waves, sources: Sequence[Source]) -> Stepping:
     return Stepping(step, fields, {**waves.start(), **{item.name: values for item, values in profiles.items()}})
 
 
-def lowest_peak(sources: Sequence[Source]) -> float:
+def lowest_peak(sources: Sequence[Source | ElasticSource]) -> float:
     """Return the lowest peak frequency of the sources; if none is known, that of the default Ricker wavelet."""
     known = [source.wavelet.peak for source in sources if source.wavelet.peak is not None]
-    return min(known, default=PointSource().wavelet.peak)  # type: ignore[return-value]
+    return min(known, default=Ricker().peak)

@@ -36,11 +36,9 @@ class Speeds:
 
         A unit of weight counts as much as that of the fastest rank by its weight.
         """
-        pairs = zip(self._known, self._weights, strict=True)
+        pairs = list(zip(self._known, self._weights, strict=True))
         unit = max((speed / weight for speed, weight in pairs if speed is not None and weight), default=1.0)
-        return [
-            unit * weight if speed is None else speed for speed, weight in zip(self._known, self._weights, strict=True)
-        ]
+        return [unit * weight if speed is None else speed for speed, weight in pairs]
 
 
 def _checked(weights: object, ranks: int) -> list[float]:

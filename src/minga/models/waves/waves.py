@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,7 @@ from minga.engine.presentation import FieldStyle
 from minga.engine.program import Program
 from minga.errors import CaseError
 from minga.models.waves.attenuation import Relaxation
-from minga.models.waves.boundary import (
-    Boundary,
-    Cpml,
-    Pairs,
-    Random,
-    kinds,
-    scrambled,
-)
+from minga.models.waves.boundary import Boundary, Cpml, Pairs, Random, kinds, scrambled
 from minga.models.waves.domain import Domain
 from minga.models.waves.injection import record_advance
 from minga.models.waves.kernels import Equations
@@ -192,12 +186,8 @@ class Waves:
         dict
             A function of a Box for each field.
         """
-
-        def of(name: str) -> Callable[[Box], NDArray[np.float64]]:
-            return lambda box: self.values(name, box)
-
         strengths = () if self.strength is None else (self.strength,)
-        return {field.name: of(field.name) for field in (*self.medium, *strengths)}
+        return {field.name: partial(self.values, field.name) for field in (*self.medium, *strengths)}
 
     def check_second_order(self, what: str, remedy: str) -> None:
         """Refuse steps of fourth order in time for what has second order only.

@@ -132,7 +132,7 @@ import subprocess, sys
 words = [word for word in sys.argv[1:] if word != "-x"]
 sys.exit(subprocess.run(" ".join(words[1:]), shell=True).returncode)
 """
-"""What stands for ssh: runs a command for another host on this one."""
+"""Stand-in for ssh, which runs a command for another host on this one."""
 
 
 @pytest.mark.mpi

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from minga.cli.case import Source, merged
-from minga.cli.inputs import keep
+from minga.cli.inputs import kept
 from minga.cli.start import Demand, ranks_on_hosts
 from minga.cli.toml import dump
 from minga.launch.launcher import find_launcher
@@ -29,7 +29,7 @@ _PROGRAM: Final = "minga.models.waves.cli.survey_rank"
 def survey_ranks(
     request: SurveyRequest, source: Source, shots: int, note: Callable[[str], None]
 ) -> Iterator[tuple[Ranks, tuple[float, ...] | None]]:
-    """Yield the ranks of a survey, and their relative speeds as the hosts file says; None if it says nothing.
+    """Yield the ranks of a survey, and the relative speeds that the hosts file gives them; None if it gives none.
 
     Hosts that do not see the case get copies of it and of its files. Rank 0, on this machine, writes the survey's file.
 
@@ -61,11 +61,7 @@ def survey_ranks(
         directory = RunDirectory(Path(folder))
         table = merged(source, request.overrides)[0]
         with disk_errors(directory.inputs):
-            kept = {
-                key: keep(table[key], source.path.parent, directory.inputs)
-                for key in (str(table["model"]), "survey")
-                if key in table
-            }
-        write_whole(directory.case, dump({**table, **kept}))
+            files = kept(table, (str(table["model"]), "survey"), source.path.parent, directory.inputs)
+        write_whole(directory.case, dump({**table, **files}))
         assert start.prepare is not None  # it has hosts
         yield replace(start.prepare(directory, note), program=_PROGRAM), start.weights

@@ -115,7 +115,7 @@ def record_sensors(observe: Program, sensors: Sensors) -> tuple[Register, ...]:
     sensors
         The sensors.
     """
-    count = sensors.count
+    count = next(iter(sensors.taps.values())).weights.shape[1]
     registers = [Register(f"receivers.{each.name}.{k}") for each in sensors.quantities for k in range(count)]
 
     def sample_receivers(engine: Engine) -> None:

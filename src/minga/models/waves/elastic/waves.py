@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from minga.models.waves.elastic.layout import Component, components, conditions
 from minga.models.waves.elastic.matching import record_layers
 from minga.models.waves.elastic.medium import Coefficients, ElasticMedium, Speeds, coefficient, speeds_of
 from minga.models.waves.elastic.receivers import sensors_of
-from minga.models.waves.elastic.sources import ElasticSource, Explosion, check_sources, record_sources
+from minga.models.waves.elastic.sources import ElasticSource, check_sources, record_sources
 from minga.models.waves.elastic.stability import step_limit
 from minga.models.waves.elastic.stencils import staggered_weights
 from minga.models.waves.keys import keys_of
@@ -37,7 +38,7 @@ from minga.models.waves.receivers import Receivers
 from minga.models.waves.sensors import Sensors
 from minga.models.waves.sponge import record_damping
 from minga.models.waves.stability import check_step
-from minga.models.waves.stepping import Stepping
+from minga.models.waves.stepping import Stepping, lowest_peak
 from minga.space.boundary import fixed
 from minga.space.box import Box
 from minga.space.field import STEP, Field
@@ -113,11 +114,7 @@ class ElasticWaves:
         dict
             A function of a Box for each field.
         """
-
-        def of(name: str) -> Callable[[Box], NDArray[np.float64]]:
-            return lambda box: self.coefficients.values(name, box)
-
-        return {field.name: of(field.name) for field in self.medium}
+        return {field.name: partial(self.coefficients.values, field.name) for field in self.medium}
 
     @property
     def shown(self) -> Field:
@@ -237,15 +234,7 @@ def prepare_elastic(
         check_step(dt, limit)
     constants = coefficients.constants
     scaled = tuple(tuple(float(w) * (dt / h) for w in weights) for h in widths)
-    grid = Grid(
-        domain.cells,
-        axes=domain.axes,
-        spacing=widths,
-        origin=tuple(-(low + 0.5) * h for low, h in zip(domain.low, widths, strict=True)),
-        units="m",
-        periodic=domain.periodic,
-        down="z",
-    )
+    grid = domain.grid()
     fields = tuple(
         Field(
             name, grid, dtype, boundary=conditions(c, faces, domain.periodic), unit=UNITS[name[0]],
@@ -329,7 +318,7 @@ def elastic_stepping(waves: ElasticWaves, sources: Sequence[ElasticSource]) -> S
     step = Program("step")
     memories: list[Field] = []
     profiles: dict[Field, NDArray[np.float64]] = {}
-    frequency = _peak(sources)
+    frequency = lowest_peak(sources)
     named, domain, faces = waves.named, waves.domain, waves.faces
     with keys_of("elastic"):
         for velocities in (True, False):
@@ -373,9 +362,3 @@ def _record_advance(step: Program, waves: ElasticWaves, *, velocities: bool) -> 
 def _stored(waves: ElasticWaves, *names: str) -> list[str]:
     """Return those names of coefficients that are fields."""
     return [name for name in names if name not in waves.elasticity.constants]
-
-
-def _peak(sources: Sequence[ElasticSource]) -> float:
-    """Return the lowest peak frequency of the sources; if none is known, that of the default wavelet."""
-    known = [source.wavelet.peak for source in sources if source.wavelet.peak is not None]
-    return min(known, default=Explosion().wavelet.peak)  # type: ignore[return-value]
